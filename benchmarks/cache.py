@@ -1,10 +1,12 @@
 """Scores that are kept from run to run: by what was trained, and by the package's code."""
 
-from collections.abc import Callable
+import statistics
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import daskw2v
+from benchmarks.tables import Spread
 from daskw2v.shards.layout import digest
 from daskw2v.store.storage import Store
 
@@ -21,3 +23,9 @@ def kept(cache: Store, name: str, about: dict[str, Any], make: Callable[[], Scor
     scores = make()
     cache.write_manifest({**about, "scores": scores}, name)
     return scores
+
+
+def means(several: Sequence[Scores]) -> dict[str, Spread]:
+    """Return the mean of each score that all of them have, and its extremes."""
+    names = [name for name in several[0] if all(name in scores for scores in several)]
+    return {name: Spread.of((scores[name] for scores in several), statistics.mean) for name in names}

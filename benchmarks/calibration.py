@@ -1,24 +1,23 @@
 """The constants of the cost model, measured on this machine: seconds and bytes of single steps."""
 
-import json
 import os
 import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from distributed import Client
 
 from benchmarks.buckets import buckets, first_rows, windows
-from benchmarks.common import cluster_of, one_thread
+from benchmarks.epochs import segment_of, timed, training_of
+from benchmarks.processes import cluster_of, one_thread
 from benchmarks.texts import Text
 from benchmarks.transfer import processor_seconds, seconds_a_byte
 from daskw2v.config.params import Params
-from daskw2v.config.resources import Resources
 from daskw2v.kernels.simd import huge_zeros, padded
 from daskw2v.objectives.base import is_finite
 from daskw2v.objectives.registry import find_objective
@@ -26,25 +25,20 @@ from daskw2v.objectives.sgns.buckets.cpu import train_bucket
 from daskw2v.sampling.held_pairs import held_buckets, hold_pairs
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.pairs import pack, pair_type
-from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.segments import SEGMENT, Segment, keep_thresholds
+from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.skipgrams import Dealer, Stretch
 from daskw2v.sampling.weights import partition_counts
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.storage import Store
 from daskw2v.training.averaging.deltas import Delta, delta_of
 from daskw2v.training.averaging.merge import MergedBlock, find_merge_rule, merge_deltas
-from daskw2v.training.cost.base import Load
 from daskw2v.training.cost.constants import Constants, Line
-from daskw2v.training.cost.load import TOP, contexts_of
 from daskw2v.training.devices import Threads
 from daskw2v.training.devices.cpu import CpuReplicaTrainer
-from daskw2v.training.pipeline import train_model
-from daskw2v.training.rotation.cost import HOPS, TASKS, barrier
+from daskw2v.training.rotation.cost import HOPS, TASKS
+from daskw2v.types import Float64Array
 from daskw2v.vocabulary.partition import Partitions
-
-Floats = npt.NDArray[np.float64]
 
 SIZES = (100, 300)  # vector sizes
 DEALT = 8  # partitions
@@ -52,14 +46,16 @@ TABLE_ROWS = 1 << 20  # of the largest table: no cache holds it, nor the smaller
 _FEW = 4  # passes of a run that is compared with one of more
 
 
-def timed(run: Callable[[], object], times: int = 3) -> float:
-    """Return the median seconds of a run, after one that compiles."""
-    seconds = []
-    for _ in range(times + 1):
-        began = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - began)
-    return statistics.median(seconds[1:])
+def calibrate(text: Text, small: Text, rows: int, passes: int, folder: Path) -> Constants:
+    """Measure all constants; `small` has next to no work, so that tasks are left."""
+    segment, read = segment_of(text, Params())
+    found: dict[str, Any] = {
+        **measure_kernels(text, segment, rows),
+        **measure_dealing(text, folder),
+        **measure_rows(rows // 8),
+        **measure_cluster(small, passes),
+    }
+    return Constants(**found, read=read, file=measure_files(folder, rows // 4))
 
 
 def line_of(seconds: Callable[[int], float]) -> Line:
@@ -68,30 +64,22 @@ def line_of(seconds: Callable[[int], float]) -> Line:
     return Line(first - column * SIZES[0], column)
 
 
-def segment_of(text: Text, params: Params, words: int = 2 * SEGMENT) -> tuple[Segment, float]:
-    """Return the first words of the text, subsampled, and the seconds that a word takes."""
-    keep, stop = keep_thresholds(text.vocabulary.load().counts, params.sample), min(words, text.corpus.n_tokens)
-    reader = SegmentReader(text.work, text.corpus, text.vocabulary)
-    seconds = timed(lambda: reader.read(0, stop, params.window, keep, np.uint64(1)))
-    return reader.read(0, stop, params.window, keep, np.uint64(1))[0], seconds / stop
-
-
-def load_of(text: Text, segment: Segment, params: Params) -> Load:
-    """Return the load of a text, in all epochs."""
-    counts = text.vocabulary.load().counts
-    kept = counts * (keep_thresholds(counts, params.sample) / 2.0**32)
-    contexts = contexts_of(np.diff(segment.bounds).astype(np.float64), params)
-    pairs = float(kept.sum()) * contexts * params.epochs
-    return Load(text.corpus.n_tokens * params.epochs, len(counts), params.vector_size, pairs, kept[:TOP] / kept.sum())
-
-
 def measure_kernels(text: Text, segment: Segment, rows: int) -> dict[str, Any]:
     counts, params = text.vocabulary.load().counts, Params()
 
-    def pair(make: Callable[..., Callable[[], float]], *how: int) -> float:
-        kernel = make(*how)
+    def pair(make: Callable[[int], Callable[[], float]], d: int) -> float:
+        kernel = make(d)
         kernel()  # compiles
         return 1 / statistics.median(kernel() for _ in range(3))
+
+    def near(d: int) -> Callable[[], float]:
+        return windows(params.replace(vector_size=d), segment, counts)
+
+    def far(d: int) -> Callable[[], float]:
+        words = rows // 2
+        tokens = np.random.default_rng(1).integers(0, rows, words).astype(np.int32)
+        text = Segment(tokens, np.arange(words), np.arange(0, words + 1, 1 << 4))
+        return windows(params.replace(vector_size=d), text, np.ones(rows, np.int64))
 
     def warm(d: int) -> Callable[[], float]:
         return buckets(params.replace(vector_size=d), segment, counts)
@@ -103,23 +91,12 @@ def measure_kernels(text: Text, segment: Segment, rows: int) -> dict[str, Any]:
         words = word_table(np.ones(n, np.int64), params.ns_exponent)
         return timed(lambda: train_bucket(pairs, pairs[:0], *tables, width, 0.03, 5, 0, words, np.uint64(1))) / n
 
-    def far(d: int) -> Callable[[], float]:
-        words = rows // 2
-        tokens = np.random.default_rng(1).integers(0, rows, words).astype(np.int32)
-        sentences = np.arange(0, words + 1, 1 << 4)
-        text = Segment(tokens, np.arange(words), sentences)
-        return windows(params.replace(vector_size=d), text, np.ones(rows, np.int64))
-
     several = [warm(SIZES[0]) for _ in range(os.cpu_count() or 1)]
     with ThreadPoolExecutor(len(several)) as pool:
         together = [statistics.mean(pool.map(lambda kernel: kernel(), several)) for _ in range(3)]
-    return {
-        "window": line_of(lambda d: pair(lambda: windows(params.replace(vector_size=d), segment, counts))),
-        "far": line_of(lambda d: pair(far, d)),
-        "warm": (line := line_of(lambda d: pair(warm, d))),
-        "cold": line_of(cold),
-        "crowded": max(1.0, 1 / statistics.median(together) / line.at(SIZES[0])),
-    }
+    lines = {name: line_of(partial(pair, make)) for name, make in (("window", near), ("far", far), ("warm", warm))}
+    crowded = max(1.0, 1 / statistics.median(together) / lines["warm"].at(SIZES[0]))
+    return {**lines, "cold": line_of(cold), "crowded": crowded}
 
 
 def measure_rows(rows: int) -> dict[str, float]:
@@ -156,8 +133,8 @@ def measure_files(folder: Path, rows: int, times: int = 5) -> float:
     return seconds
 
 
-def measure_dealing(text: Text, folder: Path) -> tuple[dict[str, float], Floats]:
-    """Deal the whole text; return the sizes of its buckets, too."""
+def measure_dealing(text: Text, folder: Path) -> dict[str, float]:
+    """Deal the whole text."""
     params, place = Params(strategy="rotation", n_partitions=DEALT), Store(str(folder / "dealt"))
     with one_thread() as client:
         partitions = Partitions(text.vocabulary.size, DEALT)
@@ -166,26 +143,19 @@ def measure_dealing(text: Text, folder: Path) -> tuple[dict[str, float], Floats]
         dealer = Dealer(run, partitions, DEALT, counts.weights)
         assert hold_pairs(client, dealer, Stretch(0, 0, 1000), "small").words  # compiles
 
-        def deal(number: int) -> tuple[float, Floats, int]:
+        def deal(number: int) -> tuple[float, int, int]:
+            """Return seconds, pairs, and bytes of a pair."""
             held = hold_pairs(client, dealer, Stretch(0, 0, text.corpus.n_tokens), f"all-{number}")
             parts = [client.gather(held.of_group(i)) for i in range(DEALT)]
             began = time.perf_counter()
             made = [[held_buckets(part) for part in found] for found in parts]
-            taken = [[[bucket(j).pairs for bucket in found] for j in range(DEALT)] for found in made]
+            taken = [bucket(j).pairs for found in made for j in range(DEALT) for bucket in found]
             seconds = held.deal_seconds + time.perf_counter() - began
-            sizes = np.array([[sum(map(len, of_bucket)) for of_bucket in of_group] for of_group in taken])
-            return seconds, sizes, taken[0][0][0].itemsize
+            return seconds, sum(map(len, taken)), taken[0].itemsize
 
         times = [deal(number) for number in range(5)]  # later ones have the memory of those before
-    _, sizes, itemsize = times[0]
-    return {"deal": statistics.median(seconds for seconds, _, _ in times) / sizes.sum(), "pair_bytes": itemsize}, sizes
-
-
-def train(text: Text, params: Params, client: Client) -> tuple[float, float]:
-    """Train; return the seconds of all rounds or passes, and those of dealing in them."""
-    vectors = train_model(text.corpus, text.vocabulary, text.work, params, Resources(threads=1), client)
-    metrics = vectors.metadata["metrics"]
-    return metrics["seconds"], sum(entry.get("deal_seconds", 0.0) for entry in metrics["history"])
+    _, pairs, itemsize = times[0]
+    return {"deal": statistics.median(seconds for seconds, _, _ in times) / pairs, "pair_bytes": itemsize}
 
 
 def measure_cluster(small: Text, passes: int) -> dict[str, float]:
@@ -197,14 +167,14 @@ def measure_cluster(small: Text, passes: int) -> dict[str, float]:
     prime = DEALT - 1
     params = Params(strategy="rotation", n_partitions=prime, epochs=1)
 
-    def used(in_all: int) -> Floats:
+    def used(in_all: int) -> Float64Array:
         """Return the seconds of training, of dealing, and of client and scheduler."""
         before = time.process_time()
-        taken = train(small, params.replace(passes_per_epoch=in_all, seed=2), client)
-        return np.array([*taken, time.process_time() - before])
+        took = training_of(client, small, params.replace(passes_per_epoch=in_all))
+        return np.array([took.seconds, took.dealing, time.process_time() - before])
 
     with cluster_of(1) as client:
-        train(small, params.replace(passes_per_epoch=_FEW), client)  # compiles
+        used(_FEW)  # compiles
         few, more = used(_FEW), used(_FEW + passes)
         hop, result = seconds_of_tasks(client)
         client.cluster.scale(2)
@@ -246,31 +216,3 @@ def seconds_of_tasks(client: Client, n: int = 200) -> tuple[float, float]:
         last = client.submit(int, last, key=f"hop-{number}")
     last.result()
     return (time.perf_counter() - began) / n, (used() - before) / n
-
-
-def calibrate(
-    text: Text, small: Text, segment: Segment, read: float, rows: int, passes: int, folder: Path, load: Load,
-    out: TextIO,
-) -> Constants:  # fmt: skip
-    """Measure all constants; print how pairs and buckets of the text compare with the model's."""
-    dealt, sizes = measure_dealing(text, folder)
-    largest = statistics.mean(np.diagonal(np.roll(sizes, k, 1)).max() for k in range(DEALT)) / sizes.mean()
-    epochs = load.words / text.corpus.n_tokens
-    print(
-        f"An epoch: {text.corpus.n_tokens:,} words, {load.types:,} types, {sizes.sum():,.0f} pairs (by the model "
-        f"{load.pairs / epochs:,.0f}); largest bucket of a round over the mean, p={DEALT}: {largest:.3f} (by the model "
-        f"{barrier(load, DEALT):.3f})",
-        file=out,
-    )
-    kernels = measure_kernels(text, segment, rows)
-    found: dict[str, Any] = {**kernels, **dealt, **measure_rows(rows // 8), **measure_cluster(small, passes)}
-    found |= {"read": read, "file": measure_files(folder, rows // 4)}
-    return Constants(**found)
-
-
-def read_constants(path: Path) -> Constants:
-    stored: dict[str, Any] = json.loads(path.read_text())
-    values: dict[str, Any] = {
-        name: Line(*value) if isinstance(value, list) else value for name, value in stored.items()
-    }
-    return Constants(**values)

@@ -1,24 +1,35 @@
-"""An epoch as a worker's task, timed."""
+"""An epoch as a worker's task, timed; and trainings on a cluster that never find the model of one before."""
 
+import statistics
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from benchmarks.common import one_thread
+import numpy as np
+from distributed import Client
+
+from benchmarks.processes import one_thread
 from benchmarks.stopwatch import stopwatch
 from benchmarks.texts import Text
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.features.choice import has_features
+from daskw2v.models.vectors import Vectors
 from daskw2v.objectives.registry import settled, start_alpha
 from daskw2v.progress import silent
+from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.run import Run
+from daskw2v.sampling.segments import SEGMENT, Segment, keep_thresholds
 from daskw2v.training.averaging.replica_task import ReplicaStep, train_replica
 from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.blocks import cut_tables, initial_block
 from daskw2v.training.devices import Threads, threads_of
 from daskw2v.training.features import find_features, tables_of
+from daskw2v.training.pipeline import train_model
+
+ONE = Resources(threads=1)
 
 
 class Epoch(NamedTuple):
@@ -70,3 +81,51 @@ def our_speed(text: Text, params: Params, threads: int, device: str = "cpu") -> 
     """Return what trains an epoch, and returns words/s."""
     run = our_epoch(text, params, threads_of(threads, Resources()), device)
     return lambda: run().speed
+
+
+class Training(NamedTuple):
+    """Seconds of all rounds or passes of a training, and of dealing in them; bytes that workers sent; pairs."""
+
+    seconds: float
+    dealing: float
+    sent: float
+    pairs: float
+
+
+def train_anew(client: Client, text: Text, params: Params, resources: Resources = ONE) -> Vectors:
+    """Train, also where the same model was trained before; other models are lost."""
+    (text.work / "models").remove()
+    return train_model(text.corpus, text.vocabulary, text.work, params, resources, client)
+
+
+def training_of(client: Client, text: Text, params: Params) -> Training:
+    """Train anew on workers of one thread, and see what it took."""
+
+    def sent() -> int:
+        return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
+
+    before = sent()
+    metrics = train_anew(client, text, params).metadata["metrics"]
+    dealing = sum(entry.get("deal_seconds", 0.0) for entry in metrics["history"])
+    return Training(metrics["seconds"], dealing, sent() - before, metrics["pairs"])
+
+
+def segment_of(text: Text, params: Params, words: int = 2 * SEGMENT) -> tuple[Segment, float]:
+    """Return the first words of the text, subsampled, and the seconds that a word takes."""
+    keep, stop = keep_thresholds(text.vocabulary.load().counts, params.sample), min(words, text.corpus.n_tokens)
+    reader = SegmentReader(text.work, text.corpus, text.vocabulary)
+
+    def read() -> Segment:
+        return reader.read(0, stop, params.window, keep, np.uint64(1))[0]
+
+    return read(), timed(read) / stop
+
+
+def timed(run: Callable[[], object], times: int = 3) -> float:
+    """Return the median seconds of a run, after one that compiles."""
+    seconds = []
+    for _ in range(times + 1):
+        began = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - began)
+    return statistics.median(seconds[1:])

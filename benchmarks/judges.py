@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from benchmarks.common import ANALOGY, DATA
+from benchmarks.cache import Scores
+from benchmarks.texts import ANALOGY, DATA
 from daskw2v.evaluation import evaluate
 from daskw2v.evaluation.classification import ClassificationMethod
 from daskw2v.models.vectors import Vectors
@@ -28,14 +29,22 @@ _TEXTS = {
 }  # fmt: skip
 TEXTS = {name: [_EVAL / file for file in files.split(",")] for name, files in _TEXTS.items()}
 NAMES = (*SIMILARITY, *ANALOGIES, *CATEGORIES, *TEXTS)
+FEW = {"WordSim353": "ws353", "Sim 999": "simlex999", "Mech Turk": "mturk287", "Google": "google_analogy"}
 
-Judge = Callable[[Vectors], dict[str, float]]
+Judge = Callable[[Vectors], Scores]
 
 
 def tables_of(names: dict[str, str]) -> dict[str, Path]:
     """Return the files of sets of words that are there."""
     found = {name: _EVAL / f"{file}.tsv" for name, file in names.items()}
     return {name: path for name, path in found.items() if path.exists()}
+
+
+def by_few(vectors: Vectors) -> Scores:
+    """Return Spearman's correlation and 3CosAdd accuracy, by the names of the files of FEW."""
+    *similarity, _ = (_EVAL / f"{file}.tsv" for file in FEW.values())
+    found = evaluate(vectors, similarity, ANALOGY, analogy_methods=("3cosadd",)).scores()
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def judge_of(classifier: ClassificationMethod, texts: Iterable[str] = TEXTS) -> Judge:
@@ -48,7 +57,7 @@ def judge_of(classifier: ClassificationMethod, texts: Iterable[str] = TEXTS) -> 
     names = {path.stem: name for name, path in (similarity | ANALOGIES | categories).items()}
     names |= {files[0].stem: name for name, files in chosen.items()}
 
-    def judge(vectors: Vectors) -> dict[str, float]:
+    def judge(vectors: Vectors) -> Scores:
         found = evaluate(
             vectors,
             list(similarity.values()),
@@ -58,7 +67,7 @@ def judge_of(classifier: ClassificationMethod, texts: Iterable[str] = TEXTS) -> 
             analogy_methods=("lrcos",),
             classification_methods=(classifier,),
         )
-        return {names[row.name]: row.value for row in found.rows() if row.value is not None}
+        return {names[name]: value for name, value in found.scores().items() if value is not None}
 
     judge.__name__ = "_".join(("by", classifier, *(chosen if chosen.keys() != TEXTS.keys() else ())))
     return judge

@@ -144,15 +144,4 @@ def fasttext_epoch(text: Path, vocabulary: StoredVocabulary, params: Params, thr
     return measure
 
 
-def _speed(epoch: Callable[..., Callable[[], Epoch]]) -> Callable[..., Callable[[], float]]:
-    """Return what takes the same arguments, and whose runs return words/s."""
-
-    def prepare(*arguments: Any) -> Callable[[], float]:
-        run = epoch(*arguments)
-        return lambda: run().speed
-
-    return prepare
-
-
 EPOCHS = {"gensim": gensim_epoch, "fasttext": fasttext_epoch}
-SPEED = {tool: _speed(epoch) for tool, epoch in EPOCHS.items()}

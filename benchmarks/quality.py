@@ -1,33 +1,28 @@
 """Quality against gensim with the same parameters, or of several replicas against one, on 100 MB of Wikipedia.
 
 Scores are Spearman's rank correlation with people's similarities, and 3CosAdd accuracy over all words; the same code
-judges both tools. Each variant is trained once a seed; the mean of the scores stands beside their extremes, and beside
+judges both tools. Each variant is trained once a seed; the mean of the scores stands with their extremes, and beside
 the mean's distance from the first variant's.
 
     python -m benchmarks.quality [--objectives sgns cbow_ns] [--tools gensim daskw2v "daskw2v, pair"] [--alpha 0.05]
-        [--gensim-alpha 0.025]
     python -m benchmarks.quality --replicas 8 [--rules momentum mean]
-    both: [--seeds 1 2 3] [--threads 1] [--epochs 5] [--parts 10] [--cache DIR] [--json]
+    both: [--seeds 1 2 3] [--threads 1] [--epochs 5] [--parts 10] [--cache DIR]
 
 gensim takes 4 to 7 minutes a training, ours about one. What --cache holds is not trained again: gensim's scores by its
 version and arguments, ours by the Params and the package's code. Give another folder after a change of the evaluation.
 """
 
 import argparse
-import statistics
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
-from benchmarks.cache import CODE, Scores, kept
-from benchmarks.common import ANALOGY, SIMILARITY, finish, write_text
-from benchmarks.options import Smoke, parsed
-from benchmarks.peers import KINDS, PAIR, gensim_arguments, train_gensim
+from benchmarks.cache import CODE, Scores, kept, means
+from benchmarks.harness import Benchmark, Session, Smoke
+from benchmarks.peers import ABOUT, KINDS, PAIR, gensim_arguments, train_gensim
+from benchmarks.texts import ANALOGY, SIMILARITY, name_of, write_text
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.evaluation import evaluate
@@ -37,12 +32,7 @@ from daskw2v.shards.layout import digest
 from daskw2v.store.storage import Store
 from daskw2v.training.pipeline import train
 
-
-class Variant(NamedTuple):
-    """What is trained, but for the seed."""
-
-    tool: str
-    params: Params
+NAMES = ("ws353", "simlex999", "google_analogy")  # of scores
 
 
 def judged(vectors: Vectors) -> Scores:
@@ -66,21 +56,6 @@ class Place(NamedTuple):
     judge: Callable[[Vectors], Scores] = judged
     device: str = "cpu"
     max_in_flight: int | None = None
-
-
-@dataclass(frozen=True)
-class Row:
-    """One score of one variant, over all seeds; `relative` is its mean over the first variant's, less 1, or None."""
-
-    objective: str
-    variant: str
-    alpha: float
-    score: str
-    mean: float
-    low: float
-    high: float
-    relative: float | None
-    seconds: float
 
 
 def train_ours(params: Params, place: Place) -> Vectors:
@@ -130,97 +105,65 @@ def score(tool: str, params: Params, place: Place) -> Scores:
     return kept(place.cache, identity(tool, params, place), about, make)
 
 
-def compare(variants: Mapping[str, Variant], seeds: list[int], place: Place) -> list[Row]:
-    """Train all variants; return a row for each of them and each score."""
-    rows: list[Row] = []
-    first: Scores = {}
-    for name, (tool, params) in variants.items():
-        results = [score(tool, params.replace(seed=seed), place) for seed in seeds]
-        means = {key: statistics.mean(scores[key] for scores in results) for key in results[0]}
-        seconds = means.pop("seconds")
-        first = first or means
-        for key, mean in means.items():
-            values = [scores[key] for scores in results]
-            relative = mean / first[key] - 1 if first[key] else None
-            about = (mean, min(values), max(values), relative)
-            rows.append(Row(params.objective, name, start_alpha(params), key, *about, seconds))
-    return rows
-
-
-def percent(relative: float | None) -> str:
-    return "of 0" if relative is None else f"{relative:+.1%}"
-
-
-def report(rows: list[Row], out: TextIO) -> None:
-    """Print a line for each variant."""
-    for name, alpha, seconds in dict.fromkeys((row.variant, row.alpha, row.seconds) for row in rows):
-        figures = [
-            f"{row.score} {row.mean:.3f} ({row.low:.3f}..{row.high:.3f}) {percent(row.relative)}"
-            for row in rows
-            if row.variant == name
-        ]
-        print(
-            f"{rows[0].objective}, {name}, alpha {alpha}: {', '.join(figures)}; {seconds:.0f} s", file=out, flush=True
-        )
-
-
-def variants_of(objective: str, options: argparse.Namespace) -> dict[str, Variant]:
-    """Return what is compared; the first is what the others are measured by."""
+def variants_of(objective: str, options: argparse.Namespace) -> dict[str, tuple[str, Params]]:
+    """Return the tools and Params that are compared; the first is what the others are measured by."""
     params = settled(Params(objective=objective, alpha=options.alpha, epochs=options.epochs))
     if options.replicas:
         several = {
-            f"{n} replicas, {rule}": Variant("daskw2v", params.replace(n_replicas=n, merge=rule))
+            f"{n} replicas, {rule}": ("daskw2v", params.replace(n_replicas=n, merge=rule))
             for n in options.replicas
             for rule in options.rules
         }
-        return {"one replica": Variant("daskw2v", params), **several}
-    known = {
-        "gensim": Variant("gensim", params.replace(alpha=options.gensim_alpha or params.alpha)),
-        "daskw2v": Variant("daskw2v", params),
-    }
+        return {"one replica": ("daskw2v", params), **several}
+    known = {tool: (tool, params) for tool in TRAINERS}
     if not KINDS[objective].tree:
-        known[PAIR] = Variant("daskw2v", params.replace(negative_sharing="pair"))
+        known[PAIR] = ("daskw2v", params.replace(negative_sharing="pair"))
     return {tool: known[tool] for tool in options.tools if tool in known}
 
 
-SMOKE = Smoke(
-    {"seeds": [1], "parts": 0.05, "epochs": 1},
-    ("sgns", "ws353", "simlex999", "google_analogy"),
-    ((), ("--replicas", "2")),
-)
+def measure(session: Session) -> None:
+    """Train all variants of each objective; print a row for each."""
+    options, folder = session.options, session.folder
+    session.text = name_of(options.parts)
+    if "gensim" in options.tools and not options.replicas:
+        session.peers["gensim"] = ABOUT["gensim"]
+    place = Place(
+        write_text(folder / "wiki.txt", options.parts), folder / "work", Store(str(options.cache or folder / "cache")),
+        options.threads,
+    )  # fmt: skip
+    heads = (head for name in NAMES for head in (name, f"{name}: over the first's"))
+    table = session.table("Quality", ("alpha", *heads, "s"))
+    for objective in options.objectives or (["sgns"] if options.replicas else KINDS):
+        first = dict[str, float]()
+        for variant, (tool, params) in variants_of(objective, options).items():
+            found = means([score(tool, params.replace(seed=seed), place) for seed in options.seeds])
+            cells = list[Any]()
+            for name in NAMES:
+                base = first.setdefault(name, found[name].middle)
+                cells += [found[name], f"{found[name].middle / base - 1:+.1%}" if base else "of 0"]
+            table.row(f"{objective}, {variant}", start_alpha(params), *cells, round(found["seconds"].middle))
 
 
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--objectives", nargs="+", choices=KINDS, help="all; with --replicas, sgns")
     parser.add_argument("--tools", nargs="+", choices=(*TRAINERS, PAIR), default=list(TRAINERS))
     parser.add_argument("--alpha", type=float, help="learning rate at the start, of both; else the objective's own")
-    parser.add_argument("--gensim-alpha", type=float, help="another one for gensim, whose own default is 0.025")
     parser.add_argument("--replicas", type=int, nargs="+", help="numbers of replicas to compare with one")
     parser.add_argument("--rules", nargs="+", default=["momentum", "mean"], help="merge rules of the replicas")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--threads", type=int, default=1, help="of a training; with one, each tool repeats itself")
     parser.add_argument("--epochs", type=int, default=Params.epochs)
-    parser.add_argument("--parts", type=float, default=10, help="tenths of the 100 MB corpus")
+    parser.add_argument("--parts", type=float, default=10, help="of 10 MB")
     parser.add_argument("--cache", type=Path, help="folder that keeps the scores, so that a run can go on")
-    options = parsed(parser, SMOKE)
-    options.objectives = options.objectives or (["sgns"] if options.replicas else list(KINDS))
-    return options
 
 
-def main() -> None:
-    options = parse()
-    out, rows = sys.stderr if options.json else sys.stdout, []
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        text = write_text(folder / "wiki.txt", options.parts)
-        place = Place(text, folder / "work", Store(str(options.cache or folder / "cache")), options.threads)
-        for objective in options.objectives:
-            found = compare(variants_of(objective, options), options.seeds, place)
-            report(found, out)
-            rows += found
-    finish(rows, out, as_json=options.json)
-
+BENCHMARK = Benchmark(
+    __doc__,
+    ("daskw2v/objectives", "daskw2v/sampling", "daskw2v/kernels", "daskw2v/training"),
+    Smoke({"seeds": [1], "parts": 0.05, "epochs": 1}, ("sgns", *NAMES), ((), ("--replicas", "2"))),
+    add_arguments,
+    measure,
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

@@ -1,1 +1,1 @@
-"""W2V-CL (Li et al. 2019) beside its baselines: a module for each of its figures, run by `__main__`."""
+"""W2V-CL (Li et al. 2019), paper 002, beside its baselines: the figures, and plain minibatches with Adam ."""

@@ -1,27 +1,27 @@
-"""Figure 18: words/s by workers and by the columns between two gatherings, what these do to quality, and more workers.
+"""Figures 18, 20 and 21: words/s by workers and by the columns between two gatherings; words made of their characters.
 
 Speed counts words as the paper does: each word of the vocabulary once a column, both of its rows moved.
 """
 
 from collections.abc import Mapping
 from functools import partial
+from importlib.util import find_spec
 
 from distributed import Client
 
-from benchmarks.common import cluster_of
-from benchmarks.context_matrix.scaling import CORPORA, Work, measure_constants, speedups
-from benchmarks.context_matrix.size import SETS
-from benchmarks.context_matrix.training import Lab, Setting, matrix_of, train_anew
+from benchmarks.context_matrix.lab import Lab, Setting, matrix_of
+from benchmarks.epochs import train_anew
+from benchmarks.judges import FEW, by_few
 from benchmarks.papers.figures import Figures
 from benchmarks.papers.session import Session
-from benchmarks.tables import Spread
+from benchmarks.processes import cluster_of
 from benchmarks.texts import Text
-from benchmarks.vanilla import judged
 from daskw2v.config.params import Params
 
 SPEED = Figures("section 5.7, of figure 18", {1: 99_237, 2: 193_193})
 SCALING = Figures("section 5.7, of figure 18", {2: 1.9, 8: 5.5, 16: 7.5})
-WORKERS = (2, 4, 8, 16)
+SUBWORDS = Figures("section 5.8, of figure 21", {"W2V-CL with subwords, 16 GPUs": 9})
+GATHER = 256  # columns: the network of characters is what costs
 
 
 def words_per_second(client: Client, text: Text, params: Params) -> float:
@@ -31,61 +31,52 @@ def words_per_second(client: Client, text: Text, params: Params) -> float:
     return text.vocabulary.size * params.context_size * params.epochs / float(metrics["seconds"])
 
 
-def speeds_of(
-    session: Session, text: Text, kinds: Mapping[str, Params], clusters: Mapping[int, Client]
-) -> dict[str, dict[int, Spread]]:
-    """Return words/s of each kind by workers, in turn."""
-    for client in clusters.values():  # compiles
-        for params in kinds.values():
-            train_anew(client, session.small, params.replace(context_size=min(16, params.context_size)))
-    runs = {
-        f"{name}|{n}": partial(words_per_second, client, text, params)
-        for name, params in kinds.items()
-        for n, client in clusters.items()
-    }
-    found = session.measure(runs)
-    return {name: {n: found[f"{name}|{n}"] for n in clusters} for name in kinds}
-
-
-def cells_of(speeds: Mapping[int, Spread]) -> tuple[Spread, Spread, float]:
-    """Return thousand words/s of one worker and of two, and how many times as fast two are."""
-    return speeds[1].scaled(1e-3), speeds[2].scaled(1e-3), speeds[2].middle / speeds[1].middle
+def compare(session: Session, setting: Setting, lab: Lab, about: tuple[str, str], kinds: Mapping[str, Params]) -> None:
+    """Print thousand words/s of one worker and of two, taken in turn, how many times as fast two are, and quality."""
+    source, title = about
+    table = session.beside(
+        source,
+        f"{title}, sample {setting.sample:g}: thousand words/s by workers of one thread; Spearman, 3CosAdd",
+        ("1 worker", "2 workers", "2 / 1", *FEW),
+    )
+    if source == SPEED.source:
+        table.row("paper, GPUs", SPEED[1] / 1e3, SPEED[2] / 1e3, SCALING[2], *(None for _ in FEW))
+    with cluster_of(2) as two:
+        clusters, runs = {1: lab.client, 2: two}, {}
+        for name, params in kinds.items():
+            for n, client in clusters.items():
+                train_anew(client, session.small, params.replace(context_size=min(16, params.context_size)))  # compiles
+                timed = params.replace(context_size=setting.time_columns)
+                runs[f"{name}|{n}"] = partial(words_per_second, client, lab.text, timed)
+        found = session.measure(runs)
+    for name, params in kinds.items():
+        one, two_workers = (found[f"{name}|{n}"].scaled(1e-3) for n in clusters)
+        quality = lab.spreads(params, by_few, setting.seeds)
+        ratio = two_workers.middle / one.middle
+        table.row(name, one, two_workers, ratio, *(quality.get(key) for key in FEW.values()))
 
 
 def speed(session: Session, setting: Setting, lab: Lab) -> None:
-    """Print words/s of one worker and of two, and the quality of each `gather_every`; then the model's speedups."""
-    kinds = {str(g): setting.params(gather_every=g) for g in setting.gathers}
-    table = session.table(
-        SPEED,
-        f"thousand words/s by workers of one thread and gather_every, d={setting.vector_size}; quality at "
-        f"l={setting.context_size:,}",
-        ("1 worker", "2 workers", "2 / 1", *SETS),
-    )
-    quality = {name: lab.spreads(params, judged, setting.seeds) for name, params in kinds.items()}
-    with cluster_of(2) as two:
-        timed = {name: params.replace(context_size=setting.time_columns) for name, params in kinds.items()}
-        found = speeds_of(session, lab.text, timed, {1: lab.client, 2: two})
-        constants = measure_constants(two, session.small, setting.params(), session.options.times)
-    table.row("paper, GPUs", SPEED[1] / 1e3, SPEED[2] / 1e3, SCALING[2], *(None for _ in SETS))
-    for name, scores in quality.items():
-        table.row(f"gather_every={name}", *cells_of(found[name]), *(scores[key] for key in SETS.values()))
-    table = session.table(
-        SCALING,
-        "times as fast as one worker of one core, by our model of 10 Gbps, not by a training",
-        [f"{n} workers" for n in WORKERS],
-        ".2f",
-    )
-    table.row("paper, GPUs", *(SCALING.get(n) for n in WORKERS))
-    for corpus, (n_words, size) in CORPORA.items():
-        work = Work(n_words, setting.params(vector_size=size))
-        shares = {n: work.share(n) for n in (1, *WORKERS)}
-        for gather in setting.gathers:
-            modelled = speedups(n_words, size, shares, gather, constants).values()
-            for name, speeds in zip(
-                ("sent as by Dask", "sent as the link can"), zip(*modelled, strict=True), strict=True
-            ):
-                table.row(f"{corpus}, gather_every={gather}, {name}", *speeds)
+    """Print speed and quality by `gather_every`."""
+    kinds = {f"gather_every={g}": setting.params(gather_every=g) for g in setting.gathers}
+    about = f"columns between two gatherings, d={setting.vector_size}, l={setting.context_size:,}"
+    compare(session, setting, lab, (SPEED.source, about), kinds)
+    session.note(f"The paper has {SCALING[8]} times one GPU's speed on 8 of them, and {SCALING[16]} times on 16.")
+
+
+def subwords(session: Session, setting: Setting, lab: Lab) -> None:
+    """Print speed and quality of words made of their characters beside those of rows of their own."""
+    if find_spec("torch") is None:
+        session.note("Figures 20 and 21: words are made of their characters with PyTorch, which is not installed.")
+        return
+    shape = {"context_size": setting.subword_columns, "vector_size": setting.subword_size}
+    kinds = {
+        "words by themselves": setting.params(**shape),
+        "words of characters": setting.params("subwords", gather_every=GATHER, **shape),
+    }
+    about = f"words of characters, d={setting.subword_size}, l={setting.subword_columns:,}"
+    compare(session, setting, lab, ("figures 20 and 21", about), kinds)
     session.note(
-        f"The model is benchmarks.context_matrix.scaling, with {constants.task * 1e3:.2f} ms a task of Dask and "
-        f"{constants.send * 1e9:.2f} ns a byte between workers, as measured now."
+        "The paper's figures have no numbers, but "
+        f"{SUBWORDS['W2V-CL with subwords, 16 GPUs']} times one GPU's speed by 16."
     )

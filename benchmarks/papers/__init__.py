@@ -1,5 +1,5 @@
 """The five papers' tables, each beside what is measured here: `python -m benchmarks.papers --help`.
 
-A module a paper; `tables` is what they print, `session` what they train and measure with. What a paper gives stands in
+A module a paper; `session` is what they train and measure with. What a paper gives stands in
 its module as `Figures`, with the place where the paper gives it; nothing of ours is written down.
 """

@@ -8,11 +8,12 @@ from benchmarks.papers.figures import Figures, Paper
 from benchmarks.papers.gpu import speed_on_gpu
 from benchmarks.papers.session import Session, params_of
 from benchmarks.tables import Cell, Spread
+from daskw2v.errors import counted
 
 OBJECTIVES = {"Skipgram": "sgns", "CBOW": "cbow_ns"}
 CORPORA = {"text8": "text8", "1 billion words": "1bw"}
 SCORES = {"WS-353": "ws353", "Google": "google_analogy"}
-SYSTEMS = (*(f"{n} GPU{'s' * (n > 1)}" for n in range(1, 9)), *(f"FastText, {n} CPUs" for n in (8, 16, 32)))
+SYSTEMS = (*(counted(n, "GPU") for n in range(1, 9)), *(f"FastText, {n} CPUs" for n in (8, 16, 32)))
 
 _ROWS = {
     ("text8", "WS-353", "Skipgram"): (0.716, 0.713, 0.710, 0.707, 0.703, 0.699, 0.695, 0.694, 0.707, 0.706, 0.7),
@@ -44,7 +45,7 @@ WORKERS, RULES = (1, 2, 4, 8), ("momentum",)
 def quality(session: Session, objective: str) -> None:
     """Print a row for each number of replicas and rule, and one for each system that has no replicas."""
     options, seeds = session.options, session.seeds(1)
-    table = session.table(
+    table = session.beside(
         QUALITY,
         f"{objective}, by models side by side; they are merged once an epoch there, and here as often as by default",
         [f"{where}, {score}" for score in SCORES for where in (*(f"paper: {name}" for name in CORPORA), "here")],
@@ -62,7 +63,7 @@ def quality(session: Session, objective: str) -> None:
         system = SYSTEMS[n - 1] if n <= 8 else ""
         for rule in options.rules if n > 1 else options.rules[:1]:  # one replica has nothing to merge
             params = plain.replace(n_replicas=n, merge=rule) if n > 1 else plain
-            name = f"{n} replicas, {rule}" if n > 1 else "1 replica"
+            name = counted(n, "replica") + (f", {rule}" if n > 1 else "")
             add(f"{system}; {name}" if system else name, system, session.scores(params, seeds, session.place()))
     if objective == "Skipgram":
         turned = plain.replace(strategy="rotation", n_partitions=8)
@@ -77,7 +78,7 @@ def quality(session: Session, objective: str) -> None:
 
 def speed(session: Session) -> None:
     """Print million words/s; the paper's figures stand beside those of most threads."""
-    table = session.table(
+    table = session.beside(
         SPEED,
         "million words/s; the paper's on 8 GPUs, and over FastText on 32 threads, at least",
         ("paper", "paper: over FastText", "here", "here: over fastText"),
@@ -89,9 +90,9 @@ def speed(session: Session) -> None:
             ours, theirs = found["daskw2v"], found.get("fasttext")
             cells = [figures[objective] if most else None for figures in (SPEED, RATIO)]
             ratio = ours.middle / theirs.middle if theirs else None
-            table.row(f"{objective}, {n} thread(s)", *cells, ours, ratio)
+            table.row(f"{objective}, {counted(n, 'thread')}", *cells, ours, ratio)
             if theirs:
-                table.row(f"{objective}, {n} thread(s), fastText", None, None, theirs, None)
+                table.row(f"{objective}, {counted(n, 'thread')}, fastText", None, None, theirs, None)
         kernel, task = speed_on_gpu(session, params_of(name))
         table.row(f"{objective}, one GPU, kernel alone", None, None, kernel, None)
         table.row(f"{objective}, one GPU, whole task", None, None, task, None)

@@ -4,15 +4,14 @@ Some 7 minutes by default: 2 for times, 5 for six trainings. `--tools gensim` ad
 training whose score is not kept. The paper's gain is that of many cores; here are as many as --threads has.
 """
 
-from collections.abc import Callable
-from functools import partial
-
-from benchmarks.epochs import epoch_seconds
+from benchmarks.epochs import our_epoch
+from benchmarks.harness import alternate
 from benchmarks.papers.figures import Figures, Paper
 from benchmarks.papers.session import Session, params_of
-from benchmarks.peers import SPEED
+from benchmarks.peers import gensim_epoch
 from benchmarks.tables import Spread
 from daskw2v.config.resources import Resources
+from daskw2v.errors import counted
 from daskw2v.training.devices import threads_of
 
 SECONDS = Figures(
@@ -36,13 +35,13 @@ NONE = "no cached rows"
 def name_of(rows: int | None) -> str:
     if rows is None:
         return "cached rows by default"
-    return f"{rows} cached row{'s' * (rows > 1)}" if rows else NONE
+    return counted(rows, "cached row") if rows else NONE
 
 
 def times(session: Session) -> None:
     """Take the times of an epoch; the paper's figures, its best over cores, stand beside those of most threads."""
     params, text = params_of("sg_hs", sample=1e-3), session.timed
-    table = session.table(
+    table = session.beside(
         "figures 1 and 2, section 4.2",
         "time by cached rows; the paper's is of its whole run, with the best number of cores",
         (
@@ -50,23 +49,19 @@ def times(session: Session) -> None:
             "here: s an epoch", "here: times as long as 31 rows", "here: saved over no rows",
         ),
     )  # fmt: skip
-
-    def seconds_of(speed: Callable[[], float]) -> float:
-        return text.vocabulary.total / speed()
-
     for n in sorted(session.options.threads):
         most = n == max(session.options.threads)
         chosen = ROWS if n > 1 else ROWS[:1]  # a thread alone caches nothing
-        widths = {name_of(rows): threads_of(n, Resources(hot_rows=rows)) for rows in chosen}
-        runs = {name: epoch_seconds(text, params, width) for name, width in widths.items()}
+        runs = {name_of(rows): our_epoch(text, params, threads_of(n, Resources(hot_rows=rows))) for rows in chosen}
         if "gensim" in session.options.tools:
-            runs["gensim"] = partial(seconds_of, SPEED["gensim"](text.path, text.vocabulary, params, n))
-        found = session.measure(runs)
+            runs["gensim"] = gensim_epoch(text.path, text.vocabulary, params, n)
+        results = alternate(runs, session.options.times)
+        found = {name: Spread.of(epoch.seconds for epoch in epochs) for name, epochs in results.items()}
         cached = found.get(name_of(31), found[NONE]).middle
         for name, seconds in found.items():
             theirs = [figures.get(name) if most else None for figures in (SECONDS, TIMES, SAVED)]
             saved = None if name == "gensim" else 1 - seconds.middle / found[NONE].middle
-            table.row(f"{name}, {n} thread(s)", *theirs, seconds, seconds.middle / cached, saved)
+            table.row(f"{name}, {counted(n, 'thread')}", *theirs, seconds, seconds.middle / cached, saved)
     for name in [name for name in SECONDS.values if name not in found]:
         table.row(f"{name}: not run here", SECONDS[name], TIMES.get(name), None, None, None, None)
 
@@ -75,7 +70,7 @@ def quality(session: Session) -> None:
     """Judge trainings with cached rows, on several threads, and gensim's."""
     params, seeds = params_of("sg_hs", epochs=session.options.epochs), session.seeds(3)
     threads = max(2, *session.options.threads)
-    table = session.table(
+    table = session.beside(
         "table 1", "accuracy by cached rows", ("paper", "here: Google, all words", "here: WS-353", "here: SimLex-999")
     )
 

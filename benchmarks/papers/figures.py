@@ -7,18 +7,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Figures:
-    """What one place of a paper says, by name.
+    """What one place of a paper says, by name."""
 
-    Parameters
-    ----------
-    source
-        The place, such as "table 2" or "section 5.1".
-    values
-        The figures, as printed there.
-    """
-
-    source: str
-    values: Mapping[Any, float]
+    source: str  # the place, such as "table 2" or "section 5.1"
+    values: Mapping[Any, float]  # as printed there
 
     def __getitem__(self, name: Any) -> float:
         return self.values[name]

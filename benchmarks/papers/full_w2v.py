@@ -1,25 +1,22 @@
 """004, FULL-W2V: SGNS on a GPU that keeps rows in registers and shared memory.
 
 Where there is a GPU, how fast it trains; where there is none, that is open, and says so (`python -m benchmarks.cuda`
-has all that there is to measure). Anywhere: what its kernel asks of memory; how fast this processor reads and
-subsamples text, which feeds the GPU; how fast it trains, and how good vectors of 128 dimensions are. Some 5 minutes by
-default; `--tools gensim` adds 7 minutes for each training whose score is not kept, and 3 for times.
+has all that there is to measure). Anywhere: how fast this processor reads and subsamples text, which feeds the GPU; how
+fast it trains, and how good vectors of 128 dimensions are. Some 5 minutes by default; `--tools gensim` adds 7 minutes
+for each training whose score is not kept, and 3 for times.
 """
 
-from benchmarks.calibration import segment_of
-from benchmarks.common import ANALOGY
-from benchmarks.cuda.demand import PAPER as DEMAND
-from benchmarks.cuda.demand import TEXT8
+from benchmarks.epochs import segment_of
 from benchmarks.papers.figures import Figures, Paper
-from benchmarks.papers.gpu import OPEN as NO_GPU
-from benchmarks.papers.gpu import compiled_for_gpu, speed_on_gpu
+from benchmarks.papers.gpu import speed_on_gpu
 from benchmarks.papers.session import Session, params_of
 from benchmarks.quality import judged
 from benchmarks.tables import Spread
+from benchmarks.texts import ANALOGY
 from daskw2v.config.params import Params
+from daskw2v.errors import counted
 from daskw2v.evaluation import evaluate
 from daskw2v.models.vectors import Vectors
-from tests.support.cuda.traffic import rows_of
 
 BATCHING = {
     "text8": Figures("table 1", {"FULL-W2V": 210.340633, "Wombat": 16.957496, "accSGNS": 16.527374}),
@@ -39,6 +36,7 @@ RATIOS = Figures(
     {"accSGNS, V100": 5.724, "Wombat, V100": 8.647, "accSGNS, P100": 6.754, "Wombat, P100": 5.910},
 )
 GENERATIONS = Figures("section 1", {"V100 over P100": 2.966, "over multithreaded CPUs": 5.44})
+DEMAND = Figures("table 4", {"L1": 94.760, "L2": 88.723, "DRAM": 41.851})  # GB an epoch of text8
 WARPS = Figures("table 6", {"V100": 8.99, "XP": 9.59})  # active ones of FULL-W2V, of each of four schedulers
 
 PAPER = Paper(
@@ -52,7 +50,7 @@ PAPER = Paper(
 def batching(session: Session) -> None:
     """Print how fast a worker reads and subsamples text; several share nothing in it."""
     params, text = params_of("sgns"), session.timed
-    table = session.table(
+    table = session.beside(
         BATCHING["text8"],
         "CPU batching, million words/s; here reading and subsampling for training",
         (*(f"paper: {corpus}" for corpus in BATCHING), "here"),
@@ -72,7 +70,7 @@ def by_both_offsets(vectors: Vectors) -> dict[str, float]:
 
 def quality(session: Session) -> None:
     params, seeds = params_of("sgns", vector_size=128, epochs=session.options.epochs), session.seeds(3)
-    table = session.table(
+    table = session.beside(
         QUALITY,
         "means of five trials on One Billion Words there; Spearman, and % of Google's analogies",
         [f"{who}: {of}" for of in SCORES for who in ("paper", "here")],
@@ -94,54 +92,34 @@ def quality(session: Session) -> None:
 
 def speed(session: Session) -> None:
     """Print million words/s on this processor; the paper's are in figures without numbers."""
-    table = session.table("figures 6 and 7", "million words/s, d=128, N=5, W=5", ("paper", "here"))
+    table = session.beside("figures 6 and 7", "million words/s, d=128, N=5, W=5", ("paper", "here"))
     for sample in (1e-4, 0):
         for n in session.options.threads:
             found = session.speeds(params_of("sgns", vector_size=128, sample=sample), n, ["gensim"])
             for tool, value in found.items():
-                table.row(f"{tool}, sample {sample:g}, {n} thread(s)", "in a figure only", value)
-        kernel, task = speed_on_gpu(session, fixed(sample))
+                table.row(f"{tool}, sample {sample:g}, {counted(n, 'thread')}", "in a figure only", value)
+        fixed = params_of("sgns", vector_size=128, sample=sample, window=3, shrink_windows=False)  # 5 on average
+        kernel, task = speed_on_gpu(session, fixed)
         table.row(f"daskw2v, sample {sample:g}, GPU, kernel alone", "in a figure only", kernel)
         table.row(f"daskw2v, sample {sample:g}, GPU, whole task", "in a figure only", task)
 
 
-def fixed(sample: float) -> Params:
-    """Return Params of the paper's windows: as wide as those of 5 are on average."""
-    return params_of("sgns", vector_size=128, sample=sample, window=3, shrink_windows=False)
-
-
-def resources(session: Session) -> None:
-    """Print what a trained word asks of memory and of the processor of a GPU, of which the paper's were measured."""
-    table = session.table(
-        "figure 1, tables 4 and 6",
-        "FULL-W2V on V100, a word of text8; here a trained word of sgns, d=128, N=5, windows of 3 each way, for sm_90",
-        ("paper", "here"),
-        ",.1f",
-    )
-    segment, _ = segment_of(session.timed, fixed(0))
-    asked = rows_of(fixed(0), segment, None).bytes_of(fixed(0))
-    instructions, warps = compiled_for_gpu("sgns", 128)
-    table.row("bytes of a word, L1", 1e9 * DEMAND["L1"] / TEXT8, NO_GPU)
-    table.row("bytes of a word, L2", 1e9 * DEMAND["L2"] / TEXT8, asked)
-    table.row("bytes of a word, DRAM", 1e9 * DEMAND["DRAM"] / TEXT8, NO_GPU)
-    table.row("instructions of warps (here PTX), a word (windows of 1 to 5)", "in a figure only", instructions)
-    table.row("warps of a multiprocessor, active there, room for here", 4 * WARPS["V100"], warps)
+def said(figures: Figures, unit: str) -> str:
+    return ", ".join(f"{name} {value:g}{unit}" for name, value in figures.values.items()) + f" ({figures.source})"
 
 
 OPEN = {
     "figures 6, 7: words/s by GPU": (
-        "a GPU; " + ", ".join(f"{ratio}x {name}" for name, ratio in RATIOS.values.items()) + f" ({RATIOS.source}); "
-        + ", ".join(f"{ratio}x {name}" for name, ratio in GENERATIONS.values.items()) + f" ({GENERATIONS.source})",
+        f"a GPU; {said(RATIOS, 'x')}; {said(GENERATIONS, 'x')}",
         "words/s on this processor, above; on a GPU python -m benchmarks.cuda --peer FULL-W2V='...'",
     ),
-    "figure 1: arithmetic of other programs' kernels": ("their binaries", "python -m benchmarks.cuda --tables kernels"),
-    "table 5: instructions a cycle, stalls": ("a GPU and Nsight Compute", "nothing"),
-}  # fmt: skip
+    "figure 1, table 4: arithmetic, GB of memory an epoch of text8": (said(DEMAND, ""), "python -m benchmarks.cuda"),
+    "tables 5, 6: instructions a cycle, stalls, active warps": (said(WARPS, ""), "python -m benchmarks.cuda"),
+}
 
 
 def run(session: Session) -> None:
     batching(session)
     speed(session)
-    resources(session)
     quality(session)
     session.unmeasured(OPEN)

@@ -1,28 +1,31 @@
 """003, Distributed Negative Sampling: words in partitions, and where negatives are drawn.
 
-Some 15 minutes by default: 8 for the trainings of table 2, 5 for the times of table 3, 2 for the constants of the
-cost model. `--constants FILE` keeps those: made once, read later.
+Some 13 minutes by default: 8 for the trainings of table 2, 5 for the times of table 3. Beside what workers sent each
+other in an epoch, as Dask counted it, stands what the paper's own scheme would send for this corpus: two vectors for
+each pair with TNS, four with SNS, 2 (N + 1) with BNS, of the pairs whose words have different owners.
 """
 
-import argparse
-import sys
+from functools import partial
 
-from benchmarks.calibration import read_constants
-from benchmarks.common import cluster_of
-from benchmarks.distributed_negative_sampling import ONE, judged_of, times_of, variants_of
+from benchmarks.epochs import training_of
+from benchmarks.harness import alternate
 from benchmarks.papers.figures import Figures, Paper
-from benchmarks.papers.session import Session
-from benchmarks.scale_model import DATA, calibrated, clusters, plans
-from benchmarks.scale_model import PAPER as SETTING
+from benchmarks.papers.session import Session, params_of
+from benchmarks.processes import cluster_of
+from benchmarks.tables import Spread
+from benchmarks.texts import MB
 from daskw2v.config.params import Params
-from daskw2v.training.cost.constants import Constants
+from daskw2v.training.cost.base import Forecast, Hardware, Load
+from daskw2v.training.cost.constants import MACHINE_B
 from daskw2v.training.cost.load import zipf
+from daskw2v.training.rotation.cost import rotation_cost
 
-NAMES = {ONE: "SGNS (Reference)", "bns": "SG-BNS", "sns": "SG-SNS", "tns": "SG-TNS"}
+ONE, RULES = "SGNS (Reference)", {"SG-BNS": "bns", "SG-SNS": "sns", "SG-TNS": "tns"}
 KINDS = {"Semantic": "semantic", "Syntactic": "syntactic", "Total": "google_analogy"}
+AVERAGING = "none there; 2 replicas, averaging"
 
 _ACCURACIES = {
-    "SGNS (Reference)": (74.27, 69.35, 71.58),
+    ONE: (74.27, 69.35, 71.58),
     "SG-BNS": (73.10, 66.16, 69.31),
     "SG-SNS": (73.48, 68.08, 70.53),
     "SG-TNS": (74.72, 66.13, 70.03),
@@ -31,12 +34,13 @@ QUALITY = Figures(
     "table 2",
     {(name, kind): value for name, row in _ACCURACIES.items() for kind, value in zip(KINDS, row, strict=True)},
 )
-SECONDS = Figures("table 3", {"SGNS (Reference)": 11507, "SG-BNS": 4378, "SG-SNS": 1331, "SG-TNS": 570})
-SPEEDUPS = Figures("table 3", {"SGNS (Reference)": 1, "SG-BNS": 2.6, "SG-SNS": 8.7, "SG-TNS": 20.2})
+SECONDS = Figures("table 3", {ONE: 11507, "SG-BNS": 4378, "SG-SNS": 1331, "SG-TNS": 570})
+SPEEDUPS = Figures("table 3", {ONE: 1, "SG-BNS": 2.6, "SG-SNS": 8.7, "SG-TNS": 20.2})
 LARGE = {
-    name: Figures(source, dict(zip(("words", "types", "partitions", "seconds"), DATA[name], strict=True)))
-    for name, source in (("Query-Ads", "table 4"), ("Web", "table 5"))
+    "Query-Ads": Figures("table 4", {"words": 54.8e9, "types": 200_000_000, "partitions": 1500, "seconds": 856}),
+    "Web": Figures("table 5", {"words": 1.066e12, "types": 1_420_000_000, "partitions": 3000, "seconds": 7344}),
 }
+THREADS = 20  # of a node; the paper does not say how many nodes there are: a partition a thread is our guess
 
 PAPER = Paper(
     "Stergiou et al. (2017), Distributed Negative Sampling for Word Embeddings",
@@ -44,85 +48,103 @@ PAPER = Paper(
     "epoch, d=300, window 5, negative 5, sample 1e-5, min_count 10, 20 threads, 350 partitions (table 2)",
     (QUALITY, SECONDS, SPEEDUPS, *LARGE.values()),
 )
+_OFTEN = 16  # passes an epoch with bns: its negatives wait in other buckets than their pairs, longer with fewer passes
 
 
-def chosen(session: Session, epochs: int) -> argparse.Namespace:
-    """Return the options by which `benchmarks.distributed_negative_sampling` makes its variants."""
-    return argparse.Namespace(epochs=epochs, partitions=session.options.partitions, rules=["bns", "sns", "tns"])
-
-
-def theirs(variant: str, params: Params) -> str:
-    return NAMES.get(params.negative_rule if params.strategy == "rotation" else variant, "")
+def variants_of(session: Session, epochs: int) -> dict[str, Params]:
+    """Return the trainings by the paper's names: one worker that trains windows, and rotation with each rule."""
+    plain = params_of("sgns", epochs=epochs)
+    turned = plain.replace(strategy="rotation", n_partitions=session.options.partitions)
+    return {ONE: plain, **{name: turned.replace(negative_rule=rule) for name, rule in RULES.items()}}
 
 
 def quality(session: Session) -> None:
-    table = session.table(
+    table = session.beside(
         QUALITY,
         f"% of Google's analogies, {session.options.partitions} partitions here",
         [f"{who}: {kind.lower()}" for kind in KINDS for who in ("paper", "here")],
         ",.2f",
     )
-    for name, params in judged_of(chosen(session, session.options.epochs)).items():
-        scores, paper = session.scores(params, session.seeds(1), session.place()), theirs(name, params)
-        pairs = [(QUALITY[paper, kind], scores[key].scaled(100)) for kind, key in KINDS.items()]
-        table.row(f"{paper}; {name}", *(cell for pair in pairs for cell in pair))
+    for name, params in variants_of(session, session.options.epochs).items():
+        often = params.replace(passes_per_epoch=_OFTEN) if params.negative_rule == "bns" else params
+        scores = session.scores(often, session.seeds(1), session.place())
+        pairs = [(QUALITY[name, kind], scores[key].scaled(100)) for kind, key in KINDS.items()]
+        table.row(name, *(cell for pair in pairs for cell in pair))
+
+
+def paper_bytes(params: Params, pairs: float, workers: int) -> float:
+    """Return the bytes that the paper's scheme sends for so many pairs: rows that go out, gradients that come back."""
+    vectors = {"tns": 2, "sns": 4, "bns": 2 * (params.negative + 1)}[params.negative_rule]
+    return vectors * 4.0 * params.vector_size * pairs * (workers - 1) / workers
 
 
 def times(session: Session) -> None:
-    variants = variants_of(chosen(session, epochs=1))
-    several = {**variants, "2 replicas, averaging": variants[ONE].replace(n_replicas=2)}
-    table = session.table(
+    """Train all variants on one worker and on two, in turn."""
+    variants = variants_of(session, epochs=1)
+    variants[AVERAGING] = variants[ONE].replace(n_replicas=2)
+    table = session.beside(
         SECONDS,
         f"an epoch, {session.options.partitions} partitions here; speedup is over one worker's",
         (
-            "paper: s", "paper: speedup", "here: s, spread", "here: speedup", "here: s of dealing", "here: MB sent",
+            "paper: s", "paper: speedup", "here: s", "here: speedup", "here: s of dealing", "here: MB sent",
             "here: MB by the paper's scheme",
         ),
         ",.2f",
     )  # fmt: skip
-    text = session.timed.path
     with cluster_of(1) as one, cluster_of(2) as two:
-        found = times_of(several, {1: one, 2: two}, text, session.folder, session.first.path, session.options.times)
-    alone = next(time.seconds for time in found if time.variant == ONE)
-    for time in found:
-        paper = theirs(time.variant, several[time.variant])
+        clusters = {1: one, 2: two}
+        for params in variants.values():
+            for client in clusters.values():
+                training_of(client, session.small, params)  # compiles
+        runs = {
+            f"{name}, {n} worker(s)": partial(training_of, client, session.timed, params)
+            for name, params in variants.items()
+            for n, client in clusters.items()
+            if name != ONE or n == 1
+        }
+        found = alternate(runs, session.options.times)
+    seconds = {run: Spread.of(one.seconds for one in several) for run, several in found.items()}
+    alone = next(iter(seconds.values())).middle
+    for run, several in found.items():
+        name, workers = run.rsplit(", ", 1)
+        turned = variants[name].strategy == "rotation" and not workers.startswith("1")
         table.row(
-            f"{paper or 'none there'}; {time.variant}, {time.workers} worker(s)",
-            SECONDS.get(paper), SPEEDUPS.get(paper),
-            f"{time.seconds:.2f} ({time.spread})", alone / time.seconds, time.deal_seconds, time.sent_mb, time.paper_mb,
+            run, SECONDS.get(name), SPEEDUPS.get(name), seconds[run], alone / seconds[run].middle,
+            Spread.of(one.dealing for one in several), Spread.of(one.sent / MB for one in several),
+            paper_bytes(variants[name], several[0].pairs, 2) / MB if turned else None,
         )  # fmt: skip
 
 
-def constants_of(session: Session) -> Constants:
-    """Return the constants of the file that the options name, or measured here."""
-    file = session.options.constants
-    if file and file.exists():
-        return read_constants(file)
-    folder = session.folder / "calibration"
-    folder.mkdir()
-    parts, rows = min(2, session.options.parts), session.options.table_rows
-    return calibrated(folder, parts, rows, session.options.passes, file, sys.stderr).constants
+def planned(load: Load, nodes: int, dtype: str) -> tuple[str, Forecast]:
+    """Return the fastest rotation on nodes like the paper's, of four threads a process, with a partition a thread."""
+    slow, p, groups = 10e9 / 8, nodes * THREADS, nodes * THREADS // 4
+    here = Hardware("", nodes, THREADS, THREADS // 4, 64e9, slow, 42.6e9, slow)
+    plans = [(n, rotation_cost(load, p, n, here, MACHINE_B, groups, dtype)) for n in (2**i for i in range(8))]
+    passes, best = min(plans, key=lambda plan: (plan[1].memory >= here.memory, plan[1].total))
+    return f"rotation, {dtype}, {groups} groups, {passes} pass(es)", best
 
 
-def forecasts(session: Session) -> None:
-    """Print what our cost model says of the paper's data, on nodes like its own and on modern ones."""
-    constants = constants_of(session)
+def large(session: Session) -> None:
+    """Print what our cost model says of the paper's data."""
     for name, figures in LARGE.items():
         types, partitions = int(figures["types"]), int(figures["partitions"])
-        table = session.table(
+        nodes = partitions // THREADS
+        table = session.beside(
             figures,
-            f"{name}, {figures['words'] / 1e9:,.0f} billion words, {types / 1e6:,.0f} million types: s of an epoch "
-            "here by the cost model (benchmarks.scale_model), not by a training; ! does not fit into memory",
-            ("paper: s", "here: s", "here: TB sent", "here: GB a node"),
+            f"{name}, {figures['words'] / 1e9:,.0f} billion words, {types / 1e6:,.0f} million types, {partitions:,} "
+            f"partitions: an epoch; here by the formulas of `daskw2v estimate`, not by a training, on {nodes} nodes of "
+            f"{THREADS} threads and 10 Gbps",
+            ("paper: s", "here: s", "here: TB sent", "here: GB a node; the paper's have 64"),
             ",.1f",
         )
-        table.row(f"{partitions} partitions", figures["seconds"], None, None, None)
-        for hardware in clusters(partitions):
-            for plan, seconds, sent, memory, *_ in plans(zipf(figures["words"], types, SETTING), hardware, constants):
-                table.row(f"{plan}: {hardware.nodes} nodes of {hardware.name}", None, seconds, sent, memory)
+        table.row("the paper's", figures["seconds"], None, None, None)
+        load = zipf(figures["words"], types, Params(vector_size=300, sample=1e-5, epochs=1))
+        for dtype in ("float32", "bfloat16"):
+            plan, found = planned(load, nodes, dtype)
+            table.row(plan, None, found.total, found.sent / 1e12, found.memory / 1e9)
 
 
 def run(session: Session) -> None:
     quality(session)
     times(session)
-    forecasts(session)
+    large(session)

@@ -1,0 +1,137 @@
+"""Figures 8 and 13 to 15 of paper 002, and which change closes the gap to plain minibatches (section 5.5)."""
+
+import statistics
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from benchmarks.context_matrix.lab import AS_PAPER, MATRIX, MIN_COUNT, TRAINING, Kind, Lab, Setting
+from benchmarks.judges import FEW, NAMES, by_few
+from benchmarks.papers.figures import Figures
+from benchmarks.papers.session import Session
+from benchmarks.tables import Spread
+
+LAW = Figures("section 3.2, of figure 8", {"K": 7.13, "beta": 0.71})
+MATRIX_TIME = Figures("section 3", {"seconds": 400})
+BETTER = Figures("section 5.5", {"sets": 20, "W2V-CL is better in": 12})
+FASTER = Figures("section 1", {"W2V-CL, 1 GPU": 2})
+SAID = (LAW, MATRIX_TIME, BETTER, FASTER)
+OURS, SGNS = "W2V-CL", "SGNS"
+HALVES = 8  # of the text: each size is half of the next
+_PAPER = AS_PAPER["ns_exponent"]
+# Without subsampling, most contexts are stop words. W2V-CL trains each table for its own sake, so that both have one
+# optimum only where negatives are drawn as often as words are contexts (`objectives.context_matrix.prepare`).
+CHANGES: dict[str, dict[str, Any]] = {
+    "as the paper": AS_PAPER,
+    "negatives by counts ** 0.75": {"ns_exponent": _PAPER},
+    "negatives by counts": {"ns_exponent": 1.0},
+    "contexts thinned": {"ns_exponent": _PAPER, "context_sample": 1e-3},
+    "both": {"ns_exponent": 1.0, "context_sample": 1e-3},
+    "text subsampled": {"ns_exponent": _PAPER, "sample": 1e-4},
+    "text subsampled, negatives by counts of what is left": {"ns_exponent": 1.0, "sample": 1e-4},
+}
+
+
+def heaps(session: Session, _: Setting, lab: Lab) -> None:
+    """Print the words of the first 1/2**k of the text's lines, and the two constants of Heaps' law of them."""
+    lines, counts, sizes = lab.text.path.read_bytes().splitlines(), Counter[bytes](), list[tuple[int, int, int]]()
+    ends = {len(lines) >> k for k in range(HALVES)}
+    for number, line in enumerate(lines, 1):
+        counts.update(line.split())
+        if number in ends:
+            sizes.append((counts.total(), len(counts), sum(count >= MIN_COUNT for count in counts.values())))
+    heads = ("all words", f"words of {MIN_COUNT} or more")
+    table = session.beside("figure 8", "words by tokens of text, and K and beta of Heaps' law", heads, ",.2f")
+    for tokens, *words in sizes:
+        table.row(f"{tokens:,} tokens", *words)
+    tokens, *words = np.log(np.array([row for row in sizes if row[2]], np.float64)).T  # words = K * tokens ** beta
+    beta, logarithm = np.polyfit(tokens, np.transpose(words), 1)
+    for name, fitted in (("K", np.exp(logarithm)), ("beta", beta)):
+        table.row(f"{name}; the paper's {LAW[name]} ({LAW.source})", *map(float, fitted))
+
+
+def batches(session: Session, setting: Setting, lab: Lab) -> None:
+    """Print quality and cost of W2V-Vanilla by its batches, with lazy Adam, the faster one, and its last rate."""
+    table = session.beside(
+        "figures 3 and 13",
+        f"W2V-Vanilla by pairs of a batch, lazy Adam {setting.alphas[-1]:g}, d={setting.vector_size}, sample "
+        f"{setting.sample:g}: Spearman, 3CosAdd; thousand words a core-second",
+        (*FEW, "words"),
+    )
+    words = lab.text.vocabulary.total * setting.epochs
+    for batch in setting.batches:
+        scores = lab.spreads(setting.vanilla(alpha=setting.alphas[-1], lazy=True, batch=batch), by_few, setting.seeds)
+        speed = scores[TRAINING].inverse().scaled(words / 1e3)
+        table.row(f"{batch:,}", *(scores.get(key) for key in FEW.values()), speed)
+
+
+def size(session: Session, setting: Setting, lab: Lab) -> None:
+    """Print quality by columns of the matrix, and what matrix and training cost."""
+    sizes = {f"l={n:,}": setting.params(context_size=n) for n in setting.context_sizes}
+    how = ", updates as the paper" if setting.as_paper else ""
+    _few(session, setting, lab, "figure 14", f"quality by context size l{how}", sizes)
+    session.note(
+        "The paper's scores, in a figure only, stop growing at l=65,536. Its matrix takes "
+        f"{MATRIX_TIME['seconds']} s on one thread ({MATRIX_TIME.source})."
+    )
+
+
+def contexts(session: Session, setting: Setting, lab: Lab) -> None:
+    """Print a row for each change, and for the baseline."""
+    changed = {f"W2V-CL, {name}": setting.params(**changes) for name, changes in CHANGES.items()}
+    title = f"the gap to plain minibatches, l={setting.context_size:,}"
+    _few(session, setting, lab, "section 5.5", title, {**setting.vanillas(), **changed})
+
+
+def _few(session: Session, setting: Setting, lab: Lab, source: str, title: str, kinds: Mapping[str, Kind]) -> None:
+    about = f"{title}, d={setting.vector_size}, sample {setting.sample:g}: Spearman, 3CosAdd"
+    table = session.beside(source, about, (*FEW, MATRIX, TRAINING))
+    for name, kind in kinds.items():
+        scores = lab.spreads(kind, by_few, setting.seeds)
+        table.row(name, *(scores.get(key) for key in (*FEW.values(), MATRIX, TRAINING)))
+
+
+def quality(session: Session, setting: Setting, lab: Lab) -> None:
+    """Print W2V-CL, W2V-Vanilla and SGNS on all sets that the paper judges by, and what they cost; then sums."""
+    kinds: dict[str, Kind] = {OURS: setting.params(), **setting.vanillas(), SGNS: setting.params("sgns")}
+    found = {name: lab.spreads(kind, setting.judge, setting.seeds) for name, kind in kinds.items()}
+    table = session.beside(
+        "figure 15",
+        f"d={setting.vector_size}, l={setting.context_size:,}, sample {setting.sample:g}, {setting.epochs} epoch(s): "
+        "Spearman, LRCos, purity, accuracy",
+        tuple(found),
+    )
+    for name in NAMES:
+        table.row(name, *(scores.get(name, "not at hand") for scores in found.values()))
+    table.row("mean of all", *(mean_of(scores) for scores in found.values()))
+    for cost in (MATRIX, TRAINING):
+        table.row(cost, *(scores[cost] for scores in found.values()))
+    summary(session, found)
+
+
+def mean_of(scores: Mapping[str, Spread]) -> float:
+    return statistics.mean(scores[name].middle for name in NAMES if name in scores)
+
+
+def summary(session: Session, found: Mapping[str, Mapping[str, Spread]]) -> None:
+    """Print in how many sets ours is at least as good as each other, and how many times as much those cost."""
+    table = session.beside(
+        BETTER,
+        "W2V-CL against the others",
+        (
+            "sets", "W2V-CL at least as good in", "mean of all, W2V-CL less theirs", "their core-s / W2V-CL's",
+            "the same, with the matrix",
+        ),
+    )  # fmt: skip
+    table.row("paper: W2V-Vanilla", BETTER["sets"], BETTER["W2V-CL is better in"], None, FASTER["W2V-CL, 1 GPU"], None)
+    ours = found[OURS]
+    for name, scores in found.items():
+        if name == OURS:
+            continue
+        sets = [key for key in NAMES if key in scores and key in ours]
+        good = sum(ours[key].middle >= scores[key].middle for key in sets)
+        theirs, training = scores[TRAINING].middle, ours[TRAINING].middle
+        ratios = theirs / training, theirs / (training + ours[MATRIX].middle)
+        table.row(name, len(sets), good, mean_of(ours) - mean_of(scores), *ratios)
