@@ -76,7 +76,9 @@ def check(session: Session, text: Text, small: Text, c: Constants) -> None:
             forecast = cost(chosen[name], load, here, c)
             alone = cost(chosen[name], load, replace(here, cores=1), c).seconds
             seconds = max(forecast.total, (sum(alone.values()) - alone["waiting"]) / cores)
-            took, sent = (Spread.of(values) for values in ((one.seconds for one in several), (one.sent / MB for one in several)))
+            took, sent = (
+                Spread.of(values) for values in ((one.seconds for one in several), (one.sent / MB for one in several))
+            )
             table.row(
                 f"{name}: {n} worker(s)", took, seconds, seconds / took.middle, sent, forecast.sent / MB,
                 *forecast.seconds.values(),

@@ -13,7 +13,6 @@ from benchmarks.papers.session import Session, params_of
 from benchmarks.quality import judged
 from benchmarks.tables import Spread
 from benchmarks.texts import ANALOGY
-from daskw2v.config.params import Params
 from daskw2v.errors import counted
 from daskw2v.evaluation import evaluate
 from daskw2v.models.vectors import Vectors

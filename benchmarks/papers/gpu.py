@@ -1,6 +1,5 @@
 """What tables of papers say of this machine's GPU: measured where there is one, open where there is none."""
 
-
 from benchmarks.cuda.bench import Bench, has_gpu, wikipedia
 from benchmarks.cuda.speed import speed_of
 from benchmarks.papers.session import Session

@@ -1,8 +1,9 @@
 import json
 
 import click
+from click.testing import CliRunner
 
-from daskw2v.cli import demo, evaluating, main, models, program, training
+from daskw2v.cli import demo, evaluating, main, models, options, program, training
 from daskw2v.errors import InputError
 from tests.cli.fakes import FakeVectors
 from tests.support.command_line import invoke
@@ -20,6 +21,19 @@ def test_error__is_one_line_unless_debug_is_asked_for(calls, monkeypatch):
     result = invoke("train", "a", "--work", "w", "--debug")
     assert result.exit_code == 2
     assert "Traceback" in result.stderr
+
+
+def test_error__of_what_explains_options_has_a_traceback_if_debug_is_asked_for():
+    """Both options act before the others are read, in the order of the command line."""
+
+    def fail(name):
+        raise InputError(f"No plug-in {name}.", "Install it.")
+
+    command = options.help_for_option(["rotation"], fail)(click.command("broken", cls=options.Command)(lambda: None))
+    group = program.Program(commands={"broken": command})
+    words = ["broken", "--help-for", "rotation"]
+    assert CliRunner().invoke(group, words).stderr == "Error: No plug-in rotation. Install it.\n"
+    assert "Traceback" in CliRunner().invoke(group, [words[0], "--debug", *words[1:]]).stderr
 
 
 def test_error__of_the_system_is_one_line_too(calls, monkeypatch):

@@ -44,6 +44,13 @@ def test_import_word2vec__reads_what_was_exported(vectors, tmp_path, suffix):
     assert found.url == url
 
 
+@pytest.mark.parametrize("columns", [1000, 1024])
+def test_import_word2vec__reads_lines_of_many_numbers(tmp_path, columns):
+    matrix = np.random.default_rng(1).standard_normal((2, columns), np.float32)
+    export(Vectors(Vocabulary.from_words(["a", "b"], [2, 1]), matrix), str(tmp_path / "a.txt"))
+    assert np.array_equal(import_word2vec(str(tmp_path / "a.txt")).vectors, matrix)
+
+
 @pytest.mark.parametrize("binary", [False, True])
 def test_import_word2vec__reads_what_gensim_wrote(vectors, tmp_path, binary):
     keyed = gensim.models.KeyedVectors(5)
@@ -93,6 +100,7 @@ def test_import_word2vec__accepts_spaces_and_carriage_returns_at_line_ends(tmp_p
         (b"2 2\na 1.5 2.5 3.5\nb 1 2\n", "Vector 1 of .* has 3 numbers, not 2"),
         (b"2 2\naaaaaaaaaaaaaaa 1 2\n", "Vector 2 of .* has 0 numbers"),
         (b"1 2\na 1 x\n", "Vector 1 of .* has no number"),
+        (b"1 2\n" + b"x" * 100_000, "Vector 1 of .* has 65,664 bytes without an end of its line"),
         (b"1 2\na 1 2\nb 1 2\n", "goes on after the 1 vectors"),
         (b"2 2\na 1 2\na 1 2\n", "holds 'a' twice"),
         (b"2 2\na 1 2\nb nan 2\n", "vector of 'b' .* not finite"),

@@ -10,6 +10,7 @@ from daskw2v import Params, evaluate, train
 from daskw2v.errors import ParameterError
 from daskw2v.evaluation.results import Evaluation
 from daskw2v.evaluation.similarity import SimilarityResult
+from daskw2v.evaluation.stability import neighbour_stability
 from daskw2v.models.vectors import Vectors
 from daskw2v.retraining.gates import Evaluated, Gates, check_gates, judge, scores_of
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -191,6 +192,13 @@ def test_judge__weighs_the_words_that_are_gone(rows):
     assert gate(judge(Gates(), gone, published), "min_kept").value == pytest.approx(30 / 999)
     assert "min_kept" in names(judge(Gates(), gone, published))
     assert "min_kept" not in names(judge(Gates(min_kept=None), gone, published))
+
+
+def test_judge__looks_at_the_neighbours_of_all_frequent_words(rows):
+    published, new = version(rows), version(np.random.default_rng(2).standard_normal((60, 5), np.float32))
+    found = gate(judge(Gates(), new, published), "min_stability")
+    assert found.value == neighbour_stability(published.vectors, new.vectors).overlap  # of 1,000 words, if there are
+    assert 0 < found.value < 1
 
 
 def test_judge__undefined_never_passes(rows):

@@ -97,11 +97,14 @@ def test_array__of_other_codecs_is_refused(model, tmp_path, listed):
         Vectors.open(tmp_path)
 
 
-def _sharded(inner, index=("bytes", "crc32c"), chunk=(2,)):
+INDEX = codecs("bytes", "crc32c")
+
+
+def _sharded(inner, index=INDEX, chunk=(2,)):
     settings = {
         "chunk_shape": list(chunk),
         "codecs": inner,
-        "index_codecs": codecs(*index),
+        "index_codecs": index,
         "index_location": "end",
     }
     return [{"name": "sharding_indexed", "configuration": settings}]
@@ -112,7 +115,9 @@ def _sharded(inner, index=("bytes", "crc32c"), chunk=(2,)):
     [
         _sharded(codecs("bytes", "zstd")),
         _sharded(_sharded(codecs("bytes"))),
-        _sharded(codecs("bytes"), index=("bytes", "gzip")),
+        _sharded(codecs("bytes"), index=codecs("bytes", "gzip")),
+        _sharded(codecs("bytes"), index=[INDEX[0], INDEX[1] | {"configuration": {"seed": 7}}]),
+        _sharded(codecs("bytes"), index=[INDEX[0] | {"configuration": {"endian": "middle"}}, INDEX[1]]),
         _sharded(codecs("bytes"), chunk=(1, 1)),
         _sharded(codecs("bytes"), chunk=(0,)),
     ],

@@ -13,6 +13,7 @@ from daskw2v.cluster import connect, connecting
 from daskw2v.config.tokenizers import tokenizer_name
 from daskw2v.errors import InputError, TrainingError
 from daskw2v.progress import silent
+from daskw2v.shards import encode
 from daskw2v.store.storage import Store
 from daskw2v.training import setup
 
@@ -92,6 +93,29 @@ def test_block_that_kills__kills_another_process_where_it_may_be_left_out(client
         with setup.ready_cluster(None, Store(str(tmp_path)), params, resources, silent):
             pass
     assert asked == [None, True, False]
+
+
+def test_block_that_kills__is_left_out_if_it_does_so_alone(client, texts, tmp_path, monkeypatch):
+    """As below, without processes that die: one block always kills, and one is once beside it."""
+    encode_batch, blamed = encode.encode_batch, []
+
+    def dying(batch, *args, **rules):
+        names = [block.source.url[-8:] for block in batch.blocks]
+        beside = names == ["4.txt.gz"] and not blamed
+        if beside:
+            blamed.extend(names)
+        if beside or "3.txt.gz" in names:
+            raise TrainingError(f"encode {names} died with its worker, several times.", "Look at it.")
+        return encode_batch(batch, *args, **rules)
+
+    monkeypatch.setattr(encode, "encode_batch", dying)
+    with pytest.raises(TrainingError, match="died with its worker"):
+        build_corpus(texts, Store(str(tmp_path / "work")), PARAMS, ONE_THREAD, client)
+    assert blamed == []
+    corpus = build_corpus(texts, Store(str(tmp_path / "w")), PARAMS.replace(max_bad_blocks=2), ONE_THREAD, client)
+    assert [block.url[-8:] for block in corpus.bad_blocks] == ["1.txt.gz", "3.txt.gz"]
+    assert corpus.n_tokens == 3 * 100 * 8
+    assert blamed == ["4.txt.gz"]
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.config.params import Params
-from daskw2v.training.rotation.pass_schedule import TASK_LENGTH, RotationPasses, most_together
+from daskw2v.training.rotation.pass_schedule import TASK_LENGTH, RotationPasses, most_together, passes_of_epoch
 
 
 def make(n=4, length=1000, **params):
@@ -73,6 +73,13 @@ def test_steps__of_passes_come_in_different_orders():
     assert len({*map(tuple, orders)}) == 20
     assert orders[3] == [one.pairs[0] for one in flat(make(32).steps(3))], "but each has its own"
     assert orders[3] != [one.pairs[0] for one in flat(make(32, seed=2).steps(3))]
+
+
+@pytest.mark.parametrize(("epochs", "passes"), [(1, 8), (3, 8), (4, 6), (5, 5), (12, 2), (24, 1), (100, 1)])
+def test_passes__that_are_left_open_are_24_of_all_epochs_and_at_most_8_of_one(epochs, passes):
+    """Other numbers would make other vectors of the same name."""
+    assert passes_of_epoch(Params(epochs=epochs)) == passes
+    assert passes_of_epoch(Params(epochs=epochs, passes_per_epoch=3)) == 3
 
 
 @given(length=st.integers(0, 5000), passes=st.integers(1, 7), epochs=st.integers(1, 4))
