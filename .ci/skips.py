@@ -1,8 +1,8 @@
 """A plugin for pytest: CI runs each test in one of its environments, and a third of the slow ones each time.
 
-`pytest -p skips --write-skipped FILE` writes a line for each test that was skipped. With `--read-skipped=FILE` these have
-the marker `skipped_before`, and with `--no-skips` a skipped test fails the run. `--turn N` leaves out the slow tests whose
-turn it is not: a function runs for one of three consecutive N.
+`pytest -p skips --write-skipped FILE` writes a line for each test that was skipped. With `--read-skipped=FILE` these
+have the marker `skipped_before`, and with `--no-skips` a skipped test fails the run. `--turn N` leaves out the slow
+tests whose turn it is not: a function runs for one of three consecutive N.
 """
 
 from __future__ import annotations

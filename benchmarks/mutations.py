@@ -182,8 +182,10 @@ class Checkout:
         folder, began = self._session.fresh("tests"), time.perf_counter()
         own = {"PYTHONPATH": str(self._root), "DASKW2V_DATA": str(DATA.resolve()), "TMPDIR": str(folder)}
         with (folder / "out").open("w+") as out:
-            command, end = [sys.executable, *PYTEST, *tests], {"stdout": out, "stderr": out, "start_new_session": True}
-            process = subprocess.Popen(command, cwd=self._root, env={**os.environ, **own}, **end)
+            process = subprocess.Popen(
+                [sys.executable, *PYTEST, *tests], cwd=self._root, env={**os.environ, **own},
+                stdout=out, stderr=out, start_new_session=True,
+            )  # fmt: skip
             try:
                 code, failed = process.wait(seconds), ""
             except subprocess.TimeoutExpired:

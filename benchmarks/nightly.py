@@ -219,7 +219,7 @@ def cost(session: Session, setting: Setting, old: Texts, new: Texts, seeds: Iter
         ratios.row(f"by {name}", *map(Spread.of, divided))
 
 
-def texts_of(paths: Iterable[Path], share: float) -> Texts:
+def texts_of(paths: Iterable[Path], share: float) -> dict[str, bytes]:
     """Return the first share of each file."""
     return {
         path.name.partition(".")[0]: first_lines(gzip.decompress(path.read_bytes()), share) for path in sorted(paths)

@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -68,7 +68,7 @@ class Record:
 
     def write(self, name: str) -> None:
         RESULTS.mkdir(exist_ok=True)
-        (RESULTS / f"{name}.json").write_text(json.dumps(asdict(self), indent=1, default=plain) + "\n")
+        (RESULTS / f"{name}.json").write_text(json.dumps(vars(self), indent=1, default=plain) + "\n")
 
     def cell(self, table: str, row: str, column: str) -> Cell:
         """Return a cell of the table whose title begins so.

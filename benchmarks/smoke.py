@@ -1,4 +1,4 @@
-"""Run all commands that README.md of this folder and the records name in their smallest form, and look at the output.
+"""Run all commands that the README.md of this folder names in their smallest form, and look at the output.
 
 A command passes if it ends with exit code 0 within its time, prints rows as JSON with figures in them, none of them NaN
 or infinite, no column that is empty in all rows of a table, and names all that its `Smoke` says. Two run at a time on
@@ -24,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from benchmarks.harness import LEFT_OUT, Smoke
-from benchmarks.records import ROOT, Record, names
+from benchmarks.records import ROOT
 from tests.support.quiet import PATIENT, QUIET
 
 COMMAND = re.compile(r"python -m benchmarks\.([a-z_]+)")
@@ -52,9 +52,9 @@ class Found(NamedTuple):
 
 
 def commands() -> list[str]:
-    """Return the commands that the table of README.md and records name, once each."""
+    """Return the commands that the table of README.md names, once each."""
     lines = (ROOT / "benchmarks" / "README.md").read_text().splitlines()
-    texts = [line for line in lines if line.startswith("|")] + [Record.read(name).command for name in names()]
+    texts = [line for line in lines if line.startswith("|")]
     return list(dict.fromkeys(command for text in texts for command in COMMAND.findall(text)))
 
 

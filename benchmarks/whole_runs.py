@@ -154,7 +154,7 @@ BENCHMARK = Benchmark(
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--child"]:  # a peer, in a process of its own
-        name, *paths, setting, n_threads = sys.argv[2:]
-        PEERS[name](*paths, Params(**json.loads(setting)), int(n_threads))
+        peer, text, output, setting, n_threads = sys.argv[2:]
+        PEERS[peer](text, output, Params(**json.loads(setting)), int(n_threads))
     else:
         BENCHMARK.main()

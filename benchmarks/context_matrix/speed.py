@@ -6,6 +6,7 @@ Speed counts words as the paper does: each word of the vocabulary once a column,
 from collections.abc import Mapping
 from functools import partial
 from importlib.util import find_spec
+from typing import Any
 
 from distributed import Client
 
@@ -69,7 +70,7 @@ def subwords(session: Session, setting: Setting, lab: Lab) -> None:
     if find_spec("torch") is None:
         session.note("Figures 20 and 21: words are made of their characters with PyTorch, which is not installed.")
         return
-    shape = {"context_size": setting.subword_columns, "vector_size": setting.subword_size}
+    shape: dict[str, Any] = {"context_size": setting.subword_columns, "vector_size": setting.subword_size}
     kinds = {
         "words by themselves": setting.params(**shape),
         "words of characters": setting.params("subwords", gather_every=GATHER, **shape),

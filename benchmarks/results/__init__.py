@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from benchmarks.records import ROOT, Record, age, cell_of, names
-from benchmarks.results.front import front
+from benchmarks.results.front import claims, methods
 from benchmarks.tables import line_of
 from daskw2v.errors import counted
 
@@ -21,7 +21,7 @@ HEAD = (
     "are shared: trust ratios more than times.\n\n"
 )
 PRINTED = re.compile(r"Printed on (\S+) at (\S+) by")
-FIGURES = re.compile(r"(?<=<!-- figures -->\n).*?(?=<!-- end of figures -->)", re.DOTALL)
+MARKED = {"figures": claims, "how they were measured": methods}  # parts of README.md, by their marks
 
 
 def page(day: str, commit: str) -> str:
@@ -31,8 +31,12 @@ def page(day: str, commit: str) -> str:
 
 
 def readme(text: str) -> str:
-    """Return README.md with the figures of the records."""
-    return FIGURES.sub(lambda _: front(), text)
+    """Return README.md with the figures of the records between its marks."""
+    for mark, made in MARKED.items():
+        begin, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->"
+        before, _, rest = text.partition(begin)
+        text = before + begin + made() + end + rest.partition(end)[2]
+    return text
 
 
 def _section(record: Record, day: str, commit: str) -> Iterator[str]:

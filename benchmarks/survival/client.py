@@ -18,7 +18,8 @@ from daskw2v.store.storage import Store
 from tests.support.power_losses import content_of
 
 DONE, FAILED = "done", "failed"
-OPEN = Gates(**{each.name: None for each in fields(Gates) if type(None) in get_args(each.type)})
+_NONE: dict[str, Any] = {each.name: None for each in fields(Gates) if type(None) in get_args(each.type)}
+OPEN = Gates(**_NONE)
 
 
 @dataclass(frozen=True)

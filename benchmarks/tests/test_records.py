@@ -1,0 +1,54 @@
+"""RESULTS.md and the figures of README.md are what the records say."""
+
+import re
+
+import pytest
+
+results = pytest.importorskip("benchmarks.results", reason="no benchmarks here: run pytest as python -m pytest")
+records = pytest.importorskip("benchmarks.records", reason="no benchmarks here")
+
+README = results.README.read_text(encoding="utf-8")
+
+
+def test_readme__has_the_figures_of_the_records():
+    assert results.readme(README) == README
+
+
+@pytest.mark.parametrize(
+    "figure", [r"\d+(?= times gensim)", r"\d+(?= s; gensim takes)", r"(?<=WordSim-353 )\.\d+", "365 of 365"]
+)
+def test_readme__shows_a_figure_that_was_changed_by_hand(figure):
+    changed = re.sub(figure, "42", README, count=1)
+    assert changed != README
+    assert results.readme(changed) == README
+
+
+def test_results__are_printed_from_the_records():
+    page = results.PAGE.read_text(encoding="utf-8")
+    day, commit = results.PRINTED.search(page).groups()
+    if records.Record.read("train_speed").changes(commit) is None:
+        pytest.skip("no git history here, which tells what is older than its code")
+    assert results.page(day, commit) == page
+    assert len(page.splitlines()) <= 400
+
+
+@pytest.mark.parametrize("name", records.names())
+def test_record__has_figures_and_says_where_they_are_from(name):
+    record = records.Record.read(name)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", record.date)
+    assert re.fullmatch(r"[0-9a-f]{7,40}\+?", record.commit)
+    assert record.machine["instructions"]
+    assert record.text
+    assert record.code
+    assert [place for place in record.code if not (records.ROOT / place).exists()] == []
+    cells = [cell for table in record.tables for row in table["rows"].values() for cell in row]
+    assert any(isinstance(cell, int | float | list) for cell in cells)
+    for table in record.tables:
+        assert {len(row) for row in table["rows"].values()} == {len(table["columns"])}
+
+
+def test_changes__are_none_at_the_commit_itself():
+    record = records.Record.read("train_speed")
+    if record.changes() is None:
+        pytest.skip("no git history here")
+    assert record.changes(record.commit.rstrip("+")) == 0
