@@ -231,7 +231,9 @@ def test_pages__name_scripts_and_benchmarks_that_are_there():
 def test_page__names_modules_that_are_there(page):
     """`cpu.py` may be in any folder, `devices/cpu.py` in any folder `devices`."""
     modules = [
-        path.as_posix() for folder in ("daskw2v", "pipelines", "tests") for path in (ROOT / folder).rglob("*.py")
+        path.as_posix()
+        for folder in ("daskw2v", "pipelines", "tests", "benchmarks")
+        for path in (ROOT / folder).rglob("*.py")
     ]
     named = re.findall(r"`([\w/]+\.py)`", TEXTS[page])
     assert [name for name in named if not any(module.endswith(f"/{name}") for module in modules)] == []
