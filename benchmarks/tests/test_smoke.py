@@ -62,10 +62,3 @@ def test_look__tells_what_is_wrong(row, cells, problem):
     assert smoke.look(run, 0, json.dumps(bad), "")[0] == [problem]
     assert smoke.look(run, 0, json.dumps(GOOD[1:]), "")[0] == ["'ours' is not in the output"]
     assert smoke.look(run, 0, "[]", "")[0][0] == "no figures"
-
-
-def test_commands__are_benchmarks():
-    known = smoke.commands()
-    assert {"train_speed", "whole_runs"} <= {*known}
-    assert all((smoke.ROOT / "benchmarks" / name).with_suffix(".py").exists() or
-               (smoke.ROOT / "benchmarks" / name / "__main__.py").exists() for name in known)  # fmt: skip
