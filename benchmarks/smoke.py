@@ -73,7 +73,7 @@ def runs_of(command: str) -> list[Run]:
 
 def figures_of(cell: Any) -> list[float]:
     """Return the numbers of a cell, those of a spread too."""
-    values = cell.values() if isinstance(cell, dict) else (cell,)
+    values = cell if isinstance(cell, list) else (cell,)
     return [value for value in values if isinstance(value, int | float)]
 
 

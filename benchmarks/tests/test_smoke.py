@@ -44,14 +44,14 @@ def test_smoke__begins_anywhere_and_names_what_it_leaves_out(called, capsys, bud
     assert f"{len(expected)} runs" in printed
 
 
-GOOD = [{"table": "Speed", "name": "ours", "cells": {"words": {"middle": 2.0, "low": 1.0, "high": 3.0}, "of": None}},
+GOOD = [{"table": "Speed", "name": "ours", "cells": {"words": [2.0, 1.0, 3.0], "of": None}},
         {"table": "Speed", "name": "theirs", "cells": {"words": 1, "of": 0.5}}]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("row", "cells", "problem"),
     [
-        (0, {"words": {"middle": float("nan"), "low": 1.0, "high": 3.0}}, "1 of 5 figures are not finite"),
+        (0, {"words": [float("nan"), 1.0, 3.0]}, "1 of 5 figures are not finite"),
         (1, {"of": None}, "nothing in column 'of' of 'Speed'"),
     ],
 )
