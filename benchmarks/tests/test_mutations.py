@@ -44,7 +44,7 @@ def test_slow():
 def test_mutations_of__are_tokens_that_are_neither_types_nor_decorators_nor_text():
     found = [*mutations_of("a.py", SOURCE)]
     assert Counter(one.old for one in found if mutations._parses(one.applied(SOURCE))) == Counter(
-        ["3", "0", "is", "not", "+=", "1", "return", "<=", "and", "not", "any"]
+        ["3", "0", "not", "+=", "1", "return", "<=", "and", "not", "any"]
     )
     lines = SOURCE.split("\n")
     for one in found:
@@ -59,8 +59,8 @@ def test_choose__draws_by_the_seed_from_all_packages_two_of_a_module():
     assert chosen == choose(3, 40, files)
     assert {one.key for one in chosen} != {one.key for one in choose(4, 40, files)}
     assert {*Counter(one.file for one in chosen).values()} == {2}
-    assert {file.split("/")[1] for file in files if file.count("/") > 1} >= {one.file.split("/")[1] for one in chosen}
-    assert len({one.file.split("/")[1] for one in chosen}) > 14
+    assert {one.file for one in chosen} <= {*files}
+    assert len({one.file.split("/")[1] for one in chosen}) > 10
     assert not any("kernels" in file or "cuda" in file for file in files)
     assert choose(3, 40, files[:50] + files[51:])[:10] == [one for one in chosen if one.file != files[50]][:10]
 
