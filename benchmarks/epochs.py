@@ -71,12 +71,6 @@ def our_epoch(text: Text, params: Params, width: Threads, device: str = "cpu") -
     return measure
 
 
-def epoch_seconds(text: Text, params: Params, width: Threads) -> Callable[[], float]:
-    """Return what trains an epoch, and returns its seconds."""
-    run = our_epoch(text, params, width)
-    return lambda: run().seconds
-
-
 def our_speed(text: Text, params: Params, threads: int, device: str = "cpu") -> Callable[[], float]:
     """Return what trains an epoch, and returns words/s."""
     run = our_epoch(text, params, threads_of(threads, Resources()), device)

@@ -23,7 +23,6 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import psutil
 
 from benchmarks.harness import Benchmark, Session, Smoke
@@ -41,6 +40,7 @@ from daskw2v.retraining.policy import Policy
 from daskw2v.retraining.retrain import retrain
 from daskw2v.store import lease
 from daskw2v.store.storage import Store
+from tests.support.days import write_day
 
 MOST = 8  # processes of a race
 NIGHTS = 3  # before a host is paused
@@ -277,17 +277,6 @@ def night(work: Path, folders: list[Path]) -> int:
     if summary.outcome not in (Outcome.PUBLISHED, Outcome.NOTHING_NEW):
         print(summary.message)
     return int(summary.outcome)
-
-
-def write_day(folder: Path, day: int, sentences: int = 150, words: int = 60) -> None:
-    """Write a file of text: sentences of words of five topics, with a word of that day."""
-    folder.mkdir(parents=True, exist_ok=True)
-    rng = np.random.default_rng(day)
-    lines = []
-    for topic in rng.integers(0, 5, sentences):
-        ids = topic * (words // 5) + rng.integers(0, words // 5, 10)
-        lines.append(" ".join([*(f"w{i}" for i in ids), f"day{day}"]))
-    (folder / f"{day}.txt").write_text("\n".join(lines) + "\n")
 
 
 def measure(session: Session) -> None:

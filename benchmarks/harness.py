@@ -13,6 +13,7 @@ that is killed has measured is kept) and --record (writes `benchmarks/results/NA
 
 import argparse
 import json
+import re
 import shlex
 import sys
 import tempfile
@@ -169,6 +170,7 @@ class Benchmark(NamedTuple):
     def main(self, arguments: Sequence[str] | None = None) -> None:
         """Measure in a fresh folder; print the machine, and the rows as JSON if asked to; write the record."""
         options, machine = self.parse(arguments), this_machine()
+        commit = commit_now() if options.record else ""  # before what is measured may change
         with tempfile.TemporaryDirectory() as name:
             session = self.session.of(options, Path(name))
             self.measure(session)
@@ -177,20 +179,19 @@ class Benchmark(NamedTuple):
             rows = [vars(row) for table in session.tables for row in table.rows]
             print(json.dumps(rows, indent=1, default=plain))
         if options.record:
-            self.record(session, machine).write(options.record)
+            self.record(session, machine, commit).write(options.record)
         if session.problems:
             sys.exit(1)
 
-    def record(self, session: Session, machine: Machine) -> Record:
-        """Return what is kept of a run."""
+    def record(self, session: Session, machine: Machine, commit: str) -> Record:
+        """Return what is kept of a run of a commit."""
         module = sys.modules["__main__"].__spec__
-        command = ["python", "-m", (module.name if module else "").removesuffix(".__main__"), *sys.argv[1:]]
-        at = command.index("--record")
-        del command[at : at + 2]
+        name = module.name if module else ""
+        command = shlex.join(["python", "-m", name.removesuffix(".__main__"), *sys.argv[1:]])
         return Record(
             what=self.about.partition("\n")[0],
-            command=shlex.join(command),
-            commit=commit_now(),
+            command=re.sub(r" --record[ =]\S+", "", command),
+            commit=commit,
             date=today(),
             machine=machine._asdict(),
             text=session.text,

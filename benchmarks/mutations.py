@@ -117,18 +117,17 @@ def choose(seed: int, number: int, files: Sequence[str]) -> list[Mutation]:
     def draw(*what: object) -> str:
         return hashlib.blake2b(repr((seed, *what)).encode()).hexdigest()
 
-    turns, of_package = list[tuple[int, str]](), Counter[tuple[str, ...]]()
+    turns, of_package = list[tuple[int, list[Mutation]]](), Counter[tuple[str, ...]]()
+    each = max(_OF_MODULE, -(-number // len(files)))
     for file in sorted(files, key=draw):
-        package = Path(file).parts[:-1][1:2]
-        turns.append((of_package[package], file))
-        of_package[package] += 1
-    chosen, each = list[Mutation](), max(_OF_MODULE, -(-number // len(files)))
-    for _, file in sorted(turns, key=lambda turn: turn[0]):
-        if len(chosen) < number:
-            source = (ROOT / file).read_text()
-            drawn = sorted(mutations_of(file, source), key=lambda one: draw(*one.key, one.column))
-            chosen += itertools.islice((one for one in drawn if _parses(one.applied(source))), each)
-    return chosen[:number]
+        source = (ROOT / file).read_text()
+        drawn = sorted(mutations_of(file, source), key=lambda one: draw(*one.key, one.column))
+        if some := [*itertools.islice((one for one in drawn if _parses(one.applied(source))), each)]:
+            package = Path(file).parts[:-1][1:2]
+            turns.append((of_package[package], some))
+            of_package[package] += 1
+    turns.sort(key=lambda turn: turn[0])
+    return [one for _, some in turns for one in some][:number]
 
 
 def known() -> dict[tuple[str, str, str], str]:

@@ -7,11 +7,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from nights_of_text import LOOSE, ONE, PARAMS, write_day
+from nights_of_text import LOOSE, ONE, PARAMS
 
 from daskw2v import Notices, Vectors, Versions, retrain
 from daskw2v.retraining import run as retraining_run
 from daskw2v.retraining.outcome import Outcome
+from tests.support.days import write_day
 
 retrain_module = importlib.import_module("daskw2v.retraining.retrain")  # the package has the function by that name
 STEPS = {

@@ -1,13 +1,14 @@
 """Nights on a folder that gains files: only these are read; a night that learns nothing changes nothing."""
 
 import pytest
-from nights_of_text import LOOSE, ONE, PARAMS, write_day
+from nights_of_text import LOOSE, ONE, PARAMS
 
 from daskw2v import Versions, retrain
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import InputError, ParameterError, TrainingError
 from daskw2v.retraining.outcome import Outcome
 from daskw2v.shards import encode
+from tests.support.days import write_day
 
 
 @pytest.fixture

@@ -5,11 +5,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from nights_of_text import LOOSE, ONE, PARAMS, write_day
+from nights_of_text import LOOSE, ONE, PARAMS
 
 from daskw2v import Vectors, Versions, retrain
 from daskw2v.errors import FormatError, StoreError
 from daskw2v.retraining.outcome import Outcome
+from tests.support.days import write_day
 
 SETTINGS = {"params": PARAMS, "resources": ONE, "gates": LOOSE}
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from nights_of_text import LOOSE, ONE, PARAMS, write_day
+from nights_of_text import LOOSE, ONE, PARAMS
 
 from daskw2v import Gates, Notices, Params, Policy, Resources, Vectors, Versions, retrain, train
 from daskw2v.errors import InputError, ParameterError, TrainingError
@@ -17,6 +17,7 @@ from daskw2v.retraining.outcome import Outcome
 from daskw2v.store.lease import hold
 from daskw2v.store.storage import Store
 from daskw2v.training import choice
+from tests.support.days import write_day
 
 STRICT = Gates(max_long=0.0, times_median=1.01)  # nothing passes
 

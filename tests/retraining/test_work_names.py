@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from nights_of_text import LOOSE, ONE, PARAMS, write_day
+from nights_of_text import LOOSE, ONE, PARAMS
 
 from daskw2v import EdgeList, Events, Graph, Policy, Sessions, Versions, Walks, retrain, train
 from daskw2v.store.storage import Store
+from tests.support.days import write_day
 
 pd = pytest.importorskip("pandas")
 
