@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv$(if $(filter-out python3,$(notdir $(PYTHON))),-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
+unexport PYTHONDONTWRITEBYTECODE # or each process compiles all modules, and pytest all of their asserts, anew
 
 .PHONY: help demo test test-all check docs audit gpu clean
 .DEFAULT_GOAL := help
