@@ -1,26 +1,21 @@
 """Kernels for NVIDIA GPUs: what they compile to, and on a GPU whether they are right, how fast and how good.
 
-    python -m benchmarks.cuda [--tables kernels batching bytes correctness ceilings sweep speed quality cost peers]
+    python -m benchmarks.cuda [--tables kernels batching bytes correctness ceilings sweep speed quality]
         [--parts 10] [--times 5] [--dims 100 128] [--kernels sgns] [--capabilities 75 80 90 100]
         [--vocabularies 71000 555514] [--tokens 20000000] [--fewest 132] [--epochs 5] [--seeds 1 2 3] [--cache DIR]
-        [--price 3.0] [--cpu-price 1.0]
-        [--peer NAME='command with {text} {output} {size} {window} {negative} {epochs} {sample}' ...]
 
 `kernels`, `batching` and `bytes` print what they can without a GPU, too. All others end with an error where there is
-none. `quality` keeps its scores in --cache; `bytes` asks Nsight Compute where `ncu` is on PATH; `cost` wants a price;
-`peers` runs other programs on the same text, such as the binary of FULL-W2V, whose license then is yours to mind.
---parts 0 leaves Wikipedia out of what is timed; --vocabularies without a number, drawn texts. A table that fails is
-reported, and the others go on.
+none. `quality` keeps its scores in --cache. --parts 0 leaves Wikipedia out of what is timed; --vocabularies without a
+number, drawn texts. A table that fails is reported, and the others go on.
 """
 
-import argparse
 import sys
 import traceback
+from argparse import ArgumentParser
 from importlib import import_module
 from pathlib import Path
 
 from benchmarks.cuda.bench import Bench, has_gpu
-from benchmarks.cuda.peers import peer_of
 from benchmarks.harness import LEFT_OUT, Benchmark, Smoke
 from benchmarks.texts import name_of
 from daskw2v.errors import Daskw2vError
@@ -38,19 +33,9 @@ TABLES = {  # modules and functions; those that need Numba's CUDA target are imp
     "sweep": "speed.sweep",
     "speed": "speed.speed",
     "quality": "quality.quality",
-    "cost": "cost.cost",
-    "peers": "peers.peers",
 }
 NO_GPU = ("kernels", "batching", "bytes")
 CAPABILITIES = [10 * major + minor for major, minor in MULTIPROCESSORS]
-
-
-def chosen(options: argparse.Namespace) -> list[str]:
-    """Return the tables to print: those asked for, or all; the cost where there is a price."""
-    priced = options.price is not None or options.cpu_price is not None
-    if "cost" in (options.tables or ()) and not priced:
-        sys.exit("--tables cost needs --price or --cpu-price")
-    return options.tables or [name for name in TABLES if name != "cost" or priced]
 
 
 def measure(bench: Bench) -> None:
@@ -59,8 +44,8 @@ def measure(bench: Bench) -> None:
     bench.text = "; ".join(
         [*wiki, *(f"{options.tokens:,} tokens of {n:,} words drawn by Zipf's law" for n in options.vocabularies)]
     )
-    tables = chosen(options)
-    if options.smoke and not options.tables and not has_gpu():
+    tables = options.tables
+    if options.smoke and tables == [*TABLES] and not has_gpu():
         bench.note(f"{LEFT_OUT}{', '.join(name for name in tables if name not in NO_GPU)}: there is no GPU")
         tables = [*NO_GPU]
     try:
@@ -87,8 +72,8 @@ def printed(name: str, bench: Bench) -> bool:
     return True
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--tables", nargs="+", choices=TABLES, help="all by default; cost where there is a price")
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=[*TABLES])
     parser.add_argument("--parts", type=float, default=10, help="of 10 MB")
     parser.add_argument("--times", type=int, default=5, help="runs of each, where time is taken")
     parser.add_argument("--dims", type=int, nargs="+", default=[100, 128], help="kernels, correctness: vector sizes")
@@ -101,14 +86,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--words", type=int, default=2000, help="correctness: of the text")
     parser.add_argument("--rows-a-warp", type=int, default=1024, help="ceilings: read or added by a warp")
     parser.add_argument("--fewest", type=int, default=132, help="sweep, quality: warps in flight to begin with")
-    parser.add_argument("--epochs", type=int, default=5, help="quality, peers")
+    parser.add_argument("--epochs", type=int, default=5, help="quality")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="quality")
     parser.add_argument("--cache", type=Path, help="quality: folder that keeps the scores, so that a run can go on")
-    parser.add_argument("--price", type=float, help="cost: dollars an hour of the machine with the GPU")
-    parser.add_argument("--cpu-price", type=float, help="cost: dollars an hour of such a machine without it")
-    parser.add_argument(
-        "--peer", type=peer_of, action="append", default=[], metavar="NAME=COMMAND", help="peers: another program"
-    )
 
 
 BENCHMARK = Benchmark(

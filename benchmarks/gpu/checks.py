@@ -24,7 +24,7 @@ from daskw2v.kernels.cuda import check_gpu, load
 from tests.support.cuda.compiling import KERNELS
 
 TOOLS = ("memcheck", "racecheck", "synccheck")
-PROGRAMS = ("nvidia-smi", "compute-sanitizer", "ncu")
+PROGRAMS = ("nvidia-smi", "compute-sanitizer")
 PACKAGES = ("numba_cuda", "pytest", "hypothesis", "xdist", "torch", "sklearn", "gensim", "fasttext")  # of some pieces
 _ERRORS = 9  # exit code of compute-sanitizer where it found some
 _SECONDS = 90  # of a kernel under compute-sanitizer, its compilation included

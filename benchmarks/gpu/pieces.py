@@ -74,14 +74,6 @@ PIECES = {
             (*_CUDA, "speed", *_WIKI, "71000"), _DRAWN,
         ),
         Piece(
-            "bytes", "bytes of a word, by Nsight Compute", 240, MOST, (*_CUDA, "bytes", "--vocabularies", "71000"),
-            _DRAWN,
-        ),
-        Piece(
-            "peers", "whole runs on the GPU and on the processor", 300, MOST, (*_CUDA, "peers", "--times", "1"),
-            ("--parts", "1", "--epochs", "2"),
-        ),
-        Piece(
             "speed_large", "words/s on drawn texts of a large vocabulary", 300, MOST,
             (*_CUDA, "speed", *_WIKI, "555514"), _DRAWN,
         ),

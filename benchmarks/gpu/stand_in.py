@@ -25,14 +25,8 @@ _SANITIZER = """
 hazards = "RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)"
 print("=========", hazards if "racecheck" in sys.argv else "ERROR SUMMARY: 0 errors")
 """
-_PROFILER = """
-print('"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"')
-for name in sys.argv[sys.argv.index("--metrics") + 1].split(","):
-    print(f'"0","run","{name}","byte","1,234"')
-"""
 _PROGRAMS = {
     "compute-sanitizer": _PROGRAM.format(python=sys.executable, says=_SANITIZER),
-    "ncu": _PROGRAM.format(python=sys.executable, says=_PROFILER),
     "nvidia-smi": f"#!{sys.executable}\nprint('stand-in, 0, 0 MiB, 0 MHz')\n",
 }
 

@@ -110,7 +110,7 @@ def said(figures: Figures, unit: str) -> str:
 OPEN = {
     "figures 6, 7: words/s by GPU": (
         f"a GPU; {said(RATIOS, 'x')}; {said(GENERATIONS, 'x')}",
-        "words/s on this processor, above; on a GPU python -m benchmarks.cuda --peer FULL-W2V='...'",
+        "words/s on this processor, above; on a GPU python -m benchmarks.cuda --tables speed",
     ),
     "figure 1, table 4: arithmetic, GB of memory an epoch of text8": (said(DEMAND, ""), "python -m benchmarks.cuda"),
     "tables 5, 6: instructions a cycle, stalls, active warps": (said(WARPS, ""), "python -m benchmarks.cuda"),
