@@ -39,17 +39,22 @@ def kernel_sources() -> Iterator[Path]:
 
 
 @cache
-def cache_folder() -> str:
-    """Return the folder of compiled kernels: of this code, Numba and processor, and nobody else's.
+def cache_folder(target: str = "") -> str:
+    """Return the folder of compiled kernels: of this code, Numba and target, and nobody else's.
 
     It lies in NUMBA_CACHE_DIR, or else in the user's own cache folder, since what is found there is unpickled.
+
+    Parameters
+    ----------
+    target
+        What the kernels are compiled for; by default this processor.
     """
     code = hashlib.sha256()
     for path in kernel_sources():
         code.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     base = os.environ.get("NUMBA_CACHE_DIR") or os.path.join(home, "daskw2v")
-    name = f"{llvmlite.binding.get_host_cpu_name()}-numba{numba.__version__}-{code.hexdigest()[:12]}"
+    name = f"{target or llvmlite.binding.get_host_cpu_name()}-numba{numba.__version__}-{code.hexdigest()[:12]}"
     folder = os.path.join(base, name)
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -68,11 +73,11 @@ class Locator(caching._CacheLocator):
     """Finds a kernel's files by its module's name."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self._module, self._line = function.__module__, function.__code__.co_firstlineno
+        self.module, self._line = function.__module__, function.__code__.co_firstlineno
 
     def get_cache_path(self) -> str:
         """Return the folder of a module's kernels."""
-        return os.path.join(cache_folder(), self._module)
+        return os.path.join(cache_folder(), self.module)
 
     def get_source_stamp(self) -> str:
         """Return nothing: the folder is that of the code."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import daskw2v
-from daskw2v.kernels.cache import KernelCache, kernel_sources
+from daskw2v.kernels.cache import KernelCache, cache_folder, kernel_sources
 from daskw2v.kernels.jit import kernel
 
 PACKAGE = Path(daskw2v.__file__).parent
@@ -61,6 +61,22 @@ def test_key__holds_no_host_and_no_path(tmp_path):
         )
         folders.add(done.stdout)
     assert len(folders) == 1
+
+
+def test_folder_of_gpu_kernels__is_the_same_on_every_processor(tmp_path, monkeypatch):
+    """So kernels that one host compiled are found on another, whose processor is of another kind."""
+    caches = pytest.importorskip("daskw2v.kernels.cuda.cache", reason="numba-cuda comes with daskw2v[cuda]")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    here = {"processor": set(), "GPU": set()}
+    try:
+        for name in ("znver4", "sapphirerapids"):
+            monkeypatch.setattr("llvmlite.binding.get_host_cpu_name", lambda name=name: name)
+            cache_folder.cache_clear()
+            here["processor"].add(KernelCache(twice).cache_path)
+            here["GPU"].add(caches.CudaKernelCache(twice).cache_path)
+    finally:
+        cache_folder.cache_clear()
+    assert {of: len(paths) for of, paths in here.items()} == {"processor": 2, "GPU": 1}
 
 
 @pytest.mark.sampled(1)

@@ -1,8 +1,11 @@
 """Where kernels for GPUs are kept: beside those of the processor, named in the same way (`kernels.cache`).
 
+Their folder names no processor: hosts of any kind find what one of them compiled for the same generation of GPUs.
+
 numba-cuda tells nobody that it compiles: it does so from the moment that a kernel is not found until it is saved.
 """
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -11,13 +14,21 @@ from numba.cuda import dispatcher
 from numba.cuda.core import caching
 
 from daskw2v.kernels import compilation
-from daskw2v.kernels.cache import Locator, UniqueFiles, named
+from daskw2v.kernels.cache import Locator, UniqueFiles, cache_folder, named
+
+
+class _Locator(Locator):
+    """Finds kernels in the folder of all GPUs: an index names the generation that each is compiled for."""
+
+    def get_cache_path(self) -> str:
+        """Return the folder of a module's kernels."""
+        return os.path.join(cache_folder("cuda"), self.module)
 
 
 class _Implementation(dispatcher.CUDACacheImpl):
     """numba-cuda's own, at our place."""
 
-    _locator_classes = (Locator,)
+    _locator_classes = (_Locator,)
 
 
 class _Files(UniqueFiles, caching.IndexDataCacheFile):
