@@ -24,10 +24,11 @@ from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, Segment, keep_thresholds
 from daskw2v.training.averaging.replica_task import ReplicaStep, train_replica
 from daskw2v.training.averaging.round_schedule import ReplicaWork
-from daskw2v.training.blocks import cut_tables, initial_block
+from daskw2v.training.blocks import TableBlock, cut_tables, initial_block
 from daskw2v.training.devices import Threads, threads_of
 from daskw2v.training.features import find_features, tables_of
 from daskw2v.training.pipeline import train_model
+from daskw2v.types import Float32Array
 
 ONE = Resources(threads=1)
 
@@ -50,8 +51,10 @@ class Epoch(NamedTuple):
         return self.words / self.processor_seconds
 
 
-def our_epoch(text: Text, params: Params, width: Threads, device: str = "cpu") -> Callable[[], Epoch]:
-    """Return what trains an epoch; it has done so once, and is compiled."""
+def task_of(
+    text: Text, params: Params, device: str
+) -> tuple[Run, list[TableBlock], dict[int, Float32Array], ReplicaWork]:
+    """Return what a worker is given to train an epoch: the run, the model's blocks and first rows, and its work."""
     params = settled(params)
     run = Run(text.work, text.corpus.name, text.vocabulary, params, device)
     if has_features(params):
@@ -60,7 +63,12 @@ def our_epoch(text: Text, params: Params, width: Threads, device: str = "cpu") -
         run = replace(run, features=found)
     blocks = cut_tables(tables_of(run), params.vector_size)
     rows = {number: initial_block(run, block) for number, block in enumerate(blocks)}
-    work = ReplicaWork(0, 0, text.corpus.n_tokens, start_alpha(params), params.min_alpha)
+    return run, blocks, rows, ReplicaWork(0, 0, text.corpus.n_tokens, start_alpha(params), params.min_alpha)
+
+
+def our_epoch(text: Text, params: Params, width: Threads, device: str = "cpu") -> Callable[[], Epoch]:
+    """Return what trains an epoch; it has done so once, and is compiled."""
+    run, blocks, rows, work = task_of(text, params, device)
 
     def measure() -> Epoch:
         took = stopwatch()

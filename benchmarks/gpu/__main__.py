@@ -1,14 +1,16 @@
-"""All that a machine with an NVIDIA GPU is wanted for: tests, checks, and every table, in 40 minutes or less.
+"""All that a machine with an NVIDIA GPU is wanted for, in an hour or in slices: tests, checks, and every table.
 
-    python -m benchmarks.gpu [--pieces tests memcheck ...] [--minutes 40] [--results gpu-results] [--again]
-        [--dry-run] [--summary]
+    python -m benchmarks.gpu [--pieces tests memcheck ...] [--minutes 60] [--results gpu-results] [--again]
+        [--dry-run] [--list] [--record NAME]
 
-Pieces run one after the other in order of worth, each in a process of its own, of nine minutes at most. What was done
-is not done again: the same command goes on where it was stopped. A piece begins as long as the time that it usually
-takes is left of --minutes. In the end, and with --summary alone, all rows are printed that are known by now.
+Pieces run one after the other, first those that no record in benchmarks/results has, last those that most have; each
+in a process of its own, of nine minutes at most, whose rows are kept as they come. A piece begins as long as the time
+that it usually takes is left of --minutes. What is done in --results is not done again: the same command goes on where
+it was stopped, on another machine, too, which then also finds the kernels that were compiled (--results has them).
 
---dry-run goes through all of it without a GPU, in two minutes: with Numba's simulator, a text of a few words, and
-stand-ins for NVIDIA's programs. Its figures say nothing.
+In the end, and with --list alone, the order and all rows that are known are printed. --dry-run goes through all of it
+without a GPU, in a few minutes: with Numba's simulator, a text of a few words, and stand-ins for NVIDIA's programs. Its
+figures say nothing.
 """
 
 import argparse
@@ -19,8 +21,8 @@ import time
 from pathlib import Path
 
 from benchmarks.gpu import stand_in
-from benchmarks.gpu.pieces import MOST, PIECES, Piece
-from benchmarks.gpu.running import DONE, Results, next_pieces, run_piece
+from benchmarks.gpu.pieces import DONE, MOST, PIECES, TABLE, Piece, in_order, measured
+from benchmarks.gpu.running import Results, next_pieces, run_piece
 from benchmarks.harness import Benchmark, Session, Smoke
 from benchmarks.records import cell_of
 from benchmarks.texts import DATA
@@ -43,7 +45,13 @@ def command_of(piece: Piece, results: Results, *, dry_run: bool) -> list[str]:
 
 def run(session: Session, pieces: list[Piece], results: Results) -> None:
     """Run what is to be done and fits."""
-    options, environment = session.options, {**os.environ, "DASKW2V_DATA": str(DATA.resolve()), "PYTHONUNBUFFERED": "1"}
+    options, kernels = session.options, str(results.folder.resolve() / "kernels")
+    environment = {
+        "NUMBA_CACHE_DIR": kernels,
+        **os.environ,
+        "DASKW2V_DATA": str(DATA.resolve()),
+        "PYTHONUNBUFFERED": "1",
+    }
     if options.dry_run:
         environment |= stand_in.prepare(session.fresh("stand-in"))
     until = time.monotonic() + 60 * options.minutes
@@ -60,12 +68,13 @@ def run(session: Session, pieces: list[Piece], results: Results) -> None:
         session.note(f"{piece.name}: {ended.state} in {ended.seconds:.0f} s; {results.path(piece.name, 'log')}")
 
 
-def summarize(session: Session, pieces: list[Piece], results: Results) -> None:
-    """Print how pieces ended, and all their rows."""
-    table = session.table("Pieces", ("what", "state", "s", "usually s", "at most s"), ".0f")
+def summarize(session: Session, pieces: list[Piece], days: dict[str, list[str]], results: Results) -> None:
+    """Print in which order pieces run and how they ended, and all their rows."""
+    table, minutes = session.table(TABLE, ("what", "measured", "usually s", "ends at minute", "state", "s"), ".0f"), 0.0
     for piece in pieces:
-        ended = results.ended(piece.name)
-        table.row(piece.name, piece.what, ended.state, ended.seconds, piece.usual, piece.most)
+        ended, minutes = results.ended(piece.name), minutes + piece.usual / 60
+        when = ", ".join(days[piece.name]) or "never"
+        table.row(piece.name, piece.what, when, piece.usual, minutes, ended.state, ended.seconds)
     for piece in pieces:
         rows = results.rows(piece.name)
         for title in dict.fromkeys(row["table"] for row in rows):
@@ -76,11 +85,12 @@ def summarize(session: Session, pieces: list[Piece], results: Results) -> None:
 
 
 def measure(session: Session) -> None:
-    options, results = session.options, Results(session.options.results)
-    pieces = [PIECES[name] for name in PIECES if name in options.pieces]
-    if options.record and (options.summary or options.dry_run):
-        sys.exit("A record is of the machine that measures: without --summary and --dry-run.")
-    if not options.summary:
+    options, results, days = session.options, Results(session.options.results), measured()
+    session.text = "100 MB of Wikipedia, and drawn texts of 71,000 and 555,514 words"
+    pieces = [piece for piece in in_order(days) if piece.name in options.pieces]
+    if options.record and (options.list or options.dry_run):
+        sys.exit("A record is of the machine that measures: without --list and --dry-run.")
+    if not options.list:
         if not options.dry_run:
             try:
                 check_gpu()
@@ -88,25 +98,25 @@ def measure(session: Session) -> None:
                 sys.exit(str(error))
         signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # so that what runs is stopped, too
         run(session, pieces, results)
-    summarize(session, pieces, results)
+    summarize(session, pieces, days, results)
     left = [piece.name for piece in pieces if results.ended(piece.name).state != DONE]
-    if left and not options.summary:
-        sys.exit(f"Not done: {', '.join(left)}")
+    if left and not options.list:
+        session.wrong(f"not done: {', '.join(left)}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--pieces", nargs="+", choices=PIECES, default=list(PIECES), help="in order of worth; all")
-    parser.add_argument("--minutes", type=float, default=40.0, help="all pieces together")
+    parser.add_argument("--pieces", nargs="+", choices=PIECES, default=list(PIECES), help="all by default")
+    parser.add_argument("--minutes", type=float, default=60.0, help="all pieces together")
     parser.add_argument("--results", type=Path, default=Path("gpu-results"), help="folder of all that is kept")
     parser.add_argument("--again", action="store_true", help="also what is done, or has failed")
     parser.add_argument("--dry-run", action="store_true", help="every line of it, without a GPU")
-    parser.add_argument("--summary", action="store_true", help="run nothing, and print what is known")
+    parser.add_argument("--list", action="store_true", help="run nothing; print the order, and what is known")
 
 
 BENCHMARK = Benchmark(
     __doc__,
     ("daskw2v/kernels/cuda", "daskw2v/objectives", "daskw2v/sampling", "daskw2v/training/devices"),
-    Smoke({"summary": True}, tuple(PIECES)),  # tests go through the dry run
+    Smoke({"list": True}, tuple(PIECES)),  # tests go through the dry run
     add_arguments,
     measure,
 )

@@ -1,8 +1,8 @@
 """What is there, and whether it is right: packages and programs, tests marked gpu, and what compute-sanitizer says.
 
-    python -m benchmarks.gpu.checks machine|tests|memcheck|racecheck|synccheck [--rows FILE] [--kernels sgns ...]
+    python -m benchmarks.gpu.checks machine|tests|memcheck|racecheck|synccheck [--only EXPRESSION] [--ways rotation ...]
 
-Ends with an error where a test fails, or a kernel does what it must not, or compute-sanitizer is there and does not
+Ends with an error where a test fails, or a training does what it must not, or compute-sanitizer is there and does not
 work. Where it is not there, a row says so.
 """
 
@@ -15,19 +15,19 @@ import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 
+from benchmarks.gpu.trainings import WAYS
 from benchmarks.harness import Benchmark, Session, Smoke
 from benchmarks.machine import this_machine
 from benchmarks.records import ROOT
 from benchmarks.texts import DATA
 from daskw2v.errors import Daskw2vError
-from daskw2v.kernels.cuda import check_gpu, load
-from tests.support.cuda.compiling import KERNELS
+from daskw2v.kernels.cuda import load
 
 TOOLS = ("memcheck", "racecheck", "synccheck")
 PROGRAMS = ("nvidia-smi", "compute-sanitizer")
 PACKAGES = ("numba_cuda", "pytest", "hypothesis", "xdist", "torch", "sklearn", "gensim", "fasttext")  # of some pieces
 _ERRORS = 9  # exit code of compute-sanitizer where it found some
-_SECONDS = 90  # of a kernel under compute-sanitizer, its compilation included
+_SECONDS = 120  # of a training under compute-sanitizer, its compilation included
 _ENDS = "PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS"
 _OUTCOME = re.compile(
     rf"^(?:\[gw\d+\] \[ *\d+%\] (?P<end>{_ENDS}) )?(?P<name>tests/\S+::.*?)(?: (?P<alone>{_ENDS})\b.*)?$"
@@ -38,7 +38,7 @@ _FOUND = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+) (?:errors?|hazards?)")
 
 def about_machine(session: Session) -> bool:
     """Print what is there; tell whether there is a GPU."""
-    table = session.table("Machine", ("what is there",))
+    table, parts = session.table("Machine", ("what is there",)), len(list((DATA / "corpus").glob("wiki*/*.txt.gz")))
     table.row("machine", str(this_machine()))
     for program in PROGRAMS:
         table.row(program, shutil.which(program) or "not there")
@@ -47,14 +47,12 @@ def about_machine(session: Session) -> bool:
         told = subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip()
         table.row("nvidia-smi says", told or "nothing")
     table.row("not installed", ", ".join(name for name in PACKAGES if find_spec(name) is None) or "nothing")
-    parts = len(list((DATA / "corpus").glob("wiki*/*.txt.gz")))
     table.row("text", f"{parts} parts of Wikipedia, {'some' if (DATA / 'eval').is_dir() else 'no'} evaluation sets")
     try:
-        check_gpu()
+        gpu = load("numba.cuda").get_current_device()
     except Daskw2vError as error:
         table.row("GPU", f"none: {error}")
         return False
-    gpu = load("numba.cuda").get_current_device()
     capability = ".".join(map(str, gpu.compute_capability))
     table.row("GPU", f"{gpu.name}, compute capability {capability}, {gpu.MULTIPROCESSOR_COUNT} multiprocessors")
     return True
@@ -73,7 +71,8 @@ def tests(session: Session) -> bool:
     # Where it is installed, pytest-benchmark warns of xdist, and a warning is an error
     without = [word for plugin in ("cacheprovider", "benchmark") for word in ("-p", f"no:{plugin}")]
     command = [
-        sys.executable, "-m", "pytest", "-m", "gpu", "-v", "--durations=0", *without, *at_once, *files_of_tests(),
+        sys.executable, "-m", "pytest", "-m", "gpu", "-k", session.options.only, "-v", "--durations=0", *without,
+        *at_once, *files_of_tests(),
     ]  # fmt: skip
     outcomes = set()
     for line in _lines(command):
@@ -102,20 +101,19 @@ def _lines(command: list[str]) -> Iterator[str]:
 
 
 def sanitized(session: Session) -> bool:
-    """Train each kernel a little under compute-sanitizer; tell whether it found nothing, where it is there."""
+    """Train a little in each way under compute-sanitizer; tell whether it found nothing, where it is there."""
     options, tool, good = session.options, session.options.what, True
     table = session.table(f"compute-sanitizer, {tool}", ("found",))
     program = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
     if not os.access(program, os.X_OK):
-        table.row("all kernels", "no compute-sanitizer")
+        table.row("all ways", "no compute-sanitizer")
         return True
-    for name in options.kernels:
-        # The driver refuses some calls by which Numba asks what it can do: no error of ours
-        command = [
-            program, "--tool", tool, "--error-exitcode", str(_ERRORS),
-            *(["--report-api-errors", "no"] if tool == "memcheck" else []),
-            sys.executable, "-m", "benchmarks.gpu.small", name, *(["--tiny"] if options.tiny else []),
-        ]  # fmt: skip
+    # The driver refuses some calls by which Numba asks what it can do: no error of ours
+    checking = [program, "--tool", tool, "--error-exitcode", str(_ERRORS)]
+    checking += ["--report-api-errors", "no"] if tool == "memcheck" else []
+    how = ["--parts", str(options.parts), "--size", str(options.size), "--epochs", "1", "--times", "0"]
+    for way in options.ways:
+        command = [*checking, sys.executable, "-m", "benchmarks.gpu.trainings", *how, "--ways", way]
         try:
             answer = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False, timeout=_SECONDS)
         except subprocess.TimeoutExpired:
@@ -124,7 +122,7 @@ def sanitized(session: Session) -> bool:
             found = found_by(answer.returncode, answer.stdout + answer.stderr)
             if answer.returncode:
                 print(answer.stdout[-4000:], answer.stderr[-4000:], flush=True)
-        table.row(name, found)
+        table.row(way, found)
         good = good and found == 0
     return good
 
@@ -144,8 +142,10 @@ def measure(session: Session) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=("machine", "tests", *TOOLS))
-    parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=list(KERNELS), help="under compute-sanitizer")
-    parser.add_argument("--tiny", action="store_true", help="as little text as there can be: for Numba's simulator")
+    parser.add_argument("--only", default="", metavar="EXPRESSION", help="tests: as pytest -k")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), help="under compute-sanitizer")
+    parser.add_argument("--parts", type=float, default=0.1, help="of 10 MB, under compute-sanitizer")
+    parser.add_argument("--size", type=int, default=128, help="of vectors, under compute-sanitizer")
 
 
 BENCHMARK = Benchmark(__doc__, ("daskw2v/kernels/cuda", "tests"), Smoke({}, ()), add_arguments, measure)

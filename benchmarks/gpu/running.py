@@ -15,10 +15,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu.pieces import Piece
+from benchmarks.gpu.pieces import BROKEN, CUT, DONE, FAILED, UNTRIED, Piece
 from benchmarks.records import ROOT
 
-DONE, FAILED, CUT, BROKEN, UNTRIED = "done", "failed", "cut", "broken off", "not tried"
 _PATIENCE = 10.0  # seconds that a piece has to end by itself
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-gpu, pieces, running, checks, tables, harness = (
+gpu, pieces, running, checks, tables, harness, records = (
     pytest.importorskip(f"benchmarks.{name}", reason="no benchmarks here: run pytest as python -m pytest")
-    for name in ("gpu.__main__", "gpu.pieces", "gpu.running", "gpu.checks", "tables", "harness")
+    for name in ("gpu.__main__", "gpu.pieces", "gpu.running", "gpu.checks", "tables", "harness", "records")
 )
 ROOT = Path(__file__).parents[2]
 ROWS = """
@@ -71,8 +71,8 @@ time.sleep(600)
 
 
 def test_next_pieces__are_untried_ones_first_and_then_those_without_an_end(results):
-    several = [pieces.PIECES[name] for name in ("machine", "tests", "memcheck", "speed", "sweep")]
-    for name, state in (("machine", "cut"), ("tests", "done"), ("memcheck", "failed"), ("speed", "broken off")):
+    several = [pieces.PIECES[name] for name in ("machine", "tests", "ceilings", "speed", "sweep")]
+    for name, state in (("machine", "cut"), ("tests", "done"), ("ceilings", "failed"), ("speed", "broken off")):
         results.write(running.Ended(name, state))
     found = running.next_pieces(several, results, again=False)
     assert [piece.name for piece in found] == ["sweep", "machine", "speed"]
@@ -87,7 +87,7 @@ def test_summary__has_the_last_row_of_each_name_as_it_was_measured_and_no_half_l
     with results.path("speed", "rows").open("a") as out:
         out.write('{"table": "wor')
     session = harness.Session(argparse.Namespace(), tmp_path, io.StringIO())
-    gpu.summarize(session, [pieces.PIECES[name] for name in ("machine", "speed")], results)
+    gpu.summarize(session, [pieces.PIECES[name] for name in ("machine", "speed")], pieces.measured(), results)
     ended, speed = session.tables
     assert [row.cells["state"] for row in ended.rows] == ["not tried", "cut"]
     assert speed.as_dict()["rows"] == {"sgns": [tables.Spread(2.0, 0.5, 3.0), None]}
@@ -129,8 +129,29 @@ def test_tests__are_those_files_that_have_some_for_a_gpu():
     assert "tests/training/test_train.py" not in checks.files_of_tests()
 
 
-def test_pieces__fit_into_a_command_of_ten_minutes():
+def test_pieces__fit_into_a_command_of_ten_minutes_and_into_an_hour():
     assert all(0 < piece.usual <= piece.most <= pieces.MOST < 600 for piece in pieces.PIECES.values())
+    assert sum(piece.usual for piece in pieces.PIECES.values()) <= 60 * 60
+    never = [name for name, days in pieces.measured().items() if not days]
+    assert sum(pieces.PIECES[name].usual for name in never) <= 40 * 60
+
+
+def test_order__begins_with_what_no_record_has_and_ends_with_what_most_have(monkeypatch, tmp_path):
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
+    assert pieces.in_order(pieces.measured()) == list(pieces.PIECES.values())
+    session = harness.Session(argparse.Namespace(seeds=None), tmp_path, io.StringIO())
+    results = running.Results(tmp_path / "results")
+    for name, state in (("machine", "done"), ("trainings", "done"), ("batching", "cut")):
+        results.write(running.Ended(name, state))
+    gpu.summarize(session, list(pieces.PIECES.values()), pieces.measured(), results)
+    record = gpu.BENCHMARK.record(session, harness.this_machine(), "0123456789")
+    for name in ("a", "b"):
+        record.write(name)
+    days = pieces.measured()
+    assert {name for name, several in days.items() if several == 2 * [record.date]} == {"machine", "trainings"}
+    order = [piece.name for piece in pieces.in_order(days)]
+    assert order[:2] == ["tests_new", "batching"]
+    assert order[-2:] == ["machine", "trainings"]
 
 
 def test_session__wants_a_gpu(tmp_path):
