@@ -54,7 +54,7 @@ _ONE = ("--size", "8", "--parts", "1", "--ways", "averaging")
 _TEXT = ("--parts", "0.075", "--times", "1")
 _DRAWN = ("--vocabularies", "40", "--tokens", "24", "--times", "1")
 _WIKI = ("--times", "3", "--parts", "0", "--vocabularies")
-_WAYS = ("--size", "8", "--parts", "1", "--epochs", "1", "--times", "1", "--ways", "averaging, 2 replicas", "columns")
+_WAYS = ("--size", "8", "--parts", "1", "--epochs", "1", "--times", "1", "--ways", "averaging, 2 replicas")
 
 PIECES = {
     piece.name: piece

@@ -28,13 +28,13 @@ WAYS = {
     "averaging, 8 rounds an epoch": {"strategy": "averaging", "rounds_per_epoch": 8},
     "averaging, 2 replicas": {"strategy": "averaging", "n_replicas": 2},
     "averaging, 4 replicas": {"strategy": "averaging", "n_replicas": 4},
+    "rotation": {"strategy": "rotation"},
+    "rotation, sg_hs": {"strategy": "rotation", "objective": "sg_hs"},
+    "columns": {"strategy": "columns", "objective": "context_matrix"},
     "averaging, negatives a pair": {"strategy": "averaging", "negative_sharing": "pair"},
     "averaging, sg_hs": {"strategy": "averaging", "objective": "sg_hs"},
     "averaging, cbow_ns": {"strategy": "averaging", "objective": "cbow_ns"},
     "averaging, cbow_hs": {"strategy": "averaging", "objective": "cbow_hs"},
-    "rotation": {"strategy": "rotation"},
-    "rotation, sg_hs": {"strategy": "rotation", "objective": "sg_hs"},
-    "columns": {"strategy": "columns", "objective": "context_matrix"},
 }
 COLUMNS = "million words/s", "million pairs/s", "training, s", "all, s", "processor, s"
 THREADS = 4  # that feed a GPU
@@ -70,6 +70,7 @@ def trainings(session: Session, text: Text) -> None:
 def host(session: Session, text: Text) -> None:
     """Print the milliseconds of a piece of text that lies on the GPU, and those of the thread that launches it."""
     table = session.table("A piece of text, ms", ("thread that launches", "until it is trained", "pieces"), ".2f")
+    default = CudaReplicaTrainer.positions
     for positions in POSITIONS:
         CudaReplicaTrainer.positions = positions
         run, blocks, rows, work = task_of(text, Params(vector_size=session.options.size), "cuda")
@@ -80,13 +81,15 @@ def host(session: Session, text: Text) -> None:
             busy = time.thread_time() - busy
             ended()
             found.append([1e3 * seconds / pieces for seconds in (busy, time.perf_counter() - began)])
-        table.row(f"pieces of {positions:,}", *map(Spread.of, zip(*(found[1:] or found), strict=True)), pieces)
+        table.row(f"pieces of {positions:,}", *map(Spread.of, zip(*found[1:], strict=True)), pieces)
+    CudaReplicaTrainer.positions = default
 
 
 def measure(session: Session) -> None:
     session.text = name_of(session.options.parts)
     text = encode(session.fresh("wiki"), session.options.parts)
-    host(session, text)
+    if session.options.times:
+        host(session, text)
     trainings(session, text)
 
 

@@ -154,6 +154,16 @@ def test_order__begins_with_what_no_record_has_and_ends_with_what_most_have(monk
     assert order[-2:] == ["machine", "trainings"]
 
 
+def test_slice__has_what_its_minutes_have_room_for(results, tmp_path):
+    options = argparse.Namespace(dry_run=False, again=False, minutes=1.0)
+    out = io.StringIO()
+    gpu.run(harness.Session(options, tmp_path, out), [pieces.PIECES[n] for n in ("speed", "machine", "tests")], results)
+    assert [results.ended(name).state for name in ("speed", "tests")] == ["not tried"] * 2
+    assert results.ended("machine").state in ("done", "failed"), "it fails where there is no GPU"
+    assert {row["name"] for row in results.rows("machine")} > {"machine", "text"}
+    assert "speed: usually takes 240 s" in out.getvalue()
+
+
 def test_session__wants_a_gpu(tmp_path):
     try:
         import_module("daskw2v.kernels.cuda").check_gpu()
