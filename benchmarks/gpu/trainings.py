@@ -8,6 +8,7 @@ Where there are several GPUs, each way is also run on all of them. Text is encod
 import argparse
 import time
 import traceback
+from typing import Any
 
 from distributed import Client
 
@@ -23,7 +24,7 @@ from daskw2v.training.averaging.replica import Replica
 from daskw2v.training.devices import Threads
 from daskw2v.training.devices.gpu import CudaReplicaTrainer
 
-WAYS = {
+WAYS: dict[str, dict[str, Any]] = {
     "averaging": {"strategy": "averaging"},
     "averaging, 8 rounds an epoch": {"strategy": "averaging", "rounds_per_epoch": 8},
     "averaging, 2 replicas": {"strategy": "averaging", "n_replicas": 2},
