@@ -58,7 +58,6 @@ PIECES = {
             "speed", "words/s on Wikipedia: kernels alone, and whole tasks", 240, MOST,
             (*_CUDA, "speed", "batching", "--vocabularies"), _TEXT,
         ),
-        Piece("sweep", "words/s by max_in_flight and hot_rows", 150, 360, (*_CUDA, "sweep", "--vocabularies"), _TEXT),
         Piece(
             "quality", "vectors of 100 MB by warps in flight, one seed", 330, MOST,
             (*_CUDA, "quality", "--seeds", "1"), (*_TRAINED, "--fewest", "1056", *_DRAWN), cached=True,
@@ -68,7 +67,6 @@ PIECES = {
             ("benchmarks.papers", "004", "--seeds", "1", "--epochs", "1", "--tools"),
             ("--parts", "1", "--time-parts", "0.1", "--times", "1", "--threads", "1"), cached=True,
         ),
-        Piece("ceilings", "what memory gives", 60, 180, (*_CUDA, "ceilings"), ("--rows-a-warp", "4", *_DRAWN)),
         Piece(
             "speed_drawn", "words/s on drawn texts of a small vocabulary", 240, MOST,
             (*_CUDA, "speed", *_WIKI, "71000"), _DRAWN,
@@ -76,10 +74,6 @@ PIECES = {
         Piece(
             "speed_large", "words/s on drawn texts of a large vocabulary", 300, MOST,
             (*_CUDA, "speed", *_WIKI, "555514"), _DRAWN,
-        ),
-        Piece(
-            "sweep_large", "max_in_flight and hot_rows on a large vocabulary", 120, 360,
-            (*_CUDA, "sweep", *_WIKI, "555514"), _DRAWN,
         ),
         Piece("synccheck", "wrong barriers, by compute-sanitizer", 180, 360, (_CHECKS, "synccheck"), _ONE),
         Piece(
