@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from distributed import Client
+from distributed import Client, wait
 
 from benchmarks.buckets import buckets, first_rows, windows
 from benchmarks.epochs import segment_of, timed, training_of
 from benchmarks.processes import cluster_of, one_thread
 from benchmarks.texts import Text
-from benchmarks.transfer import processor_seconds, seconds_a_byte
 from daskw2v.config.params import Params
 from daskw2v.kernels.simd import huge_zeros, padded
 from daskw2v.objectives.base import is_finite
@@ -123,10 +122,10 @@ def measure_files(folder: Path, rows: int, times: int = 5) -> float:
     content, place = np.ones((rows, SIZES[0]), np.float32), Store(str(folder / "files"))
 
     def used(number: int) -> float:
-        before = processor_seconds()
+        before = time.process_time()
         write_parts(place, str(number), [0, rows], content)
         read_part(place, str(number), 1, 0, np.float32, SIZES[0])
-        return processor_seconds() - before
+        return time.process_time() - before
 
     seconds = statistics.median(used(number) for number in range(times)) / (2 * content.nbytes)
     place.remove()
@@ -216,3 +215,18 @@ def seconds_of_tasks(client: Client, n: int = 200) -> tuple[float, float]:
         last = client.submit(int, last, key=f"hop-{number}")
     last.result()
     return (time.perf_counter() - began) / n, (used() - before) / n
+
+
+def seconds_a_byte(client: Client, least: int = 8_000_000, most: int = 64_000_000, times: int = 9) -> float:
+    """Return the processor seconds of a byte on one side, on average, without what a transfer costs at any size."""
+    giver, taker = sorted(client.nthreads())
+
+    def side(size: int) -> float:
+        made = client.submit(np.ones, size // 4, np.float32, workers=[giver], pure=False)
+        wait(made)
+        before = sum(client.run(time.process_time).values())
+        wait(client.submit(len, made, workers=[taker], pure=False))
+        return (sum(client.run(time.process_time).values()) - before) / 2
+
+    fewer, more = (statistics.median(side(size) for _ in range(times)) for size in (least, most))
+    return (more - fewer) / (most - least)

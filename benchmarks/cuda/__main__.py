@@ -1,6 +1,6 @@
 """Kernels for NVIDIA GPUs: what they compile to, and on a GPU whether they are right, how fast and how good.
 
-    python -m benchmarks.cuda [--tables kernels batching bytes correctness ceilings sweep speed quality]
+    python -m benchmarks.cuda [--tables kernels batching bytes correctness speed quality]
         [--parts 10] [--times 5] [--dims 100 128] [--kernels sgns] [--capabilities 75 80 90 100]
         [--vocabularies 71000 555514] [--tokens 20000000] [--fewest 132] [--epochs 5] [--seeds 1 2 3] [--cache DIR]
 
@@ -29,8 +29,6 @@ TABLES = {  # modules and functions; those that need Numba's CUDA target are imp
     "batching": "speed.batching",
     "bytes": "demand.demand",
     "correctness": "correctness.correctness",
-    "ceilings": "ceilings.ceilings",
-    "sweep": "speed.sweep",
     "speed": "speed.speed",
     "quality": "quality.quality",
 }
@@ -84,8 +82,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--vocabularies", type=int, nargs="*", default=[71_000, 555_514], help="words of drawn texts")
     parser.add_argument("--tokens", type=int, default=20_000_000, help="of drawn texts")
     parser.add_argument("--words", type=int, default=2000, help="correctness: of the text")
-    parser.add_argument("--rows-a-warp", type=int, default=1024, help="ceilings: read or added by a warp")
-    parser.add_argument("--fewest", type=int, default=132, help="sweep, quality: warps in flight to begin with")
+    parser.add_argument("--fewest", type=int, default=132, help="quality: warps in flight to begin with")
     parser.add_argument("--epochs", type=int, default=5, help="quality")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="quality")
     parser.add_argument("--cache", type=Path, help="quality: folder that keeps the scores, so that a run can go on")
@@ -97,7 +94,7 @@ BENCHMARK = Benchmark(
     Smoke(
         {
             "parts": 0.1, "times": 1, "dims": [16], "kernels": ["sgns"], "capabilities": [90], "vocabularies": [1000],
-            "tokens": 20_000, "fewest": 32, "epochs": 1, "seeds": [1], "words": 60, "rows_a_warp": 4,
+            "tokens": 20_000, "fewest": 32, "epochs": 1, "seeds": [1], "words": 60,
         },
         ("Kernels", "Batching", "Bytes"),
     ),

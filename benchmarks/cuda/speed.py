@@ -27,7 +27,6 @@ from daskw2v.training.devices.gpu import CudaReplicaTrainer
 from daskw2v.training.devices.gpu_text import DevicePiece, DeviceText
 
 SAMPLES = (1e-4, 0)
-HOT_ROWS = (0, 16, 64, 200, 1000)
 
 
 class Speed(NamedTuple):
@@ -88,23 +87,6 @@ def room_of(params: Params, corpus: Corpus) -> int:
     launch = Launch(params, corpus)
     launch.run()
     return launch.in_flight
-
-
-def sweep(bench: Bench) -> None:
-    """Print words/s by how many warps train at a time, and by how many rows stay out of their rings."""
-    table = bench.table(
-        "Sweep: sgns, d=128, N=5, W=5, kernel alone, million words/s", ("before subsampling", "trained", "warps"), ".1f"
-    )
-    params = Params(vector_size=128)
-    for corpus in bench.corpora:
-        room = room_of(params, corpus)
-        several = in_flight_up_to(room, min(room, bench.options.fewest))
-        ways = {f"max_in_flight={n:,}": (n, 0) for n in several} | {f"hot_rows={n:,}": (room, n) for n in HOT_ROWS}
-        for name, (n, hot_rows) in ways.items():
-            launch = Launch(params, corpus, n, hot_rows)
-            found = bench.measure({name: launch.seconds})[name].inverse()
-            cells = (found.scaled(words / 1e6) for words in (launch.raw, launch.trained))
-            table.row(f"{corpus.name}, {name}", *cells, launch.in_flight)
 
 
 def batching(bench: Bench) -> None:

@@ -69,8 +69,6 @@ PIECES = {
         Piece("racecheck_runs", "races of whole trainings", 200, (_CHECKS, "racecheck"), _ONE),
         Piece("speed_large", "words/s on drawn texts of a large vocabulary", 200, (*_CUDA, "speed", *_WIKI, "555514"),
               _DRAWN),
-        Piece("sweep_large", "max_in_flight and hot_rows on a large vocabulary", 90,
-              (*_CUDA, "sweep", *_WIKI, "555514"), _DRAWN),
         Piece("speed_drawn", "words/s on drawn texts of a small vocabulary", 150, (*_CUDA, "speed", *_WIKI, "71000"),
               _DRAWN),
         Piece("synccheck_runs", "wrong barriers of whole trainings", 200, (_CHECKS, "synccheck"), _ONE),
@@ -84,8 +82,6 @@ PIECES = {
         Piece("tests", "tests of kernels", 180, (_CHECKS, "tests", "--only", f"not ({_NEW})"), simulated=False),
         Piece("correctness", "each kernel on one warp against float64", 120, (*_CUDA, "correctness"),
               ("--dims", "8", "--words", "6")),
-        Piece("sweep", "words/s by max_in_flight and hot_rows", 60, (*_CUDA, "sweep", "--vocabularies"), _TEXT),
-        Piece("ceilings", "what memory gives", 60, (*_CUDA, "ceilings"), ("--rows-a-warp", "4", *_DRAWN)),
     )
 }  # fmt: skip
 

@@ -14,7 +14,7 @@ keeps the arrays alive.
 
 Speed after each improvement, in million trained words/s of SGNS on one core with AVX-512 (five negatives, V=71,249;
 d=128 without subsampling, d=100 with sample 1e-4). Each was measured once, when it was written, on a machine in use:
-differences below 5 % mean nothing. `benchmarks.kernel_steps` measures the kernel as it is:
+differences below 5 % mean nothing:
 
     four contexts by all targets at a time, each with its own sums and sigmoids             1.43  1.55
     + all dots of a window first, then all sigmoids; blends instead of half the shuffles     1.60  1.73

@@ -77,7 +77,7 @@ MACHINE_B = Constants(
 )  # fmt: skip
 _MEASURED = {("sgns", "cpu")}  # objectives and devices
 _NEGATIVES = 5
-_COMPOSED = 7.8e-9  # a window and dimension more with n-grams (an Intel Xeon, `python -m benchmarks.kernel_steps`)
+_COMPOSED = 7.8e-9  # a window and dimension more with n-grams (an Intel Xeon)
 
 
 def constants_of(params: Params, device: str) -> Constants | None:
