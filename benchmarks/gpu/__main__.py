@@ -32,15 +32,10 @@ from daskw2v.kernels.cuda import check_gpu
 
 def command_of(piece: Piece, results: Results, *, dry_run: bool) -> list[str]:
     """Return what follows `python`."""
-    words = [
-        *piece.command,
-        *(piece.tiny if dry_run else ()),
-        "--rows",
-        str(results.path(piece.name, "rows").resolve()),
-    ]
-    if piece.cached:
-        words += ["--cache", str(results.folder.resolve() / "cache")]
-    return ["-m", *(["benchmarks.gpu.stand_in"] if dry_run and piece.simulated else []), *words]
+    stand_in = ["benchmarks.gpu.stand_in"] if dry_run and piece.simulated else []
+    cache = ["--cache", str(results.folder.resolve() / "cache")] if piece.cached else []
+    tiny, rows = piece.tiny if dry_run else (), ["--rows", str(results.path(piece.name, "rows").resolve())]
+    return ["-m", *stand_in, *piece.command, *tiny, *rows, *cache]
 
 
 def run(session: Session, pieces: list[Piece], results: Results) -> None:
@@ -86,7 +81,7 @@ def summarize(session: Session, pieces: list[Piece], days: dict[str, list[str]],
 
 def measure(session: Session) -> None:
     options, results, days = session.options, Results(session.options.results), measured()
-    session.text = "100 MB of Wikipedia, and drawn texts of 71,000 and 555,514 words"
+    session.text = "100 MB of Wikipedia, and a drawn text of 555,514 words"
     pieces = [piece for piece in in_order(days) if piece.name in options.pieces]
     if options.record and (options.list or options.dry_run):
         sys.exit("A record is of the machine that measures: without --list and --dry-run.")

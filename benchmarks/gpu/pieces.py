@@ -14,16 +14,12 @@ class Piece(NamedTuple):
 
     Parameters
     ----------
-    name
-        What it is called for.
-    what
-        What it tells.
+    name, what
+        What it is called for, and what it tells.
     usual
         Seconds that it is expected to take, its compilation included.
-    command
-        What follows `python -m`. Every piece understands `--rows FILE`, to which it adds each row when it is known.
-    tiny
-        What follows in a dry run besides.
+    command, tiny
+        What follows `python -m`, and in a dry run besides. It understands `--rows FILE`: each row is added at once.
     cached
         Whether it understands `--cache FOLDER`, and so goes on where it was stopped.
     simulated
@@ -53,7 +49,6 @@ _NEW = "text_on_cuda or merging_on_cuda or replicas_on_cuda or network"  # tests
 _ONE = ("--size", "8", "--parts", "1", "--ways", "averaging")
 _TEXT = ("--parts", "0.075", "--times", "1")
 _DRAWN = ("--vocabularies", "40", "--tokens", "24", "--times", "1")
-_WIKI = ("--times", "3", "--parts", "0", "--vocabularies")
 _WAYS = ("--size", "8", "--parts", "1", "--epochs", "1", "--times", "1", "--ways", "averaging, 2 replicas")
 
 PIECES = {
@@ -67,10 +62,8 @@ PIECES = {
         Piece("batching", "text that is cut on the GPU, words/s", 60, (*_CUDA, "batching", "--vocabularies"), _TEXT),
         Piece("memcheck_runs", "memory errors of whole trainings", 200, (_CHECKS, "memcheck"), _ONE),
         Piece("racecheck_runs", "races of whole trainings", 200, (_CHECKS, "racecheck"), _ONE),
-        Piece("speed_large", "words/s on drawn texts of a large vocabulary", 200, (*_CUDA, "speed", *_WIKI, "555514"),
-              _DRAWN),
-        Piece("speed_drawn", "words/s on drawn texts of a small vocabulary", 150, (*_CUDA, "speed", *_WIKI, "71000"),
-              _DRAWN),
+        Piece("speed_large", "words/s on drawn texts of a large vocabulary", 200,
+              (*_CUDA, "speed", "--times", "3", "--parts", "0", "--vocabularies", "555514"), _DRAWN),
         Piece("synccheck_runs", "wrong barriers of whole trainings", 200, (_CHECKS, "synccheck"), _ONE),
         Piece("full_w2v", "FULL-W2V's shape of work, beside paper 004", 240,
               ("benchmarks.papers", "004", "--seeds", "1", "--epochs", "1", "--tools"),

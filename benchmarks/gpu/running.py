@@ -28,7 +28,6 @@ class Ended:
     name: str
     state: str = UNTRIED
     seconds: float = 0.0
-    command: str = ""
 
 
 class Results:
@@ -64,13 +63,7 @@ class Results:
 
 
 def next_pieces(pieces: Sequence[Piece], results: Results, *, again: bool) -> list[Piece]:
-    """Return what is still to be done: what was not tried first, then what did not come to its end.
-
-    Parameters
-    ----------
-    again
-        Whether what is done, or failed, is done again.
-    """
+    """Return what is still to be done: what was not tried, or all `again`; then what did not come to its end."""
     states = {piece.name: results.ended(piece.name).state for piece in pieces}
     first = [piece for piece in pieces if again or states[piece.name] == UNTRIED]
     return first + [piece for piece in pieces if piece not in first and states[piece.name] in (CUT, BROKEN)]
@@ -79,24 +72,15 @@ def next_pieces(pieces: Sequence[Piece], results: Results, *, again: bool) -> li
 def run_piece(
     piece: Piece, command: Sequence[str], environment: dict[str, str], results: Results, seconds: float
 ) -> Ended:
-    """Run a piece; return how it ended, which is written down as well.
-
-    Parameters
-    ----------
-    command
-        What follows `python`.
-    seconds
-        After which it is stopped, with all that it started.
-    """
-    words = [sys.executable, *command]
-    ended = Ended(piece.name, BROKEN, 0.0, " ".join(command))
+    """Run what follows `python`; stop it after some seconds, with all that it started; return and write how it ended."""
+    ended = Ended(piece.name, BROKEN)
     results.write(ended)
     began, code = time.monotonic(), None
     with results.path(piece.name, "log").open("a") as log:
         # A group of its own, so that all of it can be stopped, but of our session, so that it ends with us
         process = subprocess.Popen(
-            words, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-            process_group=0,
+            [sys.executable, *command], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=log,
+            stderr=subprocess.STDOUT, process_group=0,
         )  # fmt: skip
         try:
             code = process.wait(seconds)
