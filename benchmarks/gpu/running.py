@@ -72,7 +72,7 @@ def next_pieces(pieces: Sequence[Piece], results: Results, *, again: bool) -> li
 def run_piece(
     piece: Piece, command: Sequence[str], environment: dict[str, str], results: Results, seconds: float
 ) -> Ended:
-    """Run what follows `python`; stop it after some seconds with all that it started; return, and write, how it ended."""
+    """Run what follows `python`, and stop it after some seconds with all that it started; write and return its end."""
     ended = Ended(piece.name, BROKEN)
     results.write(ended)
     began, code = time.monotonic(), None

@@ -124,6 +124,13 @@ def test_errors__are_those_that_compute_sanitizer_sums_up(code, text, found):
     assert checks.found_by(code, text) == found
 
 
+def test_sanitizer__that_is_not_there_is_nothing_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    session = harness.Session(checks.BENCHMARK.parse(["memcheck"]), tmp_path, io.StringIO())
+    assert not checks.sanitized(session)
+    assert "no compute-sanitizer" in session.out.getvalue()
+
+
 def test_tests__are_those_files_that_have_some_for_a_gpu():
     assert "tests/contracts/test_cuda.py" in checks.files_of_tests()
     assert "tests/training/test_train.py" not in checks.files_of_tests()
