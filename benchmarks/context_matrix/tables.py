@@ -1,4 +1,4 @@
-"""Figures 8 and 13 to 15 of paper 002, and which change closes the gap to plain minibatches (section 5.5)."""
+"""Figures 8, 14 and 15 of paper 002, and which change closes the gap to plain minibatches (section 5.5)."""
 
 import statistics
 from collections import Counter
@@ -50,21 +50,6 @@ def heaps(session: Session, _: Setting, lab: Lab) -> None:
     beta, logarithm = np.polyfit(tokens, np.transpose(words), 1)
     for name, fitted in (("K", np.exp(logarithm)), ("beta", beta)):
         table.row(f"{name}; the paper's {LAW[name]} ({LAW.source})", *map(float, fitted))
-
-
-def batches(session: Session, setting: Setting, lab: Lab) -> None:
-    """Print quality and cost of W2V-Vanilla by its batches, with lazy Adam, the faster one, and its last rate."""
-    table = session.beside(
-        "figures 3 and 13",
-        f"W2V-Vanilla by pairs of a batch, lazy Adam {setting.alphas[-1]:g}, d={setting.vector_size}, sample "
-        f"{setting.sample:g}: Spearman, 3CosAdd; thousand words a core-second",
-        (*FEW, "words"),
-    )
-    words = lab.text.vocabulary.total * setting.epochs
-    for batch in setting.batches:
-        scores = lab.spreads(setting.vanilla(alpha=setting.alphas[-1], lazy=True, batch=batch), by_few, setting.seeds)
-        speed = scores[TRAINING].inverse().scaled(words / 1e3)
-        table.row(f"{batch:,}", *(scores.get(key) for key in FEW.values()), speed)
 
 
 def size(session: Session, setting: Setting, lab: Lab) -> None:
