@@ -4,9 +4,8 @@ Words of 50 or more occurrences, windows of 2 words each way, 5 negatives (secti
 processor time of one core, and scores are means over --seeds with their extremes. `benchmarks.papers 002` prints the
 same tables made small.
 
-    python -m benchmarks.context_matrix [--tables heaps size contexts quality speed subwords]
+    python -m benchmarks.context_matrix [--tables size contexts quality speed subwords]
         [--parts 10] [--vector-size 500] [--epochs 1] [--seeds 1] [--sample 0] [--as-paper] [--times 3] [--cache DIR]
-        heaps (figure 8): words by size of the text, and Heaps' law
         size (figure 14): quality and cost by columns of the matrix: [--context-sizes 256 ...]
         contexts (section 5.5): which change closes the gap to plain minibatches without subsampling
         quality (figure 15): W2V-CL, W2V-Vanilla, SGNS on all sets that the paper judges by, and what they cost:
@@ -27,7 +26,7 @@ from typing import get_args
 
 from benchmarks.context_matrix.lab import PEERS, Lab, Setting, lab_of
 from benchmarks.context_matrix.speed import SCALING, SPEED, SUBWORDS, speed, subwords
-from benchmarks.context_matrix.tables import SAID, contexts, heaps, quality, size
+from benchmarks.context_matrix.tables import SAID, contexts, quality, size
 from benchmarks.harness import Benchmark, Smoke
 from benchmarks.judges import TEXTS, judge_of
 from benchmarks.papers.session import Session
@@ -36,7 +35,6 @@ from daskw2v.evaluation.classification import ClassificationMethod
 
 FIGURES = (*SAID, SPEED, SCALING, SUBWORDS)
 TABLES: dict[str, Callable[[Session, Setting, Lab], None]] = {
-    "heaps": heaps,
     "size": size,
     "contexts": contexts,
     "quality": quality,
@@ -77,8 +75,8 @@ BENCHMARK = Benchmark(
     ("daskw2v/objectives", "daskw2v/sampling", "daskw2v/kernels", "daskw2v/training/columns"),
     # `benchmarks.papers 002` makes the other tables, small
     Smoke(
-        {"tables": ["heaps", "contexts"], "parts": 0.3, "vector_size": 16, "context_size": 64, "alphas": [0.005]},
-        ("002, figure 8", "Heaps", "W2V-Vanilla, Adam", "W2V-CL, contexts thinned"),
+        {"tables": ["contexts"], "parts": 0.3, "vector_size": 16, "context_size": 64, "alphas": [0.005]},
+        ("W2V-Vanilla, Adam", "W2V-CL, contexts thinned"),
     ),
     add_arguments,
     measure,
