@@ -80,7 +80,7 @@ BAD = {
     **dict.fromkeys(SIZES, NO_SIZE),
     **{name: ["ws353.tsv", Path("a"), b"a", [1], [None], [b"a"], [""], ["a\0b"], {"a"}, 5] for name in LISTS},
     "feature_weights": ["brand=2", {"brand": -1}, {"brand": 1e-30}, {"brand": "2"}, {1: 2}, {"": 2}, ["brand"], ["=2"],
-                        [("brand", 2, 3)], ["brand=x"], ["a=1", "a=2"], {"a": MANY}, {"a": math.nan}, 5, [None]],
+                        [("brand", 2, 3)], ["brand=x"], ["a=1", "a=2"], {"a": MANY}, {"a": math.nan}, {"a": True}, 5, [None]],
     "tokenizer": ["", b"lower", 5, True, ["lower"], object(), np.array([1, 2])],
     "phrase_delimiter": [*NO_TEXT, " ", "a b", "\t", "_\n", "\u00a0", "\0", "\ud800"],
     "filters": [5, True, {"day": 1}, ["day"], ["day=>1"], [("day", "like", "x")], [("day", ">", None)], [("", "=", 1)]],

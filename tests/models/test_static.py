@@ -38,7 +38,8 @@ def test_static__holds_a_row_for_each_word_and_zeros_for_unknown_ones(tmp_path, 
     assert np.array_equal(rows, np.vstack([vectors.vectors, np.zeros(4)]))
     assert tokenizer["model"]["unk_token"] == "[[UNK]]"
     assert tokenizer["model"]["vocab"] == {word: i for i, word in enumerate([*WORDS, "[[UNK]]"])}
-    assert [token["id"] for token in tokenizer["added_tokens"]] == [len(WORDS)]
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    assert tokenizer["added_tokens"] == [{"id": len(WORDS), "content": "[[UNK]]", "special": True, **flags}]
 
 
 def test_static__goes_to_any_file_system(tmp_path):

@@ -239,6 +239,7 @@ def test_webhook__is_tried_again_where_it_may_pass(summary, listener, pauses):
         (answering(500), 3, "answered 500"),
         (answering(503, [("Retry-After", "100000")]), 3, "answered 503"),
         (answering(404), 1, "answered 404"),
+        (answering(300), 1, "answered 300: redirects are not followed"),
         (answering(302, [("Location", "file:///etc/passwd")]), 1, "answered 302: redirects are not followed"),
         (answering(307, [("Location", "/other")]), 1, "answered 307: redirects are not followed"),
         (answering(301, [("Location", "http://169.254.169.254/")]), 1, "answered 301: redirects are not followed"),

@@ -162,6 +162,11 @@ def test_loss__is_that_of_the_reference_on_any_cluster(text, tmp_path, client, t
         ]
 
 
+def test_loss__is_that_after_each_epoch_where_an_epoch_is_one_pass(text, tmp_path, client):
+    vectors = trained(text, tmp_path, client, ROTATION.replace(epochs=3, passes_per_epoch=1))
+    assert ["held_out_loss" in entry for entry in vectors.metadata["metrics"]["history"]] == [True] * 3
+
+
 @pytest.mark.slow
 def test_loss__of_a_model_in_files_is_that_of_the_same_model_in_memory(text, tmp_path, client, monkeypatch):
     held = trained(text, tmp_path / "memory", client, ROTATION)
