@@ -1,6 +1,7 @@
 """RESULTS.md and the figures of README.md are what the records say."""
 
 import re
+from importlib.util import find_spec
 
 import pytest
 
@@ -45,6 +46,14 @@ def test_record__has_figures_and_says_where_they_are_from(name):
     assert any(isinstance(cell, int | float | list) for cell in cells)
     for table in record.tables:
         assert {len(row) for row in table["rows"].values()} == {len(table["columns"])}
+
+
+@pytest.mark.parametrize("name", records.names())
+def test_record__says_where_its_command_is_gone(name):
+    record = records.Record.read(name)
+    modules = re.findall(r"python -m benchmarks\.(\w+)", record.command)
+    gone = [module for module in modules if find_spec(f"benchmarks.{module}") is None]
+    assert not gone or any("removed" in note or " now." in note for note in record.notes)
 
 
 def test_changes__are_none_at_the_commit_itself():
