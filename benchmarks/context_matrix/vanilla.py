@@ -57,10 +57,11 @@ class Trainer:
         self._state = make_state(self.n_words, padded(s.vector_size), s.negative, s.batch)
         self.noise = word_table(counts, Params().ns_exponent)
         params = Params(vector_size=s.vector_size, seed=s.seed)
-        self._rows("input")[:] = initial_rows(params, "input", np.arange(self.n_words))
+        self.table("input")[:] = initial_rows(params, "input", np.arange(self.n_words))
 
-    def _rows(self, table: str) -> Float32Array:
-        of_table = self._state.rows[: self.n_words] if table == "input" else self._state.rows[self.n_words :]
+    def table(self, name: str) -> Float32Array:
+        """Return the rows of the table "input" or "output", shape (V, vector_size)."""
+        of_table = self._state.rows[: self.n_words] if name == "input" else self._state.rows[self.n_words :]
         return of_table[:, 0, : self._settings.vector_size]
 
     def train(self, segment: Segment, first: int, last: int, epoch: int = 0) -> int:
@@ -75,10 +76,6 @@ class Trainer:
             step(self._state, self._adam)
         if not self._settings.lazy:
             settle(self._state, self._adam)
-
-    def table(self, name: str) -> Float32Array:
-        """Return a copy of the rows of the table "input" or "output", shape (V, vector_size)."""
-        return self._rows(name).copy()
 
 
 def train_vanilla(text: Text, settings: Vanilla) -> Trained:
@@ -95,4 +92,4 @@ def train_vanilla(text: Text, settings: Vanilla) -> Trained:
             pairs += trainer.train(segment, *segment.centers(start, stop), epoch)
     trainer.finish()
     seconds = time.perf_counter() - began
-    return Trained(Vectors(known, trainer.table("input")), seconds, pairs)
+    return Trained(Vectors(known, trainer.table("input").copy()), seconds, pairs)

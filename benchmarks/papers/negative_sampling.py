@@ -1,8 +1,6 @@
 """003, Distributed Negative Sampling: words in partitions, and where negatives are drawn.
 
-Some 13 minutes by default: 8 for the trainings of table 2, 5 for the times of table 3. Beside what workers sent each
-other in an epoch, as Dask counted it, stands what the paper's own scheme would send for this corpus: two vectors for
-each pair with TNS, four with SNS, 2 (N + 1) with BNS, of the pairs whose words have different owners.
+Some 13 minutes by default: 8 for the trainings of table 2, 5 for the times of table 3, with what workers sent.
 """
 
 from functools import partial
@@ -62,12 +60,6 @@ def quality(session: Session) -> None:
         table.row(name, *(cell for pair in pairs for cell in pair))
 
 
-def paper_bytes(params: Params, pairs: float, workers: int) -> float:
-    """Return the bytes that the paper's scheme sends for so many pairs: rows that go out, gradients that come back."""
-    vectors = {"tns": 2, "sns": 4, "bns": 2 * (params.negative + 1)}[params.negative_rule]
-    return vectors * 4.0 * params.vector_size * pairs * (workers - 1) / workers
-
-
 def times(session: Session) -> None:
     """Train all variants on one worker and on two, in turn."""
     variants = variants_of(session, epochs=1)
@@ -75,12 +67,9 @@ def times(session: Session) -> None:
     table = session.beside(
         SECONDS,
         f"an epoch, {session.options.partitions} partitions here; speedup is over one worker's",
-        (
-            "paper: s", "paper: speedup", "here: s", "here: speedup", "here: s of dealing", "here: MB sent",
-            "here: MB by the paper's scheme",
-        ),
+        ("paper: s", "paper: speedup", "here: s", "here: speedup", "here: s of dealing", "here: MB sent"),
         ",.2f",
-    )  # fmt: skip
+    )
     with cluster_of(1) as one, cluster_of(2) as two:
         clusters = {1: one, 2: two}
         for params in variants.values():
@@ -96,12 +85,10 @@ def times(session: Session) -> None:
     seconds = {run: Spread.of(one.seconds for one in several) for run, several in found.items()}
     alone = next(iter(seconds.values())).middle
     for run, several in found.items():
-        name, workers = run.rsplit(", ", 1)
-        turned = variants[name].strategy == "rotation" and not workers.startswith("1")
+        name, _ = run.rsplit(", ", 1)
         table.row(
             run, SECONDS.get(name), SPEEDUPS.get(name), seconds[run], alone / seconds[run].middle,
             Spread.of(one.dealing for one in several), Spread.of(one.sent / MB for one in several),
-            paper_bytes(variants[name], several[0].pairs, 2) / MB if turned else None,
         )  # fmt: skip
 
 
