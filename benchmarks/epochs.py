@@ -83,13 +83,12 @@ class Training(NamedTuple):
     seconds: float
     dealing: float
     sent: float
-    pairs: float
 
 
-def train_anew(client: Client, text: Text, params: Params, resources: Resources = ONE) -> Vectors:
+def train_anew(client: Client, text: Text, params: Params) -> Vectors:
     """Train, also where the same model was trained before; other models are lost."""
     (text.work / "models").remove()
-    return train_model(text.corpus, text.vocabulary, text.work, params, resources, client)
+    return train_model(text.corpus, text.vocabulary, text.work, params, ONE, client)
 
 
 def training_of(client: Client, text: Text, params: Params) -> Training:
@@ -101,7 +100,7 @@ def training_of(client: Client, text: Text, params: Params) -> Training:
     before = sent()
     metrics = train_anew(client, text, params).metadata["metrics"]
     dealing = sum(entry.get("deal_seconds", 0.0) for entry in metrics["history"])
-    return Training(metrics["seconds"], dealing, sent() - before, metrics["pairs"])
+    return Training(metrics["seconds"], dealing, sent() - before)
 
 
 def segment_of(text: Text, params: Params, words: int = 2 * SEGMENT) -> tuple[Segment, float]:

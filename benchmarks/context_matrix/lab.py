@@ -128,8 +128,8 @@ class Lab:
     def _train(self, text: Text, kind: Kind) -> Made:
         if not isinstance(kind, Params):
             future = partial(self.client.submit, train_vanilla, text, kind, pure=False)
-            found, seconds = self._spent(lambda: future().result())
-            return Made(found.vectors, 0.0, seconds)
+            (vectors, _), seconds = self._spent(lambda: future().result())
+            return Made(vectors, 0.0, seconds)
         matrix = 0.0
         if kind.strategy == "columns":
             built, seconds = self._spent(lambda: matrix_of(self.client, text, kind))

@@ -1,14 +1,10 @@
 """Plain minibatches with Adam on one core: W2V-Vanilla, the baseline of W2V-CL's paper.
 
-Skip-gram with negative sampling as Chainer's example has it: each pair of center and context has negatives of its own,
-the loss is summed over a batch of pairs, and Adam moves both tables once a batch. Two kinds of Adam: lazy, which moves
-the rows that a batch meets, and dense as Chainer's, which moves all rows by their moments (`vanilla_kernels`). Pairs
-come in the order of the text.
+As in Chainer's example, each pair has negatives of its own, the loss is summed over a batch of pairs in the order of
+the text, and Adam moves both tables once a batch: all rows (dense), or those that the batch meets (lazy).
 """
 
-import time
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -38,14 +34,6 @@ class Vanilla:
     sample: float = 0.0
     epochs: int = 1
     seed: int = 1
-
-
-class Trained(NamedTuple):
-    """The words' vectors; seconds of reading and training; pairs trained."""
-
-    vectors: Vectors
-    seconds: float
-    pairs: int
 
 
 class Trainer:
@@ -78,18 +66,17 @@ class Trainer:
             settle(self._state, self._adam)
 
 
-def train_vanilla(text: Text, settings: Vanilla) -> Trained:
-    """Train on one thread."""
+def train_vanilla(text: Text, settings: Vanilla) -> tuple[Vectors, int]:
+    """Train on one thread; return the words' vectors, and how many pairs were trained."""
     known, length = text.vocabulary.load(), text.corpus.n_tokens
     reader = SegmentReader(text.work, text.corpus, text.vocabulary)
     keep = keep_thresholds(known.counts, settings.sample)
     trainer = Trainer(settings, known.counts)
-    pairs, began = 0, time.perf_counter()
+    pairs = 0
     for epoch in range(settings.epochs):
         key = stream(settings.seed, Purpose.SUBSAMPLE, epoch)
         for start, stop in cut(0, length):
             segment, _ = reader.read(start, stop, settings.window, keep, key)
             pairs += trainer.train(segment, *segment.centers(start, stop), epoch)
     trainer.finish()
-    seconds = time.perf_counter() - began
-    return Trained(Vectors(known, trainer.table("input").copy()), seconds, pairs)
+    return Vectors(known, trainer.table("input").copy()), pairs

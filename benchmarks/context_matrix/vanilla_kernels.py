@@ -3,9 +3,8 @@
 All dots of a batch are of the rows before it, so pairs need no batch in memory: their gradients add up in a place of
 each row met, until the batch is full and Adam moves these rows, once each.
 
-Dense Adam moves all rows at each batch, those not met by what is left of their moments. Where the root of the second is
-far above epsilon, these moves are a series in beta1 / sqrt(beta2) that both moments' correction alone keeps from being
-geometric: its sums are known beforehand. So a row catches up when it is next met, and a batch costs the rows it meets.
+Dense Adam moves rows that a batch does not meet by what is left of their moments: where the second's root is far above
+epsilon, by sums that are known beforehand. So a row catches up when it is next met.
 """
 
 from typing import Any, NamedTuple

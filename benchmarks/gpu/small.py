@@ -1,7 +1,6 @@
 """A kernel on a little text by several warps, for compute-sanitizer: `python -m benchmarks.gpu.small KERNEL [--tiny]`.
 
-Nobody knows the order of several warps, so that there is no truth to compare with: all that was trained must be finite,
-and something must have moved.
+Several warps have no fixed order: all that was trained must be finite, and something must have moved.
 """
 
 import sys
