@@ -1,7 +1,8 @@
 """Forecasts of training by the formulas of `daskw2v estimate`, on 1 to 64 machines: seconds, and share of the ideal.
 
-Averaging has a replica a machine; rotation has the fastest of the settings that "auto" tries, with rows sent as
-bfloat16, and of the numbers of workers into which a machine's threads can be divided. The ideal is the fastest
+Averaging has a replica a machine. Rotation has a partition a thread, a group a worker, rows sent as bfloat16, and the
+fastest of several numbers of workers a machine and of passes that fit into memory: `daskw2v estimate` forecasts the
+settings that "auto" tries, which are others. The ideal is the fastest
 strategy on one machine, divided by the number of machines. Words are drawn by Zipf's law. Nothing is trained.
 
     python -m benchmarks.forecast [--words 17e9] [--types 1000000] [--size 300] [--machines 1 2 4 8 16 64]
@@ -17,8 +18,9 @@ from daskw2v.config.params import Params
 from daskw2v.training.cost.base import Forecast, Hardware
 from daskw2v.training.cost.constants import MACHINE_B
 from daskw2v.training.cost.load import zipf
-from daskw2v.training.memory.base import Workers
 from daskw2v.training.strategies import find_strategy
+
+PASSES = [2**i for i in range(8)]  # an epoch, of rotation
 
 
 def tried(strategy: str, n: int, processes: int, options: argparse.Namespace) -> Iterator[Params]:
@@ -27,9 +29,11 @@ def tried(strategy: str, n: int, processes: int, options: argparse.Namespace) ->
     if strategy == "averaging":
         yield params.replace(n_replicas=n)
         return
-    workers = Workers(n * processes, options.threads // processes, n * options.memory * 1e9)
-    for values in find_strategy(strategy).tried(params, options.types, workers):
-        yield params.replace(**values, sent_dtype="bfloat16")
+    groups = n * processes if n * processes > 1 else None
+    for passes in PASSES:
+        yield params.replace(
+            n_partitions=max(2, n * options.threads), n_groups=groups, passes_per_epoch=passes, sent_dtype="bfloat16"
+        )
 
 
 def forecast(strategy: str, n: int, options: argparse.Namespace) -> float:

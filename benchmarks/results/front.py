@@ -4,6 +4,10 @@ from benchmarks.records import Record
 
 _SGNS, _WHOLE = "sgns, d=100 sample 1e-4, {}, {}", "Whole runs on 2 threads, 5 epochs"
 _STRATEGIES = ("averaging", "rotation")
+_SETTINGS = {
+    "averaging": "`averaging`, a replica a machine",
+    "rotation": "`rotation`, a partition a thread, a group a worker, bfloat16 (not what `auto` tries)",
+}
 _THRICE = "the same 100 MB three times, five epochs, 133,000 words, d=100 (medians of three runs)"
 _DRAWN = "50 million words, 1,000,000 distinct, d=300 (one run)"
 _FORECAST = "100 GB, 1,000,000 words, d=300, machines of 16 threads at 10 Gbit/s"
@@ -126,11 +130,13 @@ def measured_scaling() -> str:
 def forecast_scaling() -> str:
     """Return what machines are forecast to do, as shares of what so many could."""
     record = Record.read("forecast")
-    hours, shares = record.tables
+    _, shares = record.tables
     lines = [f"| forecast: {_FORECAST}; share of what so many could do | {' | '.join(shares['columns'])} |"]
     lines.append("|---" * (1 + len(shares["columns"])) + "|")
     for name in _STRATEGIES:
         one, eight = (record.number("Hours", name, n) for n in ("1", "8"))
         cells = (f"{cell:.0f} %" for cell in shares["rows"][name])
-        lines.append(f"| `{name}`, an epoch takes {one:.2g} hours on 1, {eight:.2g} on 8 | {' | '.join(cells)} |")
+        lines.append(
+            f"| {_SETTINGS[name]}, an epoch takes {one:.2g} hours on 1, {eight:.2g} on 8 | {' | '.join(cells)} |"
+        )
     return "\n".join(["", *lines, "", ""])
