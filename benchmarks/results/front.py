@@ -120,7 +120,7 @@ def measured_scaling() -> str:
         for how in ("one replica", "rotation")
     )
     return "\n".join([
-        *lines, "",
+        *lines, "", *record.notes, "",
         f"Two threads of one worker, the same 100 MB three times: one replica {plain:.2f} times as fast as on one thread, since",
         f"threads write the same rows; `rotation` {turned:.2f} times, with the same bits on any number of threads.",
         "So `auto` takes it on one worker of several threads.", "", "",
@@ -139,4 +139,4 @@ def forecast_scaling() -> str:
         lines.append(
             f"| {_SETTINGS[name]}, an epoch takes {one:.2g} hours on 1, {eight:.2g} on 8 | {' | '.join(cells)} |"
         )
-    return "\n".join(["", *lines, "", ""])
+    return "\n".join(["", *lines, "", *record.notes, "", ""])
