@@ -6,7 +6,8 @@ _SGNS, _WHOLE = "sgns, d=100 sample 1e-4, {}, {}", "Whole runs on 2 threads, 5 e
 _STRATEGIES = ("averaging", "rotation")
 _SETTINGS = {
     "averaging": "`averaging`, a replica a machine",
-    "rotation": "`rotation`, a partition a thread, a group a worker, bfloat16 (not what `auto` tries)",
+    "rotation": "`rotation`, a partition a thread, a group a worker, bfloat16",
+    "rotation by auto": "`rotation` as `auto` sets it",
 }
 _THRICE = "the same 100 MB three times, five epochs, 133,000 words, d=100 (medians of three runs)"
 _DRAWN = "50 million words, 1,000,000 distinct, d=300 (one run)"
@@ -133,7 +134,7 @@ def forecast_scaling() -> str:
     _, shares = record.tables
     lines = [f"| forecast: {_FORECAST}; share of what so many could do | {' | '.join(shares['columns'])} |"]
     lines.append("|---" * (1 + len(shares["columns"])) + "|")
-    for name in _STRATEGIES:
+    for name in shares["rows"]:
         one, eight = (record.number("Hours", name, n) for n in ("1", "8"))
         cells = (f"{cell:.0f} %" for cell in shares["rows"][name])
         lines.append(
