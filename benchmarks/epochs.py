@@ -91,7 +91,6 @@ class Training(NamedTuple):
     seconds: float
     dealing: float
     sent: float
-    pairs: float
 
 
 def train_anew(client: Client, text: Text, params: Params, resources: Resources = ONE) -> Vectors:
@@ -109,7 +108,7 @@ def training_of(client: Client, text: Text, params: Params) -> Training:
     before = sent()
     metrics = train_anew(client, text, params).metadata["metrics"]
     dealing = sum(entry.get("deal_seconds", 0.0) for entry in metrics["history"])
-    return Training(metrics["seconds"], dealing, sent() - before, metrics["pairs"])
+    return Training(metrics["seconds"], dealing, sent() - before)
 
 
 def segment_of(text: Text, params: Params, words: int = 2 * SEGMENT) -> tuple[Segment, float]:

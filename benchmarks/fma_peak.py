@@ -1,11 +1,8 @@
 """The most float32 multiply-adds that threads of this machine do: what kernels are measured against.
 
 Chains of fused multiply-adds in registers, as many of them as hide the instruction's latency, nothing loaded or stored.
-
-    python -m benchmarks.fma_peak [--threads 1 2]
 """
 
-import argparse
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,7 +12,6 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from benchmarks.harness import Benchmark, Session, Smoke
 from daskw2v.kernels import simd
 from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.simd import LANES
@@ -63,21 +59,3 @@ def measure_peak(threads: int) -> float:
             if sums != [expected] * threads:
                 raise RuntimeError(f"The chains sum up to {sums}, not to {expected}: they were not all computed.")
     return best
-
-
-def measure(session: Session) -> None:
-    table = session.table(f"Float32 fused multiply-adds, {LANES} lanes", ("GFLOP/s",), ".1f")
-    for threads in session.options.threads:
-        table.row(f"{threads} thread(s)", measure_peak(threads))
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-
-
-BENCHMARK = Benchmark(
-    __doc__, ("benchmarks/fma_peak.py", "daskw2v/kernels/simd.py"), Smoke({}, ("thread(s)",)), add_arguments, measure
-)
-
-if __name__ == "__main__":
-    BENCHMARK.main()

@@ -52,7 +52,6 @@ class Place(NamedTuple):
     work: Path
     cache: Store
     threads: int
-    hot_rows: int | None = None
     judge: Callable[[Vectors], Scores] = judged
     device: str = "cpu"
     max_in_flight: int | None = None
@@ -61,7 +60,7 @@ class Place(NamedTuple):
 def train_ours(params: Params, place: Place) -> Vectors:
     side_by_side = params.n_partitions if params.strategy == "rotation" else params.n_replicas
     resources = Resources(
-        device=place.device, threads=place.threads, hot_rows=place.hot_rows, max_in_flight=place.max_in_flight,
+        device=place.device, threads=place.threads, max_in_flight=place.max_in_flight,
         workers=min(2, side_by_side),
     )  # fmt: skip
     return train(place.text, work=place.work, params=params, resources=resources)
@@ -81,7 +80,6 @@ def identity(tool: str, params: Params, place: Place) -> str:
         made: list[Any] = [metadata.version("gensim"), gensim_arguments(params, place.threads)]
     else:
         made = [CODE, params.as_dict(), place.threads]
-    made += [] if place.hot_rows is None else [place.hot_rows]
     made += [] if place.judge is judged else [place.judge.__name__]
     made += [] if place.device == "cpu" else [place.device, place.max_in_flight]
     return f"{tool}-{params.objective}-seed{params.seed}-{digest([size, made])}.json"

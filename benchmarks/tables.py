@@ -24,9 +24,6 @@ class Spread:
     def scaled(self, factor: float) -> "Spread":
         return Spread(self.middle * factor, self.low * factor, self.high * factor)
 
-    def inverse(self) -> "Spread":
-        return Spread(1 / self.middle, 1 / self.high, 1 / self.low)
-
 
 def mean_of(values: Iterable[float | None]) -> Spread | None:
     """Return the mean of what is known, such as the scores of several seeds, and the extremes; None of nothing."""

@@ -1,19 +1,14 @@
-"""This checkout against another commit: bits of vectors, speed, and what becomes of its work directories.
+"""This checkout against another commit: bits of vectors, and what becomes of its work directories.
 
 The commit's package is taken from git into a temporary folder. Both trees run the same script, which knows public names
 only, in the same environment, each with kernels it has compiled itself.
 
 * Bits: small models of all objectives by all strategies, of one seed; are their tables equal? What one tree refuses,
   the other has to refuse.
-* Speed: words a second, one worker of one thread. Both trees train side by side, one round at a time in turn, so that
-  each round has a partner that did the same work a moment before or after; the median ratio of partners. Two processes
-  of the same code differ by some 2 % (`python -m benchmarks.against HEAD`), since their tables lie elsewhere in memory:
-  so several pairs of processes are taken.
 * Work directories that the commit made: `daskw2v similar` answers as it did there; a training that was killed goes on
   from its checkpoint and comes to the same bits; `retrain` on a text that grew publishes a second version.
 
-    python -m benchmarks.against COMMIT [--tables bits speed work] [--objectives sgns "sgns, pair" ...] [--parts 1]
-        [--times 5]
+    python -m benchmarks.against COMMIT [--tables bits work] [--objectives sgns "sgns, pair" ...]
 """
 
 import argparse
@@ -21,20 +16,16 @@ import io
 import json
 import os
 import random
-import statistics
 import subprocess
 import sys
 import tarfile
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.harness import Benchmark, Session, Smoke
 from benchmarks.records import ROOT
-from benchmarks.tables import Spread
-from benchmarks.texts import name_of, write_text
 
 CHILD = Path(__file__).with_name("child.py")
 KILLED = 77  # exit code of a training that ends itself
@@ -59,7 +50,6 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "rotation, 3 groups": {"n_partitions": 6, "n_groups": 3, "passes_per_epoch": 2},
     "columns": {},
 }
-TIMED: dict[str, Any] = {"epochs": 20, "rounds_per_epoch": 2}
 
 
 class Tree(NamedTuple):
@@ -153,45 +143,6 @@ def compare_bits(before: Tree, now: Tree, session: Session) -> None:
             session.wrong(f"{name} has other bits")
 
 
-def compare_speed(before: Tree, now: Tree, session: Session) -> None:
-    """Train in both trees, one round at a time in turn."""
-    columns = (f"{session.options.commit}, M words/s", "now", "now / before")
-    table, text = session.table("Speed", columns), write_text(session.folder / "speed.txt", session.options.parts)
-    for name in session.options.objectives:
-        if "context_size" in OBJECTIVES[name]:  # its rounds have no words
-            continue
-        setting = {**TIMED, "objective": name.partition(",")[0], **OBJECTIVES[name]}
-        speeds, ratios = list[tuple[float, float]](), list[float]()
-        for _ in range(session.options.times):
-            found = _in_turn((before, now), text, session, setting)
-            pairs = [(theirs, ours) for theirs, ours in zip(*found, strict=True) if theirs and ours]
-            speeds += pairs
-            ratios.append(statistics.median(ours / theirs for theirs, ours in pairs))
-        theirs, ours = (statistics.median(each) / 1e6 for each in zip(*speeds, strict=True))
-        table.row(name, theirs, ours, Spread.of(ratios))
-
-
-def _in_turn(
-    trees: Sequence[Tree], text: Path, session: Session, setting: Mapping[str, Any]
-) -> list[list[float | None]]:
-    """Return the speed of each round, None if it compiled."""
-    with ExitStack() as ending:
-        talks = []
-        for tree in trees:
-            child = ending.enter_context(tree.start(*words_of("speeds", text, session.fresh("speed"), setting)))
-            assert child.stdin is not None
-            assert child.stdout is not None
-            talks.append((child.stdin, child.stdout))
-        said = [answers.readline() for _, answers in talks]
-        while "round\n" in said:
-            for number, (questions, answers) in enumerate(talks):  # while the others wait for their line
-                if said[number] == "round\n":
-                    questions.write("\n")
-                    questions.flush()
-                    said[number] = answers.readline()
-    return [tree.answer(line) for tree, line in zip(trees, said, strict=True)]
-
-
 def compare_work(before: Tree, now: Tree, session: Session) -> None:
     """Go on in this tree with what the commit began."""
     table = session.table(f"Work directories of {session.options.commit}", ("found",))
@@ -219,12 +170,12 @@ def compare_work(before: Tree, now: Tree, session: Session) -> None:
     tell("similar after it", f"{len(lines := now.run(*query).splitlines())} lines", right=len(lines) > 1)
 
 
-TABLES = {"bits": compare_bits, "speed": compare_speed, "work": compare_work}
+TABLES = {"bits": compare_bits, "work": compare_work}
 
 
 def measure(session: Session) -> None:
     options = session.options
-    session.text = f"of speed {name_of(options.parts)}, else a few thousand lines that are drawn at random"
+    session.text = "a few thousand lines that are drawn at random"
     before, now = take(options.commit, session.fresh("tree")), Tree("now", ROOT)
     for name in options.tables:
         TABLES[name](before, now, session)
@@ -234,14 +185,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("commit", nargs="?", default="HEAD", help="what git calls it")
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--objectives", nargs="+", choices=OBJECTIVES, default=list(OBJECTIVES))
-    parser.add_argument("--parts", type=float, default=1, help="of 10 MB, of speed")
-    parser.add_argument("--times", type=int, default=5, help="pairs of processes, of speed")
 
 
 BENCHMARK = Benchmark(
     __doc__,
     ("daskw2v",),
-    Smoke({"objectives": ["sgns"], "parts": 0.02, "times": 1}, ("equal", "went on", "sgns")),
+    Smoke({"objectives": ["sgns"]}, ("equal", "went on", "sgns")),
     add_arguments,
     measure,
 )

@@ -60,19 +60,6 @@ def digests(text: str, work: Path, settings: dict[str, dict[str, Any]]) -> dict[
     return found
 
 
-def speeds(text: str, work: Path, setting: dict[str, Any]) -> list[float | None]:
-    """Train, waiting for a line on stdin after each round; return each round's words a second, None if it compiled."""
-
-    def wait(progress: Any) -> None:
-        if progress.stage == "train" and progress.words_per_second:
-            print("round", flush=True)
-            sys.stdin.readline()
-
-    called("train", text, work, setting, wait)
-    history = json.loads((newest(work) / "manifest.json").read_text())["metrics"]["history"]
-    return [None if e["compiling"] else e["words"] / e["seconds"] for e in history]
-
-
 def run(text: str, work: Path, setting: dict[str, Any], *, stop: bool = False) -> dict[str, Any]:
     """Train; return the digest, and the first share of the training that was told. Or die past the middle of it."""
     told: list[float] = []
@@ -95,13 +82,13 @@ def retrained(text: str, work: Path, setting: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("task", choices=("digests", "speeds", "run", "retrain"))
+    parser.add_argument("task", choices=("digests", "run", "retrain"))
     parser.add_argument("text")
     parser.add_argument("work", type=Path)
     parser.add_argument("setting", type=json.loads)
     parser.add_argument("--stop", action="store_true")
     given = parser.parse_args()
-    tasks: dict[str, Any] = {"digests": digests, "speeds": speeds, "run": run, "retrain": retrained}
+    tasks: dict[str, Any] = {"digests": digests, "run": run, "retrain": retrained}
     answer = tasks[given.task](given.text, given.work, given.setting, **{"stop": True} if given.stop else {})
     json.dump({"package": str(Path(daskw2v.__file__).parents[1]), "answer": answer}, sys.stdout)
 

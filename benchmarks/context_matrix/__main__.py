@@ -4,22 +4,19 @@ Words of 50 or more occurrences, windows of 2 words each way, 5 negatives (secti
 processor time of one core, and scores are means over --seeds with their extremes. `benchmarks.papers 002` prints the
 same tables made small.
 
-    python -m benchmarks.context_matrix [--tables heaps batches size contexts quality losses speed subwords]
+    python -m benchmarks.context_matrix [--tables size contexts quality speed subwords]
         [--parts 10] [--vector-size 500] [--epochs 1] [--seeds 1] [--sample 0] [--as-paper] [--times 3] [--cache DIR]
-        heaps (figure 8): words by size of the text, and Heaps' law
-        batches (figure 13): plain minibatches with lazy Adam, W2V-Vanilla, by their size
         size (figure 14): quality and cost by columns of the matrix: [--context-sizes 256 ...]
         contexts (section 5.5): which change closes the gap to plain minibatches without subsampling
         quality (figure 15): W2V-CL, W2V-Vanilla, SGNS on all sets that the paper judges by, and what they cost:
             [--classifier cnn] [--texts stsa custrev]
-        losses (figures 16, 17): mean and variance of the loss of frequent and of rare words
         speed (figure 18): words/s of one worker and of two, quality of each gather_every
         subwords (figures 20, 21): the same of words made of their characters, which need PyTorch
         all with the matrix: [--context-size 4096]; all with lazy Adam: [--alphas 0.0025 0.005]
 
-All of it takes more than an hour: some 15 minutes for size, 10 for contexts, 20 for quality, 10 for losses, 15 for
-speed and 12 for subwords; with --vector-size 100 and --parts 3 a tenth of that. What --cache holds is not trained
-again, but losses and times are always taken anew.
+All of it takes more than an hour: some 15 minutes for size, 10 for contexts, 20 for quality, 15 for speed and 12 for
+subwords; with --vector-size 100 and --parts 3 a tenth of that. What --cache holds is not trained
+again, but times are always taken anew.
 """
 
 import argparse
@@ -28,23 +25,19 @@ from pathlib import Path
 from typing import get_args
 
 from benchmarks.context_matrix.lab import PEERS, Lab, Setting, lab_of
-from benchmarks.context_matrix.losses import TRAINING, losses
 from benchmarks.context_matrix.speed import SCALING, SPEED, SUBWORDS, speed, subwords
-from benchmarks.context_matrix.tables import SAID, batches, contexts, heaps, quality, size
+from benchmarks.context_matrix.tables import SAID, contexts, quality, size
 from benchmarks.harness import Benchmark, Smoke
 from benchmarks.judges import TEXTS, judge_of
 from benchmarks.papers.session import Session
 from benchmarks.texts import name_of
 from daskw2v.evaluation.classification import ClassificationMethod
 
-FIGURES = (*SAID, TRAINING, SPEED, SCALING, SUBWORDS)
+FIGURES = (*SAID, SPEED, SCALING, SUBWORDS)
 TABLES: dict[str, Callable[[Session, Setting, Lab], None]] = {
-    "heaps": heaps,
-    "batches": batches,
     "size": size,
     "contexts": contexts,
     "quality": quality,
-    "losses": losses,
     "speed": speed,
     "subwords": subwords,
 }
@@ -82,8 +75,8 @@ BENCHMARK = Benchmark(
     ("daskw2v/objectives", "daskw2v/sampling", "daskw2v/kernels", "daskw2v/training/columns"),
     # `benchmarks.papers 002` makes the other tables, small
     Smoke(
-        {"tables": ["heaps", "contexts"], "parts": 0.3, "vector_size": 16, "context_size": 64, "alphas": [0.005]},
-        ("002, figure 8", "Heaps", "W2V-Vanilla, Adam", "W2V-CL, contexts thinned"),
+        {"tables": ["contexts"], "parts": 0.3, "vector_size": 16, "context_size": 64, "alphas": [0.005]},
+        ("W2V-Vanilla, Adam", "W2V-CL, contexts thinned"),
     ),
     add_arguments,
     measure,

@@ -15,15 +15,14 @@ from distributed import Client
 
 from benchmarks.cache import CODE, Scores, kept, means
 from benchmarks.context_matrix import vanilla, vanilla_kernels
-from benchmarks.context_matrix.vanilla import Losses, Vanilla, train_vanilla
-from benchmarks.epochs import ONE, train_anew
+from benchmarks.context_matrix.vanilla import Vanilla, train_vanilla
+from benchmarks.epochs import train_anew
 from benchmarks.judges import Judge
 from benchmarks.papers.session import Session, params_of
 from benchmarks.processes import cluster_of
 from benchmarks.tables import Spread
 from benchmarks.texts import Text
 from daskw2v.config.params import Params
-from daskw2v.config.resources import Resources
 from daskw2v.models.vectors import Vectors
 from daskw2v.sampling.context_matrix import ContextMatrix, build_matrix
 from daskw2v.sampling.run import Run
@@ -55,7 +54,6 @@ class Setting:
     as_paper: bool = False  # whether the matrix is trained by AS_PAPER, where a table does not say how
     context_size: int = 4096  # columns of the matrix
     context_sizes: Sequence[int] = (256, 512, 1024, 2048, 4096, 8192)  # of figure 14
-    batches: Sequence[int] = (256, 1024, 4096, 16384)  # pairs of W2V-Vanilla, of figure 13
     alphas: Sequence[float] = (0.0025, 0.005)  # of its lazy Adam
     gathers: Sequence[int] = (4, 16, 64, 256)  # values of `gather_every`, of figure 18
     time_columns: int = 512  # where time is taken
@@ -84,12 +82,11 @@ class Setting:
 
 
 class Made(NamedTuple):
-    """Vectors; processor seconds of the matrix, 0 without any, and of training; losses that W2V-Vanilla kept."""
+    """Vectors; processor seconds of the matrix, 0 without any, and of training."""
 
     vectors: Vectors
     matrix: float
     training: float
-    losses: Losses | None = None
 
 
 def matrix_of(client: Client, text: Text, params: Params) -> ContextMatrix:
@@ -104,14 +101,14 @@ class Lab:
         self.client, self.text, self._small = client, session.encoded(parts, MIN_COUNT), session.small
         self._cache, self._warm, self._matrices = session.cache, set[str](), dict[str, float]()
 
-    def make(self, kind: Kind, resources: Resources = ONE, **how: Any) -> Made:
-        """Train; `how` are arguments of `train_vanilla`."""
+    def make(self, kind: Kind) -> Made:
+        """Train, with kernels that are compiled."""
         name = kind.objective if isinstance(kind, Params) else f"lazy: {kind.lazy}"
         if name not in self._warm:  # compiles
             few = kind.replace(context_size=16) if isinstance(kind, Params) and kind.strategy == "columns" else kind
-            self._train(self._small, few, ONE, {})
+            self._train(self._small, few)
             self._warm.add(name)
-        return self._train(self.text, kind, resources, how)
+        return self._train(self.text, kind)
 
     def scores(self, kind: Kind, judge: Judge) -> Scores:
         """Train and judge, unless that was done before; what it costs is among the scores."""
@@ -128,16 +125,16 @@ class Lab:
         """Return mean and extremes of each score over seeds."""
         return means([self.scores(replace(kind, seed=seed), judge) for seed in seeds])
 
-    def _train(self, text: Text, kind: Kind, resources: Resources, how: dict[str, Any]) -> Made:
+    def _train(self, text: Text, kind: Kind) -> Made:
         if not isinstance(kind, Params):
-            future = partial(self.client.submit, train_vanilla, text, kind, **how, pure=False)
-            found, seconds = self._spent(lambda: future().result())
-            return Made(found.vectors, 0.0, seconds, found.losses)
+            future = partial(self.client.submit, train_vanilla, text, kind, pure=False)
+            (vectors, _), seconds = self._spent(lambda: future().result())
+            return Made(vectors, 0.0, seconds)
         matrix = 0.0
         if kind.strategy == "columns":
             built, seconds = self._spent(lambda: matrix_of(self.client, text, kind))
             matrix = self._matrices.setdefault(built.home.url, seconds)
-        vectors, seconds = self._spent(lambda: train_anew(self.client, text, kind, resources))
+        vectors, seconds = self._spent(lambda: train_anew(self.client, text, kind))
         return Made(vectors, matrix, seconds)
 
     def _spent(self, run: Callable[[], T]) -> tuple[T, float]:

@@ -1,25 +1,20 @@
-"""Figures 8 and 13 to 15 of paper 002, and which change closes the gap to plain minibatches (section 5.5)."""
+"""Figures 14 and 15 of paper 002, and which change closes the gap to plain minibatches (section 5.5)."""
 
 import statistics
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from benchmarks.context_matrix.lab import AS_PAPER, MATRIX, MIN_COUNT, TRAINING, Kind, Lab, Setting
+from benchmarks.context_matrix.lab import AS_PAPER, MATRIX, TRAINING, Kind, Lab, Setting
 from benchmarks.judges import FEW, NAMES, by_few
 from benchmarks.papers.figures import Figures
 from benchmarks.papers.session import Session
 from benchmarks.tables import Spread
 
-LAW = Figures("section 3.2, of figure 8", {"K": 7.13, "beta": 0.71})
 MATRIX_TIME = Figures("section 3", {"seconds": 400})
 BETTER = Figures("section 5.5", {"sets": 20, "W2V-CL is better in": 12})
 FASTER = Figures("section 1", {"W2V-CL, 1 GPU": 2})
-SAID = (LAW, MATRIX_TIME, BETTER, FASTER)
+SAID = (MATRIX_TIME, BETTER, FASTER)
 OURS, SGNS = "W2V-CL", "SGNS"
-HALVES = 8  # of the text: each size is half of the next
 _PAPER = AS_PAPER["ns_exponent"]
 # Without subsampling, most contexts are stop words. W2V-CL trains each table for its own sake, so that both have one
 # optimum only where negatives are drawn as often as words are contexts (`objectives.context_matrix.prepare`).
@@ -32,39 +27,6 @@ CHANGES: dict[str, dict[str, Any]] = {
     "text subsampled": {"ns_exponent": _PAPER, "sample": 1e-4},
     "text subsampled, negatives by counts of what is left": {"ns_exponent": 1.0, "sample": 1e-4},
 }
-
-
-def heaps(session: Session, _: Setting, lab: Lab) -> None:
-    """Print the words of the first 1/2**k of the text's lines, and the two constants of Heaps' law of them."""
-    lines, counts, sizes = lab.text.path.read_bytes().splitlines(), Counter[bytes](), list[tuple[int, int, int]]()
-    ends = {len(lines) >> k for k in range(HALVES)}
-    for number, line in enumerate(lines, 1):
-        counts.update(line.split())
-        if number in ends:
-            sizes.append((counts.total(), len(counts), sum(count >= MIN_COUNT for count in counts.values())))
-    heads = ("all words", f"words of {MIN_COUNT} or more")
-    table = session.beside("figure 8", "words by tokens of text, and K and beta of Heaps' law", heads, ",.2f")
-    for tokens, *words in sizes:
-        table.row(f"{tokens:,} tokens", *words)
-    tokens, *words = np.log(np.array([row for row in sizes if row[2]], np.float64)).T  # words = K * tokens ** beta
-    beta, logarithm = np.polyfit(tokens, np.transpose(words), 1)
-    for name, fitted in (("K", np.exp(logarithm)), ("beta", beta)):
-        table.row(f"{name}; the paper's {LAW[name]} ({LAW.source})", *map(float, fitted))
-
-
-def batches(session: Session, setting: Setting, lab: Lab) -> None:
-    """Print quality and cost of W2V-Vanilla by its batches, with lazy Adam, the faster one, and its last rate."""
-    table = session.beside(
-        "figures 3 and 13",
-        f"W2V-Vanilla by pairs of a batch, lazy Adam {setting.alphas[-1]:g}, d={setting.vector_size}, sample "
-        f"{setting.sample:g}: Spearman, 3CosAdd; thousand words a core-second",
-        (*FEW, "words"),
-    )
-    words = lab.text.vocabulary.total * setting.epochs
-    for batch in setting.batches:
-        scores = lab.spreads(setting.vanilla(alpha=setting.alphas[-1], lazy=True, batch=batch), by_few, setting.seeds)
-        speed = scores[TRAINING].inverse().scaled(words / 1e3)
-        table.row(f"{batch:,}", *(scores.get(key) for key in FEW.values()), speed)
 
 
 def size(session: Session, setting: Setting, lab: Lab) -> None:

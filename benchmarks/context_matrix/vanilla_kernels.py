@@ -3,9 +3,8 @@
 All dots of a batch are of the rows before it, so pairs need no batch in memory: their gradients add up in a place of
 each row met, until the batch is full and Adam moves these rows, once each.
 
-Dense Adam moves all rows at each batch, those not met by what is left of their moments. Where the root of the second is
-far above epsilon, these moves are a series in beta1 / sqrt(beta2) that both moments' correction alone keeps from being
-geometric: its sums are known beforehand. So a row catches up when it is next met, and a batch costs the rows it meets.
+Dense Adam moves rows that a batch does not meet by what is left of their moments: where the second's root is far above
+epsilon, by sums that are known beforehand. So a row catches up when it is next met.
 """
 
 from typing import Any, NamedTuple
@@ -82,22 +81,9 @@ class Draws(NamedTuple):
     noise: UInt64Array
 
 
-class Watched(NamedTuple):
-    """Losses of some words' pairs: those whose input row is the word's."""
-
-    number: Int32Array  # place of each word in the others, or -1; of length 0 where no word is watched
-    batch: Float64Array  # pairs and summed loss of each word in this batch, shape (words, 2)
-    # Batches that met the word; sum, and sum of squares, of its mean loss in them: shape (stretches of text, words, 3)
-    records: Float64Array
-    stretch: float  # corpus positions
-
-
 @kernel
-def train(segment: Any, first: Any, last: Any, state: Any, draws: Any, adam: Any, watched: Any, origin: Any) -> Any:
-    """Train the pairs of the centers first..last-1 of a segment; return how many there were.
-
-    `origin` is the number of corpus positions gone through in the epochs before.
-    """
+def train(segment: Any, first: Any, last: Any, state: Any, draws: Any, adam: Any) -> Any:
+    """Train the pairs of the centers first..last-1 of a segment; return how many there were."""
     tokens, positions, bounds = segment.tokens, segment.positions, segment.bounds
     rows, gradients, counters, noise = state.rows, state.gradients, state.counters, draws.noise
     n_words, width, negative = len(rows) // 2, rows.shape[2], draws.negative
@@ -107,8 +93,7 @@ def train(segment: Any, first: Any, last: Any, state: Any, draws: Any, adam: Any
     for center in range(first, last):
         while center >= bounds[sentence + 1]:
             sentence += 1
-        position = positions[center]
-        drawn = draw(draws.key, position)
+        drawn = draw(draws.key, positions[center])
         start = max(bounds[sentence], center - draws.window)
         stop = min(bounds[sentence + 1], center + draws.window + 1)
         for i in range(start, stop):
@@ -127,8 +112,6 @@ def train(segment: Any, first: Any, last: Any, state: Any, draws: Any, adam: Any
                 for c in range(width):
                     dot += rows[word, 0, c] * rows[target, 0, c]
                 dots[k] = dot if k else -dot
-            if len(watched.number):
-                _watch(word, targets, dots, watched)
             for k in range(negative + 1):
                 target, place = targets[k], places[k]
                 if k and target == targets[0]:
@@ -142,7 +125,7 @@ def train(segment: Any, first: Any, last: Any, state: Any, draws: Any, adam: Any
             pairs += 1
             counters[0] += 1
             if counters[0] == adam.batch:
-                step(state, adam, watched, origin + position)
+                step(state, adam)
     return pairs
 
 
@@ -168,21 +151,8 @@ def _catch_up(row: Any, state: Any, adam: Any) -> None:
         rows[row, 0, c] += rate * rows[row, 1, c] / (np.sqrt(rows[row, 2, c]) + _EPSILON)
 
 
-@inline
-def _watch(word: Any, targets: Any, dots: Any, watched: Any) -> None:
-    """Add the loss of a pair to those of its word in the batch; `dots` have the signs of negatives."""
-    number = watched.number[word]
-    if number >= 0:
-        loss = 0.0
-        for k in range(len(targets)):
-            if k == 0 or targets[k] != targets[0]:
-                loss += np.log1p(np.exp(np.float64(dots[k])))
-        watched.batch[number, 0] += 1.0
-        watched.batch[number, 1] += loss
-
-
 @kernel
-def step(state: Any, adam: Any, watched: Any, position: Any) -> None:
+def step(state: Any, adam: Any) -> None:
     """Take Adam's step of the rows that the batch met, and begin the next one."""
     rows, gradients, counters = state.rows, state.gradients, state.counters
     counters[2] += 1
@@ -199,15 +169,6 @@ def step(state: Any, adam: Any, watched: Any, position: Any) -> None:
             rows[row, 1, c], rows[row, 2, c], gradients[i, c] = first, second, _ZERO
         state.slots[row], state.seen[row] = -1, t
     counters[0], counters[1] = 0, 0
-    stretch = min(int(position / watched.stretch), len(watched.records) - 1)
-    for word in range(len(watched.batch)):
-        met = watched.batch[word, 0]
-        if met:
-            mean = watched.batch[word, 1] / met
-            watched.records[stretch, word, 0] += 1.0
-            watched.records[stretch, word, 1] += mean
-            watched.records[stretch, word, 2] += mean * mean
-            watched.batch[word, :] = 0.0
 
 
 @kernel

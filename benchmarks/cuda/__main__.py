@@ -6,11 +6,10 @@
 
 `kernels`, `batching` and `bytes` print what they can without a GPU, too. All others end with an error where there is
 none. `quality` keeps its scores in --cache. --parts 0 leaves Wikipedia out of what is timed; --vocabularies without a
-number, drawn texts. A table that fails is reported, and the others go on.
+number, drawn texts.
 """
 
 import sys
-import traceback
 from argparse import ArgumentParser
 from importlib import import_module
 from pathlib import Path
@@ -52,22 +51,9 @@ def measure(bench: Bench) -> None:
         needed("numba_cuda", "cuda")
     except Daskw2vError as error:
         sys.exit(str(error))
-    if failed := [name for name in tables if not printed(name, bench)]:
-        sys.exit(f"These tables failed, as is told above: {', '.join(failed)}.")
-
-
-def printed(name: str, bench: Bench) -> bool:
-    """Print a table; tell whether that went well. What fails takes no later table down."""
-    module, function = TABLES[name].split(".")
-    try:
+    for name in tables:
+        module, function = TABLES[name].split(".")
         getattr(import_module(f"benchmarks.cuda.{module}"), function)(bench)
-    except Daskw2vError as error:
-        print(f"\n{name}: {error}", file=sys.stderr, flush=True)
-        return False
-    except Exception:
-        print(f"\n{name}:\n{traceback.format_exc()}", file=sys.stderr, flush=True)
-        return False
-    return True
 
 
 def add_arguments(parser: ArgumentParser) -> None:

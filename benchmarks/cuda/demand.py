@@ -2,13 +2,12 @@
 
 from benchmarks.cuda.bench import Bench, drawn, modes_of
 from benchmarks.cuda.speed import over_text
-from benchmarks.papers.figures import Figures
+from benchmarks.papers.full_w2v import DEMAND
 from daskw2v.config.params import Params
 from daskw2v.objectives.registry import OBJECTIVES, settled
 from tests.support.cuda.cases import Windows
 from tests.support.cuda.traffic import rows_of
 
-PAPER = Figures("table 4", {"L1": 94.760, "L2": 88.723, "DRAM": 41.851})  # GB an epoch of text8
 TEXT8 = 17.005207e6  # words
 
 
@@ -23,5 +22,5 @@ def demand(bench: Bench) -> None:
                 case = Windows(params, segment, 0, 0, [], prepared, [])
                 asked = rows_of(params, segment, prepared, **case.waiting()).bytes_of(params)
                 table.row(f"{objective}, {corpus.name}, {mode}", asked)
-    of_paper = ", ".join(f"{level} {1e9 * value / TEXT8:,.0f}" for level, value in PAPER.values.items())
-    bench.note(f"FULL-W2V on a V100, bytes a word of text8 (paper 004, {PAPER.source}): {of_paper}.")
+    of_paper = ", ".join(f"{level} {1e9 * value / TEXT8:,.0f}" for level, value in DEMAND.values.items())
+    bench.note(f"FULL-W2V on a V100, bytes a word of text8 (paper 004, {DEMAND.source}): {of_paper}.")

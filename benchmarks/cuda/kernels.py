@@ -1,9 +1,7 @@
 """What kernels are compiled to, and how many instructions a unit of work takes: no GPU is needed.
 
-Registers, spills and shared memory are the linker's words. How many warps a multiprocessor has room for follows from
-them and from the limits of each generation. Instructions are those of PTX, counted while a warp carries them out in
-NumPy (`tests.support.cuda.emulated`): on a few words of a text of as many distinct ones as 100 MB of Wikipedia have; in
-buckets, on pairs of words that are all as frequent, which few pairs in a row share.
+Registers, spills and shared memory are the linker's. Instructions are those of PTX, counted while NumPy emulates a warp
+(`tests.support.cuda.emulated`) on a few words.
 """
 
 import numpy as np

@@ -15,22 +15,14 @@ from daskw2v.training.devices.base import map_arrays
 
 
 class Launch:
-    """A model and a text on the GPU.
+    """A model and a text on the GPU."""
 
-    Parameters
-    ----------
-    params, corpus
-        What is trained, on which text.
-    max_in_flight, hot_rows
-        As in Resources.
-    """
-
-    def __init__(self, params: Params, corpus: Corpus, max_in_flight: int | None = None, hot_rows: int = 0) -> None:
+    def __init__(self, params: Params, corpus: Corpus) -> None:
         self._cuda, self._pieces = load("numba.cuda"), load("daskw2v.objectives.cuda.pieces")
         params, put, width = settled(params), self._cuda.to_device, padded(params.vector_size)
         objective: Any = OBJECTIVES[params.objective]
         self._train, self._rate = objective.trainers["cuda"], Rate(start_alpha(params), 0.0, 0)
-        words, most = corpus.read(params), self._pieces.room(max_in_flight)
+        words, most = corpus.read(params), self._pieces.room(None)
         self.raw, self.trained, self.in_flight = words.raw, len(words.segment.tokens), 0
         prepared = objective.prepare(params, corpus.counts)
         touched = objective.touched(prepared, corpus.counts)
@@ -42,7 +34,7 @@ class Launch:
             tables.append(put(rows.ravel()))
         self._totals, self._stream = put(np.zeros(2)), self._cuda.stream()
         self._memory = DeviceTables(
-            tables[0], tables[1], width, hot_rows, most, likely[0], likely[1], self._totals, self._stream
+            tables[0], tables[1], width, 0, most, likely[0], likely[1], self._totals, self._stream
         )
         self._segment, self._prepared = map_arrays(put, words.segment), map_arrays(put, prepared)
         self._centers = [put(np.array([center])) for center in (0, self.trained)]

@@ -1,7 +1,6 @@
 """Words/s of all objectives: the kernel alone, by the GPU's clock, and the whole task that a worker runs.
 
-The task reads shards, subsamples, trains, and copies the model in and out. Words are those of the vocabulary, before
-subsampling, and those that are left of them, which are trained. A drawn text is no file, so that it has no task.
+The task reads shards, subsamples, trains, and copies the model in and out. Drawn text is no file, and has no task.
 """
 
 import os

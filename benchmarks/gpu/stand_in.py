@@ -1,8 +1,7 @@
 """A stand-in for a GPU, for dry runs: `python -m benchmarks.gpu.stand_in MODULE [ARGUMENT ...]`.
 
-Runs a module with Numba's simulator, and with what the simulator lacks: a device's name and multiprocessors.
-Compilation for a GPU is left out: tests do that without one. Beside it: programs that behave as NVIDIA's do, and a text
-of a few words.
+Runs a module with Numba's simulator, a device's name and multiprocessors, programs that behave as NVIDIA's do, and a
+text of a few words. Nothing is compiled for a GPU.
 """
 
 import gzip

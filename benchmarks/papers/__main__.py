@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rules", nargs="+", choices=MERGE_RULES, default=blazingtext.RULES, help="001: of merging")
     parser.add_argument("--classifier", choices=get_args(ClassificationMethod), default="logistic", help="002")
     parser.add_argument("--texts", nargs="+", choices=TEXTS, default=[*TEXTS], help="002: sets of texts to label")
-    parser.add_argument("--vector-size", type=int, default=100, help="002: figures 13 to 21")
+    parser.add_argument("--vector-size", type=int, default=100, help="002: figures 14 to 21")
     parser.add_argument("--partitions", type=int, default=8, help="003: where vectors are judged and time is taken")
     parser.add_argument("--cache", type=Path, help="folder that keeps the scores, so that a run can go on")
 

@@ -1,7 +1,7 @@
 """000, Cythnn: hierarchical softmax whose threads keep the top of the tree to themselves.
 
-Some 7 minutes by default: 2 for times, 5 for six trainings. `--tools gensim` adds 3 minutes for times and 5 for each
-training whose score is not kept. The paper's gain is that of many cores; here are as many as --threads has.
+Some 2 minutes by default; `--tools gensim` adds 3. The paper's table of quality is missing in our copy; quality of
+`sg_hs` is that of `benchmarks.quality`. The paper's gain is that of many cores; here are as many as --threads has.
 """
 
 from benchmarks.epochs import our_epoch
@@ -28,7 +28,6 @@ PAPER = Paper(
 )
 
 ROWS = (0, 1, 15, 31, None)
-JUDGED = (0, 31)
 NONE = "no cached rows"
 
 
@@ -66,25 +65,5 @@ def times(session: Session) -> None:
         table.row(f"{name}: not run here", SECONDS[name], TIMES.get(name), None, None, None, None)
 
 
-def quality(session: Session) -> None:
-    """Judge trainings with cached rows, on several threads, and gensim's."""
-    params, seeds = params_of("sg_hs", epochs=session.options.epochs), session.seeds(3)
-    threads = max(2, *session.options.threads)
-    table = session.beside(
-        "table 1", "accuracy by cached rows", ("paper", "here: Google, all words", "here: WS-353", "here: SimLex-999")
-    )
-
-    def add(name: str, scores: dict[str, Spread]) -> None:
-        table.row(name, "missing", *(scores.get(of) for of in ("google_analogy", "ws353", "simlex999")))
-
-    for rows in JUDGED:
-        place = session.place(threads, hot_rows=rows)
-        add(f"{name_of(rows)}, {threads} threads", session.scores(params, seeds, place))
-    if theirs := session.scores(params, seeds, session.place(), "gensim"):
-        add("gensim, 1 thread", theirs)
-    session.note("Table 1 is missing in our copy of the paper. Here sample is 1e-4, as in benchmarks.quality.")
-
-
 def run(session: Session) -> None:
     times(session)
-    quality(session)

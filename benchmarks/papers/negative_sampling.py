@@ -1,8 +1,6 @@
 """003, Distributed Negative Sampling: words in partitions, and where negatives are drawn.
 
-Some 13 minutes by default: 8 for the trainings of table 2, 5 for the times of table 3. Beside what workers sent each
-other in an epoch, as Dask counted it, stands what the paper's own scheme would send for this corpus: two vectors for
-each pair with TNS, four with SNS, 2 (N + 1) with BNS, of the pairs whose words have different owners.
+Some 13 minutes by default: 8 for the trainings of table 2, 5 for the times of table 3, with what workers sent.
 """
 
 from functools import partial
@@ -15,10 +13,6 @@ from benchmarks.processes import cluster_of
 from benchmarks.tables import Spread
 from benchmarks.texts import MB
 from daskw2v.config.params import Params
-from daskw2v.training.cost.base import Forecast, Hardware, Load
-from daskw2v.training.cost.constants import MACHINE_B
-from daskw2v.training.cost.load import zipf
-from daskw2v.training.rotation.cost import rotation_cost
 
 ONE, RULES = "SGNS (Reference)", {"SG-BNS": "bns", "SG-SNS": "sns", "SG-TNS": "tns"}
 KINDS = {"Semantic": "semantic", "Syntactic": "syntactic", "Total": "google_analogy"}
@@ -36,17 +30,11 @@ QUALITY = Figures(
 )
 SECONDS = Figures("table 3", {ONE: 11507, "SG-BNS": 4378, "SG-SNS": 1331, "SG-TNS": 570})
 SPEEDUPS = Figures("table 3", {ONE: 1, "SG-BNS": 2.6, "SG-SNS": 8.7, "SG-TNS": 20.2})
-LARGE = {
-    "Query-Ads": Figures("table 4", {"words": 54.8e9, "types": 200_000_000, "partitions": 1500, "seconds": 856}),
-    "Web": Figures("table 5", {"words": 1.066e12, "types": 1_420_000_000, "partitions": 3000, "seconds": 7344}),
-}
-THREADS = 20  # of a node; the paper does not say how many nodes there are: a partition a thread is our guess
-
 PAPER = Paper(
     "Stergiou et al. (2017), Distributed Negative Sampling for Word Embeddings",
     "nodes of 64 GB and 10 Gbps, their number not given (table 1); news, One Billion Words, UMBC and Wikipedia, 1 "
     "epoch, d=300, window 5, negative 5, sample 1e-5, min_count 10, 20 threads, 350 partitions (table 2)",
-    (QUALITY, SECONDS, SPEEDUPS, *LARGE.values()),
+    (QUALITY, SECONDS, SPEEDUPS),
 )
 _OFTEN = 16  # passes an epoch with bns: its negatives wait in other buckets than their pairs, longer with fewer passes
 
@@ -72,12 +60,6 @@ def quality(session: Session) -> None:
         table.row(name, *(cell for pair in pairs for cell in pair))
 
 
-def paper_bytes(params: Params, pairs: float, workers: int) -> float:
-    """Return the bytes that the paper's scheme sends for so many pairs: rows that go out, gradients that come back."""
-    vectors = {"tns": 2, "sns": 4, "bns": 2 * (params.negative + 1)}[params.negative_rule]
-    return vectors * 4.0 * params.vector_size * pairs * (workers - 1) / workers
-
-
 def times(session: Session) -> None:
     """Train all variants on one worker and on two, in turn."""
     variants = variants_of(session, epochs=1)
@@ -85,12 +67,9 @@ def times(session: Session) -> None:
     table = session.beside(
         SECONDS,
         f"an epoch, {session.options.partitions} partitions here; speedup is over one worker's",
-        (
-            "paper: s", "paper: speedup", "here: s", "here: speedup", "here: s of dealing", "here: MB sent",
-            "here: MB by the paper's scheme",
-        ),
+        ("paper: s", "paper: speedup", "here: s", "here: speedup", "here: s of dealing", "here: MB sent"),
         ",.2f",
-    )  # fmt: skip
+    )
     with cluster_of(1) as one, cluster_of(2) as two:
         clusters = {1: one, 2: two}
         for params in variants.values():
@@ -106,45 +85,13 @@ def times(session: Session) -> None:
     seconds = {run: Spread.of(one.seconds for one in several) for run, several in found.items()}
     alone = next(iter(seconds.values())).middle
     for run, several in found.items():
-        name, workers = run.rsplit(", ", 1)
-        turned = variants[name].strategy == "rotation" and not workers.startswith("1")
+        name, _ = run.rsplit(", ", 1)
         table.row(
             run, SECONDS.get(name), SPEEDUPS.get(name), seconds[run], alone / seconds[run].middle,
             Spread.of(one.dealing for one in several), Spread.of(one.sent / MB for one in several),
-            paper_bytes(variants[name], several[0].pairs, 2) / MB if turned else None,
         )  # fmt: skip
-
-
-def planned(load: Load, nodes: int, dtype: str) -> tuple[str, Forecast]:
-    """Return the fastest rotation on nodes like the paper's, of four threads a process, with a partition a thread."""
-    slow, p, groups = 10e9 / 8, nodes * THREADS, nodes * THREADS // 4
-    here = Hardware("", nodes, THREADS, THREADS // 4, 64e9, slow, 42.6e9, slow)
-    plans = [(n, rotation_cost(load, p, n, here, MACHINE_B, groups, dtype)) for n in (2**i for i in range(8))]
-    passes, best = min(plans, key=lambda plan: (plan[1].memory >= here.memory, plan[1].total))
-    return f"rotation, {dtype}, {groups} groups, {passes} pass(es)", best
-
-
-def large(session: Session) -> None:
-    """Print what our cost model says of the paper's data."""
-    for name, figures in LARGE.items():
-        types, partitions = int(figures["types"]), int(figures["partitions"])
-        nodes = partitions // THREADS
-        table = session.beside(
-            figures,
-            f"{name}, {figures['words'] / 1e9:,.0f} billion words, {types / 1e6:,.0f} million types, {partitions:,} "
-            f"partitions: an epoch; here by the formulas of `daskw2v estimate`, not by a training, on {nodes} nodes of "
-            f"{THREADS} threads and 10 Gbps",
-            ("paper: s", "here: s", "here: TB sent", "here: GB a node; the paper's have 64"),
-            ",.1f",
-        )
-        table.row("the paper's", figures["seconds"], None, None, None)
-        load = zipf(figures["words"], types, Params(vector_size=300, sample=1e-5, epochs=1))
-        for dtype in ("float32", "bfloat16"):
-            plan, found = planned(load, nodes, dtype)
-            table.row(plan, None, found.total, found.sent / 1e12, found.memory / 1e9)
 
 
 def run(session: Session) -> None:
     quality(session)
     times(session)
-    large(session)

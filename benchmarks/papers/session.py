@@ -1,6 +1,6 @@
 """What all papers train and measure with: texts, scores that are kept, words/s, and tables beside a paper's figures."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -44,12 +44,6 @@ class Session(harness.Session):
         source = figures if isinstance(figures, str) else figures.source
         return self.table(f"{self.number}, {source}: {title}", columns, form)
 
-    def unmeasured(self, waits: Mapping[str, tuple[str, str]]) -> None:
-        """Print what of the paper is not measured: what it waits for, and what stands in for it."""
-        table = self.beside("open", "what of the paper is not measured here", ("paper waits for", "here instead"))
-        for name, cells in waits.items():
-            table.row(name, *cells)
-
     def seeds(self, n: int) -> list[int]:
         """Return the seeds of the options, or the first n."""
         return self.options.seeds or list(range(1, n + 1))
@@ -78,8 +72,8 @@ class Session(harness.Session):
         return Store(str(self.options.cache or self.folder / "cache"))
 
     def place(self, threads: int = 1, **how: Any) -> Place:
-        """Return where and how vectors are made: resources are no part of a model's name, so each has a folder."""
-        work = self.folder / f"work-{threads}-{how.get('hot_rows')}"
+        """Return where and how vectors are made; each number of threads has a folder, as no model's name has it."""
+        work = self.folder / f"work-{threads}"
         return Place(self.encoded(self.options.parts).path, work, self.cache, threads, **how)
 
     def scores(self, params: Params, seeds: Sequence[int], place: Place, tool: str = "daskw2v") -> dict[str, Spread]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from benchmarks.records import ROOT, Record, age, cell_of, names
-from benchmarks.results.front import claims, methods
+from benchmarks.results.front import claims, forecast_scaling, measured_scaling, methods
 from benchmarks.tables import line_of
 from daskw2v.errors import counted
 
@@ -21,7 +21,12 @@ HEAD = (
     "are shared: trust ratios more than times.\n\n"
 )
 PRINTED = re.compile(r"Printed on (\S+) at (\S+) by")
-MARKED = {"figures": claims, "how they were measured": methods}  # parts of README.md, by their marks
+MARKED = {  # parts of README.md, by their marks
+    "figures": claims,
+    "measured scaling": measured_scaling,
+    "forecast scaling": forecast_scaling,
+    "how they were measured": methods,
+}
 
 
 def page(day: str, commit: str) -> str:

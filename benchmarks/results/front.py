@@ -3,6 +3,15 @@
 from benchmarks.records import Record
 
 _SGNS, _WHOLE = "sgns, d=100 sample 1e-4, {}, {}", "Whole runs on 2 threads, 5 epochs"
+_STRATEGIES = ("averaging", "rotation")
+_SETTINGS = {
+    "averaging": "`averaging`, a replica a machine",
+    "rotation": "`rotation`, a partition a thread, a group a worker, bfloat16",
+    "rotation by auto": "`rotation` as `auto` sets it",
+}
+_THRICE = "the same 100 MB three times, five epochs, 133,000 words, d=100 (medians of three runs)"
+_DRAWN = "50 million words, 1,000,000 distinct, d=300 (one run)"
+_FORECAST = "100 GB, 1,000,000 words, d=300, machines of 16 threads at 10 Gbit/s"
 _SETS = ("ws353", "simlex999", "google_analogy")
 
 
@@ -87,3 +96,48 @@ A run takes {ours:.0f} MB of memory, gensim {theirs:.0f}. A machine's first run 
 6. Small models on drawn text. In earlier tests {struck - same} of {struck} did not end with the same bits; the causes were mended.
 
 """
+
+
+def measured_scaling() -> str:
+    """Return how many times as fast two workers train as one replica on one."""
+    record, texts = (
+        Record.read("scaling"),
+        {"three times 100 MB, 5 epochs, d=100": _THRICE, "drawn, 1 epoch, d=300": _DRAWN},
+    )
+    lines = [
+        "",
+        "| training, two workers of one thread over one replica on one | `averaging` | `rotation` |",
+        "|---|---|---|",
+    ]
+    for row, text in texts.items():
+        times = (
+            record.number("Workers of one thread", f"{row}, {strategy}, 2 workers", "speed-up of training")
+            for strategy in _STRATEGIES
+        )
+        lines.append(f"| {text} | {' | '.join(f'{one:.2f} times as fast' for one in times)} |")
+    threads = Record.read("scaling_threads")
+    plain, turned = (
+        threads.number("One worker", f"three times 100 MB, {how}, 2 threads", "speed-up of training")
+        for how in ("one replica", "rotation")
+    )
+    return "\n".join([
+        *lines, "", *record.notes, "",
+        f"Two threads of one worker, the same 100 MB three times: one replica {plain:.2f} times as fast as on one thread, since",
+        f"threads write the same rows; `rotation` {turned:.2f} times, with the same bits on any number of threads.",
+        "So `auto` takes it on one worker of several threads.", "", "",
+    ])  # fmt: skip
+
+
+def forecast_scaling() -> str:
+    """Return what machines are forecast to do, as shares of what so many could."""
+    record = Record.read("forecast")
+    _, shares = record.tables
+    lines = [f"| forecast: {_FORECAST}; share of what so many could do | {' | '.join(shares['columns'])} |"]
+    lines.append("|---" * (1 + len(shares["columns"])) + "|")
+    for name in shares["rows"]:
+        one, eight = (record.number("Hours", name, n) for n in ("1", "8"))
+        cells = (f"{cell:.0f} %" for cell in shares["rows"][name])
+        lines.append(
+            f"| {_SETTINGS[name]}, an epoch takes {one:.2g} hours on 1, {eight:.2g} on 8 | {' | '.join(cells)} |"
+        )
+    return "\n".join(["", *lines, "", *record.notes, "", ""])

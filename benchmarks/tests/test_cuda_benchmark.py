@@ -1,23 +1,17 @@
 """The benchmark of kernels for NVIDIA GPUs: what of it needs no GPU, and in Numba's simulator what does."""
 
-import argparse
-import io
 import os
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from daskw2v.errors import Daskw2vError
 from daskw2v.kernels.cuda import check_gpu
 
-main, bench_module = (
-    pytest.importorskip(f"benchmarks.cuda.{name}", reason="benchmarks need what daskw2v[bench] installs")
-    for name in ("__main__", "bench")
-)
+pytest.importorskip("benchmarks.cuda.__main__", reason="benchmarks need what daskw2v[bench] installs")
 ROOT = Path(__file__).parents[2]
 
 
@@ -33,22 +27,6 @@ def test_command__says_that_there_is_no_gpu():
         assert "Kernels" not in result.stdout, "nothing was measured"
     else:
         pytest.skip("there is one")
-
-
-def test_table__that_fails_takes_no_later_one_down(tmp_path, monkeypatch, capsys):
-    def fail(bench):
-        raise ValueError("out of luck")
-
-    def succeed(bench):
-        bench.table("it", ("figure",)).row("row", 1.5)
-
-    modules = {"bad": SimpleNamespace(run=fail), "good": SimpleNamespace(run=succeed)}
-    monkeypatch.setattr(main, "TABLES", {name: f"{name}.run" for name in modules})
-    monkeypatch.setattr(main, "import_module", lambda name: modules[name.rpartition(".")[2]])
-    bench = bench_module.Bench(argparse.Namespace(), tmp_path, io.StringIO())
-    assert [main.printed(name, bench) for name in ("bad", "good")] == [False, True]
-    assert [table.rows[0].cells for table in bench.tables] == [{"figure": 1.5}]
-    assert "out of luck" in capsys.readouterr().err
 
 
 SIMULATED = """

@@ -27,11 +27,3 @@ def test_papers__all_are_printed_unless_some_are_named(main):
     assert main.BENCHMARK.parse(["003", "000"]).papers == ["003", "000"]
     with pytest.raises(SystemExit):
         main.BENCHMARK.parse(["005"])
-
-
-def test_bytes_of_the_papers_scheme__are_two_vectors_for_each_that_goes_to_another_worker(main):
-    params = main.negative_sampling.Params(vector_size=10, negative=5)
-    vectors = {"tns": 2, "sns": 4, "bns": 12}
-    for rule, n in vectors.items():
-        sent = main.negative_sampling.paper_bytes(params.replace(negative_rule=rule), pairs=100, workers=4)
-        assert sent == n * 10 * 4 * 75

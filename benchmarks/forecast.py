@@ -1,0 +1,93 @@
+"""Forecasts of training by the formulas of `daskw2v estimate`, on 1 to 64 machines: seconds, and share of the ideal.
+
+Averaging has a replica a machine. Rotation has a partition a thread, a group a worker, rows sent as bfloat16, and the
+fastest of several numbers of workers a machine and of passes that fit into memory; or the settings that "auto" tries,
+which `daskw2v estimate` forecasts. The ideal is the fastest on one machine, divided by the number of machines. Words
+are drawn by Zipf's law. Nothing is trained.
+
+    python -m benchmarks.forecast [--words 17e9] [--types 1000000] [--size 300] [--machines 1 2 4 8 16 64]
+        [--threads 16] [--gbits 10] [--memory 64]
+"""
+
+import argparse
+import math
+from collections.abc import Iterator
+
+from benchmarks.harness import Benchmark, Session, Smoke
+from daskw2v.config.params import Params
+from daskw2v.training.cost.base import Forecast, Hardware
+from daskw2v.training.cost.constants import MACHINE_B
+from daskw2v.training.cost.load import zipf
+from daskw2v.training.memory.base import Workers
+from daskw2v.training.strategies import find_strategy
+
+AVERAGING, ROTATION, AUTO = "averaging", "rotation", "rotation by auto"
+PASSES = [2**i for i in range(8)]  # an epoch, of rotation
+
+
+def tried(kind: str, n: int, processes: int, options: argparse.Namespace) -> Iterator[Params]:
+    """Yield the settings of a kind on n machines of so many workers each."""
+    params = Params(vector_size=options.size, epochs=1, strategy=kind.partition(" ")[0])
+    if kind == AVERAGING:
+        yield params.replace(n_replicas=n)
+        return
+    if kind == AUTO:
+        workers = Workers(n * processes, options.threads // processes, int(options.memory * 1e9 / processes))
+        yield from (params.replace(**found) for found in find_strategy(ROTATION).tried(params, options.types, workers))
+        return
+    groups = n * processes if n * processes > 1 else None
+    for passes in PASSES:
+        yield params.replace(
+            n_partitions=max(2, n * options.threads), n_groups=groups, passes_per_epoch=passes, sent_dtype="bfloat16"
+        )
+
+
+def forecast(kind: str, n: int, options: argparse.Namespace) -> float:
+    """Return the least seconds of an epoch on n machines."""
+    cost, found = find_strategy(kind.partition(" ")[0]).cost, list[Forecast]()
+    assert cost is not None
+    load = zipf(options.words, options.types, Params(vector_size=options.size, epochs=1))
+    for processes in (k for k in range(1, options.threads + 1) if options.threads % k == 0):
+        if processes > 1 and kind == AVERAGING:  # a replica a worker
+            break
+        hardware = Hardware("", n, options.threads, processes, options.memory * 1e9, options.gbits * 1e9 / 8)
+        found += [cost(params, load, hardware, MACHINE_B) for params in tried(kind, n, processes, options)]
+    return min((one.total for one in found if one.memory <= options.memory * 1e9), default=math.nan)
+
+
+def measure(session: Session) -> None:
+    options = session.options
+    session.text = f"no text: {options.words:,.0f} words of {options.types:,} types by Zipf's law, d={options.size}"
+    machines = [1, *(n for n in options.machines if n > 1)]
+    where = f"{options.threads} threads, {options.memory:g} GB and {options.gbits:g} Gbit/s a machine"
+    seconds = {name: [forecast(name, n, options) for n in machines] for name in (AVERAGING, ROTATION, AUTO)}
+    ideal = min(several[0] for several in seconds.values())
+    heads = [str(n) for n in machines]
+    hours = session.table(f"Hours of an epoch; {where}", heads, ".3g")
+    for name, several in seconds.items():
+        hours.row(name, *(one / 3600 for one in several))
+    shares = session.table(f"Share of the ideal, %; {where}", heads, ".0f")
+    for name, several in seconds.items():
+        shares.row(name, *(100 * ideal / n / one for n, one in zip(machines, several, strict=True)))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--words", type=float, default=17e9, help="of an epoch; 100 GB of Wikipedia's text have 17e9")
+    parser.add_argument("--types", type=int, default=1_000_000)
+    parser.add_argument("--size", type=int, default=300, help="vector_size")
+    parser.add_argument("--machines", type=int, nargs="+", default=[1, 2, 4, 8, 16, 64])
+    parser.add_argument("--threads", type=int, default=16, help="of a machine")
+    parser.add_argument("--gbits", type=float, default=10, help="Gbit/s of a machine's link")
+    parser.add_argument("--memory", type=float, default=64, help="GB of a machine")
+
+
+BENCHMARK = Benchmark(
+    __doc__,
+    ("daskw2v/training/cost", "daskw2v/training/averaging/cost.py", "daskw2v/training/rotation/cost.py"),
+    Smoke({"machines": [2], "types": 10_000, "words": 1e7}, ("averaging", "rotation", "Share")),
+    add_arguments,
+    measure,
+)
+
+if __name__ == "__main__":
+    BENCHMARK.main()
