@@ -18,14 +18,14 @@ from fsspec.registry import known_implementations
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.corpus.batches import Batch
+from daskw2v.corpus.batches import Batch, batch_blocks
 from daskw2v.corpus.formats import read_block
 from daskw2v.corpus.pieces import RawText, ReadReport
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.corpus.tokenizers import make_tokenizer
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
 from daskw2v.shards.encode import build_corpus, encode_batch
-from daskw2v.shards.layout import Shard, open_codes, read_words
+from daskw2v.shards.layout import Corpus, Shard, open_codes, read_words
 from daskw2v.store.storage import Store
 
 POLICIES = ["strict", "replace", "skip"]
@@ -178,12 +178,25 @@ def test_invalid_text__stops_is_replaced_or_left_out_and_counted(tmp_path, name)
 NAMES = [
     "sp ace.txt", "ünï日.txt", "new\nline.txt", "st*r.txt", "br[a]cket.txt", "wh?t.txt", "{a,b}.txt", "#h.txt",
     "%41.txt", "a;b.txt", "-x.txt", "a&key=b.txt", "~.txt", "'q\".txt", "back\\slash.txt", "x" * 240 + ".txt",
+    os.fsdecode(b"caf\xe9.txt"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_name__may_be_anything(tmp_path, name):
-    assert read(write(tmp_path, name, b"one two\n"))[0] == [["one", "two"]]
+    path = write(tmp_path, name, b"one two\n")
+    assert read(path)[0] == [["one", "two"]]
+    (batch,) = batch_blocks(plan_blocks(find_sources(path), 1 << 20), 1 << 20)
+    assert batch.blocks[0].source.url == str(path)
+
+
+def test_name__that_is_no_utf8_is_read_and_shown_escaped(tmp_path, client):
+    path = write(tmp_path, os.fsdecode(b"caf\xe9.txt"), b"one two\xff\n")
+    store = Store(str(tmp_path / "work"))
+    corpus = build_corpus(tmp_path, store, Params(), Resources(), client, None)
+    assert [source.url for source in Corpus.load(store, corpus.name).sources] == [str(path)]
+    with pytest.raises(InputError, match=r"caf\\udce9\.txt at byte 7: invalid start byte"):
+        build_corpus(tmp_path, store, Params(errors="strict"), Resources(), client, None)
 
 
 WRONG_TYPES = [None, 5, b"a.txt", "", [""], [None], [5], [b"a.txt"], ["a\0b"], {"a": 1}.values()]

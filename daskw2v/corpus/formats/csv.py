@@ -113,7 +113,7 @@ def _read(
             step = rows_at_once(batch.nbytes, len(batch))
             for part in (batch.slice(at, step) for at in range(0, len(batch), step)):
                 place = f"{source.url}, column {column!r} from row {rows.done + 1} on,"
-                yield from read_arrays(found.arrays([part], column_of), found.text, place, policy, tokenizer)
+                yield from read_arrays(found.arrays([part], column_of), place, policy, tokenizer)
                 rows.done += len(part)
 
 
