@@ -80,9 +80,10 @@ def decompressed(file: IO[bytes], compression: str, url: str) -> Iterator[bytes]
             try:
                 chunk = decompressor.decompress(data, CHUNK)
             except _CORRUPT as error:
+                named = "" if done else f" If it is not compressed, give it a name without that of {compression}."
                 raise InputError(
                     f"{url} has no valid {compression} data after {done} bytes of text ({error}).",
-                    "Write the file again, or leave it out.",
+                    f"Write the file again, or leave it out.{named}",
                 ) from error
             done += len(chunk)
             yield chunk

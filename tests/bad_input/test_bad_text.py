@@ -2,15 +2,19 @@
 
 import bz2
 import gzip
+import io
 import lzma
 import os
 import re
+import tarfile
 import time
+import zipfile
 from itertools import pairwise
 
 import fsspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
 import zstandard
@@ -69,6 +73,27 @@ def parquet(column):
     return buffer.getvalue().to_pybytes()
 
 
+def orc(column):
+    buffer = pa.BufferOutputStream()
+    pa.orc.write_table(pa.table({"text": column}), buffer)
+    return buffer.getvalue().to_pybytes()
+
+
+def ipc(new):
+    buffer = pa.BufferOutputStream()
+    table = pa.table({"text": ["one"]})
+    with new(buffer, table.schema) as writer:
+        writer.write_table(table)
+    return buffer.getvalue().to_pybytes()
+
+
+def archive(opened, method, *member):
+    buffer = io.BytesIO()
+    with opened(buffer, "w") as file:
+        getattr(file, method)(*member)
+    return buffer.getvalue()
+
+
 ROWS = parquet([f"row {i}" for i in range(5000)])
 NOISE = os.urandom(9000).hex().encode()
 JSONL = b'{"text": "one"}\n'
@@ -99,6 +124,47 @@ DAMAGED = {  # name of a file: its content, and what is said of it whatever `err
     "numbers.parquet": (parquet([1.5]), r"'text' of .* is of type double; it must be strings.*columns are: text"),
     "nested.parquet": (parquet([{"a": "b"}]), r"'text' of .* is of type struct.*Give column"),
 }  # fmt: skip
+
+
+# What no name of text tells: by title, the content and the remedy
+CONTENTS = {
+    "gzip": (gzip.compress(b"one\n"), r"Unpack it, or give it a name that ends in \.gz"),
+    "bzip2": (bz2.compress(b"one\n"), r"a name that ends in \.bz2"),
+    "xz": (lzma.compress(b"one\n"), r"a name that ends in \.xz"),
+    "Zstandard": (PACK["zst"](b"one\n"), r"a name that ends in \.zst"),
+    "zip": (archive(zipfile.ZipFile, "writestr", "a.txt", b"one\n"), "Unpack it"),
+    "tar": (
+        archive(lambda file, mode: tarfile.open(fileobj=file, mode=mode), "addfile", tarfile.TarInfo("a")),
+        "Unpack",
+    ),
+    "Parquet": (ROWS, r"a name that ends in \.parquet, or give format='parquet'"),
+    "Arrow IPC": (ipc(pa.ipc.new_file), "format='arrow'"),
+    "a stream of Arrow IPC": (ipc(pa.ipc.new_stream), "format='arrow'"),
+    "ORC": (orc([f"row {i}" for i in range(50)]), "format='orc'"),
+    "PDF": (b"%PDF-1.7\n", "Write its text to a file first"),
+}
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv", "a.txt.gz"])
+@pytest.mark.parametrize("title", CONTENTS)
+def test_content__that_is_no_text_is_refused_whatever_the_name_says(tmp_path, title, name):
+    content, remedy = CONTENTS[title]
+    path = write(tmp_path, name, gzip.compress(content) if name.endswith(".gz") else content)
+    remedy = "Unpack it" if name.endswith(".gz") and title == "gzip" else remedy
+    with pytest.raises(
+        InputError, match=f"^{path} is {title}.* by its first bytes, and would be read as text.*{remedy}"
+    ):
+        read(path, "replace")
+
+
+def test_content__is_told_before_any_block_of_a_file_is_read(tmp_path):
+    with pytest.raises(InputError, match="is Parquet by its first bytes"):
+        plan_blocks(find_sources(write(tmp_path, "a.txt", ROWS)), len(ROWS) // 4)
+
+
+@pytest.mark.parametrize("begins", [b"PAR1", b"ORC", b"BZh9", b"PK", b"ustar"])
+def test_text__may_begin_as_the_names_of_formats_do(tmp_path, begins):
+    assert read(write(tmp_path, "a.txt", begins + b"HARD is\ta word\n" * 99))[0][0][0] == (begins + b"HARD").decode()
 
 
 @pytest.mark.parametrize("errors", POLICIES)
