@@ -134,7 +134,7 @@ CONTENTS = {
     "Zstandard": (PACK["zst"](b"one\n"), r"a name that ends in \.zst"),
     "zip": (archive(zipfile.ZipFile, "writestr", "a.txt", b"one\n"), "Unpack it"),
     "tar": (
-        archive(lambda file, mode: tarfile.open(fileobj=file, mode=mode), "addfile", tarfile.TarInfo("a")),
+        archive(lambda file, mode: tarfile.TarFile(fileobj=file, mode=mode), "addfile", tarfile.TarInfo("a")),
         "Unpack",
     ),
     "Parquet": (ROWS, r"a name that ends in \.parquet, or give format='parquet'"),
@@ -192,7 +192,11 @@ STRANGE = {  # name of a file: its content, and the sentences read
     "word.jsonl": (b'{"text": ["word"]}', [["word"]]),
     "nul.txt": (b"one\0two\0\0three\n\0\n", [["one", "two", "three"]]),  # bytes up to 0x20 separate
     "nul.jsonl": (rb'{"text": ["a\u0000b"]}', [["a\0b"]]),  # tokens are what they are
-    "cr.txt": (b"one\rtwo\rthree", [["one", "two", "three"]]),  # only a newline ends a sentence
+    "cr.txt": (b"one\rtwo\r\rthree\r", [["one"], ["two"], ["three"]]),
+    "cr.txt.gz": (gzip.compress(b"one\rtwo"), [["one"], ["two"]]),
+    "cr.jsonl": (b'{"text": "one\\rtwo"}\r{"text": "three"}\r', [["one"], ["two"], ["three"]]),
+    "cr.csv": (b'id,text\r1,"one\rtwo"\r2,three\r', [["one"], ["two"], ["three"]]),
+    "cr.parquet": (parquet(["one\rtwo"]), [["one"], ["two"]]),
     "crlf.txt": (b"one two\r\nthree\r\n", [["one", "two"], ["three"]]),
     "bom.txt": (b"\xef\xbb\xbfone\n\xef\xbb\xbftwo", [["one"], ["\ufefftwo"]]),  # only the first is a mark
     "other.txt": ("one\x85two\u2028three\x0bfour".encode(), [["one\x85two\u2028three", "four"]]),
@@ -209,8 +213,8 @@ def test_strange_file__is_read_as_documented(tmp_path, name, errors):
     assert (report.replaced, report.skipped, report.first_offence) == (0, 0, None)
 
 
-@pytest.mark.parametrize(("data", "lines"), [(b"a\rb", ["a\rb"]), (b"a\r\nb\0c\r\n", ["a", "b\0c"])])
-def test_functions__are_given_lone_cr_and_nul_as_they_are(tmp_path, data, lines):
+@pytest.mark.parametrize(("data", "lines"), [(b"a\rb", ["a", "b"]), (b"a\r\nb\0c\r\n", ["a", "b\0c"])])
+def test_functions__are_given_lines_without_their_ends_and_nul_as_it_is(tmp_path, data, lines):
     found, _ = read(write(tmp_path, "a.txt", data), tokenizer=r"regex:(?s).+")
     assert found == [[line] for line in lines]
 

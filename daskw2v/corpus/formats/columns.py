@@ -13,6 +13,7 @@ from daskw2v.corpus.formats.paths import NoFieldError, find_field
 from daskw2v.corpus.formats.weights import repeated, weights_of
 from daskw2v.corpus.invalid import InvalidInput
 from daskw2v.corpus.pieces import RawText, Tokens, tokens_of
+from daskw2v.corpus.streams import with_newlines
 from daskw2v.corpus.tokenizers import Tokenizer
 from daskw2v.errors import InputError
 from daskw2v.extras import Extra
@@ -304,7 +305,7 @@ def strings_of(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 def _text(array: Any, place: str, offset: int, policy: InvalidInput, tokenizer: Tokenizer) -> RawText | Tokens:
     strings = array.fill_null("")
     empty, newline = (pa.scalar(text, pa.large_string()) for text in ("", "\n"))
-    data = strings_of(pc.binary_join_element_wise(strings, empty, newline))[0].tobytes()
+    data = with_newlines(strings_of(pc.binary_join_element_wise(strings, empty, newline))[0].tobytes())
     policy.report.count_lines(data)
     policy.report.bytes_read += len(data)
     return tokenizer(policy.utf8(data, place, offset))

@@ -8,7 +8,7 @@ from daskw2v.corpus.files import TextBlock
 from daskw2v.corpus.formats.base import Format, cut_bytes
 from daskw2v.corpus.invalid import InvalidInput
 from daskw2v.corpus.pieces import RawText, ReadReport, Tokens
-from daskw2v.corpus.streams import NO_SEPARATORS, decompressed, line_chunks, line_start, pieces
+from daskw2v.corpus.streams import NO_SEPARATORS, chunks_with_newlines, decompressed, line_chunks, line_start, pieces
 from daskw2v.corpus.tokenizers import Tokenizer
 from daskw2v.errors import InputError
 
@@ -48,7 +48,7 @@ def text_pieces(file: Any, block: TextBlock, report: ReadReport, *, whole_lines:
     """
     first, source = 0, block.source
     if source.compression:
-        chunks = decompressed(file, source.compression, source.url)
+        chunks = chunks_with_newlines(decompressed(file, source.compression, source.url))
     else:
         first = line_start(file, block.start, block.stop)
         if first >= block.stop:
