@@ -329,7 +329,7 @@ def _encode_all(
         "also": {"delimiter": params.delimiter, "weight": params.weight},
     }
     home = replace(stage.home, options={**resources.storage_options, **stage.home.options})
-    todo = {batch.key: batch for batch in batches}  # a file that is named twice is read once
+    todo = {batch.key: batch for batch in batches}  # text that is there twice is read once
     sizes = _sizes(todo.values())
     quarantine, done = Quarantine(todo, params.max_bad_blocks, stage.listener), 0.0
     stage.expect(sum(sizes.values()), message=counted(len(todo), "block"))
