@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 from daskw2v.errors import InputError
 
-FIRST = 512  # bytes that are looked at, at most
+FIRST = 512  # bytes that are looked at for what a file holds, at most
+LONG_WORD = 50  # bytes of the longest word that may be alone in a line; lines of FASTA have 60 to 80
+_LOOKED_AT, _FEWEST_LONG = 1 << 16, 600  # bytes that are looked at for long words, and fewest of these
 _MARKS = {  # longer ones first, as UTF-32's begins like UTF-16's
     b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16",
 }  # fmt: skip
@@ -77,6 +79,19 @@ def refuse_no_text(data: bytes, url: str) -> None:
             f"{url} is {found.title} by its first bytes, and would be read as text{' once unpacked' if again else ''}.",
             _UNPACK if again else found.remedy.format(how=found.how),
         )
+
+
+def is_unsplit(data: bytes) -> bool:
+    """Tell whether most of a text is lines of one long word: sequences of letters, code, or text without blanks.
+
+    Parameters
+    ----------
+    data
+        The first bytes of the text.
+    """
+    lines = data[:_LOOKED_AT].split(b"\n")
+    long = sum(len(line) for line in lines if len(line) > LONG_WORD and len(line.split(None, 1)) == 1)
+    return long > max(_FEWEST_LONG, sum(map(len, lines)) / 2)
 
 
 def _is_of(data: bytes, content: _Content) -> bool:
