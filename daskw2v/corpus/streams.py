@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import IO, Any
 
+import numpy as np
+
 from daskw2v.errors import InputError
 
 try:
@@ -103,8 +105,10 @@ def with_newlines(data: bytes) -> bytes:
     """Return text with a newline for each carriage return that none follows; its length stays."""
     if b"\r" not in data:
         return data
-    if b"\r\n" not in data:
-        return data.replace(b"\r", b"\n")
+    codes = np.frombuffer(data, np.uint8)
+    returns, newlines = codes == ord("\r"), codes == ord("\n")
+    if not returns[-1] and not (returns[:-1] & ~newlines[1:]).any():  # split would take several times as long
+        return data
     return b"\r\n".join([part.replace(b"\r", b"\n") for part in data.split(b"\r\n")])
 
 
