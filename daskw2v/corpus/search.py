@@ -90,9 +90,15 @@ def find_files(
         _refuse_arrays(name, found)
     start = _prefix(name.rstrip("/") if path else name, fs, path)
     files = [(start + p, info) for p, info in found.items() if info["type"] == "file"]
+    broken = [start + p for p, info in found.items() if info["type"] == _BROKEN]
     if not files:
-        raise _nothing(name, named=named)
-    return Matches(files, whole, [start + p for p, info in found.items() if info["type"] == _BROKEN])
+        raise leads_nowhere(broken[0], _CHECK) if broken else _nothing(name, named=named)
+    return Matches(files, whole, broken)
+
+
+def leads_nowhere(link: str, remedy: str) -> InputError:
+    """Return the error for a link to what is not there."""
+    return InputError(f"{link} is a link to {os.readlink(link)}, which is not there.", remedy)
 
 
 def _infos(fs: Any, ask: Callable[..., Any], paths: Sequence[str]) -> dict[str, Mapping[str, Any]]:

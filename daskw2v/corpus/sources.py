@@ -12,7 +12,7 @@ from daskw2v.corpus.formats.base import cut_short
 from daskw2v.corpus.hive import filtered
 from daskw2v.corpus.inputs import Inputs, names_of
 from daskw2v.corpus.names import check_readable, compression_of, format_of, of_one_format
-from daskw2v.corpus.search import find_files
+from daskw2v.corpus.search import find_files, leads_nowhere
 from daskw2v.corpus.streams import CHUNK, decompressed
 from daskw2v.errors import InputError, counted
 from daskw2v.extras import needed
@@ -96,11 +96,11 @@ def find_sources(
 
 def _pass_over(broken: Sequence[str], errors: str, say: Callable[[str], None]) -> None:
     """Refuse links that lead nowhere, or say that they are passed over."""
-    problem = f"{broken[0]} is a link to {os.readlink(broken[0])}, which is not there"
+    error = leads_nowhere(broken[0], "Remove the link, or give errors='replace' or 'skip' to pass over such links.")
     if errors == "strict":
-        raise InputError(f"{problem}.", "Remove the link, or give errors='replace' or 'skip' to pass over such links.")
-    others = f"; so are {counted(len(broken) - 1, 'other link')}" if len(broken) > 1 else ""
-    say(f"{problem}: it is passed over{others}.")
+        raise error
+    others = f", with {counted(len(broken) - 1, 'other link')}" if len(broken) > 1 else ""
+    say(f"{error.problem} It is passed over{others}.")
 
 
 def _each_once(sources: Sequence[Source], say: Callable[[str], None]) -> list[Source]:

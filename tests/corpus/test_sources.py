@@ -79,7 +79,7 @@ def test_find_sources__passes_over_links_that_lead_nowhere_and_says_so(tmp_path,
         said = []
         found = find_sources(f"{tmp_path}{pattern}", errors=errors, listener=said.append)
         assert [os.path.basename(s.url) for s in found] == ["a.txt"]
-        assert said[0].message.endswith(f"b.txt is a link to {target}, which is not there: it is passed over.")
+        assert said[0].message.endswith(f"b.txt is a link to {target}, which is not there. It is passed over.")
 
 
 def test_find_sources__takes_relative_paths_and_file_urls(tmp_path, monkeypatch):
