@@ -23,6 +23,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.corpus.formats import check_formats
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import ParameterError, counted
+from daskw2v.escapes import escaped
 from daskw2v.objectives.registry import check_options
 from daskw2v.phrases.score import check_phrases
 from daskw2v.training.choice import Candidate, Machines, candidate_of, candidates, choose_in, hardware_of, machines_of
@@ -70,8 +71,9 @@ def estimate_command(
     check_phrases(params)
     check_strategy(params, resources)
     sources = find_sources(
-        inputs, params.format, resources.storage_options, resources.store_timeout, filters=params.filters
-    )
+        inputs, params.format, resources.storage_options, resources.store_timeout, filters=params.filters,
+        errors=params.errors, listener=lambda progress: click.echo(f"Note: {escaped(progress.message)}"),
+    )  # fmt: skip
     check_formats(sources, params)
     with_feature_table(with_market_table(params, resources), resources)  # refuses what `train` would
     text = guess_text(sources, params, resources, types, words)

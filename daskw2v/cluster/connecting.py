@@ -1,6 +1,8 @@
 """Connecting to a cluster: that of a client, of a scheduler, or a local one; and checking that it can do the work."""
 
+import multiprocessing
 import signal
+import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -189,17 +191,36 @@ def _are_processes(resources: Resources, given: Mapping[str, Any]) -> bool:
 
 
 def _start_processes(resources: Resources, given: Mapping[str, Any]) -> LocalCluster:
-    """Start a process for each worker, and for each a nanny, which starts it again if it dies."""
-    with _uninterrupted(), dask.config.set(_PROCESSES):
+    """Start a process for each worker, and for each a nanny, which starts it again if it dies.
+
+    Raises
+    ------
+    ClusterError
+        If the processes do not start.
+    """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        sys.exit(1)  # a worker's process that runs the caller's script again: the caller says why it ended
+    with _uninterrupted(), dask.config.set(_PROCESSES), silenced():
         start_quiet_tracker()
-        return LocalCluster(  # on loopback by default, so that nobody else can reach it
-            n_workers=resources.workers,
-            threads_per_worker=resources.threads,
-            memory_limit=resources.memory_limit,
-            host=resources.host or "127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            **given,
-        )
+        try:
+            return LocalCluster(  # on loopback by default, so that nobody else can reach it
+                n_workers=resources.workers,
+                threads_per_worker=resources.threads,
+                memory_limit=resources.memory_limit,
+                host=resources.host or "127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                **given,
+            )
+        except RuntimeError as error:
+            raise ClusterError(
+                f"Worker processes ended before they were ready ({_cause(error)}).",
+                'Each runs the script that starts it: put what the script does below `if __name__ == "__main__":`.',
+            ) from None
+
+
+def _cause(error: BaseException) -> BaseException:
+    """Return the first of a chain of errors."""
+    return error if error.__cause__ is None else _cause(error.__cause__)
 
 
 @contextmanager

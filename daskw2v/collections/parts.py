@@ -72,7 +72,7 @@ def find_texts(
     if is_named(inputs):
         sources = find_sources(
             inputs, params.format, resources.storage_options, resources.store_timeout, work=work.url,
-            filters=params.filters,
+            filters=params.filters, errors=params.errors, listener=listener,
         )  # fmt: skip
         check_formats(sources, params)
         return sources

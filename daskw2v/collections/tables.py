@@ -16,7 +16,7 @@ from daskw2v.collections.kinds import (
     is_table,
 )
 from daskw2v.config.text_params import TextParams
-from daskw2v.corpus.formats.columns import find_column, is_list, is_string, strings_of
+from daskw2v.corpus.formats.columns import find_column, is_list, is_text, lists_of, strings_in, strings_of
 from daskw2v.corpus.formats.paths import NoFieldError, find_field
 from daskw2v.corpus.formats.weights import weights_of
 from daskw2v.errors import InputError
@@ -161,13 +161,11 @@ def _text(array: Any, column: str) -> Any:
     kind = array.type
     if pa.types.is_null(kind):
         return array
-    if is_string(kind):
-        array = array.dictionary_decode() if pa.types.is_dictionary(kind) else array
-        return array.cast(pa.large_string()).fill_null("")
-    value = kind.value_type if is_list(kind) else None
-    if value is not None and (is_string(value) or pa.types.is_integer(value) or pa.types.is_null(value)):
-        return array.cast(pa.large_list(pa.large_string()))  # null: of empty lists
-    raise InputError(f"The text ({column!r}) is of type {kind}; it {_RULE}.", "Give column, or convert it.")
+    if pa.types.is_null(kind) or (not is_text(kind) and array.null_count == len(array)):
+        return pa.nulls(len(array))
+    if not is_text(kind):
+        raise InputError(f"The text ({column!r}) is of type {kind}; it {_RULE}.", "Give column, or convert it.")
+    return lists_of(array) if is_list(kind) else strings_in(array).fill_null("")
 
 
 def content_of(array: Any) -> Iterator[Any]:

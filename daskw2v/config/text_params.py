@@ -81,7 +81,8 @@ class TextParams(Settings):
     )
     vocabulary: str | None = setting(
         None,
-        "URL of a list of words, one a line: only these are kept, whatever their count",
+        "URL of a list of words, one a line, alone or with its count in the list, which is left out: only these are "
+        "kept, whatever their count",
         URL,
         stage="vocabulary",
         optional=True,

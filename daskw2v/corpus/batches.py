@@ -72,4 +72,4 @@ def _runs(blocks: Sequence[TextBlock], block_bytes: int) -> Iterator[list[TextBl
 
 
 def _ends_batch(url: str) -> bool:
-    return int.from_bytes(hashlib.blake2b(url.encode(), digest_size=4).digest()) % _FILES == 0
+    return int.from_bytes(hashlib.blake2b(url.encode("utf-8", "surrogateescape"), digest_size=4).digest()) % _FILES == 0

@@ -17,7 +17,7 @@ class RawText:
     Parameters
     ----------
     data
-        The bytes. Carriage returns separate tokens.
+        The bytes. A carriage return stands before a newline only.
     """
 
     data: bytes

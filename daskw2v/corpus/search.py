@@ -15,14 +15,16 @@ from daskw2v.store.threads import in_threads
 from daskw2v.store.urls import absolute, filesystem
 
 _CHECK = "Check the path, broken links, and the rights to its folders; workers must see the same files."
+_BROKEN = "broken link"  # beside fsspec's types
 _ARRAYS = "zarr.json"  # every folder of a Zarr store has this file
 
 
 class Matches(NamedTuple):
-    """URL and fsspec's info of each file found, sorted; and whether some were found by searching folders."""
+    """URL and fsspec's info of each file found, sorted; whether folders were searched; links that lead nowhere."""
 
     files: list[tuple[str, Mapping[str, Any]]]
     in_folders: bool
+    broken: list[str]
 
 
 def find_files(
@@ -62,7 +64,7 @@ def find_files(
     with _explained(name):
         fs.invalidate_cache()
         if ask(fs.isfile, path):  # first, as a file's name may look like a pattern
-            return Matches([(_prefix(name, fs, path) + path, ask(fs.info, path))], False)
+            return Matches([(_prefix(name, fs, path) + path, ask(fs.info, path))], False, [])
         named = ask(fs.isdir, path)
         if named and not folders:
             raise InputError(f"{name} is a directory.", f"Give {name.rstrip('/')}/* for all files in it.")
@@ -88,9 +90,15 @@ def find_files(
         _refuse_arrays(name, found)
     start = _prefix(name.rstrip("/") if path else name, fs, path)
     files = [(start + p, info) for p, info in found.items() if info["type"] == "file"]
+    broken = [start + p for p, info in found.items() if info["type"] == _BROKEN]
     if not files:
-        raise _nothing(name, named=named)
-    return Matches(files, whole)
+        raise leads_nowhere(broken[0], _CHECK) if broken else _nothing(name, named=named)
+    return Matches(files, whole, broken)
+
+
+def leads_nowhere(link: str, remedy: str) -> InputError:
+    """Return the error for a link to what is not there."""
+    return InputError(f"{link} is a link to {os.readlink(link)}, which is not there.", remedy)
 
 
 def _infos(fs: Any, ask: Callable[..., Any], paths: Sequence[str]) -> dict[str, Mapping[str, Any]]:
@@ -98,7 +106,22 @@ def _infos(fs: Any, ask: Callable[..., Any], paths: Sequence[str]) -> dict[str, 
 
     The infos of a listing would not do: `open_source` compares them with `info`, and some filesystems differ.
     """
-    return dict(zip(paths, in_threads(partial(ask, fs.info), paths), strict=True))
+    info = _local_info if "file" in fs.protocol else _info
+    return dict(zip(paths, in_threads(partial(ask, info, fs), paths), strict=True))
+
+
+def _info(fs: Any, path: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = fs.info(path)
+    return found
+
+
+def _local_info(fs: Any, path: str) -> Mapping[str, Any]:
+    try:
+        return _info(fs, path)
+    except OSError:
+        if os.path.islink(path) and not os.path.exists(path):
+            return {"type": _BROKEN}
+        raise
 
 
 def _path_on(fs: Any, url: str, storage_options: Mapping[str, Any]) -> str | None:

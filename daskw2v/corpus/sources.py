@@ -1,7 +1,8 @@
 """Finds input files by name, and divides them into blocks, each of which one task reads."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 from daskw2v.config.filters import Filters
@@ -11,10 +12,11 @@ from daskw2v.corpus.formats.base import cut_short
 from daskw2v.corpus.hive import filtered
 from daskw2v.corpus.inputs import Inputs, names_of
 from daskw2v.corpus.names import check_readable, compression_of, format_of, of_one_format
-from daskw2v.corpus.search import find_files
+from daskw2v.corpus.search import find_files, leads_nowhere
 from daskw2v.corpus.streams import CHUNK, decompressed
-from daskw2v.errors import InputError
+from daskw2v.errors import InputError, counted
 from daskw2v.extras import needed
+from daskw2v.progress import Listener, saying, silent
 from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.threads import in_threads
 from daskw2v.store.urls import Location
@@ -30,6 +32,8 @@ def find_sources(
     folders: bool = True,
     work: str | None = None,
     filters: Filters = (),
+    errors: str = "strict",
+    listener: Listener = silent,
 ) -> list[Source]:
     """Find the input files.
 
@@ -56,17 +60,21 @@ def find_sources(
         URL of the work directory, which is skipped.
     filters
         Which files are read, by columns that their folders name.
+    errors
+        "strict" refuses links in folders that lead nowhere; "replace" and "skip" pass over them.
+    listener
+        Is told of files that are named more than once, and of links that are passed over.
 
     Returns
     -------
     list of Source
-        Files in the given order. A file that is named twice is in the list twice.
+        Files in the given order, each once: a file that is named again, also by another path or a link, is left out.
 
     Raises
     ------
     InputError
-        If nothing is found or passes the filters, a pipe is named, a folder has files of several formats, a file has an
-        unknown compression or is not text by its name, or the filesystem does not answer.
+        If nothing is found or passes the filters, a pipe is named, a folder has files of several formats or a broken
+        link, a file has an unknown compression or is not text by its name, or the filesystem does not answer.
     MissingExtraError
         If reading needs a package that is not installed.
     ParameterError
@@ -74,13 +82,43 @@ def find_sources(
     """
     given = None if format is None else find_format(format)
     found: list[Source] = []
+    say = saying(listener, "find", "files")
     for name in names_of(inputs):
-        files, in_folders = find_files(name, storage_options or {}, timeout, folders=folders, work=work)
+        files, in_folders, broken = find_files(name, storage_options or {}, timeout, folders=folders, work=work)
+        if broken:
+            _pass_over(broken, errors, say)
         if in_folders:
             read = set(of_one_format(name, [url for url, _ in files], given, tables=tables))
             files = [(url, info) for url, info in files if url in read]
         found += [_source(url, info, given, tables=tables) for url, info in files]
-    return filtered(found, filters)
+    return filtered(_each_once(found, say), filters)
+
+
+def _pass_over(broken: Sequence[str], errors: str, say: Callable[[str], None]) -> None:
+    """Refuse links that lead nowhere, or say that they are passed over."""
+    error = leads_nowhere(broken[0], "Remove the link, or give errors='replace' or 'skip' to pass over such links.")
+    if errors == "strict":
+        raise error
+    others = f", with {counted(len(broken) - 1, 'other link')}" if len(broken) > 1 else ""
+    say(f"{error.problem} It is passed over{others}.")
+
+
+def _each_once(sources: Sequence[Source], say: Callable[[str], None]) -> list[Source]:
+    """Return the files without those that are there already, by another name or the same, and say so."""
+    kept, again = dict[str, Source](), list[Source]()
+    real = cache(os.path.realpath)
+    for source in sources:
+        place = source.url
+        if os.path.isabs(place):  # of a local file; its name is looked at in its folder, which many share
+            folder, name = os.path.split(place)
+            place = os.path.join(real(folder), name)
+            place = real(place) if os.path.islink(place) else place
+        if kept.setdefault(place, source) is not source:
+            again.append(source)
+    if again:
+        more = f", and {counted(len(again) - 1, 'other file')}" if len(again) > 1 else ""
+        say(f"{again[0].url}{more}: named more than once, and read once.")
+    return list(kept.values())
 
 
 def _source(url: str, info: Mapping[str, Any], given: Format | None, *, tables: bool = False) -> Source:

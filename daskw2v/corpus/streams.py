@@ -4,7 +4,10 @@ import bz2
 import lzma
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import IO, Any
+
+import numpy as np
 
 from daskw2v.errors import InputError
 
@@ -80,9 +83,10 @@ def decompressed(file: IO[bytes], compression: str, url: str) -> Iterator[bytes]
             try:
                 chunk = decompressor.decompress(data, CHUNK)
             except _CORRUPT as error:
+                named = "" if done else f" If it is not compressed, give it a name without that of {compression}."
                 raise InputError(
                     f"{url} has no valid {compression} data after {done} bytes of text ({error}).",
-                    "Write the file again, or leave it out.",
+                    f"Write the file again, or leave it out.{named}",
                 ) from error
             done += len(chunk)
             yield chunk
@@ -97,24 +101,53 @@ def decompressed(file: IO[bytes], compression: str, url: str) -> Iterator[bytes]
         )
 
 
+def with_newlines(data: bytes) -> bytes:
+    """Return text with a newline for each carriage return that none follows; its length stays."""
+    if b"\r" not in data:
+        return data
+    codes = np.frombuffer(data, np.uint8)
+    returns, newlines = codes == ord("\r"), codes == ord("\n")
+    if not returns[-1] and not (returns[:-1] & ~newlines[1:]).any():  # split would take several times as long
+        return data
+    return b"\r\n".join([part.replace(b"\r", b"\n") for part in data.split(b"\r\n")])
+
+
+def chunks_with_newlines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield chunks as `with_newlines` would change them together."""
+    held = b""  # ends with a carriage return: the next chunk tells whether a newline follows
+    for chunk in chunks:
+        if held and chunk:
+            yield held if chunk.startswith(b"\n") else held[:-1] + b"\n"
+            held = b""
+        if chunk.endswith(b"\r"):
+            held = with_newlines(chunk[:-1]) + b"\r"
+        elif chunk:
+            yield with_newlines(chunk)
+    if held:
+        yield held[:-1] + b"\n"
+
+
+def _chunks_from(file: IO[bytes], position: int, size: int) -> Iterator[bytes]:
+    file.seek(position)
+    return chunks_with_newlines(iter(partial(file.read, size), b""))
+
+
 def line_start(file: IO[bytes], position: int, stop: int) -> int:
     """Return the start of the first line at or after `position`; `stop` or more if none starts before `stop`."""
     if position == 0:
         return 0
     position -= 1  # a line starts at `position` if a newline is just before it
-    file.seek(position)
-    while position < stop and (chunk := file.read(PROBE)):
+    for chunk in _chunks_from(file, position, PROBE):
         found = chunk.find(b"\n") + 1
-        if found:
+        if found or position >= stop:
             return position + found
         position += len(chunk)
     return stop
 
 
 def line_chunks(file: IO[bytes], position: int, stop: int) -> Iterator[bytes]:
-    """Yield the bytes from a line's start to the end of the last line that starts before `stop`."""
-    file.seek(position)
-    while chunk := file.read(CHUNK):
+    """Yield the bytes from a line's start to the end of the last line that starts before `stop`, `with_newlines`."""
+    for chunk in _chunks_from(file, position, CHUNK):
         end = position + len(chunk)
         if end >= stop:
             cut = chunk.find(b"\n", max(0, stop - 1 - position)) + 1

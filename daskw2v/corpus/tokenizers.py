@@ -24,6 +24,9 @@ LineFunction = Callable[[list[str]], list[list[str]]]
 
 OTHERS = "regex:PATTERN", "package.module:function", "tokenizer.json"  # what a spec may be besides a name
 _JOINERS = np.frombuffer(b"'-", np.uint8)
+_BLANKS = (  # those of `str.split` that are not ASCII
+    "\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+)
 
 
 class Steps(NamedTuple):
@@ -56,12 +59,15 @@ class Tokenizer:
         A plug-in is identified by its name and the code of this function: when either changes, text is read again.
     steps
         The same for the package tokenizers, for exported models; None if it cannot do the same.
+    version
+        Number that grows when one of daskw2v's own makes other tokens than before: text is read again then.
     """
 
     name: str
     title: str
     cut: Callable[[bytes], RawText | Tokens]
     steps: Steps | None = None
+    version: int = 1
 
     def __str__(self) -> str:
         return self.name
@@ -78,7 +84,7 @@ def make_tokenizer(spec: str | LineFunction) -> Tokenizer:
     ----------
     spec
         - "whitespace": bytes <= 0x20 separate tokens;
-        - "lower": the same, in lower case by Unicode's rules;
+        - "lower": in lower case by Unicode's rules; what `str.split` takes for blanks separates tokens;
         - "normalize": NFKC, lower case; keeps only letters, marks and numbers, and apostrophes and hyphens between two
           of them;
         - another name that a plug-in adds;
@@ -113,7 +119,8 @@ def tokenizer_identity(spec: str | LineFunction) -> list[str]:
     """
     name = tokenizer_name(spec)
     if isinstance(spec, str) and (spec in TOKENIZERS or spec.startswith(REGEX) or is_tokenizer_file(spec)):
-        return [name]  # a file in settled Params is named by its content
+        version = TOKENIZERS[spec].version if spec in TOKENIZERS else 1
+        return [name] if version == 1 else [name, str(version)]  # a file in settled Params is named by its content
     return [name, fingerprint(TOKENIZERS.find(name).cut if _is_name(spec) else _users(spec))]
 
 
@@ -171,7 +178,12 @@ def _users(spec: str | LineFunction) -> LineFunction:
 
 
 def _lower(data: bytes) -> RawText:
-    return RawText(data.lower() if data.isascii() else data.decode().lower().encode())
+    if data.isascii():
+        return RawText(data.lower())
+    text = data.decode().lower()
+    for blank in _BLANKS:  # a scan of a pattern or table takes several times as long
+        text = text.replace(blank, " ")
+    return RawText(text.encode())
 
 
 def _normalize(data: bytes) -> RawText:
@@ -263,7 +275,13 @@ def _imported(module: str, name: str) -> LineFunction:
 _LETTERS = r"[\p{L}\p{M}\p{N}]+"
 _LOWERCASE = {"type": "Lowercase"}
 _WHITESPACE = Tokenizer(name="whitespace", title="between blanks", cut=RawText, steps=Steps())
-_LOWER = Tokenizer(name="lower", title="the same in lower case", cut=_lower, steps=Steps((_LOWERCASE,)))
+_LOWER = Tokenizer(
+    name="lower",
+    title="in lower case, between Unicode's blanks",
+    cut=_lower,
+    steps=Steps((_LOWERCASE, {"type": "Replace", "pattern": {"Regex": f"[{_BLANKS}]"}, "content": " "})),
+    version=2,
+)
 _NORMALIZE = Tokenizer(
     name="normalize",
     title="NFKC, lower case, letters and digits only",

@@ -38,7 +38,8 @@ def read_pairs(url: Location, storage_options: Mapping[str, Any] | None = None) 
     url
         File of WordSim-353, SimLex-999, MEN, MTurk-287 or -771, RW, SimVerb-3500, or of the same form. Tabs, commas or
         spaces separate fields. A header, comments (#) and other columns (parts of speech, single raters, relations)
-        are skipped. If every word ends in a part of speech, as MEN's lemmas do (`sun-n`), the endings are removed.
+        are skipped, and so are names of rows, as R writes them. Fields may be in quotes. If every word ends in a part
+        of speech, as MEN's lemmas do (`sun-n`), the endings are removed.
     storage_options
         Options for fsspec.
 
@@ -52,7 +53,8 @@ def read_pairs(url: Location, storage_options: Mapping[str, Any] | None = None) 
     InputError
         If the file cannot be read or a line is malformed.
     """
-    lines = [_Line(number, text, fields(text, "\t,")) for number, text in read_lines(url, storage_options)]
+    found = [_Line(number, text, fields(text, "\t,")) for number, text in read_lines(url, storage_options)]
+    lines = _without_row_names(found)
     column = _score_column(lines[:2])
     if len(lines) > 1 and _number(lines[0], column) is None and len(lines[0].fields) > column:
         del lines[0]  # a header
@@ -66,6 +68,16 @@ def read_pairs(url: Location, storage_options: Mapping[str, Any] | None = None) 
             )
         pairs.append(ScoredPair(line.fields[0], line.fields[1], score))
     return _without_tags(pairs)
+
+
+def _without_row_names(lines: list[_Line]) -> list[_Line]:
+    """Leave out the names of rows, which R and pandas write: their column has an empty header, or none."""
+    if len(lines) < 2 or not lines[0].fields:
+        return lines
+    unnamed = len(lines[1].fields) == len(lines[0].fields) + 1 and lines[0].text.startswith('"')
+    if unnamed:
+        return [lines[0], *(line._replace(fields=line.fields[1:]) for line in lines[1:])]
+    return lines if lines[0].fields[0] else [line._replace(fields=line.fields[1:]) for line in lines]
 
 
 def _score_column(first: Sequence[_Line]) -> int:

@@ -1,5 +1,6 @@
 """What the readers of evaluation files share: names, numbered lines, fields, and lookup of words."""
 
+import csv
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
@@ -47,9 +48,16 @@ def read_lines(url: Location, storage_options: Mapping[str, Any] | None = None) 
 
 
 def fields(line: str, separators: str) -> list[str]:
-    """Split a line at the first of `separators` that occurs in it, or else at white space."""
+    """Split a line at the first of `separators` that occurs in it, or else at white space; fields may be in quotes."""
     separator = next((s for s in separators if s in line), None)
-    return [field.strip() for field in line.split(separator)]
+    if '"' in line:
+        try:
+            found = next(csv.reader([line], delimiter=separator or " ", skipinitialspace=True))
+        except csv.Error as error:
+            raise InputError(f"A line of the set cannot be read ({error}): {line[:60]!r}.", "Repair it.") from None
+    else:
+        found = line.split(separator)
+    return [field.strip() for field in found]
 
 
 def known_id(vocabulary: Vocabulary, word: str, limit: int | None = None) -> int | None:

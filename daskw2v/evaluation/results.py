@@ -8,7 +8,7 @@ from daskw2v.evaluation.analogy import AnalogyResult
 from daskw2v.evaluation.categorization import CategorizationResult
 from daskw2v.evaluation.classification import ClassificationResult
 from daskw2v.evaluation.outliers import OutlierResult
-from daskw2v.evaluation.similarity import SimilarityResult
+from daskw2v.evaluation.similarity import FEWEST_PAIRS, SimilarityResult
 
 COLUMNS = ("kind", "set", "measure", "score", "interval", "asked", "known")
 
@@ -40,6 +40,19 @@ class Score(NamedTuple):
         """Share of the items that were evaluated, 0..1; None for an empty set."""
         everything = self.items + self.missing
         return self.items / everything if everything else None
+
+    @property
+    def why(self) -> str:
+        """Why there is no score; "" if there is one."""
+        if self.value is not None:
+            return ""
+        everything = self.items + self.missing
+        if not everything:
+            return "the set is empty"
+        if not self.items or (self.kind == "similarity" and self.items < FEWEST_PAIRS):
+            needed = f", and {FEWEST_PAIRS} are needed" if self.kind == "similarity" else ""
+            return f"the model knows {self.items:,} of {everything:,}{needed}"
+        return "all values are equal" if self.kind == "similarity" else "too few are known"
 
 
 @dataclass(frozen=True)
@@ -86,7 +99,7 @@ class Evaluation:
         """Return the results as JSON types, by kind and set; kinds without sets are left out.
 
         Analogy and classification sets have the results of the first method; those of other methods are
-        `accuracy_METHOD`.
+        `accuracy_METHOD`. `why` says why there is no score, where there is none.
         """
         kinds: dict[str, dict[str, Any]] = {
             "similarity": {name: asdict(result) for name, result in self.similarity.items()},
@@ -95,12 +108,15 @@ class Evaluation:
             "classification": {name: _first(methods, asdict) for name, methods in self.classification.items()},
             "outliers": {name: asdict(result) for name, result in self.outliers.items()},
         }
+        for row in self.rows():
+            if row.why:
+                kinds[row.kind][row.name].setdefault("why", row.why)
         return {kind: sets for kind, sets in kinds.items() if sets}
 
     def cells(self) -> Iterator[tuple[str, ...]]:
         """Yield `rows` as texts, one for each of `COLUMNS`."""
         for row in self.rows():
-            score = "undefined" if row.value is None else f"{row.value:.3f}"
+            score = f"none: {row.why}" if row.value is None else f"{row.value:.3f}"
             interval = "" if row.low is None or row.high is None else f"{row.low:.3f}..{row.high:.3f}"
             known = "" if row.coverage is None else f"{row.coverage:.1%}"
             yield row.kind, row.name, row.measure, score, interval, f"{row.items:,}", known

@@ -15,7 +15,7 @@ from daskw2v.models.vectors import Vectors
 from daskw2v.store.urls import Location
 from daskw2v.types import Float64Array
 
-_FEWEST_PAIRS = 3  # two pairs always correlate perfectly
+FEWEST_PAIRS = 3  # two pairs always correlate perfectly
 _DEVIATIONS = NormalDist().inv_cdf(0.975)  # standard deviations on both sides of the mean that hold 95 %
 
 
@@ -88,7 +88,7 @@ def spearman(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float | None:
 
     It is None with fewer than 3 values, or if all values of an array are equal.
     """
-    if len(x) < _FEWEST_PAIRS:
+    if len(x) < FEWEST_PAIRS:
         return None
     a, b = _centered_ranks(x), _centered_ranks(y)
     scale = math.sqrt((a @ a) * (b @ b))
@@ -113,9 +113,9 @@ def confidence(rho: float | None, n: int) -> tuple[float, float] | tuple[None, N
     low, high
         Both None if the interval is undefined: rho is None, -1 or 1, or n is at most 3.
     """
-    if rho is None or n <= _FEWEST_PAIRS or abs(rho) >= 1:
+    if rho is None or n <= FEWEST_PAIRS or abs(rho) >= 1:
         return None, None
-    z, error = math.atanh(rho), math.sqrt((1 + rho**2 / 2) / (n - _FEWEST_PAIRS))
+    z, error = math.atanh(rho), math.sqrt((1 + rho**2 / 2) / (n - FEWEST_PAIRS))
     return math.tanh(z - _DEVIATIONS * error), math.tanh(z + _DEVIATIONS * error)
 
 

@@ -127,7 +127,7 @@ def _stored(
     inputs: Inputs, work: Store, edges: EdgeList, resources: Resources, client: Client, listener: Listener
 ) -> StoredGraph:
     check_cluster(client, work)
-    sources = find_sources(inputs, None, resources.storage_options, tables=True, work=work.url)
+    sources = find_sources(inputs, None, resources.storage_options, tables=True, work=work.url, listener=listener)
     check_strings(sources, edges)
     home = work / LAYOUT.folder / identity_of(sources, edges.described, _FORMAT)
     stage = Stage(work, home, partial(run_tasks, client), listener, "graph")

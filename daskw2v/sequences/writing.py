@@ -105,7 +105,9 @@ def write_sessions(
             f"goal={sessions.goal!r} with shrink_windows=True: windows that shrink do not reach it.",
             "Give shrink_windows=False, or leave goal out.",
         )
-    sources = find_sources(inputs, None, resources.storage_options, resources.store_timeout, tables=True, work=work.url)
+    sources = find_sources(
+        inputs, None, resources.storage_options, resources.store_timeout, tables=True, work=work.url, listener=listener
+    )
     reader_of(sources)  # which refuses what is no table
     writer = _Writer(work, sessions, params, resources, client, listener)
     parts = list[EventPart]()

@@ -21,6 +21,7 @@ from daskw2v.config.identity import identity_values
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.batches import Batch, batch_blocks
+from daskw2v.corpus.contents import LONG_WORD, is_unsplit
 from daskw2v.corpus.files import Source, TextBlock
 from daskw2v.corpus.formats import read_block
 from daskw2v.corpus.pieces import RawText, ReadReport, Tokens
@@ -29,7 +30,7 @@ from daskw2v.corpus.stored_tokenizers import stored_tokenizer
 from daskw2v.corpus.tokenizer_files import with_tokenizer
 from daskw2v.corpus.tokenizers import LineFunction, make_tokenizer, tokenizer_identity
 from daskw2v.errors import DamageError, InputError, counted
-from daskw2v.progress import Listener, Watching
+from daskw2v.progress import Listener, Watching, saying
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.shards.layout import BatchBlock, Corpus, Shard, corpus_identity, digest, write_shard
 from daskw2v.shards.quarantine import Quarantine
@@ -143,8 +144,8 @@ def encode_batch(
     Returns
     -------
     dict
-        Manifest: attempt, shards (path below `store`, n_tokens, n_sentences, n_types), report, and number of sentences
-        of each block.
+        Manifest: attempt, shards (path below `store`, n_tokens, n_sentences, n_types), report, number of sentences
+        of each block, and the files `is_unsplit` finds, if any.
 
     Raises
     ------
@@ -164,6 +165,7 @@ def _write_shards(
     shards: list[dict[str, Any]] = []
     builder, filled, written = _Builder(new_sentence=True), 0, 0
     sentences: list[int] = []  # of each block
+    unsplit: list[str] = []
 
     def finish(builder: _Builder) -> _Builder:
         name = str(len(shards))
@@ -173,8 +175,9 @@ def _write_shards(
 
     for block in batch.blocks:
         pieces = read_block(block, **rules, storage_options=store.options, report=report, timeout=store.timeout)
-        for piece in pieces:
+        for number, piece in enumerate(pieces):
             if isinstance(piece, RawText):
+                unsplit += [block.source.url] * (number == block.start == 0 and is_unsplit(piece.data))
                 builder.add_text(piece)
             else:
                 builder.add_tokens(piece)
@@ -186,7 +189,8 @@ def _write_shards(
         sentences.append(written + builder.n_sentences - sum(sentences))
     if builder.n_tokens:
         finish(builder)
-    return {"attempt": place.name, "shards": shards, "report": report.as_dict(), "sentences": sentences}
+    strange = {"unsplit": unsplit} if unsplit else {}
+    return {"attempt": place.name, "shards": shards, "report": report.as_dict(), "sentences": sentences, **strange}
 
 
 def _finished(store: Store, key: str) -> dict[str, Any] | None:
@@ -298,12 +302,22 @@ def _build(
             parts[batch.key] = [BatchBlock(batch.key, block.key, n) for block, n in counts]
     if not shards:
         raise _no_word(sources, report)
+    _say_unsplit([url for batch in good for url in manifests[batch.key].get("unsplit", ())], stage)
     seconds = round(time.monotonic() - began, 3)
     all_parts = tuple(chain.from_iterable(parts.values()))
     corpus = Corpus(identity, tuple(shards), tuple(sources), report, seconds, bad_blocks, parts=all_parts)
     stage.keep({key: (MANIFEST, manifest["attempt"]) for key, manifest in manifests.items()})
     corpus.save(stage.guard(store))
     return corpus
+
+
+def _say_unsplit(urls: Sequence[str], stage: OpenStage) -> None:
+    if urls:
+        others = f", and of {counted(len(urls) - 1, 'other file')}," if len(urls) > 1 else ""
+        saying(stage.listener, "encode", "bytes")(
+            f"Most of {urls[0]}{others} is lines of one word of more than {LONG_WORD} bytes, as in FASTA or "
+            "text without blanks: give a tokenizer that cuts it into words."
+        )
 
 
 def _no_word(sources: Sequence[Source], report: ReadReport) -> InputError:
@@ -329,7 +343,7 @@ def _encode_all(
         "also": {"delimiter": params.delimiter, "weight": params.weight},
     }
     home = replace(stage.home, options={**resources.storage_options, **stage.home.options})
-    todo = {batch.key: batch for batch in batches}  # a file that is named twice is read once
+    todo = {batch.key: batch for batch in batches}  # text that is there twice is read once
     sizes = _sizes(todo.values())
     quarantine, done = Quarantine(todo, params.max_bad_blocks, stage.listener), 0.0
     stage.expect(sum(sizes.values()), message=counted(len(todo), "block"))

@@ -46,13 +46,16 @@ def absolute(url: str) -> str:
     Raises
     ------
     ParameterError
-        If nobody knows the home directory.
+        If nobody knows the home directory, or that of ~user.
     """
     if "://" in url or "::" in url:
         return url
     path = os.path.expanduser(url)
-    if path.partition("/")[0] == "~":
-        raise ParameterError(f"No home directory is known for {url!r}.", "Set HOME, or give the path without ~.")
+    if path.startswith("~"):
+        raise ParameterError(
+            f"No home directory is known for {url!r}.",
+            f"Set HOME, or give the path without ~; ./{path} names what is called so here.",
+        )
     return os.path.abspath(path)
 
 

@@ -28,7 +28,7 @@ from daskw2v.store.retries import with_retries
 from daskw2v.store.stage import Layout
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import filesystem
-from daskw2v.vocabulary.count import read_list
+from daskw2v.vocabulary.word_lists import read_list
 
 LAYOUT = Layout("base/<vectors>")
 _KNOWN = "known"
@@ -49,7 +49,8 @@ def with_base_vectors(params: Params, work: Store, resources: Resources, listene
     named = params.frozen_words
     if named in (None, _KNOWN) or place_of(str(named))[1]:
         return params
-    return params.replace(frozen_words=f"{named}#{_digest('words', *read_list(str(named), resources))}")
+    words = read_list(str(named), resources, say=saying(listener, "base", "words"))
+    return params.replace(frozen_words=f"{named}#{_digest('words', *words)}")
 
 
 def frozen_list(frozen_words: str, resources: Resources) -> list[str] | None:

@@ -190,12 +190,12 @@ def check_pairs(history: Iterable[Mapping[str, Any]], words: int, params: Params
     """
     if any(entry["pairs"] for entry in history):
         return
+    all_kept = "sample=0, which keeps all words, " if params.sample else ""
     raise TrainingError(
         f"No pair of words was left to train, of a vocabulary of {counted(words, 'word')}: none stood within "
         f"window={params.window} of another in its sentence, among words that occur min_count={params.min_count} times "
         f"and that sample={params.sample:g} left; nothing is published.",
-        "Give sentences of several words, a line each; or lower min_count, raise sample (0 keeps all words), or give a "
-        "longer window.",
+        f"Give sentences of several words, a line each; or {all_kept}a lower min_count, or a longer window.",
     )
 
 

@@ -1,6 +1,5 @@
 """Counts words over all shards, and builds the vocabulary and the maps from codes to ids."""
 
-import codecs
 import time
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,10 +14,7 @@ from daskw2v.config.arguments import check_arguments
 from daskw2v.config.identity import identity_values
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.corpus.sources import read_chunks
-from daskw2v.corpus.streams import pieces
-from daskw2v.errors import InputError
-from daskw2v.progress import Listener, Watching
+from daskw2v.progress import Listener, Watching, saying, silent
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.store.arrays import create_array, open_array, read_array, write_rows
 from daskw2v.store.limits import typed
@@ -28,6 +24,7 @@ from daskw2v.types import Int32Array, Int64Array, UInt8Array
 from daskw2v.vocabulary import buckets
 from daskw2v.vocabulary.steps import STEPS, call_here, take_steps
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from daskw2v.vocabulary.word_lists import read_list
 
 LAYOUT = Layout("vocabulary/<key>/<build>", unused="vocabulary/<key>")
 COPIED_ROWS = 1 << 22  # rows copied at once: whole chunks, 32 MB
@@ -198,7 +195,7 @@ def count_words(
 ) -> StoredVocabulary:
     """Do what `build_vocabulary` does, on a cluster that is there."""
     paths = [shard.path for shard in corpus.shards]
-    listed = _listed(params, resources)
+    listed = _listed(params, resources, listener)
     key, identity = _names(corpus, listed, params)
     n_types = sum(shard.n_types for shard in corpus.shards) + len(listed or ())
     limits = (params.min_count, params.max_final_vocab) if listed is None else (1, None)
@@ -226,8 +223,9 @@ def find_vocabulary(corpus: Corpus, store: Store, params: Params, resources: Res
     return _find(store, *_names(corpus, _listed(params, resources), params))
 
 
-def _listed(params: Params, resources: Resources) -> list[str] | None:
-    return None if params.vocabulary is None else read_list(params.vocabulary, resources)
+def _listed(params: Params, resources: Resources, listener: Listener = silent) -> list[str] | None:
+    say = saying(listener, "vocabulary", "words")
+    return None if params.vocabulary is None else read_list(params.vocabulary, resources, say=say)
 
 
 def _names(corpus: Corpus, listed: list[str] | None, params: Params) -> tuple[str, str]:
@@ -263,22 +261,3 @@ def _take_steps(
         return dict(manifest)
     stage.expect(len(STEPS), message=f"{n_buckets} buckets")
     return take_steps(home, work, rules, n_buckets, partial(stage.map, size=1))
-
-
-def read_list(url: str, resources: Resources, most: int = 1 << 30) -> list[str]:
-    """Read a list of words, one on each line, without duplicates: `most` bytes, each word takes some 100 of memory."""
-    try:
-        chunks = read_chunks(url, resources.storage_options, most, resources.store_timeout)
-        found: dict[bytes, None] = {}
-        # Piece by piece: a list of all lines could take far more memory than the words that differ
-        for offset, piece in pieces(chunks, 0, whole_lines=True):
-            lines = piece.split(b"\n") if offset else piece.removeprefix(codecs.BOM_UTF8).split(b"\n")
-            found.update(dict.fromkeys(line.strip(b" \t\r") for line in lines))
-        words = [word.decode() for word in found if word]
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"The list of words {url} cannot be read ({error}).", "Give UTF-8 text, one word a line."
-        ) from error
-    if not words:
-        raise InputError(f"The list of words {url} is empty.", "Give one word a line.")
-    return words

@@ -2,15 +2,19 @@
 
 import bz2
 import gzip
+import io
 import lzma
 import os
 import re
+import tarfile
 import time
+import zipfile
 from itertools import pairwise
 
 import fsspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
 import zstandard
@@ -18,14 +22,14 @@ from fsspec.registry import known_implementations
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.corpus.batches import Batch
+from daskw2v.corpus.batches import Batch, batch_blocks
 from daskw2v.corpus.formats import read_block
 from daskw2v.corpus.pieces import RawText, ReadReport
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.corpus.tokenizers import make_tokenizer
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
 from daskw2v.shards.encode import build_corpus, encode_batch
-from daskw2v.shards.layout import Shard, open_codes, read_words
+from daskw2v.shards.layout import Corpus, Shard, open_codes, read_words
 from daskw2v.store.storage import Store
 
 POLICIES = ["strict", "replace", "skip"]
@@ -69,6 +73,27 @@ def parquet(column):
     return buffer.getvalue().to_pybytes()
 
 
+def orc(column):
+    buffer = pa.BufferOutputStream()
+    pa.orc.write_table(pa.table({"text": column}), buffer)
+    return buffer.getvalue().to_pybytes()
+
+
+def ipc(new):
+    buffer = pa.BufferOutputStream()
+    table = pa.table({"text": ["one"]})
+    with new(buffer, table.schema) as writer:
+        writer.write_table(table)
+    return buffer.getvalue().to_pybytes()
+
+
+def archive(opened, method, *member):
+    buffer = io.BytesIO()
+    with opened(buffer, "w") as file:
+        getattr(file, method)(*member)
+    return buffer.getvalue()
+
+
 ROWS = parquet([f"row {i}" for i in range(5000)])
 NOISE = os.urandom(9000).hex().encode()
 JSONL = b'{"text": "one"}\n'
@@ -101,6 +126,47 @@ DAMAGED = {  # name of a file: its content, and what is said of it whatever `err
 }  # fmt: skip
 
 
+# What no name of text tells: by title, the content and the remedy
+CONTENTS = {
+    "gzip": (gzip.compress(b"one\n"), r"Unpack it, or give it a name that ends in \.gz"),
+    "bzip2": (bz2.compress(b"one\n"), r"a name that ends in \.bz2"),
+    "xz": (lzma.compress(b"one\n"), r"a name that ends in \.xz"),
+    "Zstandard": (PACK["zst"](b"one\n"), r"a name that ends in \.zst"),
+    "zip": (archive(zipfile.ZipFile, "writestr", "a.txt", b"one\n"), "Unpack it"),
+    "tar": (
+        archive(lambda file, mode: tarfile.TarFile(fileobj=file, mode=mode), "addfile", tarfile.TarInfo("a")),
+        "Unpack",
+    ),
+    "Parquet": (ROWS, r"a name that ends in \.parquet, or give format='parquet'"),
+    "Arrow IPC": (ipc(pa.ipc.new_file), "format='arrow'"),
+    "a stream of Arrow IPC": (ipc(pa.ipc.new_stream), "format='arrow'"),
+    "ORC": (orc([f"row {i}" for i in range(50)]), "format='orc'"),
+    "PDF": (b"%PDF-1.7\n", "Write its text to a file first"),
+}
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv", "a.txt.gz"])
+@pytest.mark.parametrize("title", CONTENTS)
+def test_content__that_is_no_text_is_refused_whatever_the_name_says(tmp_path, title, name):
+    content, remedy = CONTENTS[title]
+    path = write(tmp_path, name, gzip.compress(content) if name.endswith(".gz") else content)
+    remedy = "Unpack it" if name.endswith(".gz") and title == "gzip" else remedy
+    with pytest.raises(
+        InputError, match=f"^{path} is {title}.* by its first bytes, and would be read as text.*{remedy}"
+    ):
+        read(path, "replace")
+
+
+def test_content__is_told_before_any_block_of_a_file_is_read(tmp_path):
+    with pytest.raises(InputError, match="is Parquet by its first bytes"):
+        plan_blocks(find_sources(write(tmp_path, "a.txt", ROWS)), len(ROWS) // 4)
+
+
+@pytest.mark.parametrize("begins", [b"PAR1", b"ORC", b"BZh9", b"PK", b"ustar"])
+def test_text__may_begin_as_the_names_of_formats_do(tmp_path, begins):
+    assert read(write(tmp_path, "a.txt", begins + b"HARD is\ta word\n" * 99))[0][0][0] == (begins + b"HARD").decode()
+
+
 @pytest.mark.parametrize("errors", POLICIES)
 @pytest.mark.parametrize("name", DAMAGED)
 def test_damaged_file__is_refused_whatever_the_policy(tmp_path, name, errors):
@@ -126,7 +192,11 @@ STRANGE = {  # name of a file: its content, and the sentences read
     "word.jsonl": (b'{"text": ["word"]}', [["word"]]),
     "nul.txt": (b"one\0two\0\0three\n\0\n", [["one", "two", "three"]]),  # bytes up to 0x20 separate
     "nul.jsonl": (rb'{"text": ["a\u0000b"]}', [["a\0b"]]),  # tokens are what they are
-    "cr.txt": (b"one\rtwo\rthree", [["one", "two", "three"]]),  # only a newline ends a sentence
+    "cr.txt": (b"one\rtwo\r\rthree\r", [["one"], ["two"], ["three"]]),
+    "cr.txt.gz": (gzip.compress(b"one\rtwo"), [["one"], ["two"]]),
+    "cr.jsonl": (b'{"text": "one\\rtwo"}\r{"text": "three"}\r', [["one"], ["two"], ["three"]]),
+    "cr.csv": (b'id,text\r1,"one\rtwo"\r2,three\r', [["one"], ["two"], ["three"]]),
+    "cr.parquet": (parquet(["one\rtwo"]), [["one"], ["two"]]),
     "crlf.txt": (b"one two\r\nthree\r\n", [["one", "two"], ["three"]]),
     "bom.txt": (b"\xef\xbb\xbfone\n\xef\xbb\xbftwo", [["one"], ["\ufefftwo"]]),  # only the first is a mark
     "other.txt": ("one\x85two\u2028three\x0bfour".encode(), [["one\x85two\u2028three", "four"]]),
@@ -143,8 +213,8 @@ def test_strange_file__is_read_as_documented(tmp_path, name, errors):
     assert (report.replaced, report.skipped, report.first_offence) == (0, 0, None)
 
 
-@pytest.mark.parametrize(("data", "lines"), [(b"a\rb", ["a\rb"]), (b"a\r\nb\0c\r\n", ["a", "b\0c"])])
-def test_functions__are_given_lone_cr_and_nul_as_they_are(tmp_path, data, lines):
+@pytest.mark.parametrize(("data", "lines"), [(b"a\rb", ["a", "b"]), (b"a\r\nb\0c\r\n", ["a", "b\0c"])])
+def test_functions__are_given_lines_without_their_ends_and_nul_as_it_is(tmp_path, data, lines):
     found, _ = read(write(tmp_path, "a.txt", data), tokenizer=r"regex:(?s).+")
     assert found == [[line] for line in lines]
 
@@ -178,12 +248,25 @@ def test_invalid_text__stops_is_replaced_or_left_out_and_counted(tmp_path, name)
 NAMES = [
     "sp ace.txt", "ünï日.txt", "new\nline.txt", "st*r.txt", "br[a]cket.txt", "wh?t.txt", "{a,b}.txt", "#h.txt",
     "%41.txt", "a;b.txt", "-x.txt", "a&key=b.txt", "~.txt", "'q\".txt", "back\\slash.txt", "x" * 240 + ".txt",
+    os.fsdecode(b"caf\xe9.txt"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_name__may_be_anything(tmp_path, name):
-    assert read(write(tmp_path, name, b"one two\n"))[0] == [["one", "two"]]
+    path = write(tmp_path, name, b"one two\n")
+    assert read(path)[0] == [["one", "two"]]
+    (batch,) = batch_blocks(plan_blocks(find_sources(path), 1 << 20), 1 << 20)
+    assert batch.blocks[0].source.url == str(path)
+
+
+def test_name__that_is_no_utf8_is_read_and_shown_escaped(tmp_path, client):
+    path = write(tmp_path, os.fsdecode(b"caf\xe9.txt"), b"one two\xff\n")
+    store = Store(str(tmp_path / "work"))
+    corpus = build_corpus(tmp_path, store, Params(), Resources(), client, None)
+    assert [source.url for source in Corpus.load(store, corpus.name).sources] == [str(path)]
+    with pytest.raises(InputError, match=r"caf\\udce9\.txt at byte 7: invalid start byte"):
+        build_corpus(tmp_path, store, Params(errors="strict"), Resources(), client, None)
 
 
 WRONG_TYPES = [None, 5, b"a.txt", "", [""], [None], [5], [b"a.txt"], ["a\0b"], {"a": 1}.values()]
@@ -236,7 +319,7 @@ def make_loop(path):
 @pytest.mark.parametrize(("make", "pattern", "message"), [
     (make_fifo, "thing", "is a pipe, a socket or a device, which cannot be read in blocks. Copy it to a file"),
     (make_broken_link, "thing", "matches no file. Check the path, broken links"),
-    (make_broken_link, "th*", r"cannot be searched \(FileNotFoundError.*thing.*Check the path, broken links"),
+    (make_broken_link, "th*", r"thing is a link to .*nowhere, which is not there\. Check the path, broken links"),
     (make_loop, "thing", "(matches no file|cannot be searched).*broken links"),
     (os.mkdir, "thing", r"thing is a folder without files to read\. Names that begin with \. or _ are skipped"),
     (os.mkdir, "thing/", r"thing/ is a folder without files to read\. Names that begin with \. or _ are skipped"),

@@ -2,12 +2,14 @@
 
 import gzip
 import os
+from functools import partial
 
 import pytest
 
 from daskw2v import Params, Resources, build_corpus, build_vocabulary, train
 from daskw2v.errors import InputError, ParameterError, VocabularyError
 from daskw2v.store.storage import Store
+from daskw2v.vocabulary.word_lists import read_list
 
 TEXT = "the cat sat on the mat\n" * 5 + "a dog\n"
 ONE_THREAD = Resources(threads=1)
@@ -76,6 +78,51 @@ def test_list__takes_twins_blanks_other_line_ends_and_what_is_missing(build, tmp
     vocabulary = build(vocabulary=str(path), min_count=99)
     assert vocabulary.load().words == ["the", "cat", "dog"]
     assert (vocabulary.missing, vocabulary.missing_words) == (2, ("new york", "nul\0nul"))
+
+
+FORMS = {  # content, words, and what is said
+    "the\t10\nnew york\t3\n": (["the", "new york"], "a word, a tab and its count"),
+    "word\tcount\nthe\t10\n": (["the"], "a word, a tab and its count"),
+    "the 10\n\nnew york 3.5\n": (["the", "new york"], "a word, a blank and its count"),
+    "the,10\na,2\n": (["the", "a"], "CSV of words and their counts"),
+    '\ufeff"word","count"\r\n"the",10\r\n"a ""b"", c",2e3\r\n': (["the", 'a "b", c'], "CSV of words and their counts"),
+    "the 10\rfox 3\r": (["the", "fox"], "a word, a blank and its count"),
+    "windows 95\n": (["windows 95"], None),
+    "10\n12\n": (["10", "12"], None),
+    "the\nwindows 95\nroute 66\n": (["the", "windows 95", "route 66"], None),
+    "1,000\nfox\n": (["1,000", "fox"], None),
+}
+
+
+@pytest.mark.parametrize("content", FORMS)
+def test_list__of_words_with_their_counts_is_read_and_its_form_is_said(tmp_path, content):
+    words, form = FORMS[content]
+    (tmp_path / "words").write_text(content)
+    said = []
+    assert read_list(str(tmp_path / "words"), ONE_THREAD, say=said.append) == words
+    assert said == ([f"{tmp_path}/words is read as {form}, which is left out."] if form else [])
+
+
+def test_list__with_counts_in_its_first_lines_alone_is_refused(tmp_path):
+    (tmp_path / "words").write_text("the 10\n" * 20_000 + "windows\n")
+    with pytest.raises(
+        InputError, match=r"'windows' of .*words is no line of a word, a blank and its count, as the first"
+    ):
+        read_list(str(tmp_path / "words"), ONE_THREAD)
+
+
+@pytest.mark.parametrize("field", ["vocabulary", "frozen_words"])
+def test_list__says_its_form_in_a_run(tmp_path, client, field):
+    (tmp_path / "words").write_text("the\t10\ncat\t3\n")
+    (tmp_path / "text.txt").write_text("the cat sat\n" * 9)
+    said, rules = [], {"sample": 0, "vector_size": 4, "epochs": 1, "min_count": 1}
+    run = partial(train, tmp_path / "text.txt", resources=ONE_THREAD, client=client)
+    base = run(work=tmp_path / "base", params=Params(**rules), listener=None)
+    given = {field: str(tmp_path / "words"), **({"base_vectors": base} if field == "frozen_words" else {})}
+    run(
+        work=tmp_path / "work", params=Params(**rules, **given), listener=lambda progress: said.append(progress.message)
+    )
+    assert any("is read as a word, a tab and its count" in message for message in said)
 
 
 @pytest.mark.parametrize(("min_count", "most"), [(11, 10), (2**62, 10)])

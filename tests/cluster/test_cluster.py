@@ -394,3 +394,17 @@ def test_worker_timeout__is_an_hour_where_workers_may_come(adaptive, timeout):
         with Client(cluster.scheduler_address) as client:
             assert waiting._Wait(client, None)._timeout == waiting._GROWING
     assert (waiting._FIXED, waiting._GROWING) == (300, 3600)
+
+
+@pytest.mark.slow
+def test_script__that_starts_processes_where_they_run_it_again_is_refused_in_a_sentence(tmp_path):
+    (tmp_path / "a.txt").write_text("one two\n")
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"import daskw2v\ndaskw2v.train({str(tmp_path / 'a.txt')!r}, work={str(tmp_path / 'work')!r}, "
+        "resources=daskw2v.Resources(processes=True), listener=None)\n"
+    )
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=100)
+    assert ended.returncode == 1
+    assert ended.stderr.count("Traceback") == 1
+    assert ended.stderr.rstrip().endswith('put what the script does below `if __name__ == "__main__":`.')

@@ -34,8 +34,8 @@ NAMES = {
     ),
     "phrases": (
         {"phrases": 2, "phrase_scoring": "npmi", "max_bad_blocks": 3, "format": "jsonl", "errors": "skip",
-         "tokenizer": "lower", "column": "t"},
-        "5b530684e464", "84a179a3a8df77d951e4", "1e336559c3bd63164fae",
+         "tokenizer": "normalize", "column": "t"},
+        "dcd6d787f9e3", "bc64bed4e4876bc36def", "a955c2170e445826d67a",
     ),
     "words": (
         {"min_count": 1, "max_final_vocab": 10, "base_model": "v0001-a", "anchor": 0.5, "sample": 0},
@@ -51,6 +51,12 @@ def test_names__are_those_of_the_first_release(cls, options, run, corpus, encodi
     assert run_identity(TEXT, WORDS, params) == run
     assert corpus_identity(SOURCES, params) == corpus
     assert encoding_signature(params, 64 << 20) == encoding
+
+
+def test_tokenizer__that_makes_other_tokens_than_in_the_first_release_names_other_text():
+    params = Params(tokenizer="lower")
+    assert corpus_identity(SOURCES, params) != "2f4c65b58a4fead8b236"
+    assert encoding_signature(params, 64 << 20) != "48ebf5b6db3fa3db3ba1"
 
 
 @pytest.mark.parametrize(

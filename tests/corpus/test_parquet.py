@@ -103,7 +103,8 @@ def test_strings__are_given_to_functions(path):
         pa.array([[["a"]]]),
         pa.array([[[1]]]),
         pa.array([[True]]),
-        pa.array([[1]], pa.list_view(pa.int64())),
+        pa.array([None, 1.5]),
+        pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())),
     ],
     ids=lambda array: str(array.type),
 )

@@ -1,5 +1,6 @@
 import gzip
 import os
+import re
 import sys
 import threading
 from dataclasses import replace
@@ -32,12 +33,53 @@ def test_find_sources__tells_all_about_a_local_file(tmp_path):
     assert source.version
 
 
-def test_find_sources__keeps_the_order_given_and_repeats_and_sorts_globs(tmp_path):
+def test_find_sources__keeps_the_order_given_and_sorts_globs(tmp_path):
     for name in ("b.txt", "a.txt", "z.log"):
         (tmp_path / name).write_text("x\n")
     (tmp_path / "c.txt").mkdir()
-    found = find_sources([tmp_path / "z.log", str(tmp_path / "*.txt"), tmp_path / "z.log"])
-    assert [os.path.basename(s.url) for s in found] == ["z.log", "a.txt", "b.txt", "z.log"]
+    found = find_sources([tmp_path / "z.log", str(tmp_path / "*.txt")])
+    assert [os.path.basename(s.url) for s in found] == ["z.log", "a.txt", "b.txt"]
+
+
+def test_find_sources__takes_a_file_once_however_it_is_named_and_says_so(tmp_path, monkeypatch):
+    (tmp_path / "text").mkdir()
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / "text" / name).write_text("x\n")
+    (tmp_path / "again").symlink_to("text")
+    monkeypatch.chdir(tmp_path)
+    other_names = ["text/a.txt", "text/../text/b.txt", "again/*", f"file://{tmp_path}/text/a.txt", tmp_path / "text"]
+    for name in other_names:
+        said = []
+        found = find_sources([tmp_path / "text", name], listener=said.append)
+        assert [os.path.basename(s.url) for s in found] == ["a.txt", "b.txt"]
+        assert re.search(r"[ab]\.txt(, and 1 other file)?: named more than once, and read once\.$", said[0].message)
+
+
+def test_find_sources__takes_a_link_beside_its_file_once(tmp_path):
+    (tmp_path / "monday.txt").write_text("x\n")
+    (tmp_path / "latest.txt").symlink_to("monday.txt")
+    assert [os.path.basename(s.url) for s in find_sources(tmp_path)] == ["latest.txt"]
+
+
+def test_find_sources__takes_a_file_of_a_bucket_once(memory):
+    memory.pipe("/corpus/a.txt", b"one\n")
+    assert len(find_sources(["memory://corpus/*", "memory://corpus/a.txt"])) == 1
+
+
+@pytest.mark.parametrize("pattern", ["", "/*"])
+@pytest.mark.parametrize("target", ["gone.txt", "b.txt"])  # nothing, and itself
+def test_find_sources__passes_over_links_that_lead_nowhere_and_says_so(tmp_path, pattern, target):
+    (tmp_path / "a.txt").write_text("x\n")
+    (tmp_path / "b.txt").symlink_to(target)
+    with pytest.raises(
+        InputError, match=rf"b\.txt is a link to {target}, which is not there\. Remove the link, or give"
+    ):
+        find_sources(f"{tmp_path}{pattern}")
+    for errors in ("replace", "skip"):
+        said = []
+        found = find_sources(f"{tmp_path}{pattern}", errors=errors, listener=said.append)
+        assert [os.path.basename(s.url) for s in found] == ["a.txt"]
+        assert said[0].message.endswith(f"b.txt is a link to {target}, which is not there. It is passed over.")
 
 
 def test_find_sources__takes_relative_paths_and_file_urls(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daskw2v.collections.tables import tables_of
 from daskw2v.corpus import formats
 from daskw2v.corpus.files import open_source
 from daskw2v.corpus.formats import columns
@@ -86,18 +87,53 @@ def test_lists__are_sentences_of_tokens_in_every_format(folder, values, rows, bl
 ARROW = pytest.mark.parametrize("write", [arrow, stream])
 
 
+TEXTS = pa.array(["one two", None, "", "a text longer than a view holds"])
+OF_ALL_TYPES = [
+    TEXTS.cast(pa.large_string()),
+    TEXTS.cast(pa.string_view()),
+    TEXTS.dictionary_encode(),
+    # As polars writes its categories
+    pa.DictionaryArray.from_arrays(pa.array([1, None, 0, 2], pa.uint32()),
+                                   pa.array(["", *TEXTS[::3].to_pylist()], pa.string_view())),
+]  # fmt: skip
+
+
 @ARROW
-@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())], ids=str)
-def test_arrow__has_text_of_every_type(tmp_path, write, kind):
-    array = pa.array(["one two", None, "", "a text longer than a view holds"], pa.string()).cast(kind)
+@pytest.mark.parametrize("array", OF_ALL_TYPES, ids=lambda array: str(array.type))
+def test_arrow__has_text_of_every_type(tmp_path, write, array, monkeypatch):
+    monkeypatch.setattr(columns, "ROWS", 2)  # arrays are sliced
     expected = [["one", "two"], ["a", "text", "longer", "than", "a", "view", "holds"]]
     assert sentences(read(written(write, tmp_path, array))[0]) == expected
-    lists = pa.ListArray.from_arrays([0, 3, 4], array)
-    assert sentences(read(written(write, tmp_path, lists))[0]) == [["one two"], ["a text longer than a view holds"]]
+    assert [text for found in tables_of(array, "text") for text in found["text"].to_pylist()] == [
+        "one two", "", "", "a text longer than a view holds",
+    ]  # fmt: skip
+    for lists in (
+        pa.ListArray.from_arrays([0, 2, 2, 3, 4], array),
+        pa.ListViewArray.from_arrays(pa.array([0, 3, 2, 3], pa.int32()), pa.array([2, 0, 1, 1], pa.int32()), array),
+    ):
+        tokens = [["one two"], ["a text longer than a view holds"]]
+        assert sentences(read(written(write, tmp_path, lists, rows=4))[0]) == tokens
+        kept = [text for found in tables_of(lists, "text") for text in found["text"].to_pylist()]
+        assert kept == [["one two", None], [], [""], tokens[1]]
+
+
+NO_TEXT = [pa.nulls(2), pa.array([None, None], pa.float64()), pa.array([[], None], pa.list_(pa.null()))]
+
+
+@pytest.mark.parametrize("write", [parquet, arrow, stream])  # ORC has no type of nulls
+@pytest.mark.parametrize("array", NO_TEXT, ids=lambda array: str(array.type))
+def test_column__without_values_is_no_text(tmp_path, write, array):
+    """As pandas writes a column in which a part of a table has no value."""
+    assert sentences(read(written(write, tmp_path, array))[0]) == []
+    assert not any(text for part in tables_of(array, "text") for text in part["text"].to_pylist())
 
 
 @ARROW
-@pytest.mark.parametrize("kind", [pa.list_(pa.int64(), 2), pa.large_list(pa.uint8())], ids=str)
+@pytest.mark.parametrize(
+    "kind",
+    [pa.list_(pa.int64(), 2), pa.large_list(pa.uint8()), pa.list_view(pa.int64()), pa.large_list_view(pa.int8())],
+    ids=str,
+)
 def test_arrow__has_lists_of_integers_of_every_type(tmp_path, write, kind):
     assert sentences(read(written(write, tmp_path, pa.array([[1, 2], [3, 4]], kind)))[0]) == [["1", "2"], ["3", "4"]]
 

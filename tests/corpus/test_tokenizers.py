@@ -1,5 +1,6 @@
 import pickle
 import re
+import sys
 import unicodedata
 
 import pytest
@@ -31,8 +32,15 @@ def test_whitespace__passes_the_very_bytes():
 
 
 @given(TEXTS)
-def test_lower__is_unicode_lower(text):
-    assert make_tokenizer("lower")(text.encode()) == RawText(text.lower().encode())
+def test_lower__is_unicode_lower_with_blanks_for_white_space(text):
+    expected = "".join(" " if c.isspace() and c > " " else c for c in text.lower())
+    assert make_tokenizer("lower")(text.encode()) == RawText(expected.encode())
+
+
+def test_lower__separates_tokens_where_str_split_does():
+    text = "a".join(map(chr, (*range(0x20, 0xD800), *range(0xE000, sys.maxunicode + 1))))
+    found = make_tokenizer("lower")(text.encode()).data
+    assert found.split() == [word.encode() for word in text.lower().split()]
 
 
 def test_lower__knows_the_final_sigma():
@@ -135,7 +143,8 @@ def test_function__must_return_a_list_of_tokens_a_line(answer, message):
 def test_tokenizer_identity__is_name_and_code():
     name = f"{__name__}:on_commas"
     assert tokenizer_identity(on_commas) == tokenizer_identity(name) == [name, fingerprint(on_commas)]
-    assert tokenizer_identity("lower") == ["lower"]
+    assert tokenizer_identity("normalize") == ["normalize"]
+    assert tokenizer_identity("lower") == ["lower", "2"]
     assert tokenizer_identity("regex:a") == ["regex:a"]
     with pytest.raises(ParameterError, match="cannot be imported"):
         tokenizer_identity("no.such.module:f")

@@ -27,12 +27,31 @@ def test_evaluate__reports_by_the_names_of_the_files(vectors, tmp_path):
     assert json.loads(json.dumps(report, allow_nan=False)) == report
     assert report["similarity"] == {
         "pairs": {"spearman": pytest.approx(1), "low": None, "high": None, "pairs": 3, "missing": 1},
-        "few": {"spearman": None, "low": None, "high": None, "pairs": 1, "missing": 0},
-    }
+        "few": {"spearman": None, "low": None, "high": None, "pairs": 1, "missing": 0,
+                "why": "the model knows 1 of 1, and 3 are needed"},
+    }  # fmt: skip
     analogy = report["analogy"]["questions"]
     assert (analogy["questions"], analogy["skipped"]) == (1, 1)
     assert analogy["accuracy"] == analogy["accuracy_3cosmul"] == 1
     assert analogy["categories"] == {"one": {"right": 1, "questions": 1}, "two": {"right": 0, "questions": 0}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "why"),
+    [
+        ("similarity", "x,y,1\nq,r,2\n", "the model knows 0 of 2, and 3 are needed"),
+        ("similarity", "a,b,1\nq,r,2\n", "the model knows 1 of 2, and 3 are needed"),
+        ("similarity", "a,b,1\na,c,1\na,d,1\n", "all values are equal"),
+        ("similarity", "# nothing\n", "the set is empty"),
+        ("analogy", ": one\na b c x\n", "the model knows 0 of 1"),
+        ("categorization", "x\tone\ny\ttwo\n", "the model knows 0 of 2"),
+    ],
+)
+def test_evaluate__says_why_there_is_no_score(vectors, tmp_path, kind, content, why):
+    (tmp_path / "set.txt").write_text(content)
+    evaluation = evaluate(vectors, **{kind: [str(tmp_path / "set.txt")]})
+    assert evaluation.as_dict()[kind]["set"]["why"] == why
+    assert f"| none: {why} |" in evaluation.as_markdown()
 
 
 def test_evaluate__accepts_no_sets(vectors):

@@ -18,6 +18,11 @@ LAYOUTS = {
     "MTurk": "Tiger,cat,7.35\r\nnight,day,10\r\n",
     "RW": "Tiger\tcat\t7.35\t7\t7\t6\t1\nnight\tday\t10\t10\t9\t10\t2\n",
     "SimVerb-3500": "Tiger\tcat\tV\t7.35\tSYNONYMS\nnight\tday\tV\t10\tNONE\n",
+    "R, write.csv": '"","word1","word2","score"\n"1","Tiger","cat",7.35\n"2","night","day",10\n',
+    "R, no names of rows": '"word1","word2","score"\n"Tiger","cat",7.35\n"night","day",10\n',
+    "R, write.table": '"word1" "word2" "score"\n"1" "Tiger" "cat" 7.35\n"2" "night" "day" 10\n',
+    "R, tabs": '"word1"\t"word2"\t"score"\n"1"\t"Tiger"\t"cat"\t7.35\n"2"\t"night"\t"day"\t10\n',
+    "pandas": ",word1,word2,score\n0,Tiger,cat,7.35\n1,night,day,10\n",
     "comments": "\ufeff# by us\n\nw1 w2 score\nTiger  cat 7.35\n#\nnight day 10\n",
 }
 
@@ -43,6 +48,7 @@ def test_read_pairs__takes_off_tags_only_where_every_word_has_one(tmp_path):
 def test_read_pairs__reads_one_line_and_none(tmp_path):
     assert read_pairs(write(tmp_path, "new york\tcity\t5\n")) == [ScoredPair("new york", "city", 5)]
     assert read_pairs(write(tmp_path, "# nothing\n")) == []
+    assert read_pairs(write(tmp_path, '"york, new","5"" disk",5\n')) == [ScoredPair("york, new", '5" disk', 5)]
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,8 @@ from daskw2v.models.fasttext.writing import write_fasttext
 from daskw2v.models.importing import import_vectors
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.word2vec import import_word2vec
-from daskw2v.vocabulary.count import read_list
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from daskw2v.vocabulary.word_lists import read_list
 
 TEXT = "the quick brown fox\njumps over\tthe lazy dog\r\n\n naïve 東京 \U0001f98a\n"
 _TOKENIZERS = ("whitespace", "lower", "normalize", "regex:[a-z]+|.")

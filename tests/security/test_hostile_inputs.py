@@ -30,7 +30,7 @@ from daskw2v.evaluation.pairs import read_pairs
 from daskw2v.models.word2vec import import_word2vec
 from daskw2v.sequences.edges import read_edges
 from daskw2v.sequences.kinds import EdgeList
-from daskw2v.vocabulary.count import read_list
+from daskw2v.vocabulary.word_lists import read_list
 from tests.security.hostile import attempt, outcomes_of
 
 _MB = 1 << 20

@@ -3,6 +3,7 @@ import importlib
 import sys
 from itertools import pairwise
 
+import pyarrow as pa
 import pytest
 from distributed import Client
 from hypothesis import HealthCheck, given, settings
@@ -245,10 +246,14 @@ def test_build_corpus__refuses_what_its_formats_do_not_read(text, tmp_path, clie
         build_corpus(text, Store(str(tmp_path / "work")), Params(delimiter=";"), Resources(), client)
 
 
-def test_build_corpus__reads_a_file_named_twice_once(text, tmp_path, client):
-    corpus = build([text, text], tmp_path / "work", client)
-    assert corpus.n_tokens == 1500
-    assert len({shard.path for shard in corpus.shards}) == 3
+def test_build_corpus__counts_a_file_named_twice_once(text, tmp_path, client):
+    assert build([text, text], tmp_path / "work", client) == build(text, tmp_path / "work", client)
+
+
+def test_build_corpus__counts_equal_parts_of_a_collection_each_time(tmp_path, client):
+    parts = [pa.table({"text": ["one two"] * 5})] * 3
+    corpus = build(parts, tmp_path / "work", client)
+    assert (corpus.n_tokens, len({shard.path for shard in corpus.shards})) == (10 * 3, 1)
 
 
 def test_build_corpus__removes_what_lost_and_makes_again_what_is_gone(text, tmp_path, client):
@@ -359,3 +364,27 @@ def test_build_corpus__refuses_text_without_a_word(tmp_path, client):
     (tmp_path / "a.txt").write_text(" \n\n")
     with pytest.raises(InputError, match=r"^There is no word in 1 file of 3 bytes\. Check the inputs"):
         build(str(tmp_path / "a.txt"), tmp_path / "work", client)
+
+
+DNA = "".join("ACGT"[i * i % 7 % 4] for i in range(60))
+UNSPLIT = {  # text, tokenizer, whether it is lines of one word
+    "genome": (">chr1\n" + f"{DNA}\n" * 20, "whitespace", True),
+    "proteins": (f">sp|P1|ONE A protein of some name OS=Homo sapiens\n{DNA}\n{DNA}\n{DNA}\n" * 5, "normalize", True),
+    "no blanks": ("日本語の文には空白がないので行は一語になる\n" * 20, "lower", True),
+    "own words": (f"{DNA}\n" * 20, "regex:[ACGT]{3}", False),
+    "prose": ("a sentence of some words that are longer than all others of it\n" * 20, "whitespace", False),
+    "addresses": (f"see https://example.org/{DNA}/{DNA} for more\n" * 20, "whitespace", False),
+    "one long word": (f"{DNA}\n", "whitespace", False),
+}
+
+
+@pytest.mark.parametrize("name", UNSPLIT)
+def test_build_corpus__says_that_lines_are_one_word(tmp_path, client, name):
+    content, tokenizer, expected = UNSPLIT[name]
+    (tmp_path / "a.txt").write_text(content)
+    said = []
+    rules = Params(tokenizer=tokenizer), Resources(), client, lambda progress: said.append(progress.message)
+    build_corpus(tmp_path / "a.txt", Store(str(tmp_path / "work")), *rules)
+    assert (
+        any("a.txt is lines of one word of more than 50 bytes, as in FASTA" in message for message in said) is expected
+    )

@@ -2,16 +2,18 @@
 
 import os
 import pickle
+import pwd
 
 import numpy as np
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from daskw2v.errors import StoreError
+from daskw2v.errors import ParameterError, StoreError
 from daskw2v.models import served
 from daskw2v.store import durability
 from daskw2v.store.arrays import create_array, open_array, read_array, write_array, write_rows
 from daskw2v.store.storage import Store
+from daskw2v.store.urls import absolute
 
 
 @pytest.fixture(params=["local", "memory"])
@@ -208,3 +210,17 @@ def test_read_bytes__asks_an_object_store_for_no_more_than_the_most(tmp_path, mo
     store.write_manifest({})
     assert store.read_manifest() is not None
     assert asked == [(1 << 20) + 1, (1 << 28) + 1]
+
+
+@pytest.mark.parametrize("path", ["~nobody-has-this-name/work", "~nobody-has-this-name"])
+def test_absolute__refuses_homes_that_nobody_knows(path):
+    with pytest.raises(ParameterError, match=r"No home directory is known for '~nobody.*; \./~nobody.* names what is"):
+        absolute(path)
+    assert absolute(f"./{path}") == os.path.join(os.getcwd(), path)
+
+
+def test_absolute__refuses_a_home_where_there_is_none(monkeypatch):
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)  # as in a container, whose user has no entry
+    with pytest.raises(ParameterError, match="No home directory is known for '~/work'"):
+        absolute("~/work")

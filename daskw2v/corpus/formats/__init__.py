@@ -89,8 +89,8 @@ def read_block(
     Raises
     ------
     InputError
-        If the file changed since it was found, is damaged, is UTF-16 or UTF-32, or is invalid in strict mode; if a
-        line of JSONL or a word is too long; if the tokenizer fails.
+        If the file changed since it was found, is damaged, holds no text by its first bytes, or is invalid in strict
+        mode; if a line of JSONL or a word is too long; if the tokenizer fails.
     """
     tokenizer = replace(tokenizer, cut=partial(tokenize, tokenizer, block.source.url))
     with open_source(block.source, storage_options, timeout) as file:

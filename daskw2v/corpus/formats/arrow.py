@@ -42,7 +42,7 @@ def _read(
         reader = open_batches(file, options=only)
         batches = map(reader.get_batch, range(block.start, block.stop)) if indexed else reader
         place = f"{url}, column {column!r} from record batch {block.start} on,"
-        yield from read_arrays(found.arrays(batches, checked), found.text, place, policy, tokenizer)
+        yield from read_arrays(found.arrays(batches, checked), place, policy, tokenizer)
 
 
 def _has_index(file: Any, url: str) -> bool:

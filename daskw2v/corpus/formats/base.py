@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from daskw2v.corpus.files import Source, TextBlock
+from daskw2v.corpus.contents import FIRST, refuse_no_text
+from daskw2v.corpus.files import Source, TextBlock, open_source
 from daskw2v.corpus.invalid import InvalidInput
 from daskw2v.corpus.pieces import RawText, Tokens
 from daskw2v.corpus.tokenizers import Tokenizer
@@ -71,6 +72,9 @@ class Format:
 
 def cut_bytes(source: Source, block_bytes: int, storage_options: Mapping[str, Any], timeout: float) -> list[TextBlock]:
     """Divide a file of lines into ranges of bytes; an empty file has no blocks."""
+    if source.size > block_bytes:  # the tasks that read its other blocks do not see its first bytes
+        with open_source(source, storage_options, timeout) as file:
+            refuse_no_text(file.read(FIRST), source.url)
     return [TextBlock(source, at, min(at + block_bytes, source.size)) for at in range(0, source.size, block_bytes)]
 
 

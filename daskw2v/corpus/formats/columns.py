@@ -13,6 +13,7 @@ from daskw2v.corpus.formats.paths import NoFieldError, find_field
 from daskw2v.corpus.formats.weights import repeated, weights_of
 from daskw2v.corpus.invalid import InvalidInput
 from daskw2v.corpus.pieces import RawText, Tokens, tokens_of
+from daskw2v.corpus.streams import with_newlines
 from daskw2v.corpus.tokenizers import Tokenizer
 from daskw2v.errors import InputError
 from daskw2v.extras import Extra
@@ -46,10 +47,9 @@ def cut_evenly(source: Source, parts: int, block_bytes: int) -> list[TextBlock]:
 
 
 class Column(NamedTuple):
-    """A column of text, or of lists of tokens: the names that lead to it, from that of a column of the file on."""
+    """A column: the names that lead to it, from that of a column of the file on."""
 
     path: list[str]
-    is_list: bool
 
     def of(self, batch: Any) -> Any:
         """Return the array of a record batch, null where a struct around it is."""
@@ -62,6 +62,7 @@ class TextColumns(NamedTuple):
     text: Column
     weight: Column | None
     url: str
+    remedy: str
 
     @property
     def paths(self) -> list[str]:
@@ -76,16 +77,17 @@ class TextColumns(NamedTuple):
     def arrays(self, batches: Iterable[Any], of: Callable[[Any, Column], Any]) -> Iterator[Any]:
         """Yield the text of record batches, in parts that are decoded at once, each row as often as it counts.
 
-        `of` returns a column of a batch.
+        `of` returns a column of a batch. The parts are as `plain` makes them.
         """
         for batch in batches:
-            text = of(batch, self.text)
+            text = _decodable(of(batch, self.text))
+            parts = (plain(part, self.paths[0], self.url, self.remedy) for part in in_slices([text]))
             if self.weight is None:
-                yield from in_slices([text])
+                yield from parts
                 continue
             column = ".".join(self.weight.path)
             weights, start = weights_of(of(batch, self.weight), column, self.url), 0
-            for part in in_slices([text]):
+            for part in parts:
                 yield from repeated(part, weights[start : start + len(part)])
                 start += len(part)
 
@@ -93,7 +95,8 @@ class TextColumns(NamedTuple):
 def find_columns(schema: Any, column: str, weight: str | None, url: str) -> TextColumns:
     """Find the columns of text and of weights; raises as `find_column` does."""
     found = None if weight is None else _find(schema, weight, url)
-    return TextColumns(find_column(schema, column, url), None if found is None else Column(found[0], False), url)
+    remedy = _remedy(_kinds(pa.struct(list(schema))))
+    return TextColumns(find_column(schema, column, url), None if found is None else Column(found[0]), url, remedy)
 
 
 def find_column(schema: Any, column: str, url: str) -> Column:
@@ -105,14 +108,9 @@ def find_column(schema: Any, column: str, url: str) -> Column:
         If it is missing, is there more than once, or has another type.
     """
     path, kind = _find(schema, column, url)
-    if is_string(kind):
-        return Column(path, False)
-    if is_list(kind) and (is_string(kind.value_type) or pa.types.is_integer(kind.value_type)):
-        return Column(path, True)
-    raise InputError(
-        f"Column {column!r} of {url} is of type {kind}; it must be strings, or lists of strings or integers.",
-        _remedy(_kinds(pa.struct(list(schema)))),
-    )
+    if is_text(kind) or pa.types.is_primitive(kind):  # which may hold nulls alone, as `plain` sees
+        return Column(path)
+    raise _no_text(column, url, kind, _remedy(_kinds(pa.struct(list(schema)))))
 
 
 def _find(schema: Any, column: str, url: str) -> tuple[list[str], Any]:
@@ -142,6 +140,50 @@ def in_slices(arrays: Iterable[Any]) -> Iterator[Any]:
         yield from (array.slice(start, step) for start in range(0, len(array), step))
 
 
+def plain(array: Any, column: str, url: str, remedy: str) -> Any:
+    """Return text as `large_string`, and lists of tokens as `large_list` of that, whatever types hold them.
+
+    A column of any type that holds nulls alone is a column of text.
+
+    Raises
+    ------
+    InputError
+        If it holds neither.
+    """
+    kind = array.type
+    if not is_text(kind):
+        if array.null_count < len(array):
+            raise _no_text(column, url, kind, remedy)
+        return pa.nulls(len(array), pa.large_string())
+    return lists_of(array) if is_list(kind) else strings_in(array)
+
+
+def lists_of(array: Any) -> Any:
+    """Return lists of texts, integers or nulls as `large_list` of `large_string`; null lists are empty."""
+    offsets = np.zeros(len(array) + 1, np.int64)
+    np.cumsum(pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False), out=offsets[1:])
+    # Not cast: Arrow casts slices of list_view to other values
+    return pa.LargeListArray.from_arrays(pa.array(offsets), strings_in(array.flatten()))
+
+
+def strings_in(array: Any) -> Any:
+    """Return texts, categories of texts, integers or nulls as `large_string`."""
+    return _decodable(array).cast(pa.large_string())
+
+
+def _decodable(array: Any) -> Any:
+    """Return an array, with `large_string` in place of categories of `string_view`, which Arrow cannot decode."""
+    if pa.types.is_dictionary(array.type) and array.type.value_type == pa.string_view():
+        return pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.large_string()))
+    return array
+
+
+def _no_text(column: str, url: str, kind: Any, remedy: str) -> InputError:
+    return InputError(
+        f"Column {column!r} of {url} is of type {kind}; it must be strings, or lists of strings or integers.", remedy
+    )
+
+
 def column_of(batch: Any, column: Column) -> Any:
     """Return a column of a record batch."""
     return column.of(batch)
@@ -162,7 +204,7 @@ def checked(batch: Any, column: Column) -> Any:
 
 
 def read_arrays(
-    arrays: Iterable[Any], column: Column, place: str, policy: InvalidInput, tokenizer: Tokenizer
+    arrays: Iterable[Any], place: str, policy: InvalidInput, tokenizer: Tokenizer
 ) -> Iterator[RawText | Tokens]:
     """Read a column of text, whose lines are sentences, or a column of lists, each of which is a sentence.
 
@@ -171,9 +213,7 @@ def read_arrays(
     Parameters
     ----------
     arrays
-        The column, in parts of bounded size.
-    column
-        What it holds.
+        The column, in parts of bounded size, as `plain` makes them.
     place
         Where it begins, for messages.
     policy, tokenizer
@@ -187,7 +227,7 @@ def read_arrays(
     before = policy.report.bytes_read
     for array in arrays:
         offset = policy.report.bytes_read - before
-        if column.is_list:
+        if is_list(array.type):
             piece: RawText | Tokens = _sentences(array, place, offset, policy)
         else:
             piece = _text(array, place, offset, policy, tokenizer)
@@ -210,6 +250,13 @@ def _remedy(present: Mapping[str, Any]) -> str:
     return f"Give column; the columns are: {columns or 'none'}."
 
 
+def is_text(kind: Any) -> bool:
+    """Tell whether a type is text, or lists of tokens, or holds nulls alone."""
+    value = kind.value_type if is_list(kind) else kind
+    is_number = is_list(kind) and pa.types.is_integer(value)
+    return is_string(value) or is_number or pa.types.is_null(value)
+
+
 def is_string(kind: Any) -> bool:
     """Tell whether a type is text, also in categories."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -222,15 +269,26 @@ def _as_bytes(kind: Any) -> Any:
         return pa.dictionary(kind.index_type, _as_bytes(kind.value_type))
     if pa.types.is_fixed_size_list(kind):
         return pa.list_(_as_bytes(kind.value_type), kind.list_size)
-    if is_list(kind):
-        return (pa.list_ if pa.types.is_list(kind) else pa.large_list)(_as_bytes(kind.value_type))
+    for is_kind, lists in _lists().items():
+        if is_kind(kind):
+            return lists(_as_bytes(kind.value_type))
     texts = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
     return texts.get(kind, kind)
 
 
 def is_list(kind: Any) -> bool:
     """Tell whether a type is lists that are read."""
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+    return pa.types.is_fixed_size_list(kind) or any(is_kind(kind) for is_kind in _lists())
+
+
+def _lists() -> dict[Callable[[Any], bool], Callable[[Any], Any]]:
+    """Return what tells each type of lists of any length, and what makes it of a type of values."""
+    return {
+        pa.types.is_list: pa.list_,
+        pa.types.is_large_list: pa.large_list,
+        pa.types.is_list_view: pa.list_view,
+        pa.types.is_large_list_view: pa.large_list_view,
+    }
 
 
 def strings_of(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -245,9 +303,9 @@ def strings_of(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def _text(array: Any, place: str, offset: int, policy: InvalidInput, tokenizer: Tokenizer) -> RawText | Tokens:
-    strings = array.cast(pa.large_string()).fill_null("")
+    strings = array.fill_null("")
     empty, newline = (pa.scalar(text, pa.large_string()) for text in ("", "\n"))
-    data = strings_of(pc.binary_join_element_wise(strings, empty, newline))[0].tobytes()
+    data = with_newlines(strings_of(pc.binary_join_element_wise(strings, empty, newline))[0].tobytes())
     policy.report.count_lines(data)
     policy.report.bytes_read += len(data)
     return tokenizer(policy.utf8(data, place, offset))
@@ -255,10 +313,9 @@ def _text(array: Any, place: str, offset: int, policy: InvalidInput, tokenizer: 
 
 def _sentences(array: Any, place: str, offset: int, policy: InvalidInput) -> Tokens:
     policy.report.lines += len(array)
-    lists = array.cast(pa.large_list(pa.large_string()))
-    rows = np.zeros(len(lists) + 1, np.int64)  # index of the first token of each row
-    np.cumsum(pc.list_value_length(lists).fill_null(0).to_numpy(), out=rows[1:])
-    tokens = lists.flatten()
+    rows = np.zeros(len(array) + 1, np.int64)  # index of the first token of each row
+    np.cumsum(pc.list_value_length(array).fill_null(0).to_numpy(), out=rows[1:])
+    tokens = array.flatten()
     keep = pc.greater(pc.binary_length(tokens), 0).fill_null(False)
     kept = np.zeros(len(tokens) + 1, np.int64)  # number of kept tokens before each
     np.cumsum(keep.to_numpy(zero_copy_only=False), out=kept[1:])

@@ -7,10 +7,10 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+from daskw2v.corpus.contents import refuse_no_text
 from daskw2v.corpus.files import Source, TextBlock
 from daskw2v.corpus.formats.base import Format, cut_short
 from daskw2v.corpus.formats.columns import column_of, find_columns, read_arrays, reading_as, rows_at_once
-from daskw2v.corpus.formats.text import refuse_other_encodings
 from daskw2v.corpus.invalid import InvalidInput
 from daskw2v.corpus.pieces import RawText, Tokens
 from daskw2v.corpus.streams import CHUNK, decompressed
@@ -104,7 +104,7 @@ def _read(
     chunks = decompressed(file, source.compression, source.url) if source.compression else stored
     text = io.BufferedReader(_Stream(chain(chunks, [b"\n"])))  # without an end, a header alone would be no row
     start = text.read(CHUNK)
-    refuse_other_encodings(start, source.url)
+    refuse_no_text(start, source.url)
     with reading_as(_TITLE, source.url):
         found = find_columns(_header(start, source.url, delimiter), column, weight, source.url)
         whole = io.BufferedReader(_Stream(chain([start], iter(partial(text.read, CHUNK), b""))))
@@ -113,7 +113,7 @@ def _read(
             step = rows_at_once(batch.nbytes, len(batch))
             for part in (batch.slice(at, step) for at in range(0, len(batch), step)):
                 place = f"{source.url}, column {column!r} from row {rows.done + 1} on,"
-                yield from read_arrays(found.arrays([part], column_of), found.text, place, policy, tokenizer)
+                yield from read_arrays(found.arrays([part], column_of), place, policy, tokenizer)
                 rows.done += len(part)
 
 

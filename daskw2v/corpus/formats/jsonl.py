@@ -12,6 +12,7 @@ from daskw2v.corpus.formats.text import text_pieces
 from daskw2v.corpus.formats.weights import is_weight
 from daskw2v.corpus.invalid import InvalidInput
 from daskw2v.corpus.pieces import RawText, Tokens, tokens_of
+from daskw2v.corpus.streams import with_newlines
 from daskw2v.corpus.tokenizers import Tokenizer
 
 _PART = 1 << 22  # characters that become tokens at once
@@ -26,9 +27,13 @@ def _read(
         records = _records(data, block.source.url, offset, column, weight, policy)
         for is_text, group in groupby(records, key=lambda record: isinstance(record, str)):
             for values in _parts(group):
-                piece = tokenizer("".join(f"{text}\n" for text in values).encode()) if is_text else tokens_of(values)
+                piece = tokenizer(_lines(values)) if is_text else tokens_of(values)
                 if isinstance(piece, RawText) or len(piece.starts):
                     yield piece
+
+
+def _lines(texts: Iterable[str]) -> bytes:
+    return with_newlines("".join(f"{text}\n" for text in texts).encode())
 
 
 def _parts(records: Iterable[Any]) -> Iterator[list[Any]]:

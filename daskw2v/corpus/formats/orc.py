@@ -31,7 +31,7 @@ def _read(
         found = find_columns(table.schema, column, weight, url)
         stripes = (table.read_stripe(n, columns=found.paths) for n in range(block.start, block.stop))
         place = f"{url}, column {column!r} from stripe {block.start} on,"
-        yield from read_arrays(found.arrays(stripes, checked), found.text, place, policy, tokenizer)
+        yield from read_arrays(found.arrays(stripes, checked), place, policy, tokenizer)
 
 
 ORC = Format(

@@ -47,7 +47,7 @@ def _read(
         groups = range(block.start, block.stop)
         batches = parquet.iter_batches(_rows(parquet.metadata, groups), groups, columns=found.paths)
         place = f"{url}, column {column!r} from row group {block.start} on,"
-        yield from read_arrays(found.arrays(batches, column_of), found.text, place, policy, tokenizer)
+        yield from read_arrays(found.arrays(batches, column_of), place, policy, tokenizer)
 
 
 def _rows(metadata: Any, groups: Iterable[int]) -> int:

@@ -3,18 +3,16 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from daskw2v.corpus.contents import refuse_no_text
 from daskw2v.corpus.files import TextBlock
 from daskw2v.corpus.formats.base import Format, cut_bytes
 from daskw2v.corpus.invalid import InvalidInput
 from daskw2v.corpus.pieces import RawText, ReadReport, Tokens
-from daskw2v.corpus.streams import NO_SEPARATORS, decompressed, line_chunks, line_start, pieces
+from daskw2v.corpus.streams import NO_SEPARATORS, chunks_with_newlines, decompressed, line_chunks, line_start, pieces
 from daskw2v.corpus.tokenizers import Tokenizer
 from daskw2v.errors import InputError
 
 _BOM = b"\xef\xbb\xbf"
-_OTHER_BOMS = {  # longer ones first, as UTF-32's begins like UTF-16's
-    b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16",
-}  # fmt: skip
 LONGEST_PART = 1 << 26  # most bytes of a line of JSON, or of a word; decoding may take twenty times as much memory
 
 
@@ -50,7 +48,7 @@ def text_pieces(file: Any, block: TextBlock, report: ReadReport, *, whole_lines:
     """
     first, source = 0, block.source
     if source.compression:
-        chunks = decompressed(file, source.compression, source.url)
+        chunks = chunks_with_newlines(decompressed(file, source.compression, source.url))
     else:
         first = line_start(file, block.start, block.stop)
         if first >= block.stop:
@@ -59,20 +57,11 @@ def text_pieces(file: Any, block: TextBlock, report: ReadReport, *, whole_lines:
     chunks = _in_parts(chunks, source.url, whole_lines=whole_lines)
     for offset, data in pieces(_counted(chunks, report), first, whole_lines=whole_lines):
         if offset == 0:
-            refuse_other_encodings(data, source.url)
+            refuse_no_text(data, source.url)
         if offset == 0 and data.startswith(_BOM):
             yield len(_BOM), data[len(_BOM) :]
         else:
             yield offset, data
-
-
-def refuse_other_encodings(data: bytes, url: str) -> None:
-    """Refuse the byte order mark of another encoding: read as UTF-8, its text would be letters between NUL bytes."""
-    for mark, encoding in _OTHER_BOMS.items():
-        if data.startswith(mark):
-            raise InputError(
-                f"{url} begins with the byte order mark of {encoding}; text must be UTF-8.", "Convert it, with iconv."
-            )
 
 
 def _counted(chunks: Iterable[bytes], report: ReadReport) -> Iterator[bytes]:
