@@ -290,7 +290,6 @@ def test_jsonl__is_read_compressed_and_by_functions(tmp_path):
         (b"{}", "no key 'text'; the keys are: none"),
         (b'{"Text": "a"}', "no key 'text'; the keys are: 'Text'"),
         (b'{"text": 3}', "neither a string nor a list"),
-        (b'{"text": null}', "neither a string nor a list"),
         (b'{"text": ["a", true]}', "neither a string nor a list"),
     ],
 )
@@ -303,6 +302,13 @@ def test_jsonl__stops_at_or_drops_what_it_does_not_understand(path, line, proble
         assert sentences(blocks) == [["a"], ["b"]]
         assert (report.skipped, report.lines) == (1, 3)
         assert "at byte 14" in report.first_offence
+
+
+def test_jsonl__has_no_text_where_it_is_null(path):
+    path.write_bytes(b'{"text": "a"}\n{"text": null}\n{"text": "b"}\n')
+    blocks, report = read(path, format="jsonl")
+    assert sentences(blocks) == [["a"], ["b"]]
+    assert (report.skipped, report.lines) == (0, 3)
 
 
 @pytest.mark.parametrize("bad", [b'"x\xff"', b'["x", "y\\ud800"]', b'"x\\udfff"'])

@@ -61,6 +61,8 @@ def _records(
         problem, value, times = _value(text, column, weight)
         if problem:
             policy.skip(place, problem)
+        elif value is None:  # no text, as in a table
+            continue
         elif isinstance(value, str):
             for scalar in policy.scalars([value], place):
                 yield from repeat(scalar, times)
@@ -82,7 +84,7 @@ def _value(line: str, column: str, weight: str | None) -> tuple[str, Any, int]:
     if problem:
         return problem, None, 0
     # not isinstance: true and false are not integers, though bool is an int in Python
-    if isinstance(value, str) or (isinstance(value, list) and all(type(token) in (str, int) for token in value)):
+    if isinstance(value, str | None) or (isinstance(value, list) and all(type(token) in (str, int) for token in value)):
         return "", value, times
     return f"{column!r} is neither a string nor a list of strings or integers", None, 0
 
