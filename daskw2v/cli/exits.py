@@ -70,7 +70,7 @@ def _interrupt_again(otherwise: Callable[[Any], object], ignored: Any) -> None:
         if sys.platform == "win32":
             again: Callable[[], object] = _thread.interrupt_main
         else:  # a signal to the main thread ends what it waits for
-            again = partial(signal.pthread_kill, threading.main_thread().ident, signal.SIGINT)
+            again = partial(signal.pthread_kill, threading.main_thread().ident or 0, signal.SIGINT)
         threading.Timer(0.05, again).start()
     else:
         otherwise(ignored)

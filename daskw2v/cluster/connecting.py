@@ -1,7 +1,6 @@
 """Connecting to a cluster: that of a client, of a scheduler, or a local one; and checking that it can do the work."""
 
 import signal
-import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -83,9 +82,8 @@ def connected(
     Raises
     ------
     ParameterError, ClusterError, StoreError
-        As `choose_client`, `connect` and `check_cluster` do; on Windows.
+        As `choose_client`, `connect` and `check_cluster` do.
     """
-    _refuse_windows()
     there = choose_client(given, resources)
     opened = connect(resources, options) if there is None else nullcontext(there.client)
     with waits_for_workers(resources, listener), opened as client, scheduler_watched(), leaving_thread(client):
@@ -122,20 +120,11 @@ def lazily_connected(
 ) -> Iterator[tuple[Callable[[], Client], Listener]]:
     """Give a function that returns the client of a call, connected when it is first called, and the listener.
 
-    Raises on Windows, and as `choose_client` and `listening` do, at once; and as `connected` does later.
+    Raises as `choose_client` and `listening` do at once, and as `connected` does later.
     """
-    _refuse_windows()
     choose_client(given, resources)
     with listening(listener) as heard, opened_once(partial(connected, given, work, resources, heard)) as client:
         yield client, heard
-
-
-def _refuse_windows() -> None:
-    if sys.platform == "win32":
-        raise ClusterError(
-            "Vectors are trained on Linux and macOS, not on Windows.",
-            "Train in the Windows Subsystem for Linux. Models are opened, queried and exported here.",
-        )
 
 
 @contextmanager

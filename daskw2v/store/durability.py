@@ -202,7 +202,7 @@ def _kind(folder: str) -> str:
         return ""
     while path not in mounted and path != os.path.dirname(path):
         path = os.path.dirname(path)
-    return mounted.get(path, "")
+    return str(mounted.get(path, ""))
 
 
 def _folders(path: str) -> Iterator[str]:

@@ -57,12 +57,12 @@ def parsed(content: bytes) -> Any:
 
 
 def check_name(name: str) -> None:
-    """Refuse names that lead out of the folder they are in.
+    r"""Refuse names that lead out of the folder they are in.
 
     Raises
     ------
     StoreError
-        If the name is absolute, a URL, holds `..`, a NUL or half of a surrogate pair; on Windows also a \\ or a colon.
+        If the name is absolute, a URL, holds `..`, a NUL or half of a surrogate pair; on Windows also a \ or a colon.
     """
     outside = name.startswith("/") or ".." in name.split("/") or "://" in name or "::" in name or "\0" in name
     if outside or (sys.platform == "win32" and ("\\" in name or ":" in name)):
