@@ -16,6 +16,7 @@ import asyncio, multiprocessing.resource_tracker, sys, threading
 import distributed, fsspec.implementations.local, numba, numba.np.ufunc, psutil, scipy.special, zarr.storage
 from tests.support.elsewhere import hide
 
+asyncio.new_event_loop().close()  # the first one chooses its kind by the platform
 work, text, platform = sys.argv[1:]
 hide(platform)
 """

@@ -36,6 +36,8 @@ def hide(platform: str) -> None:
         for name in names:
             if hasattr(module, name):
                 delattr(module, name)
+    if hasattr(os, "process_cpu_count"):  # of Python 3.13, which asks `sched_getaffinity` on Linux alone
+        os.process_cpu_count = os.cpu_count
     if windows:
         for name in _MODULES:
             sys.modules[name] = None  # type: ignore[assignment]  # importing it is an ImportError
