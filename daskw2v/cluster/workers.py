@@ -19,6 +19,9 @@ from daskw2v.cluster.scheduler import is_unreachable, scheduler_gone
 from daskw2v.cluster.shared_memory import given_bytes
 from daskw2v.errors import ClusterError
 
+if sys.platform != "win32":
+    import resource
+
 
 def ask_workers(
     client: Client, function: Callable[..., Any], *args: Any, workers: Collection[str] | None = None
@@ -204,8 +207,6 @@ def peak_memory() -> int:
     if sys.platform == "win32":
         return int(psutil.Process().memory_info().peak_wset)
     if sys.platform == "darwin":
-        import resource
-
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     status = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace")
     return int(status.split("VmHWM:", 1)[1].split(maxsplit=1)[0]) << 10
