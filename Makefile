@@ -4,7 +4,7 @@ VENV ?= .venv$(if $(filter-out python3,$(notdir $(PYTHON))),-$(notdir $(PYTHON))
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE # or each process compiles all modules, and pytest all of their asserts, anew
 
-.PHONY: help demo test test-all check docs audit gpu clean
+.PHONY: help demo test test-all newest check docs audit gpu clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -24,6 +24,18 @@ test: $(VENV)/.test ## Run the tests, but for those that are marked slow
 test-all: $(VENV)/.test ## Run all tests, as before a release
 	@$(BIN)/daskw2v warm-up
 	@$(TESTS) --hypothesis-profile thorough $(PYTEST)
+
+# In an environment that is made anew; pyproject.toml bounds Dask by nothing, but may bound others.
+NEWEST_BIN := .venv-newest/bin
+NEWEST_INSTALL ?= $(NEWEST_BIN)/python -m pip install --quiet --disable-pip-version-check
+NEWEST_TESTS ?= tests/store tests/cluster tests/sequences/test_sessions.py tests/training/test_train.py
+
+newest: ## Test the newest releases of Dask, Zarr and Numba (to be scheduled; PYTHON=python3.14: the newest Python, too)
+	@$(PYTHON) -m venv --clear .venv-newest
+	@$(NEWEST_INSTALL) --editable '.[test]'
+	@$(NEWEST_INSTALL) --upgrade dask distributed zarr numba
+	@$(NEWEST_BIN)/python -c 'import sys, dask, numba, numpy, zarr; print("Python", sys.version.split()[0], *(f"{m.__name__} {m.__version__}" for m in (dask, zarr, numba, numpy)))'
+	@$(NEWEST_BIN)/python -m pytest -q -n 2 --dist loadfile -m 'not slow' $(NEWEST_TESTS)
 
 check: $(VENV)/.check ## Check style, types and layers
 	@$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 Those of libraries, which a traceback shows too, may name a URL of `storage_options`.
 """
 
+import _thread
 import signal
 import sys
 import threading
@@ -66,7 +67,10 @@ def _interrupt_again(otherwise: Callable[[Any], object], ignored: Any) -> None:
     Dask's futures send a message when they are deleted, after each round.
     """
     if isinstance(ignored.exc_value, KeyboardInterrupt):
-        main = threading.main_thread().ident  # a signal to it ends what it waits for
-        threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT)).start()
+        if sys.platform == "win32":
+            again: Callable[[], object] = _thread.interrupt_main
+        else:  # a signal to the main thread ends what it waits for
+            again = partial(signal.pthread_kill, threading.main_thread().ident or 0, signal.SIGINT)
+        threading.Timer(0.05, again).start()
     else:
         otherwise(ignored)

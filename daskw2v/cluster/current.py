@@ -1,5 +1,6 @@
 """Which client a call runs on, where one is there: the one that is given, or Dask's current one."""
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -37,7 +38,14 @@ def choose_client(given: Client | None, resources: Resources) -> NamedClient | N
     ------
     ParameterError
         If the client is closed or asynchronous, or `resources` describe a local cluster beside a client or a scheduler.
+    ClusterError
+        On Windows.
     """
+    if sys.platform == "win32":
+        raise ClusterError(
+            "Vectors are trained on Linux and macOS, not on Windows.",
+            "Train in the Windows Subsystem for Linux. Models are opened, queried and exported here.",
+        )
     local = resources.local_cluster
     if given is not None or resources.scheduler is not None:
         refuse_local(local, "client" if given is not None else f"scheduler={resources.scheduler!r}")

@@ -6,6 +6,7 @@ there. A worker in this process then holds a third more than it uses. Dask gives
 
 import ctypes
 import os
+import sys
 from typing import Any
 
 _ARENA_MAX, _MMAP_THRESHOLD = -8, -3  # of mallopt
@@ -28,5 +29,5 @@ def trim_heap() -> None:
 
 def _glibc(name: str, *arguments: int) -> Any:
     """Call a function of glibc, where it is this process' C library."""
-    function = getattr(ctypes.CDLL(None) if os.name == "posix" else None, name, None)
+    function = getattr(ctypes.CDLL(None) if sys.platform == "linux" else None, name, None)
     return None if function is None else function(*arguments)

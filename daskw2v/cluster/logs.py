@@ -51,6 +51,21 @@ def silenced() -> Iterator[None]:
 
 
 @contextmanager
+def shuffling() -> Iterator[None]:
+    """Suppress the warnings in which Dask's scheduler tells of shuffles that begin and end as they should."""
+    logger = logging.getLogger("distributed.shuffle._scheduler_plugin")
+    logger.addFilter(_no_ordinary_shuffle)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_no_ordinary_shuffle)
+
+
+def _no_ordinary_shuffle(record: logging.LogRecord) -> bool:
+    return not str(record.msg).startswith(("Shuffle %s initialized", "Shuffle %s deactivated"))
+
+
+@contextmanager
 def interruptible() -> Iterator[None]:
     """Suppress the error that Dask logs where Ctrl-C comes before its loop has begun what it waits for."""
     logger = logging.getLogger("tornado.application")

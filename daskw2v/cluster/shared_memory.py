@@ -15,15 +15,16 @@ connection, which Dask passes to the sender's serializer. If the sender can open
 and run as the same user. All others get bytes: the client, the scheduler, workers of other hosts, and Dask itself when
 it spills to disk. If a receiver cannot open an address after all, it raises an OSError, which Dask treats as a broken
 connection and retries; the receiver no longer announces its memfd, so it then gets bytes.
+
+Only Linux has memfds: elsewhere all arrays are sent as bytes.
 """
 
 import errno
-import fcntl
 import math
 import mmap
 import os
-import resource
 import secrets
+import sys
 import weakref
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -38,6 +39,10 @@ from distributed.protocol import deserialize, register_serialization, serialize
 from distributed.protocol.numpy import deserialize_numpy_ndarray, serialize_numpy_ndarray
 
 from daskw2v.kernels import buffers
+
+if sys.platform == "linux":
+    import fcntl
+    import resource
 
 Array = npt.NDArray[Any]
 Fields = TypeVar("Fields", bound=NamedTuple)
@@ -142,7 +147,7 @@ def _joined() -> bool:
     """Tell whether this is a worker that can share memory; it then announces that."""
     try:
         worker = get_worker()
-        if not hasattr(os, "memfd_create"):
+        if sys.platform != "linux" or not hasattr(os, "memfd_create"):
             return False
         _handshake.join(worker)
     except (ValueError, OSError):  # outside of workers; out of file descriptors

@@ -4,7 +4,6 @@ All answers are snapshots: workers come and go, and an adaptive cluster may have
 """
 
 import math
-import resource
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -12,12 +11,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import psutil
 from distributed import Client, Future, LocalCluster, Worker, get_worker
 from distributed.comm import CommClosedError
 
 from daskw2v.cluster.scheduler import is_unreachable, scheduler_gone
 from daskw2v.cluster.shared_memory import given_bytes
 from daskw2v.errors import ClusterError
+
+if sys.platform != "win32":
+    import resource
 
 
 def ask_workers(
@@ -201,8 +204,10 @@ def peak_memory() -> int:
 
     `getrusage` is not used on Linux, as there a forked process starts with the peak of its parent.
     """
-    if sys.platform != "linux":
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    if sys.platform == "win32":
+        return int(psutil.Process().memory_info().peak_wset)
+    if sys.platform == "darwin":
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     status = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace")
     return int(status.split("VmHWM:", 1)[1].split(maxsplit=1)[0]) << 10
 

@@ -88,18 +88,19 @@ def _local_file(path: str) -> Iterator[BinaryIO]:
     temporary = os.path.join(folder, f".{name}.part")
     with suppress(FileNotFoundError):
         os.unlink(temporary)  # that of a process which was killed
-    with open(temporary, "xb") as f:
-        made = os.fstat(f.fileno())
-        try:
+    f = open(temporary, "xb")  # noqa: SIM115  # closed before it is renamed: Windows moves and deletes no open file
+    made = os.fstat(f.fileno())
+    try:
+        with f:
             yield f
             f.flush()
             os.fsync(f.fileno())
-            _check_is(made, temporary, path)
-            os.replace(temporary, path)
-        except BaseException:
-            if _is(made, temporary):
-                os.unlink(temporary)
-            raise
+        _check_is(made, temporary, path)
+        os.replace(temporary, path)
+    except BaseException:
+        if _is(made, temporary):
+            os.unlink(temporary)
+        raise
     force_name(path)
 
 

@@ -1,7 +1,9 @@
 """Reloads the served version of a model while a program runs."""
 
 import logging
+import os
 import threading
+import weakref
 from collections.abc import Mapping
 from functools import partial
 from types import TracebackType
@@ -26,6 +28,8 @@ class Follower:
     as `error`, and the next poll tries again.
 
     While a version is being opened, two are in memory.
+
+    A process that is forked has a follower of its own, which polls there until it is closed there.
 
     Parameters
     ----------
@@ -70,10 +74,11 @@ class Follower:
         self._versions = Versions.open(work, storage_options, store_timeout)
         self._wanted, self._open = version, partial(opened_as.open, in_memory=in_memory, store_timeout=store_timeout)
         self._error: Exception | None = None
-        self._looking, self._closed = threading.Lock(), threading.Event()
+        self._interval = interval
         pinned = None if version == "LATEST" else version
         self._vectors = self._ready(self._open(work, storage_options, version=pinned))
-        threading.Thread(target=self._follow, args=(interval,), name="daskw2v-follower", daemon=True).start()
+        self._begin()
+        _open_ones.add(self)
 
     def __enter__(self) -> Self:
         return self
@@ -122,10 +127,16 @@ class Follower:
 
     def close(self) -> None:
         """Stop polling; the current version can still be used."""
+        _open_ones.discard(self)
         self._closed.set()
 
-    def _follow(self, interval: float) -> None:
-        while not self._closed.wait(interval):
+    def _begin(self) -> None:
+        """Start polling in this process; a fork copies no thread, and locks as they are."""
+        self._looking, self._closed = threading.Lock(), threading.Event()
+        threading.Thread(target=self._follow, name="daskw2v-follower", daemon=True).start()
+
+    def _follow(self) -> None:
+        while not self._closed.wait(self._interval):
             self.look()
 
     def _other(self) -> Vectors | None:
@@ -150,6 +161,18 @@ class Follower:
         if str(error) != str(self._error):  # log it once, not at each poll
             _log.warning("%s is served on: %s", escaped(self.version), escaped(masked(str(error))))
         self._error = error
+
+
+_open_ones = weakref.WeakSet[Follower]()
+
+
+def _begin_again() -> None:
+    for follower in list(_open_ones):
+        follower._begin()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_begin_again)
 
 
 def _name(vectors: Vectors) -> str:

@@ -15,6 +15,7 @@ from dask.utils import format_bytes
 from distributed import Client
 
 from daskw2v.cluster import check_cluster, clocks_watched, gather, waits_for_workers
+from daskw2v.cluster.logs import shuffling
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
@@ -167,7 +168,8 @@ class _Writer:
         size = sum(source.size for source in files) + sum(file.size for file in carried)
         n_files = max(1, math.ceil(_UNPACKED * size / self.resources.block_bytes))
         stage.expect(n_files)
-        with waits_for_workers(self.resources, self.listener), clocks_watched(client), explained(files):
+        waiting = waits_for_workers(self.resources, self.listener)
+        with waiting, clocks_watched(client), shuffling(), explained(files):
             table = read_events(files, self.sessions, self.resources)
             cut, late = self._cut(client, table, before)
             frame = table.frame

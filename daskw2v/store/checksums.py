@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import zarr
+from zarr.core.array_spec import ArraySpec
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.common import concurrent_map
 from zarr.core.sync import sync
@@ -140,8 +141,10 @@ class StoredArray:
         files = [(array.store_path / array.metadata.encode_chunk_key(number),) for number in numbers]
         contents = await concurrent_map(files, lambda file: file.get(MAPPED), zarr.config.get("async.concurrency"))
         prototype = default_buffer_prototype()
-        specs = (array.metadata.get_chunk_spec(number, array.config, prototype) for number in numbers)
-        found: Iterable[Any] = await array.codec_pipeline.decode(zip(contents, specs, strict=True))
+        spec = ArraySpec(
+            self.shards or self.chunks, array.metadata.dtype, array.metadata.fill_value, array.config, prototype
+        )
+        found: Iterable[Any] = await array.codec_pipeline.decode((content, spec) for content in contents)
         return [_native(piece.as_numpy_array()) for piece in found]
 
     def __setitem__(self, selection: Any, values: npt.NDArray[Any]) -> None:

@@ -26,7 +26,7 @@ def has_whole_rows(array: zarr.Array[Any]) -> bool:
         array.shards is None
         and array.chunks[1:] == array.shape[1:]
         and isinstance(first, BytesCodec)
-        and (first.endian is None or first.endian.value == "little")
+        and getattr(first.endian, "value", first.endian) in (None, "little")  # text since Zarr 3.2
         and all(isinstance(codec, BloscCodec | Crc32cCodec) for codec in others)
     )
 

@@ -7,25 +7,32 @@ files' names, and any of them may be new. Object stores need nothing of this: th
 
 A sync that failed is never repeated. The system reports an error of writing once, and forgets it: a second sync of the
 same file would succeed, and the data would be lost.
+
+macOS and Windows have no call for a whole filesystem: each file is forced there. macOS leaves what is forced in the
+disk's own cache, and Windows forces no folders: its filesystem keeps a journal of names.
 """
 
 import ctypes
 import errno
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
+import psutil
+
 from daskw2v.errors import StoreError
 from daskw2v.store.threads import in_threads
 
-# Local filesystems, which force all that they hold in one go: ext2 to ext4, XFS, Btrfs, F2FS, overlayfs, tmpfs
-_LOCAL = {0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x794C7630, 0x01021994}
+# Linux's local filesystems, which force all that they hold in one go
+_LOCAL = {"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "overlay", "tmpfs"}
 FULL = {errno.ENOSPC, errno.EDQUOT}
 _UNABLE = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM}  # not every folder can be opened and forced
-_libc = ctypes.CDLL(None, use_errno=True)
-syncfs: Callable[[int], int] | None = getattr(_libc, "syncfs", None)
+syncfs: Callable[[int], int] | None = (
+    getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None) if sys.platform == "linux" else None
+)
 
 
 class _Noted:
@@ -122,7 +129,7 @@ def replace(path: str, content: bytes, move: Callable[[str, str], None] = os.rep
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
-    _fsync(folder)
+    _fsync_folder(folder)
 
 
 def force_name(path: str) -> None:
@@ -182,16 +189,20 @@ def _force_filesystem(folder: str) -> bool:
 
 
 def is_local(folder: str) -> bool:
-    """Tell whether a folder is on a disk of this machine, and not on another's."""
-    return _kind(folder) in _LOCAL
+    """Tell whether a folder is on a disk of this machine, and not on another's; False where that is not known."""
+    return sys.platform == "linux" and _kind(folder) in _LOCAL
 
 
-def _kind(folder: str) -> int:
-    """Return the number that Linux gives to a kind of filesystem."""
-    answer = (ctypes.c_long * 32)()
-    if _libc.statfs(os.fsencode(folder), ctypes.byref(answer)):
-        return 0
-    return int(answer[0]) & 0xFFFFFFFF
+def _kind(folder: str) -> str:
+    """Return the name of the kind of filesystem that a folder lies on; "" where that is not known."""
+    try:
+        mounted = {disk.mountpoint: disk.fstype for disk in psutil.disk_partitions(all=True)}  # the last one is on top
+        path = os.path.realpath(folder, strict=True)
+    except OSError:  # without /proc; without the folder
+        return ""
+    while path not in mounted and path != os.path.dirname(path):
+        path = os.path.dirname(path)
+    return str(mounted.get(path, ""))
 
 
 def _folders(path: str) -> Iterator[str]:
@@ -211,7 +222,7 @@ def _failed(error: OSError | None) -> StoreError:
 
 def _fsync(path: str) -> None:
     with suppress(FileNotFoundError):  # deleted meanwhile
-        file = os.open(path, os.O_RDONLY)
+        file = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
         try:
             os.fsync(file)
         except OSError as error:
@@ -222,6 +233,8 @@ def _fsync(path: str) -> None:
 
 
 def _fsync_folder(path: str) -> None:
+    if sys.platform == "win32":
+        return
     try:
         _fsync(path)
     except OSError as error:

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import stat
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -56,14 +57,15 @@ def parsed(content: bytes) -> Any:
 
 
 def check_name(name: str) -> None:
-    """Refuse names that lead out of the folder they are in.
+    r"""Refuse names that lead out of the folder they are in.
 
     Raises
     ------
     StoreError
-        If the name is absolute, a URL, holds `..`, a NUL or half of a surrogate pair.
+        If the name is absolute, a URL, holds `..`, a NUL or half of a surrogate pair; on Windows also a \ or a colon.
     """
-    if name.startswith("/") or ".." in name.split("/") or "://" in name or "::" in name or "\0" in name:
+    outside = name.startswith("/") or ".." in name.split("/") or "://" in name or "::" in name or "\0" in name
+    if outside or (sys.platform == "win32" and ("\\" in name or ":" in name)):
         raise StoreError(
             f"{name!r} leads out of its folder.", "Whoever wrote that name meant no good: do not use what holds it."
         )
@@ -89,7 +91,7 @@ def check_file(folder: str, name: str, most: int | None = None) -> None:
         If a link leads out of the folder, it is a pipe or a device, or larger.
     """
     path, top = os.path.realpath(f"{folder}/{name}"), os.path.realpath(folder)
-    if os.path.commonpath([path, top]) != top:
+    if not Path(path).is_relative_to(top):
         raise refused(f"{folder}/{name}", "is a link that leads out of its folder")
     try:
         found = os.stat(path)

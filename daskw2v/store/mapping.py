@@ -2,13 +2,15 @@
 
 A file that is mapped may be deleted, or replaced by another one. It must not be cut short, and its disk must not fail:
 the system ends a process that touches what is gone. Files are read once when they are mapped, so failures of the disk
-are errors then. Those of a network are not mapped, as another machine may delete them.
+are errors then. Those of a network are not mapped, as another machine may delete them. Only Linux maps: elsewhere files
+are read, as `durability.is_local` knows no local disk there.
 """
 
 import ctypes
 import errno
 import mmap
 import os
+import sys
 import weakref
 
 from zarr.core.buffer import BufferPrototype
@@ -16,11 +18,12 @@ from zarr.core.buffer.cpu import Buffer, NDBuffer
 
 _POPULATE_READ = 22  # MADV_POPULATE_READ of Linux 5.14, which Python does not name
 _FAILED = ctypes.c_void_p(-1).value
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
-_libc.mmap.restype = ctypes.c_void_p
-_libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+if sys.platform == "linux":
+    _libc = ctypes.CDLL(None, use_errno=True)
+    _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    _libc.mmap.restype = ctypes.c_void_p
+    _libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 
 
 class MappedBuffer(Buffer):

@@ -1,10 +1,13 @@
 """How much memory this process may still take."""
 
-import resource
+import sys
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
+
+if sys.platform != "win32":
+    import resource
 
 # Limits of containers, of both versions of cgroups, which Dask gives to its workers, too
 _LIMITS = (
@@ -19,7 +22,9 @@ def free_memory() -> int:
 
 def memory_limit(cgroups: Path = Path("/sys/fs/cgroup")) -> int:
     """Return the bytes that the system, or the container with these `cgroups`, allows to this process."""
-    limits = [int(psutil.virtual_memory().total), resource.getrlimit(resource.RLIMIT_RSS)[1]]
+    limits = [int(psutil.virtual_memory().total)]
+    if sys.platform != "win32":
+        limits.append(resource.getrlimit(resource.RLIMIT_RSS)[1])
     for name in _LIMITS:
         with suppress(OSError, ValueError):  # not there, or "max"
             limits.append(int((cgroups / name).read_text()))

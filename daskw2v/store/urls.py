@@ -43,6 +43,8 @@ def as_url(value: Location, what: str) -> str:
 def absolute(url: str) -> str:
     """Return a path as workers find it that stand in another directory, ~ as the home directory; a URL as it is.
 
+    Its parts are divided by / on Windows, too.
+
     Raises
     ------
     ParameterError
@@ -50,13 +52,13 @@ def absolute(url: str) -> str:
     """
     if "://" in url or "::" in url:
         return url
-    path = os.path.expanduser(url)
+    path = os.path.expanduser(url).replace(os.sep, "/")
     if path.startswith("~"):
         raise ParameterError(
             f"No home directory is known for {url!r}.",
             f"Set HOME, or give the path without ~; ./{path} names what is called so here.",
         )
-    return os.path.abspath(path)
+    return os.path.abspath(path).replace(os.sep, "/")
 
 
 def is_private(url: str) -> bool:

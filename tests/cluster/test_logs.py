@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from daskw2v.cluster.logs import QuietTasks, silenced
+from daskw2v.cluster.logs import QuietTasks, shuffling, silenced
 
 KILLED = """
 import multiprocessing, os
@@ -55,6 +55,15 @@ def test_silenced__is_over_in_the_end(capsys):
     said = capsys.readouterr().err
     assert "worker is gone" not in said
     assert "memory is short" in said
+
+
+def test_shuffling__leaves_what_is_not_ordinary(caplog):
+    logger = logging.getLogger("distributed.shuffle._scheduler_plugin")
+    with shuffling():
+        logger.warning("Shuffle %s initialized by task %r executed on worker %s", "a", "b", "c")
+        logger.warning("Shuffle %s restarted due to stimulus '%s'", "a", "b")
+    logger.warning("Shuffle %s deactivated due to stimulus '%s'", "a", "b")
+    assert [message.split()[2] for message in caplog.messages] == ["restarted", "deactivated"]
 
 
 @pytest.mark.parametrize("nanny", ["tcp://127.0.0.1:1", None])

@@ -1,4 +1,3 @@
-import gensim
 import numpy as np
 import pytest
 from hypothesis import given
@@ -79,7 +78,7 @@ def known_questions(url):
 
 
 def keyed_of(vectors):
-    keyed = gensim.models.KeyedVectors(vectors.vector_size)
+    keyed = pytest.importorskip("gensim.models").KeyedVectors(vectors.vector_size)
     keyed.add_vectors(vectors.vocabulary.words, vectors.vectors)
     return keyed
 

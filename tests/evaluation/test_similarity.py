@@ -1,4 +1,3 @@
-import gensim
 import numpy as np
 import pytest
 import scipy.stats
@@ -30,7 +29,7 @@ def write(tmp_path, text):
 
 
 def assert_equals_gensim(vectors, url):
-    keyed = gensim.models.KeyedVectors(vectors.vector_size)
+    keyed = pytest.importorskip("gensim.models").KeyedVectors(vectors.vector_size)
     keyed.add_vectors(vectors.vocabulary.words, vectors.vectors)
     _, expected, unknown = keyed.evaluate_word_pairs(url, case_insensitive=False)
     found = evaluate_similarity(vectors, url)

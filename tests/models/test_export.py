@@ -115,6 +115,7 @@ def test_export__of_vectors_alone_tells_nothing(vectors, tmp_path, caplog):
 
 
 def test_to_gensim__names_what_is_left_out(caplog):
+    pytest.importorskip("gensim")
     to_gensim(Vectors(["one"], np.eye(1, 3), **PARTS["phrases"]))
     assert caplog.messages == ["KeyedVectors lacks parts of the model: phrases (how words of new text are joined)."]
 

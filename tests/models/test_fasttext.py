@@ -6,7 +6,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from gensim.models.fasttext import FastText, load_facebook_model, load_facebook_vectors, save_facebook_model
 
 from daskw2v import Params, Resources, Vectors, export, import_vectors, train
 from daskw2v.errors import InputError, StoreError, UnknownWordError
@@ -16,6 +15,10 @@ from daskw2v.models.fasttext import composing, layout, writing
 from daskw2v.models.tables import read_table
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
+
+theirs = pytest.importorskip("gensim.models.fasttext")
+FastText, save_facebook_model = theirs.FastText, theirs.save_facebook_model
+load_facebook_model, load_facebook_vectors = theirs.load_facebook_model, theirs.load_facebook_vectors
 
 fasttext = pytest.importorskip("fasttext")
 

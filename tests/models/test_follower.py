@@ -1,6 +1,8 @@
 """Followers: what is served comes by itself, whole, and nothing that is wrong with it reaches a reader."""
 
 import logging
+import subprocess
+import sys
 import threading
 import time
 
@@ -76,6 +78,29 @@ def test_follower__follows_by_itself(work, served):
         add(work, 3)
         wait_for(lambda: follower.version == "v0003-r")
         assert is_whole(follower.vectors)
+
+
+FORKED = """
+import os, sys, time
+from daskw2v import Follower, Versions
+
+work, wanted = sys.argv[1:]
+follower, closed = Follower(work, interval=0.01), Follower(work, interval=0.01)
+closed.close()
+child = os.fork()
+if child == 0:
+    while follower.version != wanted:
+        time.sleep(0.01)
+    time.sleep(0.1)
+    os._exit(closed.version == wanted)
+Versions.open(work).rollback()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.parametrize("work", ["local"], indirect=True)
+def test_follower__follows_after_a_fork(work, served):
+    subprocess.run([sys.executable, "-c", FORKED, work.url, served[0]], check=True, timeout=60)
 
 
 @pytest.mark.slow

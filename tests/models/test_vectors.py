@@ -1,4 +1,3 @@
-import gensim
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -29,7 +28,7 @@ def vectors(matrix):
 
 @pytest.fixture(scope="module")
 def keyed(matrix):
-    keyed = gensim.models.KeyedVectors(8)
+    keyed = pytest.importorskip("gensim.models").KeyedVectors(8)
     keyed.add_vectors(WORDS, matrix)
     return keyed
 

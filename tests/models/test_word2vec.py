@@ -1,6 +1,5 @@
 import gzip
 
-import gensim
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -28,7 +27,7 @@ def vectors():
 def test_export__is_read_by_gensim(vectors, tmp_path, suffix):
     url = str(tmp_path / f"vectors{suffix}")
     export(vectors, url)
-    found = gensim.models.KeyedVectors.load_word2vec_format(url, binary=".bin" in suffix)
+    found = pytest.importorskip("gensim.models").KeyedVectors.load_word2vec_format(url, binary=".bin" in suffix)
     assert found.index_to_key == WORDS
     assert np.array_equal(found.vectors, vectors.vectors)
 
@@ -53,7 +52,7 @@ def test_import_word2vec__reads_lines_of_many_numbers(tmp_path, columns):
 
 @pytest.mark.parametrize("binary", [False, True])
 def test_import_word2vec__reads_what_gensim_wrote(vectors, tmp_path, binary):
-    keyed = gensim.models.KeyedVectors(5)
+    keyed = pytest.importorskip("gensim.models").KeyedVectors(5)
     keyed.add_vectors(WORDS, vectors.vectors)
     keyed.save_word2vec_format(str(tmp_path / "vectors"), binary=binary)
     found = import_word2vec(str(tmp_path / "vectors"), binary=binary)

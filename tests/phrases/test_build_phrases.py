@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from gensim.models.phrases import Phrases as GensimPhrases
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +22,8 @@ from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus, Shard, open_codes, read_places, read_starts, read_words, write_shard
 from daskw2v.store.arrays import read_array
 from daskw2v.store.storage import Store
+
+GensimPhrases = pytest.importorskip("gensim.models.phrases").Phrases
 
 PARAMS = Params(phrases=1, phrase_min_count=1, phrase_threshold=1e-9)
 

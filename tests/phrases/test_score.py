@@ -2,13 +2,15 @@
 
 import numpy as np
 import pytest
-from gensim.models.phrases import npmi_scorer, original_scorer
 from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.config.params import Params
 from daskw2v.errors import ParameterError
 from daskw2v.phrases.score import SCORINGS, BigramTotals, PhraseRules, check_phrases, with_threshold
+
+theirs = pytest.importorskip("gensim.models.phrases")
+npmi_scorer, original_scorer = theirs.npmi_scorer, theirs.original_scorer
 
 COUNTS = st.lists(st.integers(1, 10**9), min_size=3, max_size=3).map(sorted)
 

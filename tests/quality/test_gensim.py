@@ -3,9 +3,10 @@
 import gzip
 
 import pytest
-from gensim.models import Word2Vec
 
 from daskw2v import evaluate, import_word2vec
+
+Word2Vec = pytest.importorskip("gensim.models").Word2Vec
 
 pytestmark = pytest.mark.slow
 

@@ -3,9 +3,10 @@
 import gzip
 
 import pytest
-from gensim.models.phrases import Phrases as GensimPhrases
 
 from daskw2v import Params, Phrases, Resources, Store, build_corpus, build_phrases
+
+GensimPhrases = pytest.importorskip("gensim.models.phrases").Phrases
 
 pytestmark = pytest.mark.slow
 

@@ -79,10 +79,11 @@ def written(inputs, work, client, gap="600", block_size=20_000, **options):
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 @pytest.mark.parametrize(("strings", "clock"), [(False, False), (True, True)])
-def test_sessions__are_those_of_all_files(events, client, tmp_path, lists_in, suffix, strings, clock):
+def test_sessions__are_those_of_all_files(events, client, tmp_path, lists_in, caplog, suffix, strings, clock):
     halves = [events[:1000], events[1000:]]
     paths = [write(tmp_path / f"{i}.{suffix}", half, strings=strings, clock=clock) for i, half in enumerate(halves)]
     files = written(paths, tmp_path, client, gap="10 min" if clock else "600")
+    assert caplog.messages == []
     assert len(files) > 1
     expected = plain(events, 600, 2, False)
     expected = [[f"i{i:03}" for i in session] for session in expected] if strings else expected

@@ -74,9 +74,10 @@ def test_manifest__comes_after_each_file_where_the_filesystem_is_not_local(tmp_p
 
 
 def test_force__knows_the_kind_of_this_filesystem(tmp_path):
-    assert durability._kind(str(tmp_path)) in durability._LOCAL
-    assert durability._kind("/proc") not in durability._LOCAL
-    assert durability._kind(f"{tmp_path}/missing") == 0
+    assert durability.is_local(str(tmp_path))
+    (tmp_path / "link").symlink_to("/proc")
+    for folder in ("/proc", "/proc/sys", f"{tmp_path}/link/sys", f"{tmp_path}/missing"):
+        assert not durability.is_local(folder)
 
 
 def test_durable__forces_what_a_function_wrote(tmp_path, forced):

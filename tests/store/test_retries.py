@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import zarr
-from zarr.storage import MemoryStore
+from zarr.storage import MemoryStore, WrapperStore
 
 from daskw2v import Store
 from daskw2v.errors import DamageError, StoreError
@@ -256,3 +256,10 @@ def test_folder__is_asked_in_threads_only(tmp_path, monkeypatch):
     assert read_array(Store(str(tmp_path / "a" / "b")).open_group(), "values").tolist() == list(range(9))
     assert len(asked) > 20
     assert "zarr_io" not in asked
+
+
+def test_store__checks_whatever_zarr_reads_and_writes():
+    """Zarr's own class passes calls on to the store below; newer ones have more of them."""
+    calls = {name for name in vars(WrapperStore) if name.startswith(("get", "set", "delete", "_get", "_set"))}
+    assert calls - vars(RetryingStore).keys() <= {"get_sync", "set_sync", "delete_sync"}
+    assert not RetryingStore(MemoryStore(), "memory://")._supports_sync_io
