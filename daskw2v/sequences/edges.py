@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskw2v.corpus.files import Source, TextBlock, open_source
-from daskw2v.corpus.formats import PARQUET, TEXT
+from daskw2v.corpus.formats import TEXT
 from daskw2v.corpus.formats.text import text_pieces
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.errors import InputError, ParameterError
@@ -16,16 +16,17 @@ from daskw2v.extras import Extra
 from daskw2v.sequences.kinds import EdgeList
 from daskw2v.sequences.tables import (
     INTEGER,
+    STRING,
     common_ids,
     ids_of,
     integers_in,
     is_text,
+    is_typed,
     kind_of_ids,
     read_columns,
     refuse_header,
     types_of,
 )
-from daskw2v.sequences.tables import TEXT as TEXT_IDS
 from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.threads import in_threads
 
@@ -53,7 +54,7 @@ def read_edges(
         weight is not above 0.
     """
     url = block.source.url
-    read = _read_text if block.source.format == TEXT.name else read_columns
+    read = _READERS.get(block.source.format, read_columns)
     names = edges.roles
     for columns in read(block, edges.columns, storage_options, timeout):
         found = {role: _typed(role, columns[name], kind, edges, url) for role, name in names.items()}
@@ -75,7 +76,7 @@ def kind_of_nodes(
     ParameterError
         If nodes are to be strings where the columns of all files have a type.
     """
-    typed = [source for source in sources if source.format == PARQUET.name]
+    typed = [source for source in sources if is_typed(source)]
     if edges.strings and len(typed) == len(sources):
         raise ParameterError(
             "strings=True changes nothing in Parquet, whose columns have a type.", "Leave strings out."
@@ -87,7 +88,7 @@ def kind_of_nodes(
         for name in (edges.source, edges.target)
     ]
     if len(typed) < len(sources):
-        kinds.append(("", TEXT_IDS if edges.strings else INTEGER))
+        kinds.append(("", STRING if edges.strings else INTEGER))
     return common_ids(kinds)
 
 
@@ -102,6 +103,9 @@ def _read_text(
                 columns = _parsed(content, names, f"{block.source.url} from byte {offset} on")
                 refuse_header(columns, block.source.url)
                 yield columns
+
+
+_READERS = {TEXT.name: _read_text}  # others are tables
 
 
 def squeezed(data: bytes) -> bytes:
@@ -139,8 +143,8 @@ def _typed(role: str, array: Any, kind: str, edges: EdgeList, url: str) -> Any:
     if role == "weight":
         return _weights(array, url)
     if role not in ("source", "target"):
-        return ids_of(array, TEXT_IDS, "Types of nodes", url)
-    if kind == TEXT_IDS or not is_text(array.type):
+        return ids_of(array, STRING, "Types of nodes", url)
+    if kind == STRING or not is_text(array.type):
         return ids_of(array, kind, _NODES, url)
     texts = pc.utf8_trim_whitespace(array)
     numbers = integers_in(texts, kind)

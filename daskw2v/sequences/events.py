@@ -21,10 +21,11 @@ from daskw2v.extras import Extra, needed
 from daskw2v.sequences.lists import write_columns
 from daskw2v.sequences.sessions import Sessions
 from daskw2v.sequences.tables import (
-    TEXT,
+    STRING,
     common_ids,
     ids_of,
     is_text,
+    is_typed,
     kind_of_ids,
     parsed_ids,
     read_columns,
@@ -42,7 +43,7 @@ pd, pa, pc = Extra("pandas", "events"), Extra("pyarrow", "events"), Extra("pyarr
 EXTRA = "events"
 _IDS = {"user": "Users", "item": "Items", "market": "Markets"}  # roles of columns of ids, and how messages call these
 _VARYING = ("user", "item", "time")  # roles whose values tell of which kind they are
-_FIXED = {"market": TEXT, "weight": "float64", "goal": "bool"}  # kinds of the others
+_FIXED = {"market": STRING, "weight": "float64", "goal": "bool"}  # kinds of the others
 _TRUTH = {"true": "1", "false": "0"}  # as CSV writes truth values, in any case
 
 
@@ -126,8 +127,8 @@ def read_events(
     """
     options = Options({**resources.storage_options, **stage.home.options})
     reading, block_bytes = Reading(sessions.roles, options, resources.store_timeout), resources.block_bytes
-    tables = [source for source in sources if source.format == PARQUET.name]
-    texts = [TextBlock(source, 0, source.size) for source in sources if source.format != PARQUET.name]
+    tables = [source for source in sources if is_typed(source)]
+    texts = [TextBlock(source, 0, source.size) for source in sources if not is_typed(source)]
     jobs = [(batch, stage.home, reading, block_bytes) for batch in batch_blocks(texts, block_bytes)]
     copies = [copy for found in stage.map("read events", _copy, jobs, 0) for copy in found] if jobs else []
     find = partial(types_of, names=list(reading.roles.values()), storage_options=options, timeout=reading.timeout)

@@ -5,13 +5,13 @@ Ids of one table may be integers, and those of another text: `common_ids` has th
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
-from typing import Any
+from functools import partial, reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from daskw2v.corpus.files import Source, TextBlock, open_source
-from daskw2v.corpus.formats import CSV, PARQUET, TSV, find_format
+from daskw2v.corpus.formats import PARQUET, find_format
 from daskw2v.corpus.formats.columns import reading_as
 from daskw2v.corpus.formats.csv import DELIMITERS, Table
 from daskw2v.errors import InputError
@@ -20,7 +20,7 @@ from daskw2v.store.retries import TIMEOUT
 
 pa, pc, pq = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow"), Extra("pyarrow.parquet", "arrow")
 
-INTEGER, UNSIGNED, TEXT = "int64", "uint64", "string[pyarrow]"  # kinds of ids, as pandas calls their types
+INTEGER, UNSIGNED, STRING = "int64", "uint64", "string[pyarrow]"  # kinds of ids, as pandas calls their types
 _ROWS = 1 << 16  # rows of a Parquet file read at once
 
 
@@ -35,7 +35,7 @@ def read_columns(
         If the file is no table or is damaged, a column is missing or there more than once, text is not UTF-8, or a row
         of CSV has another number of fields than the header, or repeats it.
     """
-    read, url = _readers(block.source)[0], block.source.url
+    read, url = _reader(block.source).rows, block.source.url
     with (
         open_source(block.source, storage_options, timeout) as file,
         reading_as(find_format(block.source.format).title, url),
@@ -47,7 +47,7 @@ def types_of(
     source: Source, names: Sequence[str], storage_options: Mapping[str, Any], timeout: float = TIMEOUT
 ) -> dict[str, Any]:
     """Return the Arrow types of a file's columns, as its metadata tell them; raises as `read_columns` does."""
-    read = _readers(source)[1]
+    read = _reader(source).types
     with (
         open_source(source, storage_options, timeout) as file,
         reading_as(find_format(source.format).title, source.url),
@@ -57,14 +57,19 @@ def types_of(
 
 def check_table(source: Source) -> None:
     """Refuse a file whose format is not read as a table; raises `InputError`."""
-    if source.format not in (PARQUET.name, CSV.name, TSV.name):
+    _reader(source)
+
+
+def is_typed(source: Source) -> bool:
+    """Tell whether the columns of a table have types; those of CSV are text."""
+    return source.format in _TYPED
+
+
+def _reader(source: Source) -> "_Reader":
+    reader = _READERS.get(source.format)
+    if reader is None:
         raise InputError(f"{source.url} is {source.format}, not a table.", "Give Parquet, CSV or TSV.")
-
-
-def _readers(source: Source) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return what reads the rows of a file, and the types of its columns."""
-    check_table(source)
-    return (_parquet_rows, _parquet_types) if source.format == PARQUET.name else (_csv_rows, _csv_types)
+    return reader
 
 
 def _parquet_rows(file: Any, block: TextBlock, names: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -81,9 +86,9 @@ def _parquet_types(file: Any, source: Source, names: Sequence[str]) -> dict[str,
     return {name: schema.field(name).type for name in names}
 
 
-def _csv_rows(file: Any, block: TextBlock, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _csv_rows(file: Any, block: TextBlock, names: Sequence[str], delimiter: str) -> Iterator[dict[str, Any]]:
     url = block.source.url
-    table = Table(file, block.source, DELIMITERS[block.source.format], _refuse_row)
+    table = Table(file, block.source, delimiter, _refuse_row)
     found = _found(table.schema.names, names, url)
     for batch in table.batches([*dict.fromkeys(found.values())]):
         batch.validate(full=True)
@@ -92,9 +97,27 @@ def _csv_rows(file: Any, block: TextBlock, names: Sequence[str]) -> Iterator[dic
         yield {name: pc.if_else(pc.equal(texts, ""), None, texts) for name, texts in columns.items()}
 
 
-def _csv_types(file: Any, source: Source, names: Sequence[str]) -> dict[str, Any]:
-    table = Table(file, source, DELIMITERS[source.format], _refuse_row)
+def _csv_types(file: Any, source: Source, names: Sequence[str], delimiter: str) -> dict[str, Any]:
+    table = Table(file, source, delimiter, _refuse_row)
     return dict.fromkeys(_found(table.schema.names, names, source.url), pa.string())
+
+
+class _Reader(NamedTuple):
+    """What reads the rows of a block of a format, and the types of a file's columns."""
+
+    rows: Callable[[Any, TextBlock, Sequence[str]], Iterator[dict[str, Any]]]
+    types: Callable[[Any, Source, Sequence[str]], dict[str, Any]]
+
+
+def _separated(delimiter: str) -> _Reader:
+    return _Reader(partial(_csv_rows, delimiter=delimiter), partial(_csv_types, delimiter=delimiter))
+
+
+_READERS = {
+    PARQUET.name: _Reader(_parquet_rows, _parquet_types),
+    **{name: _separated(delimiter) for name, delimiter in DELIMITERS.items()},
+}
+_TYPED = frozenset([PARQUET.name])
 
 
 def _refuse_row(place: str, problem: str) -> None:
@@ -162,7 +185,7 @@ def kind_of_ids(kind: Any, url: str, what: str) -> str | None:
     if pa.types.is_null(kind):
         return None
     if is_text(kind):
-        return TEXT
+        return STRING
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return UNSIGNED if pa.types.is_uint64(kind) else INTEGER
     raise InputError(f"{what} of {url} are of type {kind}.", "Give columns of integers or strings.")
@@ -175,13 +198,13 @@ def common_ids(kinds: Iterable[tuple[str, str | None]]) -> str:
     missing values. If one column is text, an id is the text of what is written: 7 is "7".
     """
     found = {kind for _, kind in kinds}
-    return next((kind for kind in (TEXT, UNSIGNED, INTEGER) if kind in found), TEXT)
+    return next((kind for kind in (STRING, UNSIGNED, INTEGER) if kind in found), STRING)
 
 
 def parsed_ids(texts: Any) -> tuple[str, Any]:
     """Return the kind of ids that are text of CSV, and the ids: integers if all are written as such, as 007 is not."""
     numbers = integers_in(texts, INTEGER)
-    return (TEXT, texts) if numbers is None else (INTEGER, numbers)
+    return (STRING, texts) if numbers is None else (INTEGER, numbers)
 
 
 def integers_in(texts: Any, kind: str) -> Any:
@@ -204,7 +227,7 @@ def ids_of(array: Any, kind: str, what: str, place: str) -> Any:
     if pa.types.is_floating(array.type):
         array = _whole(array, what, place)
     try:
-        return array.cast(pa.large_string() if kind == TEXT else kind)
+        return array.cast(pa.large_string() if kind == STRING else kind)
     except pa.ArrowInvalid as error:
         raise InputError(
             f"{what} of {place} are of type {array.type}, those of other columns or files {kind} ({error}).",

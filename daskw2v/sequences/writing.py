@@ -50,6 +50,7 @@ from daskw2v.vocabulary.markets import add_up
 
 pa = Extra("pyarrow", EXTRA)
 
+_CSV = {TEXT.name: CSV.name}  # files of any name that no other format has
 _STAGE = "sessions"
 _UNPACKED = 8  # bytes in memory for each byte of a file, about
 _JOINED = 8  # tables of counts that are joined at once
@@ -109,7 +110,7 @@ def write_sessions(
             "Give shrink_windows=False, or leave goal out.",
         )
     sources = [
-        replace(source, format=CSV.name) if source.format == TEXT.name else source  # whatever its name is
+        replace(source, format=_CSV.get(source.format, source.format))
         for source in find_sources(inputs, None, resources.storage_options, resources.store_timeout, work=work.url)
     ]
     for source in sources:
