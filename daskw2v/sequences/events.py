@@ -130,7 +130,7 @@ def read_events(
     tables = [source for source in sources if is_typed(source)]
     texts = [TextBlock(source, 0, source.size) for source in sources if not is_typed(source)]
     jobs = [(batch, stage.home, reading, block_bytes) for batch in batch_blocks(texts, block_bytes)]
-    copies = [copy for found in stage.map("read events", _copy, jobs, 0) for copy in found] if jobs else []
+    copies = [copy for found in stage.map("copy events", _copy, jobs, 0) for copy in found] if jobs else []
     find = partial(types_of, names=list(reading.roles.values()), storage_options=options, timeout=reading.timeout)
     types = list(zip(tables, in_threads(find, tables), strict=True))
     copied = [Source(f"{stage.home.url}/{copy.name}", copy.size, "", PARQUET.name, None) for copy in copies]

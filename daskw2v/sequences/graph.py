@@ -111,8 +111,8 @@ def build_graph(
     Raises
     ------
     InputError
-        If the files cannot be read as edges, have none, or name nodes by both integers and strings; if a node has two
-        types, or nodes have too many.
+        If the files cannot be read as edges or have none; if a node has two types or its edges weigh too much, or nodes
+        have too many types.
     ParameterError
         If nodes of Parquet alone are to be strings.
     MissingExtraError

@@ -97,7 +97,7 @@ def write_sessions(
     InputError
         If files cannot be read, a column is missing, has another type or missing values, or there is no session.
     ParameterError
-        If a duration is none, or goals are asked for with windows that shrink.
+        If a duration is none or has no unit, or goals are asked for with windows that shrink.
     DamageError
         If what an earlier part handed on is damaged.
     MissingExtraError
@@ -213,7 +213,7 @@ class _Writer:
             return cut, 0
         earlier = None if before is None else before.latest_time
         jobs = [(part, table.kinds["time"], table.reading, earlier) for part in table.parts]
-        found = stage.map("read times", latest_of, jobs, 0) if jobs else []
+        found = stage.map("find times", latest_of, jobs, 0) if jobs else []
         known = [latest for latest, _ in found if latest is not None] + ([] if earlier is None else [earlier])
         return cut._replace(latest=max(known, default=None)), sum(n for _, n in found)
 
