@@ -49,7 +49,7 @@ def test_walks__say_that_a_node_is_not_there(tmp_path):
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        (("--work", "work", "--user", "customer"), "events.csv has no column 'customer'."),
+        (("--work", "work", "--user", "customer"), "events.csv has no single column 'customer'."),
         pytest.param(("--work", "events.csv"), "cannot be written", marks=pytest.mark.slow),
     ],
 )

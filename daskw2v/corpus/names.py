@@ -3,14 +3,13 @@
 import os
 from collections.abc import Iterable
 
-from daskw2v.corpus.formats import CSV, FORMATS, TEXT, TSV, Format, find_format
+from daskw2v.corpus.formats import FORMATS, TEXT, Format, find_format
 from daskw2v.errors import InputError
 
 _COMPRESSIONS = {
     ".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".zstd": "zstd",
 }  # fmt: skip
 _PACKED = (".zip", ".tar", ".tgz", ".7z", ".rar", ".lz4", ".lzma", ".lzo", ".br", ".snappy", ".sz", ".z")
-_SEPARATED = CSV.suffixes + TSV.suffixes  # text for callers that read columns themselves
 # Files that are not text but could be read as such: what would become words, the remedy, and suffixes.
 _NO_TEXT = (
     ("bytes of a table", "Make Parquet of it, and give column",
@@ -28,7 +27,7 @@ def compression_of(url: str) -> str | None:
     return _COMPRESSIONS.get(os.path.splitext(url.lower())[1])
 
 
-def format_of(url: str, given: Format | None = None, *, tables: bool = False) -> str:
+def format_of(url: str, given: Format | None = None) -> str:
     """Return the name of a file's format, or its suffix if that is not of text, such as ".csv".
 
     Parameters
@@ -37,14 +36,10 @@ def format_of(url: str, given: Format | None = None, *, tables: bool = False) ->
         The file's name.
     given
         The format in Params. Its suffixes take precedence. Suffixes of other plug-ins are not used.
-    tables
-        Whether .csv and .tsv count as text, for callers that read columns.
     """
     suffix = _inner_suffix(url)
     if given is not None and suffix in given.suffixes:
         return given.name
-    if tables and suffix in _SEPARATED:
-        return TEXT.name
     if any(suffix in suffixes for _, _, suffixes in _NO_TEXT):
         return suffix
     return next((format.name for format in FORMATS.values() if suffix in format.suffixes), TEXT.name)
@@ -75,7 +70,7 @@ def check_readable(url: str, name: str) -> Format:
     return format
 
 
-def of_one_format(name: str, urls: Iterable[str], given: Format | None, *, tables: bool = False) -> list[str]:
+def of_one_format(name: str, urls: Iterable[str], given: Format | None) -> list[str]:
     """Return the files of a folder to read: those of the given format, by name, or all if none is given.
 
     Raises
@@ -85,7 +80,7 @@ def of_one_format(name: str, urls: Iterable[str], given: Format | None, *, table
     """
     by_format: dict[str, list[str]] = {}
     for url in urls:
-        by_format.setdefault(format_of(url, given, tables=tables), []).append(url)
+        by_format.setdefault(format_of(url, given), []).append(url)
     if given is not None:
         format = given.name
         if format not in by_format:

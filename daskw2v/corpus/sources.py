@@ -28,7 +28,6 @@ def find_sources(
     storage_options: Mapping[str, Any] | None = None,
     timeout: float = TIMEOUT,
     *,
-    tables: bool = False,
     folders: bool = True,
     work: str | None = None,
     filters: Filters = (),
@@ -52,8 +51,6 @@ def find_sources(
         Options for fsspec.
     timeout
         Seconds to wait for each answer of the store.
-    tables
-        Whether .csv and .tsv files are accepted as text, for callers that read columns.
     folders
         Whether to search folders. If not, a named folder is refused and a matched one is skipped.
     work
@@ -88,9 +85,9 @@ def find_sources(
         if broken:
             _pass_over(broken, errors, say)
         if in_folders:
-            read = set(of_one_format(name, [url for url, _ in files], given, tables=tables))
+            read = set(of_one_format(name, [url for url, _ in files], given))
             files = [(url, info) for url, info in files if url in read]
-        found += [_source(url, info, given, tables=tables) for url, info in files]
+        found += [_source(url, info, given) for url, info in files]
     return filtered(_each_once(found, say), filters)
 
 
@@ -121,9 +118,9 @@ def _each_once(sources: Sequence[Source], say: Callable[[str], None]) -> list[So
     return list(kept.values())
 
 
-def _source(url: str, info: Mapping[str, Any], given: Format | None, *, tables: bool = False) -> Source:
+def _source(url: str, info: Mapping[str, Any], given: Format | None) -> Source:
     compression = compression_of(url)
-    format = check_readable(url, given.name if given is not None else format_of(url, tables=tables))
+    format = check_readable(url, given.name if given is not None else format_of(url))
     if compression == "zstd":
         needed("zstandard", "zstd", f"{url} cannot be read without it.")
     if format.requires is not None:

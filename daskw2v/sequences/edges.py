@@ -1,38 +1,51 @@
-"""Reads an edge list block by block: Parquet, CSV with a header, or text with columns separated by blanks."""
+"""Reads an edge list block by block: a table, or text without a header, with columns separated by blanks."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from daskw2v.corpus.files import Source, TextBlock, open_source
-from daskw2v.corpus.formats import PARQUET, TEXT
-from daskw2v.corpus.formats.columns import reading_as
+from daskw2v.corpus.formats import TEXT
 from daskw2v.corpus.formats.text import text_pieces
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.extras import Extra
 from daskw2v.sequences.kinds import EdgeList
+from daskw2v.sequences.tables import (
+    INTEGER,
+    STRING,
+    common_ids,
+    ids_of,
+    integers_in,
+    is_text,
+    is_typed,
+    kind_of_ids,
+    read_columns,
+    refuse_header,
+    types_of,
+)
 from daskw2v.store.retries import TIMEOUT
+from daskw2v.store.threads import in_threads
 
-pa, pc = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow")
-pa_csv, pq = Extra("pyarrow.csv", "arrow"), Extra("pyarrow.parquet", "arrow")
+pa, pc, pa_csv = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow"), Extra("pyarrow.csv", "arrow")
 
 _COLUMNS = 1 << 12  # most of a text file
-_ROWS = 1 << 16  # rows of a Parquet file read at once
+_STRINGS = "If nodes are not integers, give strings=True. A header has only CSV and TSV."
 _COMMENT = re.compile(rb"^[#%].*\n", re.MULTILINE)
-_NODES = ("source", "target")  # roles of columns
+_NODES = "Nodes"  # in messages
 _BLANKS, _NEWLINE = np.frombuffer(b" \t\r", np.uint8), ord("\n")
 
 
 def read_edges(
-    block: TextBlock, edges: EdgeList, storage_options: Mapping[str, Any], timeout: float = TIMEOUT
+    block: TextBlock, edges: EdgeList, kind: str, storage_options: Mapping[str, Any], timeout: float = TIMEOUT
 ) -> Iterator[list[Any]]:
     """Yield batches of edges: the Arrow arrays of `edges.roles`.
 
-    Nodes are int64 or large_string, weights double, types of nodes large_string.
+    Nodes are int64, uint64 or large_string, by the `kind` that `kind_of_nodes` returns; weights are double, types of
+    nodes large_string.
 
     Raises
     ------
@@ -40,88 +53,59 @@ def read_edges(
         If the file is damaged, or a column is missing or has another type; if a node or its type is missing, or a
         weight is not above 0.
     """
-    source = block.source
-    with open_source(source, storage_options, timeout) as file:
-        read = _READERS.get(source.format)
-        if read is None:
-            raise InputError(f"{source.url} is {source.format}, not a table of edges.", "Give Parquet, CSV or text.")
-        for columns in read(file, block, edges, storage_options, timeout):
-            _check(dict(zip(edges.roles, columns, strict=True)), source.url)
-            yield columns
-
-
-def _is_csv(source: Source) -> bool:
-    return ".csv" in source.url.lower().rsplit("/", 1)[-1]
-
-
-def _read_parquet(file: Any, block: TextBlock, edges: EdgeList, *_: Any) -> Iterator[list[Any]]:
     url = block.source.url
-    with reading_as(PARQUET.title, url):
-        parquet = pq.ParquetFile(file)
-        missing = [name for name in edges.columns if len(parquet.schema_arrow.get_all_field_indices(name)) != 1]
-        if missing:
-            raise _no_column(url, missing[0], parquet.schema_arrow.names)
-        wanted = {
-            name: _kind_of(role, parquet.schema_arrow.field(name).type, url) for role, name in edges.roles.items()
-        }
-        groups = range(block.start, block.stop)
-        for batch in parquet.iter_batches(_ROWS, groups, columns=edges.columns):
-            yield [batch.column(name).cast(kind) for name, kind in wanted.items()]
+    read = _READERS.get(block.source.format, read_columns)
+    names = edges.roles
+    for columns in read(block, edges.columns, storage_options, timeout):
+        found = {role: _typed(role, columns[name], kind, edges, url) for role, name in names.items()}
+        _check(found, url)
+        yield list(found.values())
 
 
-def _kind_of(role: str, kind: Any, url: str) -> Any:
-    """Return the type that a column of this type is read as."""
-    if role == "weight":
-        return pa.float64()
-    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if pa.types.is_integer(inner):
-        return pa.int64() if role in _NODES else pa.large_string()
-    if pa.types.is_string(inner) or pa.types.is_large_string(inner):
-        return pa.large_string()
-    what = "Nodes" if role in _NODES else "Types of nodes"
-    raise InputError(f"{what} of {url} are of type {kind}.", "Give columns of integers or strings.")
+def kind_of_nodes(
+    sources: Sequence[Source], edges: EdgeList, storage_options: Mapping[str, Any], timeout: float = TIMEOUT
+) -> str:
+    """Return the kind of the nodes in all files, as `common_ids` does.
 
+    Nodes of CSV and of other text are integers, or text with `edges.strings`.
 
-def _header(source: Source, storage_options: Mapping[str, Any], timeout: float) -> list[str]:
-    """Return the column names in the first line of a CSV file, for blocks that do not start there."""
-    with open_source(source, storage_options, timeout) as file:
-        piece = next(text_pieces(file, TextBlock(source, 0, 1), ReadReport(), whole_lines=True), (0, b"\n"))[1]
-    end = piece.index(b"\n")
-    if piece.count(b",", 0, end) >= _COLUMNS:
-        raise InputError(f"{source.url} has a header of more than {_COLUMNS:,} columns.", "Leave columns out.")
-    line = piece[:end].decode(errors="replace")
-    return [name.strip().strip('"') for name in line.split(",")]
-
-
-def _read_text(
-    file: Any, block: TextBlock, edges: EdgeList, storage_options: Mapping[str, Any], timeout: float
-) -> Iterator[list[Any]]:
-    header = _header(block.source, storage_options, timeout) if _is_csv(block.source) else None
-    url, at_header = block.source.url, header is not None and block.start == 0
-    missing = [name for name in edges.columns if header is not None and header.count(name) != 1]
-    if missing:
-        raise _no_column(url, missing[0], header or [])
-    for offset, data in text_pieces(file, block, ReadReport(), whole_lines=True):
-        content = data[data.index(b"\n") + 1 :] if at_header else data
-        at_header = False
-        if header is None:
-            content = squeezed(_COMMENT.sub(b"", content)).lstrip(b"\n")
-        if content:
-            place = f"{url} from byte {offset} on"
-            with _explained(place, edges):
-                yield _parsed(content, header, edges, place)
-
-
-_TYPED = frozenset([PARQUET.name])  # formats whose columns have a type
-_READERS: Mapping[str, Callable[..., Iterator[list[Any]]]] = {PARQUET.name: _read_parquet, TEXT.name: _read_text}
-
-
-def check_strings(sources: Iterable[Source], edges: EdgeList) -> None:
-    """Refuse nodes that are to be strings where the columns of all files have a type; raises `ParameterError`."""
-    if edges.strings and _TYPED.issuperset(source.format for source in sources):
+    Raises
+    ------
+    InputError
+        If a file is no table or text, or has no column of nodes.
+    ParameterError
+        If nodes are to be strings where the columns of all files have a type.
+    """
+    typed = [source for source in sources if is_typed(source)]
+    if edges.strings and len(typed) == len(sources):
         raise ParameterError(
             "strings=True changes nothing in Parquet, whose columns have a type.", "Leave strings out."
         )
+    found = in_threads(partial(types_of, names=edges.columns, storage_options=storage_options, timeout=timeout), typed)
+    kinds = [
+        (source.url, kind_of_ids(types[name], source.url, _NODES))
+        for source, types in zip(typed, found, strict=True)
+        for name in (edges.source, edges.target)
+    ]
+    if len(typed) < len(sources):
+        kinds.append(("", STRING if edges.strings else INTEGER))
+    return common_ids(kinds)
+
+
+def _read_text(
+    block: TextBlock, names: Sequence[str], storage_options: Mapping[str, Any], timeout: float
+) -> Iterator[dict[str, Any]]:
+    """Yield columns of text without a header, as text."""
+    with open_source(block.source, storage_options, timeout) as file:
+        for offset, data in text_pieces(file, block, ReadReport(), whole_lines=True):
+            content = squeezed(_COMMENT.sub(b"", data)).lstrip(b"\n")
+            if content:
+                columns = _parsed(content, names, f"{block.source.url} from byte {offset} on")
+                refuse_header(columns, block.source.url)
+                yield columns
+
+
+_READERS = {TEXT.name: _read_text}  # others are tables
 
 
 def squeezed(data: bytes) -> bytes:
@@ -134,44 +118,47 @@ def squeezed(data: bytes) -> bytes:
     return kept[1:][~at_start].tobytes()
 
 
-def _parsed(content: bytes, header: list[str] | None, edges: EdgeList, place: str) -> list[Any]:
-    names = header
-    if names is None:
-        n_columns = content.count(b" ", 0, content.index(b"\n")) + 1
-        if n_columns > _COLUMNS:
-            raise InputError(f"{place} has lines of {n_columns:,} columns.", f"Give edges of at most {_COLUMNS:,}.")
-        names = edges.columns + [f"column {i}" for i in range(len(edges.columns), n_columns)]
-    node, text = pa.large_string() if edges.strings else pa.int64(), pa.large_string()
-    of_role = {"source": node, "target": node, "weight": pa.float64(), "source_type": text, "target_type": text}
-    kinds = {name: of_role[role] for role, name in edges.roles.items()}
-    table = pa_csv.read_csv(
-        pa.BufferReader(content),
-        pa_csv.ReadOptions(use_threads=False, block_size=len(content) + 1, column_names=names),
-        pa_csv.ParseOptions(delimiter=" " if header is None else ",", quote_char=False if header is None else '"'),
-        pa_csv.ConvertOptions(
-            column_types=kinds, include_columns=edges.columns, null_values=[""], strings_can_be_null=True
-        ),
-    )
-    return [table.column(name).combine_chunks() for name in edges.columns]
-
-
-@contextmanager
-def _explained(place: str, edges: EdgeList) -> Iterator[None]:
+def _parsed(content: bytes, names: Sequence[str], place: str) -> dict[str, Any]:
+    n_columns = content.count(b" ", 0, content.index(b"\n")) + 1
+    if n_columns > _COLUMNS:
+        raise InputError(f"{place} has lines of {n_columns:,} columns.", f"Give edges of at most {_COLUMNS:,}.")
+    others = (f"column {i}" for i in range(len(names), n_columns))
     try:
-        yield
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        hint = "" if edges.strings else " If nodes are not integers, give strings=True."
+        table = pa_csv.read_csv(
+            pa.BufferReader(content),
+            pa_csv.ReadOptions(use_threads=False, block_size=len(content) + 1, column_names=[*names, *others]),
+            pa_csv.ParseOptions(delimiter=" ", quote_char=False),
+            pa_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), include_columns=names),
+        )
+    except pa.ArrowException as error:
         raise InputError(
             f"{place} cannot be read as edges ({error}).",
-            f"All lines must have the same number of columns, at least {len(edges.columns)}.{hint}",
+            f"All lines must have the same number of columns, at least {len(names)}.",
         ) from error
+    return {name: table.column(name).combine_chunks() for name in names}
 
 
-def _no_column(url: str, name: str, present: list[str]) -> InputError:
-    return InputError(
-        f"{url} has no single column {name!r}.",
-        f"Name source, target, weight and types among: {', '.join(present) or 'none'}.",
-    )
+def _typed(role: str, array: Any, kind: str, edges: EdgeList, url: str) -> Any:
+    """Return a column as it is used."""
+    if role == "weight":
+        return _weights(array, url)
+    if role not in ("source", "target"):
+        return ids_of(array, STRING, "Types of nodes", url)
+    if kind == STRING or not is_text(array.type):
+        return ids_of(array, kind, _NODES, url)
+    texts = pc.utf8_trim_whitespace(array)
+    numbers = integers_in(texts, kind)
+    if numbers is None:  # 007 and 7 would be one node
+        other = next(text for text in texts if text.is_valid and integers_in(pa.array([text]), kind) is None)
+        raise InputError(f"{url} has the node {other.as_py()!r}, which is not written as an {kind} is.", _STRINGS)
+    return numbers
+
+
+def _weights(array: Any, url: str) -> Any:
+    try:
+        return (pc.utf8_trim_whitespace(array) if is_text(array.type) else array).cast(pa.float64())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InputError(f"{url} has a weight that is no number ({error}).", "Give finite numbers above 0.") from None
 
 
 def _is_empty(column: Any) -> bool:

@@ -1,27 +1,65 @@
-"""Reads events: Parquet or CSV as a dataframe of Dask whose columns have the same names and types in all files."""
+"""Reads events in tasks: CSV is copied to Parquet, whose row groups become parts of a dataframe.
 
-import glob
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
+    read/<key>/<attempt>/<i>.parquet   rows of CSV files, with the columns that are read; deleted with the end of a part
+
+Only a stream of CSV tells where its rows end, so a file is read by one task; its copies are as large as blocks. The
+kind of a column is that of all files together, so it does not depend on how they are cut.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from daskw2v.config.resources import Resources
-from daskw2v.corpus.files import Source
-from daskw2v.corpus.formats import PARQUET, TEXT
+from daskw2v.corpus.batches import Batch, batch_blocks
+from daskw2v.corpus.files import Source, TextBlock
+from daskw2v.corpus.formats import PARQUET
 from daskw2v.corpus.formats.weights import MOST
-from daskw2v.errors import Daskw2vError, InputError, ParameterError, counted
+from daskw2v.corpus.sources import plan_blocks
+from daskw2v.errors import InputError
 from daskw2v.extras import Extra, needed
+from daskw2v.sequences.lists import write_columns
 from daskw2v.sequences.sessions import Sessions
+from daskw2v.sequences.tables import (
+    STRING,
+    common_ids,
+    ids_of,
+    is_text,
+    is_typed,
+    kind_of_ids,
+    parsed_ids,
+    read_columns,
+    types_of,
+    value_type,
+)
+from daskw2v.sequences.times import CLOCK, common_times, kind_of_times, parsed_times, times_of
 from daskw2v.store.credentials import Options
+from daskw2v.store.stage import OpenStage, run_once
+from daskw2v.store.storage import Store
+from daskw2v.store.threads import in_threads
 
-pd, pa = Extra("pandas", "events"), Extra("pyarrow", "events")
+pd, pa, pc = Extra("pandas", "events"), Extra("pyarrow", "events"), Extra("pyarrow.compute", "events")
 
 EXTRA = "events"
-_STRING, _CLOCK = "string[pyarrow]", "clock"
+_IDS = {"user": "Users", "item": "Items", "market": "Markets"}  # roles of columns of ids, and how messages call these
+_VARYING = ("user", "item", "time")  # roles whose values tell of which kind they are
+_FIXED = {"market": STRING, "weight": "float64", "goal": "bool"}  # kinds of the others
+_TRUTH = {"true": "1", "false": "0"}  # as CSV writes truth values, in any case
+
+
+class Reading(NamedTuple):
+    """How events are read: names of columns by role, options for fsspec, and seconds to wait for the store."""
+
+    roles: dict[str, str]
+    options: Options
+    timeout: float
+
+
+class Part(NamedTuple):
+    """Events that a task reads at once: where they are, and the names of the columns there by role."""
+
+    batch: Batch
+    roles: dict[str, str]
 
 
 class EventTable(NamedTuple):
@@ -29,171 +67,232 @@ class EventTable(NamedTuple):
 
     Parameters
     ----------
-    frame
-        A dataframe of Dask with the columns user, time, item, and weight, goal and market where `Sessions` names these.
+    parts
+        Parquet, in parts.
     kinds
-        Type of each column; "clock" for times that are nanoseconds.
+        Type of each column by role: user, item and time, and weight, goal and market where `Sessions` names these;
+        "clock" for times that are nanoseconds.
+    reading
+        How they are read.
     """
 
-    frame: Any
+    parts: list[Part]
+    kinds: dict[str, str]
+    reading: Reading
+
+    @property
+    def frame(self) -> Any:
+        """The events as a dataframe of Dask, whose columns are named by their roles."""
+        frames = needed("dask.dataframe", EXTRA)
+        types = {role: "int64" if kind == CLOCK else kind for role, kind in self.kinds.items()}
+        empty = pd.DataFrame(columns=list(types)).astype(types)
+        if not self.parts:
+            return frames.from_pandas(empty, npartitions=1)
+        read = partial(_frame_of, kinds=self.kinds, reading=self.reading, types=types)
+        return frames.from_map(read, self.parts, meta=empty)
+
+
+class _Copy(NamedTuple):
+    """A file that holds rows of CSV: its name and size, the URL of the first row, and the kinds of `_VARYING`."""
+
+    name: str
+    size: int
+    url: str
     kinds: dict[str, str]
 
 
-def read_events(sources: Sequence[Source], sessions: Sessions, resources: Resources) -> EventTable:
-    """Return the events of some files.
+def read_events(
+    sources: Sequence[Source], sessions: Sessions, resources: Resources, stage: OpenStage, known: Mapping[str, str]
+) -> EventTable:
+    """Return the events of some files, of which those of CSV are copied.
+
+    Parameters
+    ----------
+    sources
+        The files.
+    sessions
+        Names of the columns.
+    resources
+        How to read.
+    stage
+        Runs tasks, and has the folder of the copies.
+    known
+        Kinds of the columns of events that were carried over, by role; empty if there are none.
 
     Raises
     ------
     InputError
-        If files are of several formats, a column is missing or has another type; and from tasks, if a value is missing
-        or a weight is below 0.
+        If a file is damaged, a column is missing or has another type, or some times are numbers and others are not; for
+        CSV here, for Parquet when it is read, if a value is missing or out of range.
     """
-    table = _table(sources, resources)
-    missing = [column for column in sessions.roles.values() if column not in table.columns]
-    if missing:
-        raise InputError(
-            f"{sources[0].url} has no column {missing[0]!r}.",
-            f"Name {_listed([*sessions.roles], 'and')} among: {', '.join(map(str, table.columns))}.",
-        )
-    kinds = {role: _kind(role, table.dtypes[column], column) for role, column in sessions.roles.items()}
-    meta = {role: "int64" if kind == _CLOCK else kind for role, kind in kinds.items()}
-    columns = dict(sessions.roles)
-    frame = table[[*dict.fromkeys(columns.values())]].map_partitions(
-        partial(_as_events, columns=columns, types=meta), meta=pd.DataFrame(columns=list(meta)).astype(meta)
-    )
-    return EventTable(frame, kinds)
+    options = Options({**resources.storage_options, **stage.home.options})
+    reading, block_bytes = Reading(sessions.roles, options, resources.store_timeout), resources.block_bytes
+    tables = [source for source in sources if is_typed(source)]
+    texts = [TextBlock(source, 0, source.size) for source in sources if not is_typed(source)]
+    jobs = [(batch, stage.home, reading, block_bytes) for batch in batch_blocks(texts, block_bytes)]
+    copies = [copy for found in stage.map("copy events", _copy, jobs, 0) for copy in found] if jobs else []
+    find = partial(types_of, names=list(reading.roles.values()), storage_options=options, timeout=reading.timeout)
+    types = list(zip(tables, in_threads(find, tables), strict=True))
+    copied = [Source(f"{stage.home.url}/{copy.name}", copy.size, "", PARQUET.name, None) for copy in copies]
+    parts = [
+        Part(batch, roles)
+        for files, roles in ((tables, reading.roles), (copied, {role: role for role in reading.roles}))
+        for batch in batch_blocks(plan_blocks(files, block_bytes, options, reading.timeout), block_bytes)
+    ]
+    return EventTable(parts, _kinds(types, copies, reading.roles, known), reading)
 
 
-@contextmanager
-def explained(sources: Sequence[Source]) -> Iterator[None]:
-    """Turn errors of pandas, Arrow and Dask on unreadable files into an InputError."""
-    try:
-        yield
-    except Daskw2vError:
-        raise
-    except (ValueError, TypeError, KeyError, OSError, pa.ArrowException) as error:
-        raise InputError(
-            f"{sources[0].url} (of {counted(len(sources), 'file')}) cannot be read as events ({error}).",
-            "Give Parquet, or CSV with a header, with columns of one type.",
-        ) from error
-
-
-def duration_of(sessions: Sessions, name: str, kinds: Mapping[str, str]) -> float | None:
-    """Return a duration as a number, in nanoseconds if times are not numbers; None if there is none.
-
-    Raises
-    ------
-    ParameterError
-        If it is none, or not above 0.
-    """
-    given, kind = getattr(sessions, name), kinds["time"]
-    if given is None:
-        return None
-    numeric = kind != _CLOCK
-    try:
-        duration = float(given) if numeric else float(pd.Timedelta(given).as_unit("ns").value)
-    except ValueError as error:
-        raise ParameterError(
-            f"{name}={given!r} is not a {'number' if numeric else 'duration'} ({error}).",
-            f"Times are {'numbers' if numeric else 'no numbers'}: give a {'number' if numeric else 'duration'}, such "
-            f"as {'1800' if numeric else '30 min'}.",
-        ) from error
-    if not 0 < duration < math.inf:
-        raise ParameterError(f"{name}={given!r} is not above 0.", "Give a longer one, or none.")
-    return duration
-
-
-def reader_of(sources: Sequence[Source]) -> Callable[..., Any]:
-    """Return the function that makes a dataframe of files; called with dask.dataframe, URLs, options, bytes of a block.
-
-    Raises
-    ------
-    InputError
-        If the files have several formats, or one that is not a table.
-    """
-    kinds, read = {(source.format, source.compression) for source in sources}, _TABLES.get(sources[0].format)
-    if len(kinds) > 1 or read is None:
-        raise InputError(
-            f"The {len(sources)} files have several formats, or one that is not a table.", "Give Parquet or CSV."
-        )
-    return read
-
-
-def _table(sources: Sequence[Source], resources: Resources) -> Any:
-    # Escaped, as Dask would take the names of files for patterns
-    frames, urls = needed("dask.dataframe", EXTRA), [glob.escape(source.url) for source in sources]
-    block_bytes = None if sources[0].compression else resources.block_bytes
-    return reader_of(sources)(frames, urls, Options(resources.storage_options), block_bytes)
-
-
-def _parquet_table(frames: Any, urls: list[str], options: Options, block_bytes: int | None) -> Any:
-    return frames.read_parquet(urls, storage_options=options, split_row_groups="adaptive", blocksize=block_bytes)
-
-
-def _csv_table(frames: Any, urls: list[str], options: Options, block_bytes: int | None) -> Any:
-    return frames.read_csv(urls, storage_options=options, blocksize=block_bytes)
-
-
-_TABLES = {PARQUET.name: _parquet_table, TEXT.name: _csv_table}
-
-
-def _kind(role: str, dtype: Any, column: str) -> str:
-    """Return the type that a column is brought to."""
-    numeric = pd.api.types.is_numeric_dtype(dtype)
-    integer = pd.api.types.is_integer_dtype(dtype)
-    match role:
-        case "time" if not numeric:
-            return _CLOCK
-        case "item" | "market" if not (integer or _is_text(dtype)):
-            raise InputError(
-                f"{role.capitalize()}s, in the column {column!r}, are of type {dtype}.",
-                "Give integers or strings. In pandas, integers with missing values are not integers.",
+def _kinds(
+    types: Sequence[tuple[Source, Mapping[str, Any]]],
+    copies: Sequence[_Copy],
+    roles: Mapping[str, str],
+    known: Mapping[str, str],
+) -> dict[str, str]:
+    """Return the kind of each column in all files, and in the events that are known."""
+    kinds = dict[str, str]()
+    for role, column in roles.items():
+        found = [(source.url, of_file[column]) for source, of_file in types]
+        if role in _VARYING:
+            told = [(copy.url, copy.kinds[role]) for copy in copies]
+            told += [("what was carried over", known[role])] if role in known else []
+            kind_of = kind_of_times if role == "time" else partial(kind_of_ids, what=_IDS[role])
+            kinds[role] = (common_times if role == "time" else common_ids)(
+                [*((url, kind_of(kind, url)) for url, kind in found), *told]
             )
-        case "weight" | "goal" if not numeric:  # truth values are numeric
-            raise InputError(f"The column {column!r} of {role}s is of type {dtype}.", "Give numbers or truth values.")
-        case "weight":
-            return "float64"
-        case "goal":
-            return "bool"
-    if _is_text(dtype):
-        return _STRING
-    if integer:
-        return "uint64" if str(dtype).lower() == "uint64" else "int64"
-    return "float64" if numeric else str(dtype)
+            continue
+        for url, kind in found:
+            if role == "market":
+                kind_of_ids(kind, url, _IDS[role])
+            else:
+                _check_numeric(role, value_type(kind), column, url)
+        kinds[role] = _FIXED[role]
+    return kinds
 
 
-def _is_text(dtype: Any) -> bool:
-    return isinstance(dtype, pd.CategoricalDtype) or bool(pd.api.types.is_string_dtype(dtype))
+def _check_numeric(role: str, kind: Any, column: str, url: str) -> None:
+    is_kind = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_null)
+    if not any(fits(kind) for fits in is_kind):
+        raise InputError(
+            f"The column {column!r} of {role}s in {url} is of type {kind}.", "Give numbers or truth values."
+        )
 
 
-def _as_events(table: Any, columns: Mapping[str, str], types: Mapping[str, str]) -> Any:
-    """Task: return a partition with columns of these names and types."""
-    events = pd.DataFrame({role: table[column] for role, column in columns.items()})
-    if "market" in events and types["market"] == _STRING:
-        events["market"] = events["market"].astype(_STRING).fillna("")  # which is none
-    n_missing = int((events.isna().any(axis=1) | (events["item"] == "").fillna(False).to_numpy(bool)).sum())
-    if n_missing:
-        raise InputError(f"{n_missing} events lack {_listed([*columns], 'or')}.", "Remove them first.")
-    if "weight" in events:
-        weights = events["weight"].to_numpy(np.float64)
-        wrong = weights[~((weights >= 0) & (weights <= MOST))]
-        if len(wrong):
-            raise InputError(
-                f"{columns['weight']!r} of an event is {wrong[0]:g}, which is no weight.",
-                f"Give numbers in 0..{MOST:,}: the times that an event counts, on average.",
-            )
-    events["time"] = _numbers(events["time"])
-    return events.astype(dict(types))
+def _copy(batch: Batch, home: Store, reading: Reading, most: int) -> list[_Copy]:
+    """Task: copy rows of CSV to Parquet files of about `most` bytes in memory, unless that was done before."""
+    task = home / "read" / batch.key
+    made = run_once(task, task.read_manifest, partial(_copied, batch, home, reading, most))
+    return [_Copy(*copy) for copy in made["copies"]]
 
 
-def _listed(names: Sequence[str], last: str) -> str:
-    return f"{', '.join(names[:-1])} {last} {names[-1]}"
+def _copied(batch: Batch, home: Store, reading: Reading, most: int, place: Store) -> dict[str, Any]:
+    copies, held, size = list[_Copy](), list[tuple[str, dict[str, str], dict[str, Any]]](), 0
+    folder = place.url.removeprefix(f"{home.url}/")
+
+    def finish() -> None:
+        kinds = _kinds([], [_Copy("", 0, url, kinds) for url, kinds, _ in held], reading.roles, {})
+        rows = [_events(columns, kinds, reading.roles, url) for url, _, columns in held]
+        table = pa.concat_tables(rows).combine_chunks()
+        name = f"{len(copies)}.parquet"
+        content = write_columns(place, name, {role: table.column(role) for role in table.column_names})
+        copies.append(_Copy(f"{folder}/{name}", len(content), held[0][0], {role: kinds[role] for role in _VARYING}))
+        held.clear()
+
+    for block in batch.blocks:
+        url = block.source.url
+        for found in read_columns(block, list(reading.roles.values()), reading.options, reading.timeout):
+            kinds, columns = _parsed({role: found[name] for role, name in reading.roles.items()}, url)
+            held.append((url, kinds, columns))
+            size += sum(array.nbytes for array in columns.values())
+            if size >= most:
+                finish()
+                size = 0
+    if held:
+        finish()
+    return {"copies": copies}
 
 
-def _numbers(times: Any) -> Any:
-    """Return times as numbers: as they are, or in nanoseconds."""
-    if pd.api.types.is_numeric_dtype(times.dtype):
-        return times
-    if not pd.api.types.is_datetime64_any_dtype(times.dtype):
-        times = pd.to_datetime(times, format="ISO8601", utc=True)
-    return times.dt.as_unit("ns").astype("int64")
+def _parsed(columns: Mapping[str, Any], url: str) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return the kinds of `_VARYING` in columns of text, and the columns, of these kinds."""
+    kinds, found = dict[str, str](), dict(columns)
+    for role in _VARYING:
+        kinds[role], found[role] = parsed_times(columns[role], url) if role == "time" else parsed_ids(columns[role])
+    return kinds, found
+
+
+def _events(columns: Mapping[str, Any], kinds: Mapping[str, str], roles: Mapping[str, str], url: str) -> Any:
+    """Return columns of these kinds, as a table of Arrow."""
+    found = {role: _typed(role, array, kinds[role], roles, url) for role, array in columns.items()}
+    missing = reduce(pc.or_, (_is_missing(array) for role, array in found.items() if role != "market"))
+    if n := pc.sum(missing).as_py():
+        raise InputError(f"{url}: {n} events lack {_listed([*roles])}.", "Remove them first.")
+    return pa.table(found)
+
+
+def _is_missing(array: Any) -> Any:
+    """Tell which values are null, or text without characters."""
+    return pc.fill_null(pc.equal(array, ""), True) if is_text(array.type) else pc.is_null(array)
+
+
+def _typed(role: str, array: Any, kind: str, roles: Mapping[str, str], url: str) -> Any:
+    if role in _IDS:
+        ids = ids_of(array, kind, _IDS[role], url)
+        return ids.fill_null("") if role == "market" else ids  # "" is none
+    if role == "time":
+        return times_of(array, kind, url)
+    numbers = _numbers(array, role, roles[role], url)
+    if role == "goal":
+        return pc.not_equal(numbers, 0.0)
+    wrong = numbers.filter(pc.invert(pc.and_(pc.greater_equal(numbers, 0.0), pc.less_equal(numbers, float(MOST)))))
+    if len(wrong):
+        raise InputError(
+            f"{roles[role]!r} of an event of {url} is {wrong[0].as_py():g}, which is no weight.",
+            f"Give numbers in 0..{MOST:,}: the times that an event counts, on average.",
+        )
+    return numbers
+
+
+def _numbers(array: Any, role: str, column: str, url: str) -> Any:
+    """Return numbers or truth values as float64; NaN is null."""
+    if is_text(array.type):
+        array = pc.utf8_trim_whitespace(array)
+        for word, number in _TRUTH.items():
+            array = pc.if_else(pc.equal(pc.utf8_lower(array), word), number, array)
+    try:
+        numbers = array.cast(pa.float64())
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            f"The column {column!r} of {role}s in {url} holds what is none ({error}).", "Give numbers or truth values."
+        ) from None
+    return pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def _read(part: Part, kinds: Mapping[str, str], reading: Reading) -> Any:
+    """Return columns of a part, those that have a kind here, as a table of Arrow."""
+    names = {role: part.roles[role] for role in kinds}
+    found = [
+        _events({role: columns[name] for role, name in names.items()}, kinds, names, block.source.url)
+        for block in part.batch.blocks
+        for columns in read_columns(block, list(names.values()), reading.options, reading.timeout)
+    ]
+    return pa.concat_tables(found) if found else None
+
+
+def _frame_of(part: Part, kinds: Mapping[str, str], reading: Reading, types: Mapping[str, str]) -> Any:
+    """Task: read a part as a dataframe of pandas."""
+    table = _read(part, kinds, reading)
+    frame = pd.DataFrame(columns=list(types)) if table is None else table.to_pandas()
+    return frame.astype(dict(types))
+
+
+def latest_of(part: Part, kind: str, reading: Reading, earlier: float | None) -> tuple[float | None, int]:
+    """Task: return the latest time of a part, and how many are before an earlier one; `kind` is that of times."""
+    table = _read(part, {"time": kind}, reading)
+    if table is None or not len(table):
+        return None, 0
+    times = table.column("time")
+    late = 0 if earlier is None else pc.sum(pc.less(times, earlier)).as_py()
+    return pc.max(times).as_py(), late

@@ -20,7 +20,7 @@ from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import ClusterError, InputError, ParameterError, counted
 from daskw2v.extras import needed
 from daskw2v.progress import Listener, Watching
-from daskw2v.sequences.edges import check_strings
+from daskw2v.sequences.edges import kind_of_nodes
 from daskw2v.sequences.identity import identity_of
 from daskw2v.sequences.kinds import EdgeList
 from daskw2v.sequences.node_types import MOST, sorted_types
@@ -111,8 +111,8 @@ def build_graph(
     Raises
     ------
     InputError
-        If the files cannot be read as edges, have none, or name nodes by both integers and strings; if a node has two
-        types, or nodes have too many.
+        If the files cannot be read as edges or have none; if a node has two types or its edges weigh too much, or nodes
+        have too many types.
     ParameterError
         If nodes of Parquet alone are to be strings.
     MissingExtraError
@@ -127,8 +127,7 @@ def _stored(
     inputs: Inputs, work: Store, edges: EdgeList, resources: Resources, client: Client, listener: Listener
 ) -> StoredGraph:
     check_cluster(client, work)
-    sources = find_sources(inputs, None, resources.storage_options, tables=True, work=work.url, listener=listener)
-    check_strings(sources, edges)
+    sources = find_sources(inputs, None, resources.storage_options, work=work.url, listener=listener)
     home = work / LAYOUT.folder / identity_of(sources, edges.described, _FORMAT)
     stage = Stage(work, home, partial(run_tasks, client), listener, "graph")
     with clocks_watched(client):
@@ -180,15 +179,14 @@ def _build(
 ) -> dict[str, Any]:
     home = stage.home
     place = replace(home, options={**resources.storage_options, **home.options})
+    kind = kind_of_nodes(sources, edges, resources.storage_options, resources.store_timeout)
     blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options)
-    encoded = _step(stage, "read edges", encode_block, [(block, place, edges) for block in blocks])
+    encoded = _step(stage, "read edges", encode_block, [(block, place, edges, kind) for block in blocks])
     pieces = [piece for manifest in encoded for piece in pieces_of(manifest, edges)]
     if not pieces:
         raise InputError(
             f"There are no edges in {counted(len(sources), 'file')}.", "Check the files and the names of their columns."
         )
-    if len({manifest["strings"] for manifest in encoded if manifest["pieces"]}) > 1:
-        raise InputError("Some files name nodes by integers, others by strings.", "Use one type in all files.")
     types = sorted_types(name for piece in pieces for name in piece.types)
     jobs = [(home, number, names, types) for number, names in enumerate(ranges_of(pieces))]
     merged = _step(stage, "number nodes", merge_range, jobs)

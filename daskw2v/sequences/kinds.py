@@ -25,9 +25,11 @@ _TYPES = ("source_type", "target_type")
 class EdgeList(Settings):
     """The layout of edges in files.
 
-    Parquet and `.csv` files have a header. Other text files have none: spaces or tabs separate the columns source,
-    target and, as far as they are given here, weight, source type and target type. Lines that begin with # or % are
-    comments; further columns are ignored.
+    Columns of Parquet have names; so have those of `.csv` and `.tsv` files, in the first row of each file. Other text
+    files have no header: spaces or tabs separate the columns source, target and, as far as they are given here, weight,
+    source type and target type. Lines that begin with # or % are comments; further columns are ignored.
+
+    Nodes are integers if they are in all columns and files, or else the text of what is written.
 
     A type is an integer or a string, such as author, paper or venue. A node has the same one in all its edges. There
     are at most 64. Walks along a metapath read them, and others refuse them.
@@ -48,7 +50,7 @@ class EdgeList(Settings):
         optional=True,
     )
     directed: bool = setting(False, "edges lead only from source to target", FLAG)
-    strings: bool = setting(False, "nodes in text files are strings, not integers; Parquet has a type", FLAG)
+    strings: bool = setting(False, "nodes in CSV and other text are strings, not integers; Parquet has a type", FLAG)
     source_type: str | None = setting(
         None, "column of the type of the source, for a metapath; any name where text has no header", TEXT, optional=True
     )

@@ -83,20 +83,20 @@ class NameRange(NamedTuple):
     slices: list[Slice]
 
 
-def encode_block(block: TextBlock, home: Store, edges: EdgeList) -> dict[str, Any]:
-    """Task: read a block and write its edges in pieces, unless that was done before.
+def encode_block(block: TextBlock, home: Store, edges: EdgeList, kind: str) -> dict[str, Any]:
+    """Task: read a block and write its edges in pieces, unless that was done before; `kind` is that of the nodes.
 
     Returns
     -------
     dict
-        Manifest: pieces (path, number of names, first name of each file, edges, types), and whether nodes are strings.
+        Manifest: pieces (path, number of names, first name of each file, edges, types).
     """
     task = home / "blocks" / block.key
-    return run_once(task, task.read_manifest, partial(_encode, block, home, edges))
+    return run_once(task, task.read_manifest, partial(_encode, block, home, edges, kind))
 
 
-def _encode(block: TextBlock, home: Store, edges: EdgeList, place: Store) -> dict[str, Any]:
-    pieces, held, n_held, strings = list[dict[str, Any]](), list[list[Any]](), 0, False
+def _encode(block: TextBlock, home: Store, edges: EdgeList, kind: str, place: Store) -> dict[str, Any]:
+    pieces, held, n_held = list[dict[str, Any]](), list[list[Any]](), 0
 
     def finish() -> None:
         path = f"blocks/{block.key}/{place.name}/{len(pieces)}"
@@ -106,8 +106,7 @@ def _encode(block: TextBlock, home: Store, edges: EdgeList, place: Store) -> dic
         pieces.append({"path": path, "names": len(names), "first": first, "edges": n_edges, "types": types})
         held.clear()
 
-    for columns in read_edges(block, edges, home.options, home.timeout):
-        strings = not pa.types.is_integer(columns[0].type)
+    for columns in read_edges(block, edges, kind, home.options, home.timeout):
         held.append(columns)
         n_held += len(columns[0])
         if n_held >= PIECE:
@@ -115,7 +114,7 @@ def _encode(block: TextBlock, home: Store, edges: EdgeList, place: Store) -> dic
             n_held = 0
     if n_held:
         finish()
-    return {"pieces": pieces, "strings": strings}
+    return {"pieces": pieces}
 
 
 def pieces_of(manifest: dict[str, Any], edges: EdgeList) -> list[EdgePiece]:
@@ -217,10 +216,15 @@ def _between(home: Store, part: Slice, limits: NameRange, types: Sequence[str]) 
     found = []
     for number in range(part.first, part.last):
         names, codes = _read_file(home / part.path, number, types)
-        begin = 0 if limits.low is None else pc.sum(pc.less(names, limits.low)).as_py()
-        end = len(names) if limits.high is None else pc.sum(pc.less(names, limits.high)).as_py()
+        begin = 0 if limits.low is None else _below(names, limits.low)
+        end = len(names) if limits.high is None else _below(names, limits.high)
         found.append((names.slice(begin, end - begin), codes[begin:end]))
     return found
+
+
+def _below(names: Any, limit: Name) -> int:
+    """Return how many names are below a limit."""
+    return int(pc.sum(pc.less(names, pa.scalar(limit, names.type))).as_py() or 0)
 
 
 def _read_file(place: Store, number: int, types: Sequence[str]) -> tuple[Any, UInt8Array]:

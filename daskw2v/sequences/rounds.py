@@ -71,6 +71,8 @@ class WalkFiles(NamedTuple):
         Name of the column of lists.
     n
         Number of files with the walks of one number.
+    numbers
+        Number of numbers whose walks are in one file; more than one only if `n` is one.
     """
 
     home: Store
@@ -78,6 +80,7 @@ class WalkFiles(NamedTuple):
     walks: Walks
     column: str
     n: int
+    numbers: int
 
     @property
     def path(self) -> Metapath:
@@ -86,12 +89,16 @@ class WalkFiles(NamedTuple):
 
     @property
     def places(self) -> list[tuple[int, int]]:
-        """Number and part of the walks of each file, in order."""
-        return [(number, part) for number in range(self.walks.number) for part in range(self.n)]
+        """First number, and part of the walks of each file, in order."""
+        return [(number, part) for number in range(0, self.walks.number, self.numbers) for part in range(self.n)]
+
+    def numbers_from(self, number: int) -> range:
+        """Return the numbers of the walks in a file, given the first."""
+        return range(number, min(number + self.numbers, self.walks.number))
 
     def name(self, number: int, part: int) -> str:
-        """Return the name of the file of a part of the walks of a number."""
-        return f"part-{number * self.n + part:06d}.parquet"
+        """Return the name of the file of a part of the walks of a number, and of the next ones."""
+        return f"part-{number // self.numbers * self.n + part:06d}.parquet"
 
     def start(self, number: int) -> np.uint64:
         """Return the key of the order of walks of a number."""

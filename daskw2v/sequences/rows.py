@@ -17,6 +17,7 @@ import numpy.typing as npt
 import zarr
 
 from daskw2v.cluster.shared_memory import by_fields, share
+from daskw2v.errors import InputError
 from daskw2v.kernels.jit import kernel
 from daskw2v.sequences.numbering import EdgePiece, Names, read_piece
 from daskw2v.store.arrays import read_array, write_array
@@ -25,6 +26,8 @@ from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
 from daskw2v.types import Float64Array, Int32Array, Int64Array
+
+HEAVIEST = 1e300  # most that the edges of a node weigh together
 
 
 @by_fields
@@ -118,12 +121,14 @@ def fill_rows(layout: GraphLayout, part: int, dealt: Sequence[str]) -> StoredEdg
         order = np.lexsort((weights, keys))
         keys = keys[order]
         first = np.flatnonzero(np.diff(keys, prepend=-1))
-        weights = np.add.reduceat(weights[order], first)
+        with np.errstate(over="ignore"):
+            weights = np.add.reduceat(weights[order], first)
     else:
         keys.sort()
         first = np.flatnonzero(np.diff(keys, prepend=-1))
         weights = np.diff(first, append=len(keys)).astype(float)
     rows, targets = np.divmod(keys[first], layout.n_nodes)
+    _check_sums(rows, weights)
     n_rows = len(range(part, layout.n_nodes, layout.n_parts)) * n_types
     even = bool((weights == 1).all())
     path = f"rows/{part}/{new_attempt()}"
@@ -133,6 +138,15 @@ def fill_rows(layout: GraphLayout, part: int, dealt: Sequence[str]) -> StoredEdg
     if not even:
         write_array(group, "weights", weights)
     return StoredEdges(path, len(targets), even)
+
+
+def _check_sums(rows: Int64Array, weights: Float64Array) -> None:
+    """Refuse weights whose sum in a row is so large that walks, which multiply it by biases, would overflow."""
+    with np.errstate(over="ignore"):
+        if len(weights) and weights.sum() > HEAVIEST and np.bincount(rows, weights).max() > HEAVIEST:
+            raise InputError(
+                f"The weights of a node's edges add up to more than {HEAVIEST:g}.", "Divide all weights by one number."
+            )
 
 
 def graph_bytes(n_rows: int, n_edges: int, *, even: bool) -> int:

@@ -22,7 +22,7 @@ class Sessions(Settings):
 
     user: str = setting("user", "column of who was there", TEXT, heading="Events")
     item: str = setting("item", "column of items, integers or strings", TEXT)
-    time: str = setting("time", "column of times, numbers, timestamps or ISO 8601 text", TEXT)
+    time: str = setting("time", "column of times, numbers, timestamps, dates or ISO 8601 text", TEXT)
     gap: str | None = setting(
         None,
         "time without an event that ends a session, in the unit of numeric times or such as '30 min'; nothing ends one "

@@ -17,8 +17,18 @@ from daskw2v.types import Int32Array, Int64Array
 pa = Extra("pyarrow", "arrow")
 
 
-def write_group(journey: Journey, group: int, sent: Sequence[Sent]) -> None:
-    """Task: write the files of a group."""
+def write_group(journeys: Sequence[tuple[Journey, Sequence[Sent]]], group: int) -> None:
+    """Task: write the files of a group, of walks of one number, or of several that share a file."""
+    first = journeys[0][0]
+    found = [_lists(journey, group, sent) for journey, sent in journeys]
+    for number, of_file in zip(first.groups[group], zip(*found, strict=True), strict=True):
+        nodes, lengths = (pa.concat_arrays(parts) for parts in zip(*of_file, strict=True))
+        edges = np.append(0, np.cumsum(lengths))
+        write_lists(first.files.home, first.files.name(first.number, number), first.files.column, nodes, edges)
+
+
+def _lists(journey: Journey, group: int, sent: Sequence[Sent]) -> list[tuple[Any, Any]]:
+    """Return the names of nodes and the lengths of the walks of each file of a group, as arrays of Arrow."""
     files, numbers = journey.files, journey.groups[group]
     n_nodes, start = files.graph.n_nodes, files.start(journey.number)
     first = _beginning(files, [nodes_of_part(n_nodes, start, number, files.n) for number in numbers])
@@ -27,12 +37,13 @@ def write_group(journey: Journey, group: int, sent: Sequence[Sent]) -> None:
     distinct, codes = np.unique(walks[there], return_inverse=True)
     ranges, lengths = each_range(files.graph.home, files.graph.names), there.sum(1)
     names = pa.concat_arrays(list(_taken(ranges, distinct)))
-    walk = node = 0
-    for number, part in zip(numbers, first, strict=True):
-        edges = np.append(0, np.cumsum(lengths[walk : walk + len(part)]))
-        nodes = names.take(pa.array(codes[node : node + edges[-1]]))
-        write_lists(files.home, files.name(journey.number, number), files.column, nodes, edges)
-        walk, node = walk + len(part), node + edges[-1]
+    found, walk, node = list[tuple[Any, Any]](), 0, 0
+    for part in first:
+        of_file = lengths[walk : walk + len(part)]
+        n = of_file.sum()
+        found.append((names.take(pa.array(codes[node : node + n])), pa.array(of_file)))
+        walk, node = walk + len(part), node + n
+    return found
 
 
 def _walks(journey: Journey, group: int, sent: Sequence[Sent], first: Int32Array) -> Int32Array:

@@ -27,7 +27,7 @@ from daskw2v.sequences.trails import write_group
 from daskw2v.shards.layout import digest
 from daskw2v.store.stage import Layout, OpenStage, Stage
 from daskw2v.store.storage import Store
-from daskw2v.types import UInt8Array
+from daskw2v.types import Int32Array, Int64Array, UInt8Array
 
 pa = Extra("pyarrow", "arrow")
 
@@ -90,8 +90,11 @@ def write_walks(
         metapath_of(walks, graph.types)  # refuses unknown types
         n_walks = graph.types[walks.metapath[0]] if walks.metapath else graph.n_nodes
         n_files = max(1, math.ceil(n_walks * walks.length / FILE_NODES))
-        home = work / LAYOUT.folder / digest([graph.home.name, walks.described, column])
-        files = WalkFiles(home, graph, walks, column, n_files)
+        numbers = min(walks.number, max(1, FILE_NODES // max(1, n_walks * walks.length)))
+        # Files of one number came first: they keep their names
+        shared = [numbers] if numbers > 1 else []
+        home = work / LAYOUT.folder / digest([graph.home.name, walks.described, column, *shared])
+        files = WalkFiles(home, graph, walks, column, n_files, numbers)
         stage = Stage(work, home, partial(run_tasks, client), listen, "walk", "files")
         stage.make(partial(_whole, home), partial(_write, files, client))
     return [(home / files.name(*place)).url for place in files.places]
@@ -130,31 +133,40 @@ def _walk_in_memory(files: WalkFiles, missing: Sequence[tuple[int, int]], client
 
 
 def _write_file(
-    files: WalkFiles, number: int, part: int, graph: GraphRows, names: Any, types: UInt8Array | None
+    files: WalkFiles, first: int, part: int, graph: GraphRows, names: Any, types: UInt8Array | None
 ) -> None:
-    """Task: write the walks of a number from the nodes of a part."""
-    walks, arrays, path = files.walks, plain(graph), files.path
+    """Task: write the walks from the nodes of a part, of a number and of the next ones that share a file with it."""
+    made = [_walks_of(files, number, part, graph, names, types) for number in files.numbers_from(first)]
+    nodes, lengths = (np.concatenate(arrays) for arrays in zip(*made, strict=True))
+    edges = np.append(0, np.cumsum(lengths))
+    write_lists(files.home, files.name(first, part), files.column, names.take(pa.array(nodes)), edges)
+
+
+def _walks_of(
+    files: WalkFiles, number: int, part: int, graph: GraphRows, names: Any, types: UInt8Array | None
+) -> tuple[Int32Array, Int64Array]:
+    """Return the nodes of the walks of a number from a part, one walk after the other, and the lengths of walks."""
+    walks, path = files.walks, files.path
     first = nodes_of_part(len(names), files.start(number), part, files.n)
     if types is not None:
         first = first[types[first] == path.types[0]]
     found, lengths = np.empty((len(first), walks.length), np.int32), np.empty(len(first), np.int64)
-    walk(arrays, first, files.steps(number), walks.p, walks.q, path, found, lengths)
-    nodes = found[np.arange(walks.length) < lengths[:, None]]
-    edges = np.append(0, np.cumsum(lengths))
-    write_lists(files.home, files.name(number, part), files.column, names.take(pa.array(nodes)), edges)
+    walk(plain(graph), first, files.steps(number), walks.p, walks.q, path, found, lengths)
+    return found[np.arange(walks.length) < lengths[:, None]], lengths
 
 
 def _walk_in_partitions(files: WalkFiles, n: int, missing: Sequence[tuple[int, int]], stage: OpenStage) -> None:
     """Write missing files, by walks through partitions: those of one number after those of another."""
     divided = partitioned(stage, files.graph, n)
-    for number in range(files.walks.number):
-        parts = {part for other, part in missing if other == number}
+    for first in range(0, files.walks.number, files.numbers):
+        parts = {part for other, part in missing if other == first}
         if parts:
-            journey = Journey(files, number, divided)
-            sent = travelled(stage, journey)
-            groups = [k for k, group in enumerate(journey.groups) if not parts.isdisjoint(group)]
-            stage.map(f"write walk {number}", write_group, [(journey, k, sent) for k in groups], len(parts))
-            journey.place.remove()
+            journeys = [Journey(files, number, divided) for number in files.numbers_from(first)]
+            travels = [(journey, travelled(stage, journey)) for journey in journeys]
+            groups = [k for k, group in enumerate(journeys[0].groups) if not parts.isdisjoint(group)]
+            stage.map(f"write walk {first}", write_group, [(travels, k) for k in groups], len(parts))
+            for journey in journeys:
+                journey.place.remove()
 
 
 def made_of(work: Store, name: str) -> Iterator[str]:

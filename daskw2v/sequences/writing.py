@@ -7,7 +7,7 @@ carried over to the next. So a new file costs its own events and those carried t
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -20,13 +20,14 @@ from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
+from daskw2v.corpus.formats import CSV, TEXT
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import InputError, ParameterError, counted
 from daskw2v.extras import Extra, needed
 from daskw2v.progress import Listener, Progress
 from daskw2v.sequences.cutting import Cut, divide, sessions_of
-from daskw2v.sequences.events import EXTRA, EventTable, duration_of, explained, read_events, reader_of
+from daskw2v.sequences.events import EXTRA, EventTable, latest_of, read_events
 from daskw2v.sequences.identity import identity_of
 from daskw2v.sequences.lists import read_columns, write_columns, write_lists
 from daskw2v.sequences.parts import (
@@ -42,12 +43,15 @@ from daskw2v.sequences.parts import (
     manifest_of,
 )
 from daskw2v.sequences.sessions import Sessions
+from daskw2v.sequences.tables import check_table
+from daskw2v.sequences.times import duration_of
 from daskw2v.store.stage import OpenStage, Stage
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.markets import add_up
 
 pa = Extra("pyarrow", EXTRA)
 
+_CSV = {TEXT.name: CSV.name}  # files of any name that no other format has
 _STAGE = "sessions"
 _UNPACKED = 8  # bytes in memory for each byte of a file, about
 _JOINED = 8  # tables of counts that are joined at once
@@ -94,7 +98,7 @@ def write_sessions(
     InputError
         If files cannot be read, a column is missing, has another type or missing values, or there is no session.
     ParameterError
-        If a duration is none, or goals are asked for with windows that shrink.
+        If a duration is none or has no unit, or goals are asked for with windows that shrink.
     DamageError
         If what an earlier part handed on is damaged.
     MissingExtraError
@@ -106,10 +110,14 @@ def write_sessions(
             f"goal={sessions.goal!r} with shrink_windows=True: windows that shrink do not reach it.",
             "Give shrink_windows=False, or leave goal out.",
         )
-    sources = find_sources(
-        inputs, None, resources.storage_options, resources.store_timeout, tables=True, work=work.url, listener=listener
-    )
-    reader_of(sources)  # which refuses what is no table
+    sources = [
+        replace(source, format=_CSV.get(source.format, source.format))
+        for source in find_sources(
+            inputs, None, resources.storage_options, resources.store_timeout, work=work.url, listener=listener
+        )
+    ]
+    for source in sources:
+        check_table(source)
     writer = _Writer(work, sessions, params, resources, client, listener)
     parts = list[EventPart]()
     for files in groups_of(sources, sessions):
@@ -169,12 +177,12 @@ class _Writer:
         n_files = max(1, math.ceil(_UNPACKED * size / self.resources.block_bytes))
         stage.expect(n_files)
         waiting = waits_for_workers(self.resources, self.listener)
-        with waiting, clocks_watched(client), shuffling(), explained(files):
-            table = read_events(files, self.sessions, self.resources)
-            cut, late = self._cut(client, table, before)
+        with waiting, clocks_watched(client), shuffling():
+            known = {} if before is None else dict(zip(self.sessions.roles, before.kinds, strict=True))
+            table = read_events(files, self.sessions, self.resources, stage, known)
+            cut, late = self._cut(table, before, stage)
             frame = table.frame
             if before is not None:
-                _check_kinds(files, table, before)
                 frame = _with_carried(frame, before)
             frames = frame.shuffle("user", npartitions=n_files, shuffle_method="p2p").to_delayed()
             write = needed("dask", EXTRA).delayed(_write_users, pure=False, nout=2)
@@ -201,32 +209,17 @@ class _Writer:
         self.written.append(stage.home.name)
         return part
 
-    def _cut(self, client: Client, table: EventTable, before: EventPart | None) -> tuple[Cut, int]:
+    def _cut(self, table: EventTable, before: EventPart | None, stage: OpenStage) -> tuple[Cut, int]:
         """Return how to cut, and the number of late events; times are read where the latest one counts."""
         gap, half_life = (duration_of(self.sessions, name, table.kinds) for name in ("gap", "half_life"))
         cut = Cut(gap, half_life=half_life, window=self.params.window)
         if half_life is None and not self.sessions.carries:
             return cut, 0
         earlier = None if before is None else before.latest_time
-        ask = needed("dask", EXTRA).delayed(_times_of, pure=False)
-        found = gather(client, client.compute([ask(p, earlier) for p in table.frame["time"].to_delayed()]), "Times")
+        jobs = [(part, table.kinds["time"], table.reading, earlier) for part in table.parts]
+        found = stage.map("find times", latest_of, jobs, 0) if jobs else []
         known = [latest for latest, _ in found if latest is not None] + ([] if earlier is None else [earlier])
         return cut._replace(latest=max(known, default=None)), sum(n for _, n in found)
-
-
-def _times_of(times: Any, earlier: float | None) -> tuple[float | None, int]:
-    """Task: return the latest of some times, and how many are before an earlier one."""
-    late = 0 if earlier is None else int((times < earlier).sum())
-    return (None if times.empty else times.max().item()), late
-
-
-def _check_kinds(files: Sequence[Source], table: EventTable, before: EventPart) -> None:
-    for (role, kind), known in zip(table.kinds.items(), before.kinds, strict=True):
-        if kind != known:
-            raise InputError(
-                f"{files[0].url} has {role}s of type {kind}, but those of the files before are {known}.",
-                "Give files whose columns have one type each.",
-            )
 
 
 def _with_carried(frame: Any, before: EventPart) -> Any:

@@ -191,11 +191,6 @@ def test_table__is_read_as_such_unless_format_says_that_it_is_text(tmp_path, nam
         assert find_sources(f"{tmp_path}/*", format)[0].format == format
 
 
-def test_table__is_taken_where_tables_are_read(tmp_path):
-    put(tmp_path, "a.csv", "b.tsv")
-    assert {source.format for source in find_sources(tmp_path, tables=True)} == {"text"}
-
-
 @pytest.mark.parametrize(
     ("name", "what"),
     [("a.xlsx", "bytes of a table"), ("a.avro.gz", "bytes of a table"), ("a.html", "tags"), ("a.xml.bz2", "tags"),

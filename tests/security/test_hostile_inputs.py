@@ -142,8 +142,8 @@ def _header_of_edges(path):
 
 
 def _edges(path):
-    (source,) = find_sources(path, None, tables=True)
-    return sum(len(batch[0]) for batch in read_edges(TextBlock(source, 0, source.size), EdgeList(), {}))
+    (source,) = find_sources(path)
+    return sum(len(batch[0]) for batch in read_edges(TextBlock(source, 0, source.size), EdgeList(), "int64", {}))
 
 
 BOMBS = {

@@ -129,10 +129,26 @@ def test_graph__without_edges_is_refused(client, tmp_path):
         built(tmp_path / "a.txt", tmp_path, client)
 
 
-def test_graph__of_integers_and_strings_is_refused(client, tmp_path):
-    paths = [write(tmp_path / f"{strings}.parquet", [(1, 2, 1.0)], strings) for strings in (False, True)]
-    with pytest.raises(InputError, match="by integers, others by strings"):
-        built(paths, tmp_path, client)
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("kind", [pa.uint64(), pa.string()], ids=str)
+def test_graph__has_one_kind_of_nodes_in_all_files(client, tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(numbering, "FILE_NAMES", 1)
+    monkeypatch.setattr(numbering, "RANGE_NAMES", 2)
+    large = pa.array([str(2**64 - 1), "11", "3"]).cast(kind)
+    pq.write_table(pa.table({"source": [11, 2, 3], "target": [2, 3, 1]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"source": large, "target": large}), tmp_path / "b.parquet")
+    names, graph = built([tmp_path / "a.parquet", tmp_path / "b.parquet"], tmp_path, client, EdgeList())
+    numbers = [1, 2, 3, 11, 2**64 - 1]
+    assert names == (numbers if kind == pa.uint64() else sorted(map(str, numbers)))
+    eleven, two = large[1].as_py(), names[numbers.index(2)] if kind == pa.uint64() else "2"
+    assert rows_of(names, graph)[eleven].keys() == {eleven, two}
+
+
+@pytest.mark.parametrize("weights", [(1e308, 1e308), (1e299, 9.5e299)])
+def test_graph__whose_weights_add_up_to_too_much_is_refused(client, tmp_path, weights):
+    path = write(tmp_path / "a.parquet", [(1, 2, weights[0]), (1, 2 + (weights[0] < 1e300), weights[1])])
+    with pytest.raises(InputError, match="add up to more than 1e\\+300"):
+        built(path, tmp_path, client)
 
 
 def one_worker(memory, threads):

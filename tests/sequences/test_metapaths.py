@@ -295,7 +295,7 @@ def test_types__may_be_64(client, tmp_path, lists_in):
     [
         ("a.txt", "1 2 a\n", "at least 4"),
         ("a.csv", "source,target,from_type,to_type\n1,2,a,\n", r"edges without target type\."),
-        ("a.csv", "source,target,from_type\n1,2,a\n", "no single column 'to_type'.*weight and types among"),
+        ("a.csv", "source,target,from_type\n1,2,a\n", "no single column 'to_type'.*: source, target, from_type"),
     ],
 )
 def test_text__without_types_is_refused(client, tmp_path, name, content, problem):

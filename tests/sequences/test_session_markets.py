@@ -104,9 +104,9 @@ def test_markets__may_be_numbers(client, tmp_path):
 
 def test_wrong_markets__are_refused(days, client, tmp_path):
     frame(0).assign(city=1.5).to_parquet(tmp_path / "floats.parquet")
-    with pytest.raises(InputError, match="Markets, in the column 'city', are of type"):
+    with pytest.raises(InputError, match=r"Markets of .*floats\.parquet are of type double, and 1\.5"):
         cut(str(tmp_path / "floats.parquet"), tmp_path / "work", client)
-    with pytest.raises(InputError, match="no column 'town'"):
+    with pytest.raises(InputError, match="no single column 'town'"):
         cut(days, tmp_path / "work", client, SESSIONS.replace(market="town"))
     asked = {"work": tmp_path / "work", "client": client, "listener": None}
     for sessions, params, message in (

@@ -173,7 +173,16 @@ def test_train__repairs_what_was_handed_on(days, client, tmp_path):
     assert carried.read_bytes() == content
 
 
-def test_parts__of_other_types_are_refused(days, client, tmp_path):
-    frame(1).astype({"user": str}).to_parquet(days / "1.parquet")
-    with pytest.raises(InputError, match=r"1\.parquet has users of type string.*before are int64"):
+@pytest.mark.parametrize("first", [0, 1])
+def test_parts__may_name_users_and_items_by_text_and_by_integers(days, client, tmp_path, first):
+    frame(first).astype({"user": str, "item": str, "time": float}).to_parquet(days / f"{first}.parquet")
+    found, _ = cut([str(days / name) for name in names_of(2)], tmp_path / "work", client)
+    sessions = [sorted(map(str, session)) for session in lists(tmp_path / "work", found)]
+    frame(first).to_parquet(days / f"{first}.parquet")
+    assert sorted(sessions) == sorted(sorted(map(str, session)) for session in all_at_once(days, names_of(2)))
+
+
+def test_parts__of_other_times_are_refused(days, client, tmp_path):
+    frame(1).assign(time=pd.Timestamp("2024-01-01")).to_parquet(days / "1.parquet")
+    with pytest.raises(InputError, match=r"what was carried over are numbers, those of .*1\.parquet are not"):
         cut([str(days / name) for name in names_of(2)], tmp_path / "work", client)

@@ -1,3 +1,4 @@
+import gzip
 import os
 import signal
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.config.resources import Resources
+from daskw2v.corpus.formats import csv
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.progress import silent
 from daskw2v.sequences import writing
@@ -130,11 +132,19 @@ HEADER = "who,what,when\n"
         (HEADER + "1,2,2024-01-01\n", {"gap": "soon"}, ParameterError, "gap='soon' is not a duration"),
         (HEADER + "1,2,3\n", {"gap": "0"}, ParameterError, "not above 0"),
         (HEADER + "1,2,3\n1,3,\n", {}, InputError, "1 events lack user, item or time"),
-        (HEADER + "1,2,3\n1,,5\n", {}, InputError, "'what', are of type float64"),
+        (HEADER + "1,2,3\n1,,5\n", {}, InputError, r"a\.csv: 1 events lack user, item or time"),
         (HEADER + "1,2,3\n2,2,3\n", {}, InputError, "no session of 2 items"),
-        (HEADER + "1,2,yesterday\n", {"gap": "1h"}, InputError, "cannot be read as events .*yesterday"),
-        ("who,what\n1,2\n", {}, InputError, "no column 'when'.*: who, what"),
-        ("", {}, InputError, "cannot be read as events"),
+        (HEADER + "1,2,yesterday\n", {"gap": "1h"}, InputError, "neither a number nor ISO 8601 .*yesterday"),
+        ("who,what\n1,2\n", {}, InputError, "no single column 'when'.*: who, what"),
+        ("", {}, InputError, "no single column 'who'.*: none"),
+        ("1,2,3\n1,2,4\n", {}, InputError, r"no single column 'who'.*: 1, 2, 3\. The first row of CSV and TSV names"),
+        (HEADER + "1,2,3\n" + HEADER + "1,2,3\n", {}, InputError, "has a row that is a header: who, what, when"),
+        (HEADER + "1,2,3\n1,2\n", {}, InputError, "row 3 .*: 2 fields, where the header has 3"),
+        (HEADER + "1,2,2024-01-01\n", {"gap": "1800"}, ParameterError, "gap='1800' has no unit.* '1800 s'"),
+        (HEADER + "1,2,2024-01-01\n", {"gap": None, "half_life": 3600}, ParameterError, "half_life='3600' has no unit"),
+        (HEADER + "1,2,5\n1,2,2024-01-01\n", {}, InputError, "the time '2024-01-01', where other times are numbers"),
+        (HEADER + "1,2,now\n", {}, InputError, "the time 'now'"),
+        (HEADER + "1,2,nat\n", {}, InputError, "the time 'nat'"),
     ],
 )
 def test_sessions__of_bad_input_are_refused(client, tmp_path, content, options, error, message):
@@ -143,10 +153,83 @@ def test_sessions__of_bad_input_are_refused(client, tmp_path, content, options, 
         written(tmp_path / "a.csv", tmp_path, client, **options)
 
 
-def test_sessions__of_files_of_several_kinds_are_refused(events, client, tmp_path):
-    paths = [write(tmp_path / name, events) for name in ("a.parquet", "a.csv")]
-    with pytest.raises(InputError, match="several formats"):
-        written(paths, tmp_path, client)
+def cut(client, tmp_path, lists_in, *paths, gap=None, **options):
+    return sorted(lists_in(written([*paths], tmp_path / "work", client, gap, **options)))
+
+
+@pytest.mark.parametrize("block_size", [500, 20_000])
+def test_events__are_read_by_the_header_of_each_file(client, tmp_path, lists_in, monkeypatch, block_size):
+    """Ids are as they are written, columns that are not named are not read, whatever is cut where."""
+    monkeypatch.setattr(csv, "ROW", 90)
+    rows = "".join(f"1,7,{n},{n}\n" for n in range(4))
+    (tmp_path / "a.csv").write_text("who,what,when,price\n" + rows + '01,007,1,x\n01,NA,2,\n01,"a\nb",3,nan\n')
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(b"what, when ,price,who\nnull,9,,1\nnan,10,,1\n"))
+    (tmp_path / "c.tsv").write_text("when\twho\twhat\n11\t1\t3.0\n")
+    (tmp_path / "d").write_text("who,what,when\n1,\u00e9,12\n")
+    pq.write_table(pa.table({"when": [13.0], "what": [8], "who": [1.0]}), tmp_path / "e.parquet")
+    paths = [tmp_path / name for name in ("a.csv", "b.csv.gz", "c.tsv", "d", "e.parquet")]
+    found = cut(client, tmp_path, lists_in, *paths, block_size=block_size)
+    assert found == [["007", "NA", "a\nb"], ["7"] * 4 + ["null", "nan", "3.0", "\u00e9", "8"]]
+
+
+def test_events__of_integers_are_the_same_in_csv_and_in_parquet(client, tmp_path):
+    rows, files = [(1, 10, 5), (1, 9, 5), (2, 3, 1), (2, 4, 0)], []
+    for suffix in ("csv", "parquet"):
+        write(tmp_path / f"a.{suffix}", rows)
+        (found,) = written(tmp_path / f"a.{suffix}", tmp_path / suffix, client)
+        files.append(pq.read_table(found))
+    assert files[0].equals(files[1])
+
+
+DAY = datetime(2024, 3, 1, tzinfo=UTC)
+TIMES = {
+    "date32": pa.array([DAY.date(), DAY.date() + timedelta(1)], pa.date32()),
+    "date64": pa.array([DAY.date(), DAY.date() + timedelta(1)], pa.date64()),
+    "s": pa.array([DAY, DAY + timedelta(1)], pa.timestamp("s")),
+    "us and zone": pa.array([DAY, DAY + timedelta(1)], pa.timestamp("us", "Asia/Tokyo")),
+    "ns": pa.array([DAY, DAY + timedelta(1)], pa.timestamp("ns")),
+    "text": pa.array(["2024-03-01", "2024-03-02T09:00+09:00"]),
+}
+
+
+def test_times__are_taken_in_any_type(client, tmp_path, lists_in):
+    """Times of all types are on one clock: those of one day are a session."""
+    for n, (name, times) in enumerate(TIMES.items()):
+        table = pa.table({"who": [1, 1], "what": [f"{name} {day}" for day in (0, 1)], "when": times})
+        pq.write_table(table, tmp_path / f"{n}.parquet")
+    (tmp_path / "z.csv").write_text("who,what,when\n1,csv 0,2024-02-29 23:00-01:00\n1,csv 1,2024-03-02\n")
+    expected = [sorted(f"{name} {day}" for name in (*TIMES, "csv")) for day in (0, 1)]
+    assert cut(client, tmp_path, lists_in, *sorted(tmp_path.glob("*.*")), gap="23h") == expected
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        (pa.array([1.0, float("inf")]), "has the time inf"),
+        (pa.array([1.0, float("nan")]), "1 events lack"),
+        (pa.array([1, 2**64 - 1], pa.uint64()), "a time out of range"),
+        (pa.array([0, 1 << 40], pa.timestamp("s")), "a time out of range"),
+        (pa.array([1, 2], pa.time32("s")), "Times of .* are of type time32"),
+        (pa.array([True, False]), "Times of .* are of type bool"),
+        (pa.array([DAY, DAY]), r"Times of .*z\.csv are numbers, those of .*a\.parquet are not"),
+    ],
+)
+def test_times__that_are_none_are_refused(client, tmp_path, times, message):
+    (tmp_path / "z.csv").write_text("who,what,when\n1,2,3\n")
+    pq.write_table(pa.table({"who": [1, 1], "what": [1, 2], "when": times}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=message):
+        written([*tmp_path.glob("?.*")] if "csv" in message else tmp_path / "a.parquet", tmp_path, client, gap=None)
+
+
+def test_weights_and_goals__are_numbers_or_truth_values_in_csv(client, tmp_path, lists_in):
+    (tmp_path / "a.csv").write_text("who,what,when,n,won\n1,a,1,2,TRUE\n1,b,2, 1.0,false\n1,c,3,0,0\n")
+    (tmp_path / "b.csv").write_text("won,n,who,what,when\n1,true,1,d,4\n")
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    assert cut(client, tmp_path, lists_in, *paths, event_weight="n", goal="won") == [["a", "a", "b", "d"]]
+    for value, message in (("nan", "lack"), ("-1", "'n' of an event .* is -1"), ("inf", "is inf"), ("x", "holds what")):
+        (tmp_path / "c.csv").write_text(f"who,what,when,n\n1,a,1,{value}\n")
+        with pytest.raises(InputError, match=message):
+            written(tmp_path / "c.csv", tmp_path, client, event_weight="n", gap=None)
 
 
 def test_sessions__of_items_without_a_name_are_refused(client, tmp_path):

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -21,7 +21,7 @@ from daskw2v.extras import Extra
 pa, pa_csv = Extra("pyarrow", "arrow"), Extra("pyarrow.csv", "arrow")
 
 _TITLE = "CSV"
-_ROW = 1 << 24  # most bytes of a row, and bytes parsed at once
+ROW = 1 << 24  # most bytes of a row, and bytes parsed at once
 
 
 class _Stream(io.RawIOBase):
@@ -41,39 +41,63 @@ class _Stream(io.RawIOBase):
         return size
 
 
-class _Rows:
-    """Parses rows, and counts them; those with another number of fields than the header are invalid input."""
+class Table:
+    """An open table: its header, and its rows, which are counted.
 
-    def __init__(self, url: str, policy: InvalidInput) -> None:
-        self._url, self._policy = url, policy
+    Parameters
+    ----------
+    file
+        The file, open for reading bytes.
+    source, delimiter
+        What it is, and what separates fields.
+    skip
+        Called with the place of a row that has another number of fields than the header, and the problem. The row is
+        left out unless this raises an InputError.
+    """
+
+    def __init__(self, file: Any, source: Source, delimiter: str, skip: Callable[[str, str], None]) -> None:
+        self._url, self._delimiter, self._skip = source.url, delimiter, skip
+        stored = iter(partial(file.read, CHUNK), b"")
+        chunks = decompressed(file, source.compression, source.url) if source.compression else stored
+        text = io.BufferedReader(_Stream(chain(chunks, [b"\n"])))  # without an end, a header alone would be no row
+        start = text.read(CHUNK)
+        refuse_no_text(start, source.url)
+        self._text = io.BufferedReader(_Stream(chain([start], iter(partial(text.read, CHUNK), b""))))
         self._refused: InputError | None = None
+        self.schema = _header(start, source.url, delimiter)
         self.done = 1  # the header; rows that are dropped are not counted
 
     def _drop(self, row: Any) -> str:
         """Handle a row with another number of fields, as pyarrow asks."""
         place = f"{self._url}, row {row.number} (the header is row 1)"
         try:
-            self._policy.skip(place, f"{row.actual_columns} fields, where the header has {row.expected_columns}")
+            self._skip(place, f"{row.actual_columns} fields, where the header has {row.expected_columns}")
         except InputError as error:  # pyarrow would print it
             self._refused = error
             return "error"
         return "skip"
 
-    def batches(self, file: Any, columns: Sequence[str], delimiter: str) -> Iterator[Any]:
-        """Yield columns in parts of bounded size."""
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield columns as text, as it is written, in record batches of bounded size.
+
+        Raises
+        ------
+        InputError
+            If the rows cannot be parsed. Text may be invalid UTF-8.
+        """
         texts = dict.fromkeys(columns, pa.string())
         try:
             reader = pa_csv.open_csv(
-                file,
-                pa_csv.ReadOptions(use_threads=False, block_size=_ROW),
-                pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=self._drop),
+                self._text,
+                pa_csv.ReadOptions(use_threads=False, block_size=ROW),
+                pa_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=self._drop),
                 pa_csv.ConvertOptions(check_utf8=False, include_columns=columns, column_types=texts),
             )
             yield from reader
         except pa.ArrowInvalid as error:
             raise self._refused or InputError(
                 f"{self._url} cannot be read as CSV after row {self.done:,} ({error}).",
-                f"Repair the file. A row may have {_ROW:,} bytes; an open quote makes one of all that follow.",
+                f"Repair the file. A row may have {ROW:,} bytes; an open quote makes one of all that follow.",
             ) from None
 
 
@@ -99,17 +123,10 @@ def _read(
         Column of the rows' weights.
     """
     source = block.source
-    delimiter = delimiter or usual
-    stored = iter(partial(file.read, CHUNK), b"")
-    chunks = decompressed(file, source.compression, source.url) if source.compression else stored
-    text = io.BufferedReader(_Stream(chain(chunks, [b"\n"])))  # without an end, a header alone would be no row
-    start = text.read(CHUNK)
-    refuse_no_text(start, source.url)
     with reading_as(_TITLE, source.url):
-        found = find_columns(_header(start, source.url, delimiter), column, weight, source.url)
-        whole = io.BufferedReader(_Stream(chain([start], iter(partial(text.read, CHUNK), b""))))
-        rows = _Rows(source.url, policy)
-        for batch in rows.batches(whole, found.paths, delimiter):
+        rows = Table(file, source, delimiter or usual, policy.skip)
+        found = find_columns(rows.schema, column, weight, source.url)
+        for batch in rows.batches(found.paths):
             step = rows_at_once(batch.nbytes, len(batch))
             for part in (batch.slice(at, step) for at in range(0, len(batch), step)):
                 place = f"{source.url}, column {column!r} from row {rows.done + 1} on,"
@@ -126,16 +143,19 @@ def _header(start: bytes, url: str, delimiter: str) -> Any:
     return pa.schema([(name, pa.string()) for name in names])
 
 
-def _separated(name: str, title: str, delimiter: str) -> Format:
+DELIMITERS = {"csv": ",", "tsv": "\t"}  # by the format's name
+
+
+def _separated(name: str, title: str) -> Format:
     return Format(
         name=name,
         title=title,
         suffixes=(f".{name}",),
         cut=_cut,
-        read=partial(_read, usual=delimiter),
+        read=partial(_read, usual=DELIMITERS[name]),
         also_reads=("delimiter", "weight"),
         requires=("pyarrow", "arrow"),
     )
 
 
-CSV, TSV = _separated("csv", "CSV", ","), _separated("tsv", "TSV", "\t")
+CSV, TSV = _separated("csv", "CSV"), _separated("tsv", "TSV")
