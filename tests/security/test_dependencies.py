@@ -9,7 +9,13 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 _PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-_CALENDAR = {"fsspec", "s3fs", "gcsfs", "pyarrow"}  # a new major version every year, or month, that breaks nothing
+_CALENDAR = {
+    "dask",
+    "fsspec",
+    "s3fs",
+    "gcsfs",
+    "pyarrow",
+}  # a new major version every year, or month, that breaks nothing
 _RUNTIME = [*_PROJECT["dependencies"]] + [
     line
     for extra in ("zstd", "arrow", "s3", "gcs", "evaluation", "torch", "cuda", "umap", "lance")

@@ -108,17 +108,25 @@ def test_events__have_weights_and_goals_in_columns(client, tmp_path):
 @pytest.mark.parametrize(
     ("columns", "options", "problem"),
     [
-        ({"weight": [1.0, -0.5]}, {"event_weight": "weight"}, "'weight' of an event is -0.5, which is no weight"),
-        ({"weight": [1.0, 1e12]}, {"event_weight": "weight"}, r"'weight' of an event is 1e\+12, which is no weight"),
-        ({"weight": [math.inf, 1.0]}, {"event_weight": "weight"}, "'weight' of an event is inf, which is no weight"),
-        ({"weight": ["a", "b"]}, {"event_weight": "weight"}, "'weight' of weights is of type"),
-        ({"goal": ["yes", "no"]}, {"goal": "goal"}, "'goal' of goals is of type"),
-        ({"weight": [1.0, None]}, {"event_weight": "weight"}, "1 events lack user, item, time or weight"),
         (
-            {},
+            {"weight": [1.0, -0.5]},
             {"event_weight": "weight"},
-            "no column 'weight'. Name user, item, time and weight among: user, time, item",
+            r"'weight' of an event of .*a.parquet is -0.5, which is no weight",
         ),
+        (
+            {"weight": [1.0, 1e12]},
+            {"event_weight": "weight"},
+            r"'weight' of an event of .* is 1e\+12, which is no weight",
+        ),
+        (
+            {"weight": [math.inf, 1.0]},
+            {"event_weight": "weight"},
+            "'weight' of an event of .* is inf, which is no weight",
+        ),
+        ({"weight": ["a", "b"]}, {"event_weight": "weight"}, "column 'weight' of weights in .* is of type"),
+        ({"goal": ["yes", "no"]}, {"goal": "goal"}, "column 'goal' of goals in .* is of type"),
+        ({"weight": [1.0, None]}, {"event_weight": "weight"}, "1 events lack user, item, time or weight"),
+        ({}, {"event_weight": "weight"}, "no single column 'weight'. Its columns are: user, time, item"),
     ],
 )
 def test_weights_and_goals__that_are_none_are_refused(client, tmp_path, columns, options, problem):
