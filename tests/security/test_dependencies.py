@@ -15,7 +15,7 @@ _CALENDAR = {
     "s3fs",
     "gcsfs",
     "pyarrow",
-}  # a new major version every year, or month, that breaks nothing
+}  # a new major version each year that breaks nothing
 _RUNTIME = [*_PROJECT["dependencies"]] + [
     line
     for extra in ("zstd", "arrow", "s3", "gcs", "evaluation", "torch", "cuda", "umap", "lance")

@@ -111,17 +111,17 @@ def test_events__have_weights_and_goals_in_columns(client, tmp_path):
         (
             {"weight": [1.0, -0.5]},
             {"event_weight": "weight"},
-            r"'weight' of an event of .*a.parquet is -0.5, which is no weight",
+            "'weight' of an event of .*a.parquet is -0.5, which",
         ),
         (
             {"weight": [1.0, 1e12]},
             {"event_weight": "weight"},
-            r"'weight' of an event of .* is 1e\+12, which is no weight",
+            r"'weight' of an event of .* is 1e\+12, which",
         ),
         (
             {"weight": [math.inf, 1.0]},
             {"event_weight": "weight"},
-            "'weight' of an event of .* is inf, which is no weight",
+            "'weight' of an event of .* is inf, which",
         ),
         ({"weight": ["a", "b"]}, {"event_weight": "weight"}, "column 'weight' of weights in .* is of type"),
         ({"goal": ["yes", "no"]}, {"goal": "goal"}, "column 'goal' of goals in .* is of type"),
