@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from daskw2v.config.params import Params
@@ -210,9 +210,12 @@ ANYTHING = st.one_of(
 @pytest.mark.parametrize("name", FIELDS)
 @settings(max_examples=25)
 @given(value=ANYTHING)
+@example(value="@")
 def test_any_value__is_either_kept_or_refused_by_name(name, value):
     metadata = FIELDS[name][1].metadata
-    if (value is None and metadata["optional"]) or metadata["check"](value):
+    if name in ("scheduler", "host") and isinstance(value, str) and "@" in value:
+        assert "holds a secret" in refusal(name, value).problem
+    elif (value is None and metadata["optional"]) or metadata["check"](value):
         kept, convert = make(name, value), metadata["convert"]
         assert kept is value or kept == convert(value)
     else:
