@@ -8,7 +8,7 @@ from collections import Counter
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import feather, orc
 from pyarrow import parquet as pq
@@ -87,6 +87,7 @@ WRITERS = {
 
 
 @pytest.mark.parametrize("suffix", WRITERS)
+@settings(max_examples=20)
 @given(st.lists(st.tuples(ROWS, COLUMNS), min_size=1, max_size=3), st.sampled_from([1, 7, 1000]))
 def test_tokens__are_counted_as_in_plain_python(tmp_path_factory, suffix, files, block_bytes):
     folder = tmp_path_factory.mktemp("files")
