@@ -132,15 +132,19 @@ def compare_bits(before: Tree, now: Tree, session: Session) -> None:
     table = session.table(f"Bits, {session.options.commit} and now", ("found", "digest"))
     text, chosen = draw_text(session.folder / "bits.txt", 1500, 1), settings(session.options.objectives)
     theirs, ours = (tree.child("digests", text, session.fresh("bits"), chosen) for tree in (before, now))
+    counts = dict.fromkeys(("equal", "different", "refused by both"), 0)
     for name, their in theirs.items():
         refused = [digest.startswith("refused") for digest in (their, ours[name])]
         if all(refused):
             table.row(name, "refused by both", None)
+            counts["refused by both"] += 1
             continue
         equal = their == ours[name]
+        counts["equal" if equal else "different"] += 1
         table.row(name, "equal" if equal else f"DIFFERENT: {their} / {ours[name]}", ours[name][:12])
         if not equal:
             session.wrong(f"{name} has other bits")
+    session.table("Models", list(counts)).row("all", *counts.values())
 
 
 def compare_work(before: Tree, now: Tree, session: Session) -> None:
