@@ -71,7 +71,7 @@ BENCHMARK = Benchmark(
             "parts": 0.2, "time_parts": 0.1, "times": 1, "epochs": 1, "seeds": [1], "tools": [*ABOUT],
             "workers": [1, 2], "vector_size": 16, "partitions": 2, "texts": ["stsa", "custrev"],
         },
-        ("paper", "here"),
+        ("paper",),
         tuple((number,) for number in PAPERS),
     ),
     add_arguments,

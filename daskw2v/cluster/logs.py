@@ -2,8 +2,8 @@
 
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from multiprocessing import resource_tracker
 
 from distributed import Worker, WorkerPlugin
@@ -37,47 +37,42 @@ class QuietTasks(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
             logging.getLogger(name).removeFilter(_nothing)
 
 
-@contextmanager
-def silenced() -> Iterator[None]:
+def silenced() -> AbstractContextManager[None]:
     """Suppress Dask's log of this process in the block."""
-    handlers = list(logging.getLogger("distributed").handlers)
-    for handler in handlers:
-        handler.addFilter(_nothing)
-    try:
-        yield
-    finally:
-        for handler in handlers:
-            handler.removeFilter(_nothing)
+    return _filtered(logging.getLogger("distributed").handlers, _nothing)
 
 
-@contextmanager
-def shuffling() -> Iterator[None]:
+def shuffling() -> AbstractContextManager[None]:
     """Suppress the warnings in which Dask's scheduler tells of shuffles that begin and end as they should."""
-    logger = logging.getLogger("distributed.shuffle._scheduler_plugin")
-    logger.addFilter(_no_ordinary_shuffle)
-    try:
-        yield
-    finally:
-        logger.removeFilter(_no_ordinary_shuffle)
+    return _filtered([logging.getLogger("distributed.shuffle._scheduler_plugin")], _no_ordinary_shuffle)
 
 
 def _no_ordinary_shuffle(record: logging.LogRecord) -> bool:
     return not str(record.msg).startswith(("Shuffle %s initialized", "Shuffle %s deactivated"))
 
 
-@contextmanager
-def interruptible() -> Iterator[None]:
+def interruptible() -> AbstractContextManager[None]:
     """Suppress the error that Dask logs where Ctrl-C comes before its loop has begun what it waits for."""
-    logger = logging.getLogger("tornado.application")
-    logger.addFilter(_no_interrupt)
-    try:
-        yield
-    finally:
-        logger.removeFilter(_no_interrupt)
+    return _filtered([logging.getLogger("tornado.application")], _no_interrupt)
 
 
 def _no_interrupt(record: logging.LogRecord) -> bool:
     return "sync.<locals>.cancel" not in record.getMessage()
+
+
+@contextmanager
+def _filtered(
+    targets: Iterable[logging.Logger | logging.Handler], keep: Callable[[logging.LogRecord], bool]
+) -> Iterator[None]:
+    """Drop the records that `keep` is false of from loggers or handlers in the block."""
+    several = list(targets)
+    for target in several:
+        target.addFilter(keep)
+    try:
+        yield
+    finally:
+        for target in several:
+            target.removeFilter(keep)
 
 
 def start_quiet_tracker() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from daskw2v.corpus.files import Source, TextBlock, open_source
 from daskw2v.corpus.formats import PARQUET, find_format
-from daskw2v.corpus.formats.columns import reading_as
+from daskw2v.corpus.formats.columns import is_string, reading_as
 from daskw2v.corpus.formats.csv import DELIMITERS, Table
 from daskw2v.errors import InputError
 from daskw2v.extras import Extra
@@ -163,7 +163,7 @@ def value_type(kind: Any) -> Any:
 
 def is_text(kind: Any) -> bool:
     """Tell whether values of a type are text."""
-    return value_type(kind) in (pa.string(), pa.large_string(), pa.string_view())
+    return is_string(value_type(kind))
 
 
 def kind_of_ids(kind: Any, url: str, what: str) -> str | None:

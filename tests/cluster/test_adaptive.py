@@ -70,6 +70,7 @@ def test_train__starts_with_no_worker_of_an_adaptive_cluster(text, expected, tmp
     np.testing.assert_array_equal(trained.vectors[:], expected[strategy])
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("strategy", PARAMS)
 def test_train__goes_on_as_workers_come_late_and_are_retired(text, expected, tmp_path, strategy):

@@ -30,6 +30,7 @@ def test_wheel__carries_the_package_whole_and_nothing_else(wheel):
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
 
 
+@pytest.mark.slow
 def test_sdist__carries_the_package_and_pipelines_but_no_tests(archives):
     with tarfile.open(archives.sdist) as file:
         names = {name.partition("/")[2] for name in file.getnames() if not file.getmember(name).isdir()}

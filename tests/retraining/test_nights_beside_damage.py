@@ -101,6 +101,7 @@ def test_a_night__passes_over_a_version_whose_damage_only_reading_shows(nights):
     assert "day1" in found
 
 
+@pytest.mark.slow
 def test_a_night__serves_the_version_before_where_that_has_the_text(nights):
     """After a rollback, and a version that was published by hand and is damaged now."""
     first, second = nights.names

@@ -380,6 +380,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "model", [name if name != "rotation" else pytest.param(name, marks=pytest.mark.slow) for name in MODELS]

@@ -67,6 +67,7 @@ def events_of_sessions(files, least=2):
     return Counter(pair for session in sessions if len(session) >= least for pair in session)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("block_size", ["64 MiB", "3 KB"])
 def test_counts__are_those_of_all_events_in_sessions(days, client, tmp_path, block_size):

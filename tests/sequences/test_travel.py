@@ -154,6 +154,7 @@ def test_walks__of_one_node_do_not_travel(edges, client, tmp_path, lists_in):
     assert sorted(found) == [[node] for node in nodes]
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("n", [2, 4])
 def test_walks__go_on_where_they_were_cut_short_between_partitions(edges, client, tmp_path, monkeypatch, lists_in, n):

@@ -61,6 +61,7 @@ def test_walks__are_the_same_in_many_files(edges, undisturbed, client, tmp_path,
     assert lists_in(files) == undisturbed
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_walks__of_few_nodes_share_files(client, tmp_path, monkeypatch, lists_in, partitions):
     """Files of several numbers, the last of fewer, hold the walks of files of one number each."""

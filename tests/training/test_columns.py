@@ -162,6 +162,7 @@ def test_columns__go_on_from_the_last_checkpoint(client, text, undisturbed, tmp_
     assert not [*tmp_path.glob("runs/*")]
 
 
+@pytest.mark.slow
 def test_columns__take_the_mean_off_the_finished_rows(client, text, undisturbed, tmp_path):
     rows = undisturbed["adam"].vectors[:]
     np.testing.assert_allclose(rows.mean(axis=0), 0, atol=1e-6)

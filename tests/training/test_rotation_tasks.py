@@ -17,6 +17,7 @@ def text(tmp_path_factory):
     return write_topics(tmp_path_factory.mktemp("text") / "text.txt")
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("changes", [*VARIANTS.values(), {"pair_epochs": 2}], ids=[*VARIANTS, "files"])
 def test_rotation__of_one_worker_is_the_same_in_a_task_a_pass_and_in_a_task_a_step(
