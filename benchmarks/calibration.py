@@ -30,8 +30,9 @@ from daskw2v.sampling.skipgrams import Dealer, Stretch
 from daskw2v.sampling.weights import partition_counts
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.storage import Store
+from daskw2v.training.averaging.curvature import Curvature
 from daskw2v.training.averaging.deltas import Delta, delta_of
-from daskw2v.training.averaging.merge import MergedBlock, find_merge_rule, merge_deltas
+from daskw2v.training.averaging.merge import Training, find_merge_rule, merge_deltas, project_delta
 from daskw2v.training.cost.constants import Constants, Line
 from daskw2v.training.devices import Threads
 from daskw2v.training.devices.cpu import CpuReplicaTrainer
@@ -98,23 +99,33 @@ def measure_kernels(text: Text, segment: Segment, rows: int) -> dict[str, Any]:
     return {**lines, "cold": line_of(cold), "crowded": crowded}
 
 
-def measure_rows(rows: int) -> dict[str, float]:
+def measure_rows(rows: int) -> dict[str, Any]:
     """Measure copies and merges of tables that no cache holds."""
-    params, objective, rule = Params(), find_objective("sgns"), find_merge_rule("momentum")
-    base, *others = (np.full((rows, SIZES[0]), i / 10, np.float32) for i in range(5))
-    deltas = [Delta(delta_of(base, other)[0]) for other in others]
+    params, objective = Params(), find_objective("sgns")
+    base, other = (np.full((rows, SIZES[0]), i / 10, np.float32) for i in range(2))
 
     def copy() -> bool:
         replica = CpuReplicaTrainer(
-            objective, params, None, dict, {"input": [base], "output": [others[0]]}, Threads(1, 0, 1)
+            objective, params, None, dict, {"input": [base], "output": [other]}, Threads(1, 0, 1)
         )
         return all(is_finite(rows) for (rows,) in replica.take().values())
 
-    block = MergedBlock(base, base)
-    return {
-        "copy": timed(copy) / (2 * base.nbytes),
-        "merge": timed(lambda: merge_deltas(rule, block, deltas)) / (len(deltas) * base.nbytes),
-    }
+    return {"copy": timed(copy) / (2 * base.nbytes), "merge": line_of(partial(measure_merge, rows))}
+
+
+def measure_merge(rows: int, d: int, n: int = 4) -> float:
+    """Return the seconds that a byte of a replica's rows takes to be projected and merged, of n replicas."""
+    rule, rng = find_merge_rule(None), np.random.default_rng(0)
+    base, *others = (rng.normal(size=(rows, d)).astype(np.float32) for _ in range(n + 1))
+    deltas = [Delta(delta_of(base, other)[0]) for other in others]
+    vectors = np.linalg.qr(rng.normal(size=(d, d)))[0].astype(np.float32)
+    training = Training(Curvature(np.ones(d, np.float32), vectors), np.ones(rows, np.float32))
+
+    def merge() -> None:
+        projected = [project_delta(rule, delta, training.curvature) for delta in deltas]
+        merge_deltas(rule, base, projected, training)
+
+    return timed(merge) / (n * base.nbytes)
 
 
 def measure_files(folder: Path, rows: int, times: int = 5) -> float:

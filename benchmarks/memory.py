@@ -59,7 +59,7 @@ class Setting:
 
 
 AVERAGING = {"epochs": 1, "strategy": "averaging", "rounds_per_epoch": 3}
-TWO = {"epochs": 1, "strategy": "averaging", "n_replicas": 2, "warmup": 0.25}
+TWO = {"epochs": 1, "strategy": "averaging", "n_replicas": 2}
 ROTATION = {"epochs": 1, "strategy": "rotation", "passes_per_epoch": 2}
 COLUMNS = {"epochs": 1, "strategy": "columns", "objective": "context_matrix", "context_size": 256}
 SETTINGS = [

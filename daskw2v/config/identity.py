@@ -13,7 +13,7 @@ from collections.abc import Collection
 from dataclasses import Field, fields
 from typing import Any
 
-from daskw2v.config.params import Params
+from daskw2v.config.params import REMOVED, Params
 from daskw2v.config.settings import STAGE_NAMES, StageName, default_of
 
 # Never changed: digests hold these in this order
@@ -44,13 +44,16 @@ def identity_fields(params: Params, *stages: StageName, without: Collection[str]
     own = {f.name: f for f in fields(params) if f.metadata["stage"] in wanted and f.name not in left_out}
     later = sorted(own.keys() - set(FIRST_RELEASE))
     changed = (name for name in later if getattr(params, name) != default_of(own[name]))
-    first = {name: _as_in_first_release(own[name], params, values[name]) for name in FIRST_RELEASE if name in own}
+    removed = {name: value for name, (stage, value) in REMOVED.items() if stage in wanted and name not in without}
+    known = removed | {name: _as_in_first_release(f, params, values[name]) for name, f in own.items()}
+    first = {name: known[name] for name in FIRST_RELEASE if name in known}
     return {**first, **{name: values[name] for name in changed}}
 
 
 def _as_in_first_release(f: "Field[Any]", params: Params, value: Any) -> Any:
     """Return the value of a field, or its first default where it is None and that default still holds."""
-    ended = {params.objective, params.strategy}.intersection(f.metadata["first_ended_for"])
+    changed = {f.name for f in fields(params) if getattr(params, f.name) != default_of(f)}
+    ended = {params.objective, params.strategy, *changed}.intersection(f.metadata["first_ended_for"])
     return f.metadata["first"] if value is None and not ended else value
 
 

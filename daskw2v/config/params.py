@@ -9,13 +9,15 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from daskw2v.config.prefixes import PREFIX_SIZES, check_prefixes
-from daskw2v.config.settings import FLAG, TEXT, URL, VECTORS, integer, number, one_of, setting
+from daskw2v.config.settings import FLAG, TEXT, URL, VECTORS, StageName, integer, number, one_of, setting
 from daskw2v.config.text_params import TextParams
 from daskw2v.config.tokenizers import tokenizer_name
 from daskw2v.config.weights import WEIGHTS
 from daskw2v.errors import ParameterError, UnknownParameterError
 
 _NEGATIVE_SAMPLING = ("sgns", "cbow_ns", "context_matrix", "subwords")
+# Parameters of earlier releases: the stage of each, and the value that still stands in names of results and manifests
+REMOVED: Mapping[str, tuple[StageName, Any]] = {"warmup": ("train", None)}
 _CONTEXT_MATRIX = ("context_matrix", "subwords")
 _FROZEN = ("sgns", "cbow_ns", "sg_hs", "cbow_hs", "averaging", "cpu", "cuda")  # their kernels leave such rows alone
 _FEATURES = ("sgns", "cbow_ns", "sg_hs", "cbow_hs", "averaging", "cpu")
@@ -213,8 +215,8 @@ class Params(TextParams):
     )
     merges_per_round: int | None = setting(
         None,
-        "merges of the rows of the most frequent words a round, at most 16 that make 8 times n_replicas an epoch when "
-        "not given; 1 merges all rows together",
+        "merges of the rows of the most frequent words a round; when not given at most 16, and 16 times n_replicas an "
+        "epoch, but at most 64; 1 merges all rows together",
         integer(1),
         stage="train",
         used_by=("averaging",),
@@ -228,17 +230,15 @@ class Params(TextParams):
         stage="train",
         used_by=("averaging",),
     )
-    merge: str = setting(
-        "momentum", "rule that merges replicas into one model", TEXT, stage="train", used_by=("averaging",)
-    )
-    warmup: float | None = setting(
+    merge: str | None = setting(
         None,
-        "share of all work that one replica does before the others start; when not given 1/80 for each of the others, "
-        "but at most 0.1, and 2**20 words for each",
-        number(0, 1),
+        "rule that merges replicas into one model; sequential when not given",
+        TEXT,
         stage="train",
         used_by=("averaging",),
         optional=True,
+        first="momentum",
+        first_ended_for=("n_replicas",),
     )
     n_partitions: int = setting(
         8,
@@ -350,7 +350,7 @@ class Params(TextParams):
             If a name is unknown or a value is out of range.
         """
         known = {f.name for f in fields(cls)}
-        for name in values:
-            if name not in known:
+        for name, value in values.items():
+            if name not in known and REMOVED.get(name, (None, not value))[1] != value:
                 raise UnknownParameterError(f"{name!r} is no parameter.", cls.remedy(name))
-        return cls(**values)
+        return cls(**{name: value for name, value in values.items() if name in known})

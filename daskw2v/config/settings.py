@@ -194,7 +194,8 @@ def setting(
     first
         Its default in the first release, where that was another (see `config.identity`).
     first_ended_for
-        The objectives and strategies for which another default took the place of `first`.
+        The objectives and strategies for which another default took the place of `first`; and fields, for which it did
+        where they are not as by default.
     told
         Whether the list of files tells what it changes, so that names of results do not count it.
     """

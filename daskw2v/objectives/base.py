@@ -9,6 +9,7 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.rng import Purpose, draw, stream, unit
+from daskw2v.objectives.curvature import Moments, curvature_of_pairs
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.skipgrams import Bucket
@@ -238,7 +239,10 @@ class Objective:
         that are not trained by kernels alone.
     touched
         Function from the result of `prepare` and the words' counts to the chance that a window touches each row, by
-        table; for objectives that a GPU trains, many windows at a time.
+        table; for objectives that are trained by windows, which a GPU trains many at a time, and replicas apart.
+    curvature
+        Function from the Params and the moments of each table's rows, weighted by `touched`, to the curvature of the
+        loss along the rows of each table, shape (D, D) float64; for merges of replicas.
     targets_in_partition
         Function from the Params, the counts of an output partition's words, the sum of the counts of all words and the
         result of `partition_table` to the number of items of a batch that touch each row; for buckets on a GPU.
@@ -273,6 +277,7 @@ class Objective:
     check: Callable[[str], None] | None = None
     column_trainers: Mapping[str, ColumnTrainer] = field(default_factory=dict)
     touched: Callable[[Any, Int64Array], dict[str, Float64Array]] | None = None
+    curvature: Callable[[Params, Mapping[str, Moments]], dict[str, Float64Array]] = curvature_of_pairs
     targets_in_partition: Callable[[Params, Int64Array, int, UInt64Array], Float64Array] | None = None
     reached: MarkRows | None = None
     measured_by: "Objective | None" = None

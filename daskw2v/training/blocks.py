@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from distributed import Client, Future
@@ -107,8 +106,3 @@ def save_blocks(client: Client, store: Store, blocks: BlockFutures, vector_size:
         client.submit(save_block, store, table, start, *futures, key=f"save-{key}-{table}-{start}", retries=2)
         for (table, start), futures in by_chunk.items()
     ]
-
-
-def rename(blocks: Mapping[TableBlock, Any], prefix: str) -> dict[TableBlock, Any]:
-    """Return the same futures under tables named `prefix` + table."""
-    return {TableBlock(prefix + b.table, b.start, b.stop): future for b, future in blocks.items()}

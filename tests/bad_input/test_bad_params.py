@@ -33,7 +33,7 @@ INTEGERS = {  # lowest and highest
 }  # fmt: skip
 NUMBERS = {  # highest taken below the range, lowest and highest in it
     "sample": (-5e-324, 0, 1), "context_sample": (-5e-324, 0, 1), "ns_exponent": (-10.000001, -10, 10),
-    "alpha": (0, 5e-324, 10), "min_alpha": (-5e-324, 0, 10), "warmup": (-5e-324, 0, 1),
+    "alpha": (0, 5e-324, 10), "min_alpha": (-5e-324, 0, 10),
     "checkpoint_seconds": (-5e-324, 0, sys.float_info.max),
     "anchor": (-5e-324, 0, 1), "store_timeout": (0, 5e-324, sys.float_info.max),
     "worker_timeout": (0, 5e-324, sys.float_info.max),

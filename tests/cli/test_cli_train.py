@@ -182,7 +182,7 @@ def test_help_for__explains_what_only_one_reads(calls, command):
         "sgns --prefix-sizes, --negative, --market-negative, --negative-sharing, --ns-exponent, --maxn, --features, "
         "--frozen-words, --negative-rule cbow_ns"
     ) in brief
-    assert "--rounds-per-epoch, --merges-per-round, --frequent-rows, --merge, --warmup, --hot-rows" in brief
+    assert "--rounds-per-epoch, --merges-per-round, --frequent-rows, --merge, --hot-rows" in brief
     assert "Negative samples of each pair." not in brief
     assert "INPUT..." not in brief.partition("Options:")[2]
     for name, shown, hidden in (

@@ -9,9 +9,10 @@ import pytest
 from later_params import LaterParams, later
 
 from daskw2v.config.identity import FIRST_RELEASE, identity_fields, identity_values
-from daskw2v.config.params import Params
+from daskw2v.config.params import REMOVED, Params
 from daskw2v.config.settings import STAGE_NAMES, integer, setting
 from daskw2v.corpus.files import Source
+from daskw2v.errors import ParameterError
 from daskw2v.sampling.growth import sampling_rules
 from daskw2v.shards.encode import encoding_signature
 from daskw2v.shards.layout import corpus_identity
@@ -97,7 +98,27 @@ def test_first_release__is_never_added_to():
     """A new field says its stage, and does not belong in this list: names would change."""
     digest = hashlib.sha256(" ".join(FIRST_RELEASE).encode()).hexdigest()
     assert digest == "d443b0f02ec551ac432e59803dff76fbac813c83563079060653642efb94e995"
-    assert set(FIRST_RELEASE) <= {f.name for f in fields(Params)}
+    assert set(FIRST_RELEASE) <= {f.name for f in fields(Params)} | set(REMOVED)
+
+
+def test_removed_fields__still_stand_in_names():
+    """Or work that earlier releases finished would not be found."""
+    names = list(identity_fields(Params(), "train"))
+    assert names.index("warmup") == names.index("merge") + 1
+    assert "warmup" not in identity_fields(Params(), "vocabulary")
+
+
+def test_merge__has_its_first_default_in_names_where_one_replica_trains():
+    assert identity_fields(Params())["merge"] == "momentum"
+    assert identity_fields(Params(strategy="averaging", n_replicas=2))["merge"] is None
+    assert identity_fields(Params(strategy="averaging", n_replicas=2, merge="mean"))["merge"] == "mean"
+
+
+def test_params__of_earlier_releases_are_read():
+    values = Params().as_dict()
+    assert Params.from_dict({**values, "warmup": None}) == Params()
+    with pytest.raises(ParameterError, match="'warmup' is no parameter"):
+        Params.from_dict({**values, "warmup": 0.1})
 
 
 @pytest.mark.parametrize("stage", STAGE_NAMES)

@@ -3,8 +3,6 @@
 `test_cuda` runs this in a process of its own.
 """
 
-from dataclasses import replace
-
 import numba
 import numpy as np
 import pytest
@@ -12,17 +10,13 @@ from distributed import Client
 
 from daskw2v import Params, Resources, train
 from daskw2v.objectives.registry import find_objective
-from daskw2v.training.averaging import merge as merging
-from daskw2v.training.averaging.cuda.model import CudaModel
-from daskw2v.training.averaging.device_delta import DeviceDelta
-from daskw2v.training.averaging.merge import MERGE_RULES
 from daskw2v.training.averaging.replica import ReplicaState
 from daskw2v.training.devices.gpu import CudaPartitionTrainer
 from daskw2v.training.devices.gpu_rows import GpuRows
 
 ROUNDS = Params(
     min_count=1, vector_size=6, window=2, sample=1.0, epochs=1, alpha=0.01, min_alpha=0.01, rounds_per_epoch=1,
-    merges_per_round=4, frequent_rows=3, warmup=0.1,
+    merges_per_round=4, frequent_rows=3,
 )  # fmt: skip
 
 
@@ -50,57 +44,23 @@ def assert_nearly(found, expected, params):
     assert np.dot(*moves) > 0.9 * np.prod([np.linalg.norm(move) for move in moves])
 
 
-@pytest.fixture
-def merged(monkeypatch):
-    """How often replicas merged on GPUs."""
-    times, merge = [], CudaModel.merge
-
-    def counting(model, changes):
-        times.append(len(changes))
-        assert all(isinstance(delta, DeviceDelta) for of_replica in changes for delta in of_replica.values())
-        merge(model, changes)
-
-    monkeypatch.setattr(CudaModel, "merge", counting)
-    return times
-
-
 @pytest.mark.parametrize(
     ("n", "changes", "gpus"),
-    [(2, {}, 2), (4, {}, 4), (4, {"merge": "touched", "objective": "cbow_ns"}, 1)],
+    [(2, {}, 2), (4, {}, 4), (4, {"objective": "cbow_ns"}, 1), (2, {"merge": "mean"}, 2)],
     ids=str,
 )
-def test_train__merges_replicas_of_one_process_on_its_gpus(tmp_path, merged, n, changes, gpus):
-    """Few or many of them, on as many GPUs or fewer: in each step of a round but the last."""
+def test_train__merges_replicas_of_one_process_on_its_gpus(tmp_path, n, changes, gpus):
+    """Few or many of them, on as many GPUs or fewer."""
     params = ROUNDS.replace(n_replicas=n, **changes)
     on_cpu, on_gpu = (train_on(device, tmp_path, params, gpus) for device in ("cpu", "cuda"))
     assert_nearly(on_gpu, on_cpu, params)
-    assert set(merged) == {n}
-    assert len(merged) >= n * 3
-
-
-def test_train__gives_more_replicas_than_a_task_adds_up_merged_rows(tmp_path, merged, monkeypatch):
-    for name in ("EXCHANGED", "FAN_IN"):
-        monkeypatch.setattr(merging, name, 1)
-    params = ROUNDS.replace(n_replicas=2, merges_per_round=2)
-    on_cpu, on_gpu = (train_on(device, tmp_path, params) for device in ("cpu", "cuda"))
-    assert_nearly(on_gpu, on_cpu, params)
-    assert merged == []
-
-
-def test_train__merges_by_a_rule_without_a_formula_on_hosts(tmp_path, merged, monkeypatch):
-    rule = MERGE_RULES.find("momentum")
-    monkeypatch.setitem(MERGE_RULES, "ours", replace(rule, name="ours", on_devices={}))
-    params = ROUNDS.replace(n_replicas=2, merge="ours")
-    on_cpu, on_gpu = (train_on(device, tmp_path, params, 2) for device in ("cpu", "cuda"))
-    assert_nearly(on_gpu, on_cpu, params)
-    assert merged == []
 
 
 @pytest.mark.skipif(not numba.config.ENABLE_CUDASIM, reason="warps of a GPU train in any order")
-def test_replica__that_is_gone_is_made_again_with_the_same_bits(tmp_path, merged, monkeypatch):
+def test_replica__that_is_gone_is_made_again_with_the_same_bits(tmp_path, monkeypatch):
     params = ROUNDS.replace(n_replicas=2)
     undisturbed = train_on("cuda", tmp_path, params, 2)
-    expected, n = undisturbed.vectors[:], len(merged)
+    expected = undisturbed.vectors[:]
     (tmp_path / "again").mkdir()
     take, rng, lost = ReplicaState.take, np.random.default_rng(2), []
 
@@ -111,7 +71,6 @@ def test_replica__that_is_gone_is_made_again_with_the_same_bits(tmp_path, merged
     monkeypatch.setattr(ReplicaState, "take", lose)
     again = train_on("cuda", tmp_path / "again", params, 2)
     assert {True, False} == set(lost)
-    assert len(merged) > 2 * n, "steps were trained again"
     np.testing.assert_array_equal(again.vectors[:], expected)
 
 

@@ -16,11 +16,11 @@ from daskw2v import Params, Resources, Vectors, train
 from daskw2v.config import registry as registries
 from daskw2v.corpus.pieces import RawText
 from daskw2v.corpus.tokenizers import TOKENIZERS, tokenizer_identity
-from daskw2v.errors import ClusterError
+from daskw2v.errors import ClusterError, ParameterError
 from daskw2v.report.training import Fact, choices_of, facts_of
-from daskw2v.training.averaging.deltas import Deltas
-from daskw2v.training.averaging.merge_tasks import _merge_sum
+from daskw2v.training.averaging.merge import Changes, Training, find_merge_rule, merge_block
 from daskw2v.training.axes import AXES, check_plug_ins
+from daskw2v.training.strategies import find_strategy
 from tests.support.command_line import invoke
 
 OBJECTIVE = """
@@ -66,10 +66,10 @@ SLID = []
 VALUE = replace(CPU, name="abacus", title="beads", replica_trainer=Trainer, also_reads=("hot_rows",))
 """
 MERGE_RULE = """
-from daskw2v.training.averaging.merge import MergedBlock, MergeRule
+from daskw2v.training.averaging.merge import MergeRule
 
-def finish(base, velocity, deltas):
-    return MergedBlock(base + deltas.total / np.float64(2 * deltas.n), velocity)
+def finish(base, changes, training):
+    return base + changes.total / np.float64(2 * changes.n)
 
 VALUE = MergeRule(name="timid", title="half of the mean", finish=finish)
 """
@@ -191,15 +191,21 @@ def test_device__of_a_plug_in_trains(trained, tmp_path):
 
 
 def test_merge_rule__of_a_plug_in_merges(trained):
-    model = trained(objective="counting", merge="timid", n_replicas=2, warmup=0.0)
+    model = trained(objective="counting", merge="timid", n_replicas=2)
     # Of two rounds, in each the mean of two replicas' counts, and half of it
     assert {word: 8 * row[0] for word, row in vectors_by_word(model).items()} == COUNTS
 
 
 def test_merge_rule__may_compute_in_float64(site):
     """As NumPy does by itself; a run that goes on from a checkpoint has read float32."""
-    deltas = Deltas(np.ones((2, 4), np.float32), np.ones((2, 1), np.float32), 2)
-    assert _merge_sum("timid", np.zeros((2, 4), np.float32), deltas).rows.dtype == np.float32
+    changes = Changes(np.ones((2, 4), np.float32), 2)
+    assert merge_block(find_merge_rule("timid"), np.zeros((2, 4), np.float32), changes, Training()).dtype == np.float32
+
+
+def test_merge_rule__that_needs_the_curvature_names_the_objective_without_it(site):
+    params = Params(strategy="averaging", objective="counting", n_replicas=2)
+    with pytest.raises(ParameterError, match=r"merge='sequential' needs.*counting.*merge='mean'"):
+        find_strategy("averaging").check(params)
 
 
 def test_format__of_a_plug_in_is_read(trained, tmp_path):

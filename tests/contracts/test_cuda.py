@@ -20,13 +20,11 @@ from daskw2v.errors import ClusterError, Daskw2vError, MissingExtraError, Parame
 from daskw2v.kernels.cuda import check_gpu
 from daskw2v.sampling.reader import DeviceSpan
 from daskw2v.sampling.segments import SegmentBuilder, with_rest
-from daskw2v.training.averaging.deltas import Delta, delta_of
-from daskw2v.training.averaging.merge import MergedBlock, find_merge_rule, merge_deltas
 
 ROOT = Path(__file__).parents[2]
 SECONDS = {"simulator": 560, "gpu": 520}  # most of a GPU's are compilation, of dozens of kernels
 CONTRACTS = [
-    "test_column_kernels", "piece_kernels", "bucket_kernels", "text_on_cuda", "on_cuda", "merging_on_cuda",
+    "test_column_kernels", "piece_kernels", "bucket_kernels", "text_on_cuda", "on_cuda",
     "replicas_on_cuda",
 ]  # fmt: skip
 NETWORK = "network_on_cuda"
@@ -336,57 +334,6 @@ def test_compiled_kernel__reads_and_adds_the_rows_that_are_counted_from_the_text
     for kind, share in (("cg", rows.read), ("red", rows.added)):
         counted = sum(times for step, times in zip(kernel.steps, done, strict=True) if kind in step.name)
         assert counted == pytest.approx(share * len(case.segment.tokens))
-
-
-FORMULAS = ("MEAN", "TOUCHED", "MOMENTUM")
-
-
-@pytest.mark.parametrize("capability", [(7, 5), (8, 0), (9, 0)], ids=str)
-@pytest.mark.parametrize("name", ["subtract", *FORMULAS])
-def test_merging_kernel__is_compiled_without_spills(compiling, name, capability):
-    code = compiling.compiled_merging(name, capability)
-    assert code.spilled == code.local == code.shared == 0
-    assert ".local" not in code.ptx
-    assert code.registers <= 72, "or a multiprocessor has no room for 28 warps"
-
-
-def test_compiled_deltas__have_the_bits_of_the_host(compiling):
-    emulated = import_module("tests.support.cuda.emulated")
-    rng, (rows, width, columns) = np.random.default_rng(0), (11, 48, 37)
-    base, own = (rng.normal(size=(rows, width)).astype(np.float32) for _ in range(2))
-    base[0, :4], own[0, :4] = 0, (1 + 2.0**-8, 1 + 3 * 2.0**-8, -1 - 2.0**-8, np.inf)  # ties go to even ones
-    bits, squares = np.zeros((rows, columns), np.uint16), np.zeros(1, np.float32)
-    kernel = emulated.Kernel(compiling.compiled_merging("subtract").ptx)
-    kernel.launch(
-        [base.ravel(), own.ravel(), rows, width, columns, bits.reshape(-1), squares], threads=(32, 4), blocks=2
-    )
-    expected, _ = delta_of(np.ascontiguousarray(base[:, :columns]), own)
-    np.testing.assert_array_equal(bits, expected)
-    assert squares[0] == np.inf
-
-
-@pytest.mark.parametrize("name", FORMULAS)
-def test_compiled_merge__is_the_rule_on_the_host(compiling, name):
-    emulated = import_module("tests.support.cuda.emulated")
-    kernels = import_module("daskw2v.training.averaging.cuda.kernels")
-    rng, n, (rows, width, columns) = np.random.default_rng(0), 3, (11, 48, 37)
-    base, velocity = (np.zeros((rows, width), np.float32) for _ in range(2))
-    for table in (base, velocity):
-        table[:, :columns] = rng.normal(size=(rows, columns))
-    moved = rng.normal(size=(n, rows, columns)).astype(np.float32) * rng.integers(0, 2, (n, rows, 1))
-    deltas = [Delta(delta_of(np.zeros_like(of), of)[0]) for of in moved.astype(np.float32)]
-    weights = kernels.MergeWeights(*map(np.float32, (n, 1 / n, 1 - 1 / n)))
-    rule = find_merge_rule(name.lower())
-    before = MergedBlock(base[:, :columns].copy(), velocity[:, :columns].copy() if rule.has_velocity else None)
-    own, expected = np.zeros_like(base), merge_deltas(rule, before, deltas)
-    bits = np.concatenate([delta.bits.reshape(-1) for delta in deltas])
-    emulated.Kernel(compiling.compiled_merging(name).ptx).launch(
-        [bits, n, rows, width, columns, weights, base.ravel(), own.ravel(), velocity.ravel()], threads=(32, 4), blocks=2
-    )
-    np.testing.assert_allclose(base[:, :columns], expected.rows, rtol=1e-6, atol=1e-6)
-    np.testing.assert_array_equal(own, base)
-    if rule.has_velocity:
-        np.testing.assert_allclose(velocity[:, :columns], expected.velocity, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["", ", sgd"])

@@ -21,7 +21,7 @@ DASK = {  # a lost host is given up after seconds, not minutes
 ONE_THREAD = {"threads": 1, "block_size": "32 KiB"}
 COMMON = Params(vector_size=16, min_count=1, epochs=1, sample=1e-2)
 PARAMS = {
-    "averaging": COMMON.replace(n_replicas=2, rounds_per_epoch=3, warmup=0.0, frequent_rows=20),
+    "averaging": COMMON.replace(n_replicas=2, rounds_per_epoch=3, frequent_rows=20),
     "rotation": COMMON.replace(strategy="rotation", n_partitions=4, n_groups=2, passes_per_epoch=1),
     "columns": COMMON.replace(objective="context_matrix", strategy="columns", context_size=32, gather_every=8),
 }

@@ -101,7 +101,7 @@ def test_vectors__are_the_same_on_any_cluster(tmp_path, client):
     """One replica or two, which pull rows or take all; on one worker or on several."""
     text = text_of_stems(tmp_path / "text.txt", lines=400)
     for n in (1, 2):
-        params, found = NGRAMS.replace(n_replicas=n, epochs=1, warmup=0.0), []
+        params, found = NGRAMS.replace(n_replicas=n, epochs=1), []
         for number, own in enumerate([None, client]):
             resources = Resources(threads=1, workers=1)
             found.append(train(text, work=tmp_path / f"{n}-{number}", params=params, resources=resources, client=own,
@@ -125,7 +125,7 @@ def test_a_run_that_is_stopped__ends_with_the_same_vectors(tmp_path, client, mon
         return play(run, number, looked_at)
 
     given = {
-        "params": NGRAMS.replace(n_replicas=2, warmup=0.0, rounds_per_epoch=2), "client": client, "listener": None,
+        "params": NGRAMS.replace(n_replicas=2, rounds_per_epoch=2), "client": client, "listener": None,
         "resources": ONE.replace(checkpoint_seconds=0),
     }  # fmt: skip
     with monkeypatch.context() as patch:

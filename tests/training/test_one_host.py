@@ -14,7 +14,7 @@ from daskw2v.training.strategies import STRATEGIES
 RESOURCES = Resources(threads=1, block_size="32 KiB", checkpoint_seconds=1000)
 COMMON = Params(vector_size=100, min_count=1, epochs=2, sample=1e-2)  # rows that are worth sharing
 PARAMS = {
-    "averaging": COMMON.replace(n_replicas=2, rounds_per_epoch=4, warmup=0, frequent_rows=20),
+    "averaging": COMMON.replace(n_replicas=2, rounds_per_epoch=4, frequent_rows=20),
     "rotation": COMMON.replace(strategy="rotation", n_partitions=4, n_groups=2, passes_per_epoch=2),
     "columns": COMMON.replace(
         objective="context_matrix", strategy="columns", optimizer="adam", context_size=32, gather_every=8

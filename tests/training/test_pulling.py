@@ -16,7 +16,7 @@ from daskw2v.training.cost.load import zipf
 from daskw2v.training.setup import read_text
 from daskw2v.training.version import make_run
 
-PARAMS = Params(vector_size=12, min_count=1, epochs=1, sample=1e-2, n_replicas=3, rounds_per_epoch=4, warmup=0.1)
+PARAMS = Params(vector_size=12, min_count=1, epochs=1, sample=1e-2, n_replicas=3, rounds_per_epoch=4)
 WORDS = 600
 SEEN = []
 

@@ -16,12 +16,14 @@ from daskw2v.objectives.registry import find_objective
 from daskw2v.progress import silent
 from daskw2v.training import blocks
 from daskw2v.training.averaging.averaging import AveragingRun
-from daskw2v.training.averaging.deltas import Delta, add_deltas, delta_of
-from daskw2v.training.averaging.merge import EXCHANGED, find_merge_rule
-from daskw2v.training.averaging.replica import ReplicaState, _touched
+from daskw2v.training.averaging.curvature import curvature_of, moments_of, touched_rows
+from daskw2v.training.averaging.deltas import Delta, delta_of
+from daskw2v.training.averaging.merge import find_merge_rule, merge_deltas, project_delta
+from daskw2v.training.averaging.merge_tasks import BlockTraining
+from daskw2v.training.averaging.replica import ReplicaState
 from daskw2v.training.averaging.replica_task import Trained
 from daskw2v.training.averaging.replica_text import ReplicaText
-from daskw2v.training.averaging.round_schedule import AveragingRounds
+from daskw2v.training.averaging.round_schedule import AveragingRounds, levels
 from daskw2v.training.devices import Threads, find_device, read_piece, replica_trainer
 from daskw2v.training.devices.cpu import CpuReplicaTrainer
 from daskw2v.training.initial_rows import first_rows
@@ -32,7 +34,7 @@ from daskw2v.training.version import make_run, settled_params
 
 PARAMS = Params(
     vector_size=12, min_count=1, epochs=2, sample=1e-2, n_replicas=3, rounds_per_epoch=2, merges_per_round=6,
-    frequent_rows=20, warmup=0.1,
+    frequent_rows=20,
 )  # fmt: skip
 
 
@@ -48,35 +50,44 @@ def reference(run, length):
     """Return the tables, trained by plain loops: each replica has tables of its own, and parts of them are merged."""
     params, objective = run.params, find_objective(run.params.objective)
     rule, trainer = find_merge_rule(params.merge), find_device("cpu").replica_trainer
-    model = {
-        table: first_rows(run, table, np.arange(rows))
-        for table, rows in objective.tables(params, run.vocabulary.size).items()
-    }
-    parts = [slice(0, 20), slice(20, 80), slice(80, 320)]
-    velocity = {(table, part.start): None for table in model for part in parts}
+    sizes = objective.tables(params, run.vocabulary.size)
+    model = {table: first_rows(run, table, np.arange(rows)) for table, rows in sizes.items()}
+    table_blocks, moments = blocks.cut_tables(sizes, params.vector_size, levels(params, run.vocabulary.size)), {}
 
     def trained(work, tables):
         whole = {table: [rows] for table, rows in tables.items()}
-        replica = trainer(objective, params, prepared_of(run), partial(_touched, run), whole, Threads(1))
+        replica = trainer(objective, params, prepared_of(run), partial(touched_rows, run), whole, Threads(1))
         replica.train(ReplicaText(run, work, trainer.positions, read_piece).loads())
         return {table: rows for table, (rows,) in replica.take().items()}
 
-    for this in AveragingRounds(params, length, run.vocabulary.size):
+    rounds = AveragingRounds(params, length, run.vocabulary.size)
+    for this in rounds:
         replicas = [{table: rows.copy() for table, rows in model.items()} for _ in range(this.n_replicas)]
+        merged_at = dict.fromkeys(table_blocks, this.start)
         for number, step in enumerate(this.steps, 1):
             replicas = [trained(work, tables) for work, tables in zip(step.works, replicas, strict=True)]
-            if this.n_replicas == 1:
-                model = replicas[0]
-                continue
-            often = [number % 4**level == 0 or step is this.steps[-1] for level in range(len(parts))]
-            for table, rows in model.items():
-                for part in (part for part, merged in zip(parts, often, strict=True) if merged):
-                    base = rows[part].copy()
-                    deltas = [Delta(delta_of(base, replica[table][part])[0]) for replica in replicas]
-                    merged = rule.finish(base, velocity[table, part.start], add_deltas(len(base), *deltas))
-                    velocity[table, part.start] = merged.velocity
-                    for tables in (model, *replicas):
-                        tables[table][part] = merged.rows
+            moments = {
+                block: moments.get(block) or moments_of(run, block, model[block.table][block.start : block.stop])
+                for block in table_blocks
+            }
+            curvatures = curvature_of(run, table_blocks, [moments[block] for block in table_blocks])
+            last = step is this.steps[-1]
+            often = [number % 4**level == 0 or last for level in range(3)]
+            for block in table_blocks:
+                if not often[np.searchsorted([20, 80], block.start, side="right")]:
+                    continue
+                rows = slice(block.start, block.stop)
+                base = model[block.table][rows].copy()
+                rate = rounds.rate(merged_at[block], step.stop) / this.n_replicas
+                training = BlockTraining(run, block, rate).of_rows(curvatures if rule.project else {})
+                deltas = [Delta(delta_of(base, replica[block.table][rows])[0]) for replica in replicas]
+                projected = [project_delta(rule, delta, training.curvature) for delta in deltas]
+                merged = merge_deltas(rule, base, projected, training)
+                for tables in (model, *replicas):
+                    tables[block.table][rows] = merged
+                merged_at[block] = step.stop
+                if this.number == 0 or number % 4 == 0 or last:
+                    del moments[block]
     return model
 
 
@@ -84,8 +95,8 @@ def reference(run, length):
 @pytest.mark.parametrize(
     "changes",
     [
-        {}, {"objective": "sg_hs"}, {"objective": "cbow_ns", "merge": "touched"}, {"merges_per_round": 1},
-        {"merges_per_round": 16, "rounds_per_epoch": 1}, {"n_replicas": EXCHANGED + 1},
+        {}, {"objective": "sg_hs"}, {"objective": "cbow_ns"}, {"merge": "mean"}, {"merges_per_round": 1},
+        {"merges_per_round": 16, "rounds_per_epoch": 1},
     ],
     ids=str,
 )  # fmt: skip
@@ -192,20 +203,6 @@ def test_run__goes_on_in_the_middle_of_a_task(client, text, tmp_path, monkeypatc
     np.testing.assert_array_equal(again.vectors, expected.vectors)
 
 
-def test_rounds__two_tasks_of_them_are_submitted_and_no_more(client, text, tmp_path, monkeypatch):
-    """However few words a warm-up has: else a checkpoint would wait for all of the run."""
-    monkeypatch.setattr(CpuReplicaTrainer, "task", 1 << 27)
-    most, ahead = [], AveragingRun.ahead.fget
-
-    def counted(run):
-        most.append(ahead(run))
-        return most[-1]
-
-    monkeypatch.setattr(AveragingRun, "ahead", property(counted))
-    train(text, work=tmp_path, params=PARAMS, resources=Resources(threads=1), client=client)
-    assert max(most) == 2, "the warm-up is one round, as all others are"
-
-
 def test_text_of_a_step__is_read_ahead_once(client, text, tmp_path, monkeypatch):
     """By a thread of its own, while rows are merged; but for the first step of a round."""
     read, read_text_of = [], replica_trainer.read_text
@@ -254,5 +251,5 @@ def test_checkpoint__of_other_rounds_is_made_again(client, text, tmp_path, monke
 def test_trained__counts_what_is_sent_of_it():
     """Dask refuses a task that takes more than its worker's memory, and one takes what all steps of a round changed."""
     state = ReplicaState(TaskTotals(3, 1.5, True, 20, "here", 0.1, 0.0), SimpleNamespace(nbytes=1 << 30))
-    trained = Trained({0: Delta(np.zeros((1000, 100), np.uint16))}, [], {}, state)
+    trained = Trained({0: Delta(np.zeros((1000, 100), np.uint16))}, [], state)
     assert 200_000 <= sizeof(trained) < 210_000

@@ -17,7 +17,6 @@ params = st.builds(
     rounds_per_epoch=st.none() | st.integers(1, 7),
     merges_per_round=st.none() | st.integers(1, 20),
     frequent_rows=st.integers(1, 1000),
-    warmup=st.none() | st.floats(0, 1),
 )
 
 
@@ -50,18 +49,20 @@ def test_rounds__share_evenly_and_the_rate_falls(params, length):
     assert last == pytest.approx(params.min_alpha)
 
 
-def test_rounds__warm_up_is_one_replicas():
+def test_rounds__have_more_steps_where_the_rate_is_high():
     rounds = AveragingRounds(Params(n_replicas=8, epochs=3), 100_000, 200_000)
-    warm = [r for r in rounds if r.n_replicas == 1]
-    assert warm[-1].stop == 26_250  # 7 / 80 of 300,000
-    assert all((r.n_replicas, len(r.steps)) == (8, 16) for r in rounds[len(warm) :])
-    assert len(warm) == 2  # 7 / 80 of 12, rounded up
-    assert len(rounds) - len(warm) == 3 * 8 * 8 // 16
+    steps = [len(this.steps) for this in rounds]
+    assert len(steps) == 3 * 64 // 16
+    assert steps == sorted(steps, reverse=True)
+    assert (steps[0], steps[-1]) == (26, 6)
+    assert sum(steps) == pytest.approx(3 * 64, abs=3)
+    even = AveragingRounds(Params(n_replicas=8, epochs=3, alpha=0.01, min_alpha=0.01), 100_000, 200_000)
+    assert len({len(this.steps) for this in even}) == 1
 
 
 def test_rounds__are_made_one_by_one():
     rounds = AveragingRounds(Params(n_replicas=1024), 10**12, 10**6)
-    assert len(rounds) == 5 * 1024 * 8 // 16 + 1  # some 2**30 words of warm-up are less than one of these
+    assert len(rounds) == 5 * 64 // 16
     assert rounds[len(rounds) - 1].n_replicas == 1024
     assert rounds[len(rounds) - 1].stop == 5 * 10**12
     assert [r.number for r in rounds[2:4]] == [2, 3]
@@ -69,21 +70,29 @@ def test_rounds__are_made_one_by_one():
         rounds[len(rounds)]
 
 
+def test_rate__is_the_sum_over_positions():
+    params = Params(n_replicas=2, epochs=2, alpha=0.05, min_alpha=0.01)
+    rounds = AveragingRounds(params, 1000, 50)
+    rates = [0.05 + (0.01 - 0.05) * (position + 0.5) / 2000 for position in range(300, 900)]
+    assert rounds.rate(300, 900) == pytest.approx(sum(rates))
+
+
 def test_steps__merge_rows_as_often_as_they_are_frequent():
-    rounds = AveragingRounds(Params(n_replicas=2, epochs=1, warmup=0.0), 10**6, 10**6)
-    assert [step.level for step in rounds[0].steps] == [0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, None]
+    rounds = AveragingRounds(Params(n_replicas=2, epochs=1, merges_per_round=9), 10**6, 10**6)
+    assert [step.level for step in rounds[0].steps[:8]] == [0, 0, 0, 1, 0, 0, 0, 1]
+    assert rounds[0].steps[-1].level is None
     assert levels(Params(), 10**6) == [16384, 65536, 262144, 1048576]
 
 
 @pytest.mark.parametrize(
     ("changes", "length", "n_words", "sizes"),
     [
-        ({}, 50_000_000, 133_000, (1, 16)),  # 16 merges an epoch
-        ({}, 50_000_000, 71_000, (2, 8)),  # rows of all that was given are held until the round ends
-        ({}, 50_000_000, 10_000, (16, 1)),
+        ({}, 50_000_000, 133_000, (2, 16)),  # 32 merges an epoch
+        ({}, 50_000_000, 71_000, (4, 8)),  # rows of all that was given are held until the round ends
+        ({}, 50_000_000, 10_000, (32, 1)),
         ({}, 10**11, 133_000, (47, 16)),  # 2**30 positions of a replica a round
-        ({"rounds_per_epoch": 4}, 50_000_000, 133_000, (4, 4)),
-        ({"merges_per_round": 3}, 50_000_000, 133_000, (6, 3)),
+        ({"rounds_per_epoch": 4}, 50_000_000, 133_000, (4, 8)),
+        ({"merges_per_round": 3}, 50_000_000, 133_000, (11, 3)),
         ({"merges_per_round": 3, "rounds_per_epoch": 5}, 50_000_000, 133_000, (5, 3)),
         ({"n_replicas": 8}, 50_000_000, 133_000, (4, 16)),
         ({"n_replicas": 1}, 50_000_000, 133_000, (1, 8)),
@@ -101,13 +110,6 @@ def test_rounds__one_replica_keeps_its_tables_from_step_to_step():
     rounds = AveragingRounds(Params(n_replicas=1, epochs=2), 1000, 10, 300)
     assert [[step.stop for step in this.steps] for this in rounds] == [[333, 666, 1000], [1333, 1666, 2000]]
     assert {step.level for this in rounds for step in this.steps[:-1]} == {0}
-
-
-def test_rounds__all_of_the_work_may_be_warm_up():
-    rounds = AveragingRounds(Params(n_replicas=4, epochs=1, warmup=1.0), 1000, 50)
-    assert {r.n_replicas for r in rounds} == {1}
-    assert rounds[len(rounds) - 1].stop == 1000
-    assert len(rounds) == 32  # 8 of the most frequent rows for each replica, which are all rows
 
 
 @given(st.integers(0, 100), st.integers(1, 100), st.integers(1, 30))

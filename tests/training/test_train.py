@@ -28,7 +28,7 @@ READERS = [name for name, objective in OBJECTIVES.items() if objective.trainers]
 # By negatives and by paths, skip-gram and CBOW: one of each is enough where the kernels themselves are not asked
 SOME_READERS = [name if name in ("sgns", "cbow_hs") else pytest.param(name, marks=pytest.mark.slow) for name in READERS]
 
-SMALL = Params(vector_size=12, min_count=1, epochs=2, n_replicas=3, rounds_per_epoch=4, warmup=0.1, sample=1e-2)
+SMALL = Params(vector_size=12, min_count=1, epochs=2, n_replicas=3, rounds_per_epoch=4, sample=1e-2)
 ONE_THREAD = Resources(threads=1, block_size="32 KiB")
 
 
@@ -212,7 +212,7 @@ KILLED_RUN = """
         if moment == "publish":
             sys.modules["daskw2v.training.version"].write_vocabulary = lambda *_: die()  # before the manifest
         params = Params(
-            vector_size=12, min_count=1, epochs=2, n_replicas=3, rounds_per_epoch=4, warmup=0.1, sample=1e-2
+            vector_size=12, min_count=1, epochs=2, n_replicas=3, rounds_per_epoch=4, sample=1e-2
         )
         resources = Resources(threads=1, block_size="32 KiB", checkpoint_seconds=0)
         train(inputs, work=work, params=params, resources=resources, listener=listener)
@@ -317,7 +317,7 @@ def test_train__rare_words_keep_their_windows_wherever_work_is_cut(client, tmp_p
 @pytest.mark.parametrize("objective", SOME_READERS)
 def test_train__every_objective_gives_the_same_bits_again_and_loads(client, text, tmp_path, objective):
     """Two replicas, so that tables of both lengths are cut, merged, written and read."""
-    params = SMALL.replace(objective=objective, n_replicas=2, warmup=0.0)
+    params = SMALL.replace(objective=objective, n_replicas=2)
     options = {"params": params, "resources": ONE_THREAD, "client": client}
     first, again = (train(text, work=tmp_path / name, **options) for name in ("first", "again"))
     same(first, again)
@@ -349,7 +349,7 @@ def test_train__an_objectives_own_rate_is_that_rate(client, text, tmp_path, obje
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("objective", SOME_READERS)
 def test_train__several_threads_learn_the_topics(client, text, tmp_path, objective):
-    params = SMALL.replace(objective=objective, n_replicas=1, epochs=8, alpha=0.1, rounds_per_epoch=2, warmup=0.0)
+    params = SMALL.replace(objective=objective, n_replicas=1, epochs=8, alpha=0.1, rounds_per_epoch=2)
     resources = Resources(threads=2, hot_rows=20, flush_words=16, block_size="32 KiB")
     vectors = train(text, work=tmp_path, params=params, resources=resources, client=client)
     for word in ("topic0_1", "topic3_2", "topic5_3"):
@@ -369,7 +369,7 @@ def test_train__stops_when_it_diverges(client, text, tmp_path):
     [
         ({"objective": "glove"}, r"objective='glove' does not exist.*sgns"),
         ({"strategy": "gossip"}, r"strategy='gossip' does not exist.*averaging"),
-        ({"merge": "sum"}, r"merge='sum' does not exist.*momentum"),
+        ({"merge": "sum"}, r"merge='sum' does not exist.*sequential"),
         ({"cbow_mean": False}, r"cbow_mean=False changes nothing for objective='sgns'.*cbow_ns, cbow_hs"),
     ],
 )

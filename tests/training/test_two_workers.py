@@ -1,10 +1,7 @@
 """Two worker processes: the same bits as one worker, whatever the strategy. In one file, so that they start once."""
 
-import re
-
 import numpy as np
 import pytest
-from distributed import get_task_stream
 
 from daskw2v import Params, Resources, Store, train
 from daskw2v.errors import ClusterError
@@ -14,7 +11,7 @@ from daskw2v.training.columns import parts
 COMMON = Params(vector_size=12, min_count=1, epochs=2, sample=1e-2)
 COLUMNS = COMMON.replace(objective="context_matrix", strategy="columns", context_size=100, gather_every=13)
 RUNS = {
-    "averaging": COMMON.replace(n_replicas=3, rounds_per_epoch=4, warmup=0.1, frequent_rows=20),
+    "averaging": COMMON.replace(n_replicas=3, rounds_per_epoch=4, frequent_rows=20),
     "rotation": COMMON.replace(strategy="rotation", n_partitions=8, passes_per_epoch=1),
     "columns": COLUMNS.replace(optimizer="adam", alpha=0.02),
     "columns by SGD": COLUMNS.replace(optimizer="sgd", alpha=0.1),
@@ -52,16 +49,3 @@ def test_train__gives_the_same_bits_on_two_workers(client, two_processes, text, 
 def test_train__refuses_a_work_url_that_workers_do_not_see(text, two_processes):
     with pytest.raises(ClusterError, match="do not see the work URL memory://"):
         train(text, work="memory://alone", params=COMMON, client=two_processes)
-
-
-def test_averaging__preloads_workers_that_wait_for_the_warm_up(two_processes, text, tmp_path):
-    with get_task_stream(two_processes) as stream:
-        train(text, work=tmp_path, params=RUNS["averaging"], resources=Resources(threads=1), client=two_processes)
-    workers = {str(task["key"]).split("-")[0]: set() for task in stream.data}
-    for task in stream.data:
-        workers[str(task["key"]).split("-")[0]].add(task["worker"])
-    assert len(workers["preload"]) == 1
-    assert len(workers["train"]) == 2
-    warm_up = [task["worker"] for task in stream.data if re.fullmatch(r"train-.*-0-0-0", str(task["key"]))]
-    assert warm_up
-    assert workers["preload"].isdisjoint(warm_up)

@@ -6,6 +6,7 @@ from daskw2v.kernels.cuda import load
 from daskw2v.objectives.base import DeviceTables, Objective, Rate, Tables, initial_rows
 from daskw2v.objectives.cbow_hs import cpu
 from daskw2v.objectives.cpu.paths import path_scratch
+from daskw2v.objectives.curvature import curvature_of_windows
 from daskw2v.objectives.reached import reached_nodes
 from daskw2v.objectives.touched import touched_nodes
 from daskw2v.objectives.tree import PreparedTree, prepare_tree, tree_bytes, tree_tables
@@ -41,6 +42,7 @@ CBOW_HS = Objective(
     prepared_bytes=tree_bytes,
     trainers={"cpu": _train_cpu, "cuda": _train_cuda},
     touched=touched_nodes,
+    curvature=curvature_of_windows,
     reached=reached_nodes,
     of_words=("input",),
     hot_rows=2048,

@@ -8,6 +8,7 @@ from daskw2v.objectives.base import DeviceTables, Objective, Rate, Tables, initi
 from daskw2v.objectives.cbow_ns import cpu
 from daskw2v.objectives.cpu.centers import RUN
 from daskw2v.objectives.cpu.negatives import batch_scratch, shared_tile_of, target_scratch, tile_of
+from daskw2v.objectives.curvature import curvature_of_windows
 from daskw2v.objectives.noise import (
     BATCH,
     PreparedNoise,
@@ -63,5 +64,6 @@ CBOW_NS = Objective(
     prepared_bytes=noise_bytes,
     trainers={"cpu": _train_cpu, "cuda": _train_cuda},
     touched=touched_words,
+    curvature=curvature_of_windows,
     reached=reached_words,
 )

@@ -6,16 +6,13 @@ the next tasks depend on the merged blocks. So reduce-scatter and all-gather fol
 numbers, not workers: Dask places their tasks, and repeats those of a lost worker.
 
 A round has several steps (`round_schedule`). After each, the rows of the most frequent words are merged, those of rarer
-ones less often, and all at the end of the round. Until then a replica's tables stay on its worker (`replica`). Few
-replicas take what all of them changed and merge it themselves, each the same: that saves tasks in a row.
+ones less often, and all at the end of the round. Until then a replica's tables stay on its worker (`replica`).
 """
 
 import math
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
-from operator import itemgetter
 from typing import Any
 
 from distributed import Client, Future
@@ -23,42 +20,39 @@ from distributed import Client, Future
 from daskw2v.cluster import Trainers, gather
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.errors import DamageError, counted
+from daskw2v.errors import DamageError, ParameterError, counted
 from daskw2v.models.attempts import finish_tables
+from daskw2v.objectives.registry import find_objective
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
 from daskw2v.store.storage import Store
 from daskw2v.training.averaging.cost import run_cost, tried
+from daskw2v.training.averaging.curvature import curvature_of, moments_of
 from daskw2v.training.averaging.memory import run_memory, task_threads
-from daskw2v.training.averaging.merge import MergedBlock, find_merge_rule, most_exchanged
-from daskw2v.training.averaging.merge_tasks import submit_merge
+from daskw2v.training.averaging.merge import find_merge_rule
+from daskw2v.training.averaging.merge_tasks import BlockTraining, Curvatures, submit_merge
 from daskw2v.training.averaging.model_rows import model_rows
 from daskw2v.training.averaging.pulling import pull, pulls, reach
 from daskw2v.training.averaging.replica_task import (
     ReplicaStep,
-    nth_change,
-    nth_merged,
     nth_rows,
-    preload,
     state_of,
     totals_of,
     train_replica,
-)  # fmt: skip
+)
 from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, levels
 from daskw2v.training.averaging.rounds_task import RoundsTask
-from daskw2v.training.blocks import TableBlock, cut_tables, initial_block, load_blocks, rename, save_blocks
+from daskw2v.training.blocks import TableBlock, cut_tables, initial_block, load_blocks, save_blocks
 from daskw2v.training.devices import Threads, find_device, threads_of, trainers_of
 from daskw2v.training.devices.exercise import exercise_replica
 from daskw2v.training.features import tables_of
 from daskw2v.training.strategy import ModelRows, RoundReport, Strategy, up_to
 
 _HOGWILD = "{} train each replica without locks: fast, but not the same to the last bit (one thread of a CPU is)"
-_PRELOADED = 4096  # positions
-_VELOCITY = "velocity-"  # before a table's name, in a checkpoint
 
 
 class AveragingRun:
-    """A run as `strategy.StrategyRun` has it: the model's blocks, and the velocity of the merge rule.
+    """A run as `strategy.StrategyRun` has it: the model's blocks.
 
     Parameters
     ----------
@@ -79,13 +73,11 @@ class AveragingRun:
         # Of the task that was submitted last: how many rounds it trains, and those that are not played yet
         self._size, self._begun = 1, dict[int, Iterator[RoundReport]]()
         self._levels = levels(run.params, run.vocabulary.size)
-        self._rule = find_merge_rule(run.params.merge)
         self._session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
-        self._preloaded: list[Future] | None = None
         self._blocks: dict[TableBlock, Future] = {}
         self._left: Future | None = None  # what the only replica of the last round left, with the rows of all blocks
-        # `MergedBlock`; none before the first merge, and where a rule has no velocity
-        self._merged: dict[TableBlock, Future] = {}
+        self._moments: dict[int, Future] = {}  # `Moments` of blocks, by number, where they are known
+        self._curvature: Future | None = None  # `Curvatures` by these moments
         self.threads, self.facts = threads.n, dict[str, Any]()
 
     def __len__(self) -> int:
@@ -102,8 +94,9 @@ class AveragingRun:
         tables = tables_of(self._run)
         cuts = self._levels if params.n_replicas > 1 else ()
         blocks, self._left = cut_tables(tables, params.vector_size, cuts), None
+        self._forget_moments(range(len(blocks)))
         if checkpoint is None:
-            self._blocks, self._merged = _initial_blocks(self._client, self._run, blocks, key), {}
+            self._blocks = _initial_blocks(self._client, self._run, blocks, key)
             return
         if manifest.get("rounds") != len(self):
             raise DamageError(
@@ -112,11 +105,6 @@ class AveragingRun:
                 url=checkpoint.url,
             )
         self._blocks = load_blocks(self._client, checkpoint, blocks, key)
-        self._merged = {}
-        if manifest["velocity"]:
-            velocity = load_blocks(self._client, checkpoint, rename(self._blocks, _VELOCITY), key)
-            of_each = zip(self._blocks.items(), velocity.values(), strict=True)
-            self._merged = {block: self._client.submit(MergedBlock, rows, faster) for (block, rows), faster in of_each}
 
     def can_stop(self, number: int) -> bool:
         """Tell that there is a model before each round that begins a task."""
@@ -138,31 +126,28 @@ class AveragingRun:
             return self._begun.pop(number)
         this, key = self._rounds[number], f"{self._session}-{number}"
         self._trainers = trainers_of(self._client, self._run.device)  # workers may have come or gone
-        if self._preloaded is None:
-            self._preloaded = self._preload(this, key)
-        if this.n_replicas > 1:
-            self._split()
         replicas = [_Submitted(i, reached) for i, reached in enumerate(self._reach(this, key))]
-        exchanged = self._exchanged(this)
-        given, trained, totals = tuple(range(len(self._blocks))), list[Future](), list[list[Future]]()
+        given, totals = tuple(range(len(self._blocks))), list[list[Future]]()
+        merged_at = dict.fromkeys(given, this.start)  # progress
         for n, step in enumerate(this.steps):
             last, merged, name = step is this.steps[-1], self._merged_after(this, step), f"{key}-{n}"
             coming = [None] * this.n_replicas if last else this.steps[n + 1].works
             for replica in replicas:
                 if n == 0:
-                    replica.given = self._left or self._given(replica, given, exchanged, name)
+                    replica.given = self._left or self._given(replica, given, name)
                 else:
-                    replica.news.append(trained if exchanged else self._given(replica, given, (), name))
-                returned = exchanged[replica.number :: this.n_replicas] if last else ()
-                replica.steps.append(ReplicaStep(step.works[replica.number], merged, coming[replica.number], returned))
-            trained = [self._train(replica, name, alone=not exchanged) for replica in replicas]
-            # All of a step together, where a worker has fetched all for the next step anyway
-            counted_in = [trained] if exchanged and not last else [[future] for future in trained]
-            totals.append([self._client.submit(totals_of, *some, key=f"totals-{some[0].key}") for some in counted_in])
-            if last and this.n_replicas == 1:
+                    replica.news.append(self._given(replica, given, name))
+                replica.steps.append(ReplicaStep(step.works[replica.number], merged, coming[replica.number]))
+            trained = [self._train(replica, name) for replica in replicas]
+            totals.append([self._client.submit(totals_of, some, key=f"totals-{some.key}") for some in trained])
+            if this.n_replicas > 1:
+                rates = {n: self._rounds.rate(merged_at[n], step.stop) / this.n_replicas for n in merged}
+                self._merge_blocks(rates, trained, name)
+                if number == 0 or step.level != 0:  # or they have hardly changed
+                    self._forget_moments(merged)
+                merged_at |= dict.fromkeys(merged, step.stop)
+            elif last:
                 self._left = trained[0]
-            elif last or not exchanged:
-                self._merge_blocks(merged, trained, exchanged, name)
             given = merged
         return self._reports(this, totals, self._model_rows(looked_at(number)))
 
@@ -171,10 +156,10 @@ class AveragingRun:
         key = f"{self._session}-{rounds[0].number}"
         self._trainers = trainers_of(self._client, self._run.device)
         replica = _Submitted(0, None)
-        replica.given = self._left or self._given(replica, range(len(self._blocks)), (), key)
+        replica.given = self._left or self._given(replica, range(len(self._blocks)), key)
         replica.steps = [ReplicaStep(step.works[0], (), None) for this in rounds for step in this.steps]
         replica.news = [{}] * (len(replica.steps) - 1)
-        self._left = self._train(replica, key, alone=False, last=len(replica.steps))
+        self._left = self._train(replica, key, last=len(replica.steps))
         totals = self._client.submit(totals_of, self._left, key=f"totals-{self._left.key}")
         task = RoundsTask(self._client, rounds, totals, self._trainers.takes, self._model_rows(looked_at))
         return [task.reports(number) for number in range(len(rounds))]
@@ -182,23 +167,6 @@ class AveragingRun:
     def _model_rows(self, looked_at: bool) -> ModelRows | None:
         """Return both tables now; what a replica left alone is held only if it is looked at: it may fill a GPU."""
         return model_rows(self._blocks, self._left) if looked_at or self._left is None else None
-
-    def _preload(self, this: AveragingRound, key: str) -> list[Future]:
-        """Let workers that wait for the warm-up preload; Dask would cancel that without the futures."""
-        last = self._rounds[len(self) - 1]
-        if this.n_replicas == last.n_replicas or pulls(self._run, last) or self._trainers.takes:
-            return []
-        work, rows = this.steps[0].works[0], dict(enumerate(self._blocks.values()))
-        few = replace(work, stop=min(work.stop, work.start + _PRELOADED))
-        slots = self._trainers.slots()
-        homes = dict.fromkeys(self._home(slots, replica) for replica in range(self._run.params.n_replicas))
-        return [
-            self._client.submit(
-                preload, self._run, self._threads, list(self._blocks), few, rows,
-                key=f"preload-{key}-{n}", priority=-1, **self._trainers.preferring(home),
-            )
-            for n, home in enumerate(homes) if home not in ("", self._home(slots, 0))
-        ]  # fmt: skip
 
     def _home(self, slots: Sequence[str], replica: int) -> str:
         """Return the worker that a replica prefers."""
@@ -222,32 +190,17 @@ class AveragingRun:
             for replica, of_replica in enumerate(works)
         ]
 
-    def _exchanged(self, this: AveragingRound) -> tuple[int, ...]:
-        """Return the numbers of the blocks that replicas merge themselves until a round ends: of none if they pull."""
-        workers = len(self._trainers.threads) + self._trainers.coming
-        if this.n_replicas > most_exchanged(self._rule, self._run.device, workers) or pulls(self._run, this):
-            return ()
-        return tuple(sorted({number for step in this.steps[:-1] for number in self._merged_after(this, step)}))
-
-    def _given(
-        self, replica: "_Submitted", given: Sequence[int], exchanged: Collection[int], key: str
-    ) -> dict[int, Future]:
-        """Return the rows that a replica is given of some blocks, taken where the block is if it takes some.
-
-        With the velocity of those that it merges itself.
-        """
+    def _given(self, replica: "_Submitted", given: Sequence[int], key: str) -> dict[int, Future]:
+        """Return the rows that a replica is given of some blocks, taken where the block is if it takes some."""
         blocks = list(self._blocks)
         found = {n: self._blocks[blocks[n]] for n in given}
         if replica.reached is None:
-            return found | {n: self._merged[blocks[n]] for n in exchanged if blocks[n] in self._merged}
+            return found
         name = f"pull-{key}-{replica.number}"
         return {n: self._client.submit(pull, rows, replica.reached, n, key=f"{name}-{n}") for n, rows in found.items()}
 
-    def _train(self, replica: "_Submitted", key: str, *, alone: bool, last: int = 1) -> Future:
-        """Submit the training of a replica's next step, or of the last steps; return its future.
-
-        `alone` tells that the step after it is given nothing else of this one.
-        """
+    def _train(self, replica: "_Submitted", key: str, *, last: int = 1) -> Future:
+        """Submit the training of a replica's next step, or of the last steps; return its future."""
         where = self._trainers.preferring(self._home(self._trainers.slots(), replica.number))
         trained = self._client.submit(
             train_replica,
@@ -265,9 +218,8 @@ class AveragingRun:
             resources=self._trainers.takes,
             **where,
         )
-        replica.before = trained
-        if alone or not where:  # Dask runs the next step where the replica is, whose size only its state tells
-            replica.before = self._client.submit(state_of, trained, key=f"state-{trained.key}")
+        # Dask runs the next step where the replica is, whose size only its state tells
+        replica.before = self._client.submit(state_of, trained, key=f"state-{trained.key}")
         return trained
 
     def _reports(
@@ -285,30 +237,50 @@ class AveragingRun:
                 self._blocks[block] = self._client.submit(nth_rows, self._left, number, key=key)
             self._left = None
 
-    def _merge_blocks(
-        self, merged: Sequence[int], trained: Sequence[Future], exchanged: Sequence[int], key: str
-    ) -> None:
-        """Replace some blocks by the merge of what replicas changed, in blocks that they merged before or in these."""
-        blocks, before = list(self._blocks), {**self._blocks, **self._merged}
-        for i, number in enumerate(exchanged):
-            returned = trained[i % len(trained)]
-            before[blocks[number]] = self._client.submit(nth_merged, returned, number, key=f"merged-{key}-{number}")
-        for number in merged:
+    def _merge_blocks(self, rates: Mapping[int, float], trained: Sequence[Future], key: str) -> None:
+        """Replace blocks by the merge of what replicas changed in them.
+
+        Parameters
+        ----------
+        rates
+            By the number of a block, the sum of the learning rates over the positions that a replica trained since the
+            block was merged last.
+        trained
+            Futures of what each replica returned.
+        """
+        blocks, curvatures = list(self._blocks), self._curvatures(key)
+        for number, rate in rates.items():
             block = blocks[number]
-            deltas = [self._client.submit(nth_change, r, number, key=f"change-{r.key}-{number}") for r in trained]
-            merge = submit_merge(
-                self._client, self._rule, block.stop - block.start, before[block], deltas, f"{key}-{number}"
+            how, name = BlockTraining(self._run, block, rate), f"{key}-{number}"
+            self._blocks[block] = submit_merge(
+                self._client, how, curvatures, self._blocks[block], number, trained, name
             )
-            self._blocks[block] = self._client.submit(itemgetter(0), merge, key=f"rows-{merge.key}")
-            if self._rule.has_velocity:
-                self._merged[block] = merge
+
+    def _curvatures(self, key: str) -> Future | Curvatures:
+        """Return the future of the curvature of each table, by name; none where the merge rule does not need it."""
+        if find_merge_rule(self._run.params.merge).project is None:
+            return {}
+        if self._curvature is not None:
+            return self._curvature
+        for number, (block, rows) in enumerate(self._blocks.items()):
+            if number not in self._moments:
+                name = f"moments-{key}-{number}"
+                self._moments[number] = self._client.submit(moments_of, self._run, block, rows, key=name)
+        moments = [self._moments[number] for number in range(len(self._blocks))]
+        blocks, name = list(self._blocks), f"curvature-{key}"
+        self._curvature = self._client.submit(curvature_of, self._run, blocks, moments, key=name)
+        return self._curvature
+
+    def _forget_moments(self, blocks: Collection[int]) -> None:
+        """Let the moments of some blocks, by number, be computed anew when they are needed."""
+        self._moments = {number: future for number, future in self._moments.items() if number not in blocks}
+        self._curvature = None
 
     def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
-        """Write the blocks and their velocity."""
+        """Write the blocks."""
         self._split()
-        velocity = {block: self._client.submit(itemgetter(1), merged) for block, merged in self._merged.items()}
-        self._save(checkpoint, {**self._blocks, **rename(velocity, _VELOCITY)}, "a checkpoint")
-        return {"velocity": bool(velocity), "rounds": len(self)}
+        self._save(checkpoint, self._blocks, "a checkpoint")
+        return {"rounds": len(self)}
 
     def save_model(self, model: Store) -> None:
         """Write the blocks."""
@@ -335,7 +307,7 @@ class _Submitted:
         self.number, self.reached = number, reached
         self.steps: list[ReplicaStep] = []
         self.given: Mapping[int, Future] | Future = {}
-        self.news: list[Mapping[int, Future] | Future | Sequence[Future]] = []
+        self.news: list[Mapping[int, Future]] = []
         self.before: Future | None = None
 
 
@@ -357,7 +329,12 @@ def _initial_blocks(client: Client, run: Run, blocks: Sequence[TableBlock], key:
 
 
 def _check(params: Params) -> None:
-    find_merge_rule(params.merge)
+    rule, objective = find_merge_rule(params.merge), find_objective(params.objective)
+    if params.n_replicas > 1 and rule.project is not None and objective.touched is None:
+        raise ParameterError(
+            f"merge={rule.name!r} needs to know how often {objective.name} touches each row (Objective.touched).",
+            "Give merge='mean', or one replica.",
+        )
 
 
 def _describe_run(params: Mapping[str, Any], rounds: int) -> Iterator[str]:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from daskw2v.config.params import Params
-from daskw2v.training.averaging.merge import EXCHANGED, FAN_IN
+from daskw2v.training.averaging.merge import FAN_IN
 from daskw2v.training.averaging.pulling import FEW, MOST
-from daskw2v.training.averaging.round_schedule import given_rows, round_sizes, warm_share
+from daskw2v.training.averaging.round_schedule import given_rows, round_sizes
 from daskw2v.training.blocks import rows_per_block
 from daskw2v.training.cost.base import RAW_WORD, Forecast, Hardware, Load
 from daskw2v.training.cost.constants import Constants
@@ -21,9 +21,8 @@ from daskw2v.types import Float64Array
 _COPIED = 4  # bytes through memory for a byte of rows: copied in, and what became of them out
 _MERGED = 3  # bytes through memory for a byte of a replica's rows, merged
 _NEAR = 12e6  # bytes of a table's rows that caches have, of the most frequent words (measured: 133,000 and 1,000,000)
+_TRIED = 64  # replicas that "auto" tries, at most: scores of more were not measured
 _HOPS = 4  # tasks one after the other between two steps: a change, its merge, its rows, the next step
-_EXCHANGED_HOPS = 2  # what is left of the replica, the next step
-_TRIED = 4  # replicas that "auto" tries: with eight, scores are lower
 
 
 def averaging_cost(load: Load, params: Params, hardware: Hardware, c: Constants) -> Forecast:
@@ -31,44 +30,40 @@ def averaging_cost(load: Load, params: Params, hardware: Hardware, c: Constants)
 
     Terms, and where they are in the code:
 
-    text, train: `replica_task.train_replica`; in the warm-up of `AveragingRounds` one replica works alone. Where rows
-    are pulled, `pulling.reach` reads the text once more. Rows of rare words are in no cache (`far_share`).
+    text, train: `replica_task.train_replica`. Where rows are pulled, `pulling.reach` reads the text once more. Rows of
+    rare words are in no cache (`far_share`).
     copies: `replica.Replica` copies both tables, or the rows that were pulled, at the start of a round; then what
     changed, and what was merged. As fast as the threads of a replica do, or as memory does.
-    handling: `averaging._merge`, each block by one thread of a worker, frequent rows in each step; or by each replica
-    where they exchange; tasks in workers.
+    handling: `merge_tasks`, each block by one thread of a worker, frequent rows in each step; tasks in workers.
     travel: of each block, what changed goes from all replicas but one to where it is merged, in half the bytes; its
-    rows go back, and its velocity comes from where it was merged last; some worker has ceil(blocks / replicas) of them.
-    Replicas that exchange send what they changed to all others.
+    rows go back; some worker has ceil(blocks / replicas) of them.
     Dask trains several replicas where the blocks are, and sends less, if it takes sending for dearer than waiting:
     where tables are large against a round's text. Of rows that are pulled, these alone go to a replica and back.
-    waiting: between two steps, for the tasks that merge, or for the others.
+    waiting: between two steps, for the tasks that merge.
     tasks: those of `AveragingRun.play`, in one scheduler.
-    memory: both tables as the replica has them and as it was given them, half of them its changes, their velocity or
-    what is merged; and the rows that it was given in a round.
+    memory: both tables as the replica has them and as it was given them, half of them its changes, and what is merged;
+    and the rows that it was given in a round.
     """
     n = hardware.nodes
     params = params.replace(n_replicas=n)
     sizes = round_sizes(params, int(load.words / params.epochs), load.types)
     rounds, steps, several = params.epochs * sizes.rounds, sizes.steps, n > 1
     given, ending, within = _merges(load, params, steps if several else 1)
-    warm, everyone = warm_share(params, load.words), hardware.busy(hardware.slots)
-    alone = warm / hardware.busy(hardware.threads) + (1 - warm) / everyone
-    share = pulled_share(load, (1 - warm) * load.words / (rounds * n), rows_per_block(load.d)) if several else 1.0
+    everyone = hardware.busy(hardware.slots)
+    share = pulled_share(load, load.words / (rounds * n), rows_per_block(load.d)) if several else 1.0
     few = share < 1
     far = far_share(load)
     pair = (1 - far) * c.window.at(load.d) + far * c.far.at(load.d)
-    exchanging = several and n <= EXCHANGED and not few
     # A round merges all rows `given` times in its steps, by bytes, and once at its end
     at_end = 1.5 * (n - 1) * share + (0 if few else 1 - 1 / n)
-    sent = rounds * load.tables * (given * (n * (n - 1) / 2 if exchanging else at_end) + at_end)
-    handled = rounds * load.tables * n * (given * (n if exchanging else 1) + 1) if several else 0.0
+    sent = rounds * load.tables * (given + 1) * at_end
+    handled = rounds * load.tables * n * (given + 1) if several else 0.0
     sums = math.ceil(n / (FAN_IN - 1)) if n > FAN_IN else 0
-    copied = share * (given + 1 + several / 2) * rounds * n / hardware.busy(n) + math.ceil(warm * rounds)
+    copied = share * (given + 1 + several / 2) * rounds * n / hardware.busy(n)
     threads, bus = hardware.busy(hardware.slots) / hardware.busy(n), n * hardware.bus
-    merges = ending + (0 if exchanging else within)
+    merges = ending + within
     tasks = steps * 3 * n + (n if few else 0) + merges * ((2 if few else 1) * n + sums + 3)
-    text, train = (2 if few else 1) * load.words * c.read * alone, load.pairs * pair * alone
+    text, train = (2 if few else 1) * load.words * c.read / everyone, load.pairs * pair / everyone
     train *= c.crowded if everyone > 1 else 1.0
     largest = 2 * math.ceil(load.types / rows_per_block(load.d))  # blocks
     seconds = {
@@ -76,13 +71,15 @@ def averaging_cost(load: Load, params: Params, hardware: Hardware, c: Constants)
         "store": load.words * RAW_WORD / (n * hardware.storage),
         "train": train,
         "copies": copied * load.tables * max(c.copy / threads, _COPIED / hardware.bus),
-        "handling": max(handled * c.merge / hardware.busy(min(largest, hardware.slots)), _MERGED * handled / bus)
+        "handling": max(
+            handled * c.merge.at(load.d) / hardware.busy(min(largest, hardware.slots)), _MERGED * handled / bus
+        )
         + rounds * tasks * c.result / hardware.busy(n),
         "travel": sent * math.ceil(largest / n) / largest * hardware.a_byte(c.send),
-        "waiting": rounds * (steps * (_EXCHANGED_HOPS if exchanging else _HOPS) + _HOPS) * c.hop if several else 0.0,
+        "waiting": rounds * (steps + 1) * _HOPS * c.hop if several else 0.0,
         "tasks": rounds * tasks * c.task,
     }
-    held = 3.5 + given * (n / 2 if exchanging else 1) if several else 2.0
+    held = 3.5 + given if several else 2.0
     return Forecast(seconds, sent, held * load.tables, load.tables)
 
 

@@ -1,6 +1,6 @@
-"""What replicas that trained apart changed: each one's difference from the common model, and the sum of them.
+"""What a replica changed: its difference from the common model.
 
-A replica's difference travels in bfloat16, half the bytes: float32 without its lower 16 bits, rounded to nearest.
+It travels in bfloat16, half the bytes: float32 without its lower 16 bits, rounded to nearest.
 """
 
 from typing import Any, NamedTuple
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskw2v.cluster.shared_memory import by_fields, room
+from daskw2v.kernels.bfloat16 import from_bfloat16
 from daskw2v.kernels.jit import kernel
 from daskw2v.types import Float32Array, Int32Array, UInt16Array
 
@@ -27,35 +28,12 @@ class Delta(NamedTuple):
     bits: UInt16Array
     rows: Int32Array | None = None
 
-    def on_host(self) -> "Delta":
-        """Return it in this machine's memory, where it is."""
-        return self
-
     def within(self, some: slice) -> "Delta":
         """Return those of some consecutive rows, counted from the first of them."""
         if self.rows is None:
             return Delta(self.bits[some])
         first, last = np.searchsorted(self.rows, (some.start, some.stop))
         return Delta(self.bits[first:last], self.rows[first:last] - np.int32(some.start))
-
-
-@by_fields
-class Deltas(NamedTuple):
-    """The sum of the replicas' differences from the common model, row by row.
-
-    Parameters
-    ----------
-    total
-        Sum of the deltas, shape (rows, D) float32.
-    changed
-        Replicas that changed each row, shape (rows, 1) float32.
-    n
-        Number of replicas.
-    """
-
-    total: Float32Array
-    changed: Float32Array
-    n: int
 
 
 def delta_of(base: Float32Array, trained: Float32Array) -> tuple[UInt16Array, bool]:
@@ -77,6 +55,22 @@ def delta_of(base: Float32Array, trained: Float32Array) -> tuple[UInt16Array, bo
     return delta, bool(np.isfinite(_subtract(base, trained, delta)))
 
 
+def dense_delta(delta: Delta, n_rows: int) -> Float32Array:
+    """Return a delta of all rows of a block, shape (n_rows, D) float32."""
+    if delta.rows is None:
+        return from_bfloat16(delta.bits)
+    changes = np.zeros((n_rows, delta.bits.shape[1]), np.float32)
+    changes[delta.rows] = from_bfloat16(delta.bits)
+    return changes
+
+
+def nearest_bfloat16(values: Float32Array) -> UInt16Array:
+    """Return the bits of the nearest numbers in bfloat16, of two the even one, shape (rows, D) uint16."""
+    bits = np.empty(values.shape, np.uint16)
+    _subtract(np.zeros_like(values), values, bits)
+    return bits
+
+
 @kernel
 def _subtract(base: Any, trained: Any, delta: Any) -> Any:
     """Write the differences; return the sum of the squares of the trained rows."""
@@ -91,37 +85,3 @@ def _subtract(base: Any, trained: Any, delta: Any) -> Any:
             to_even = np.uint32(0x7FFF) + ((bits[k] >> np.uint32(16)) & np.uint32(1))
             delta[i, k] = (bits[k] + to_even) >> np.uint32(16)
     return squares
-
-
-def add_deltas(length: int, *deltas: Delta) -> Deltas:
-    """Sum the deltas of replicas in so many rows; change nothing in place."""
-    total = np.zeros((length, deltas[0].bits.shape[1]), np.float32)
-    changed = np.zeros((length, 1), np.float32)
-    for bits, rows in deltas:  # in order: float addition is not associative, and results must repeat
-        _add_delta(total, changed, bits, np.empty(0, np.int32) if rows is None else rows, rows is None)
-    return Deltas(total, changed, len(deltas))
-
-
-@kernel
-def _add_delta(total: Any, changed: Any, delta: Any, rows: Any, whole: Any) -> None:
-    row = np.empty(total.shape[1], np.float32)
-    bits = row.view(np.uint32)
-    for i in range(delta.shape[0]):
-        at = i if whole else rows[i]
-        any_bit = np.uint16(0)
-        for k in range(total.shape[1]):
-            any_bit |= delta[i, k]
-            bits[k] = np.uint32(delta[i, k]) << np.uint32(16)
-        for k in range(total.shape[1]):
-            total[at, k] += row[k]
-        changed[at, 0] += (any_bit & np.uint16(0x7FFF)) != 0
-
-
-def join_deltas(*groups: Deltas) -> Deltas:
-    """Add the sums of several groups of replicas."""
-    first, *rest = groups
-    total, changed = first.total.copy(), first.changed.copy()
-    for group in rest:
-        total += group.total
-        changed += group.changed
-    return Deltas(total, changed, sum(group.n for group in groups))

@@ -6,9 +6,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.features.choice import features_bytes
 from daskw2v.objectives.registry import find_objective
-from daskw2v.training.averaging.merge import find_merge_rule, most_exchanged
-from daskw2v.training.averaging.round_schedule import given_rows, round_sizes
-from daskw2v.training.blocks import rows_per_block
+from daskw2v.training.averaging.round_schedule import given_rows, most_steps
 from daskw2v.training.devices import find_device
 from daskw2v.training.memory.base import LONG, RunMemory, StageMemory, Workers
 from daskw2v.training.memory.tables import Sizes, open_shards, publish, table_bytes
@@ -32,7 +30,7 @@ def run_memory(params: Params, resources: Resources, text: Text, workers: Worker
 def _train(params: Params, resources: Resources, text: Text, workers: Workers) -> StageMemory:
     """Return the memory of replicas: the model they start from, their own tables, what they return; and merging.
 
-    Replicas that pull rows have less. The first, which warms the model up alone, takes whole tables.
+    Replicas that pull rows have less.
     """
     device = find_device(resources.device)
     trainer = device.replica_trainer
@@ -43,19 +41,10 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     tasks = min(workers.tasks(device.resource), replicas)
     several = params.n_replicas > 1
     share = tables / workers.n if several else 0.0
-    rule = find_merge_rule(params.merge)
-    velocity = share if rule.has_velocity else 0.0
     changes = tables / 2  # of a replica, in half the bytes
-    steps = round_sizes(params, text.words, text.vocabulary).steps
+    steps = most_steps(params, text.words, text.vocabulary)
     rows_given = given_rows(params, text.vocabulary, steps)
     often = sum(rows * times for rows, times in rows_given) / text.vocabulary
-    given, exchanged, on_device = often, 0.0, device.name in rule.on_devices
-    if params.n_replicas <= most_exchanged(rule, device.name, workers.n):
-        given *= params.n_replicas / 2  # of each, in half the bytes
-        exchanged = sum(rows for rows, times in rows_given if times) / text.vocabulary
-        if on_device and workers.n == 1:
-            given = 0.0
-    merging = replicas / params.n_replicas if on_device else replicas  # each returns its part of what devices merged
     prepared = find_objective(params.objective).prepared_bytes(params, text.vocabulary)
     kept: Sizes = {
         "model": tables,
@@ -73,16 +62,14 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
         "rows taken out of them": 0.0 if copies == tables else taken * tables,
         "text": read,
     }
-    # Replicas stay where they are until a round ends, and so does all that they were given: rows, or what few replicas
-    # changed. Merged rows take the place of what they came from, but for some blocks.
+    # Replicas stay where they are until a round ends, and so do all rows that they were given. Merged rows take the
+    # place of what they came from, but for some blocks.
     round_of_several = {
         **kept,
-        "velocity of the merge": velocity,
         "tables of replicas": replicas * copies,
         "changes of replicas": replicas * changes,
-        "rows given in a round": given * tables,
+        "rows given in a round": often * tables,
         "blocks that are merged": share / 2,
-        "blocks that replicas merge": merging * exchanged * (tables + (tables if velocity else 0.0)),
         "text": tasks * read,
     }
     building = _BUILDING * (2 if params.market_negative else 1) + 3 * LONG
@@ -97,13 +84,5 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
             **prepared,
             "text": trainer.device_text_bytes(threads, text.words),
         }
-        if several and on_device:
-            block = min(1.0, rows_per_block(params.vector_size) / text.vocabulary) * max(held.values())
-            gpu |= {
-                "common model": crowd * copies,
-                "velocity of the merge": crowd * exchanged * copies if velocity else 0.0,
-                "changes of replicas": crowd * (often + 1) * changes,
-                "changes of a block of all replicas": crowd * params.n_replicas * block / 2 if exchanged else 0.0,
-            }
     rounds = (round_of_several,) if several else ()
     return StageMemory.of("train", alone, *rounds, preparing, gpu=gpu)

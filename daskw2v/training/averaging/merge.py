@@ -1,73 +1,83 @@
 """Merge rules: how replicas that trained apart become one model again.
 
-A rule is a small value: how replicas' deltas are summed, and how the sum changes the model. Figures on 17 million
-words with 8 replicas (quality relative to one replica): the plain mean ruins the vectors, since each replica
-saw an eighth of the text and the mean undoes its progress; outer momentum with factor 1 - 1/N makes the long-run
-step N times the mean, which is what N replicas' worth of text calls for, and brings nearly all of it back.
-`python -m benchmarks.quality` prints the figures of this package.
+`sequential` (default) composes what the replicas changed as if one replica had trained their texts one after the other,
+as Maleki, Musuvathi and Mytkowicz (2017, sections 3 and 4) do for linear learners. What a replica changed fades while
+the texts after it are trained: along an eigenvector of the curvature, by exp(-rate * value) with each of them. So a row
+that a replica hardly touches gets the sum of the changes, and a row that each replica trains to the end gets the last
+one's, with the noise of one replica. A mean would have less noise, which turns all rows towards a common direction.
+
+`mean` is the rule of paper 001, section 3.3.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from daskw2v.cluster.shared_memory import by_fields, room, share
+from daskw2v.cluster.shared_memory import by_fields, room
 from daskw2v.config.registry import Registry
-from daskw2v.kernels import buffers
-from daskw2v.kernels.cuda import load
-from daskw2v.kernels.jit import kernel
+from daskw2v.kernels.bfloat16 import from_bfloat16
+from daskw2v.kernels.multiply import multiply
 from daskw2v.sampling.segments import cut
-from daskw2v.training.averaging.deltas import Delta, Deltas, add_deltas
+from daskw2v.training.averaging.curvature import NO_CURVATURE, Curvature
+from daskw2v.training.averaging.deltas import Delta, dense_delta, nearest_bfloat16
 from daskw2v.types import Float32Array
 
-EXCHANGED = 3  # replicas that merge for themselves, at most: where more exchange what they changed, more is sent
 FAN_IN = 8  # replicas, or sums of them, that one task adds up
 _IN_CACHE = 1 << 19  # bytes of rows that are merged at a time
 
 
+@dataclass(frozen=True)
+class Training:
+    """How a replica trained some rows between two merges; nothing is known for rules that do not read it.
+
+    Parameters
+    ----------
+    curvature
+        Of the rows' table.
+    rates
+        Sum of the learning rates of each row's updates, as expected, shape (rows,) float32.
+    """
+
+    curvature: Curvature = NO_CURVATURE
+    rates: Float32Array = field(default_factory=lambda: NO_CURVATURE.values)
+
+    def within(self, rows: slice) -> "Training":
+        """Return that of some of the rows."""
+        return replace(self, rates=self.rates[rows])
+
+    @cached_property
+    def fading(self) -> Float32Array:
+        """What is left of a change when a replica has trained its text, by row and eigenvector, (rows, D) float32."""
+        return np.asarray(np.exp(-self.rates[:, None] * self.curvature.values))
+
+
 @by_fields
-class MergedBlock(NamedTuple):
-    """A block of the merged model, and of the outer optimizer's velocity (None where a rule has none)."""
+class Changes(NamedTuple):
+    """What consecutive replicas changed together.
 
-    rows: Float32Array
-    velocity: Float32Array | None
+    Parameters
+    ----------
+    total
+        In the coordinates of a merge rule, shape (rows, D) float32.
+    n
+        Number of the replicas.
+    """
 
-    def shared(self) -> "MergedBlock":
-        """Return it as the result of a task, which must not be changed any more."""
-        return MergedBlock(share(self.rows), None if self.velocity is None else share(self.velocity))
-
-
-def merged_block(block: Any) -> MergedBlock:
-    """Return a block that may not have been merged yet, in this machine's memory."""
-    return block if isinstance(block, MergedBlock) else MergedBlock(np.asanyarray(block), None)
-
-
-def rows_of(block: Any) -> Any:
-    """Return the rows of a block that may have been merged."""
-    return block.rows if isinstance(block, MergedBlock) else block
+    total: Float32Array
+    n: int
 
 
-class FinishMerge(Protocol):
-    """The function of a merge rule."""
-
-    def __call__(self, base: Float32Array, velocity: Float32Array | None, deltas: Deltas) -> MergedBlock:
-        """Apply deltas to some rows of the common model; they are cut anywhere, so each row has to stand for itself.
-
-        Parameters
-        ----------
-        base, velocity
-            Rows of the common model, and their velocity, shapes (rows, D) float32; None before the first merge, and
-            where a rule has none.
-        deltas
-            What all replicas changed in these rows.
-        """
+def _add(before: Changes, later: Changes, _: Training) -> Float32Array:
+    before.total[:] += later.total
+    return before.total
 
 
 @dataclass(frozen=True, kw_only=True)
 class MergeRule:
-    """How replicas become one model.
+    """How replicas become one model. Rows are merged some at a time, so each has to stand for itself.
 
     Parameters
     ----------
@@ -75,126 +85,112 @@ class MergeRule:
         As in Params.
     title
         Short description for `--help`.
+    project
+        Function from what a replica changed, shape (rows, D) float32, and the curvature of the table to the changes in
+        the coordinates of the rule. What a rule without it is given of `Training` is empty.
+    append
+        Function from two `Changes` and `Training` to the total of both, given those of the replicas whose text comes
+        first. It may write to that. By default the sum.
     finish
-        Merges some rows.
-    has_velocity
-        Whether it keeps a velocity.
-    on_devices
-        By a device's name, what merges there in place of `finish`: called with what `averaging.cuda.model.CudaModel` is
-        called with, but its formula, it returns a `CommonModel`. On other devices `finish` merges, on their hosts.
+        Function from the common rows, the `Changes` of all replicas and `Training` to the merged rows.
     """
 
     name: str
     title: str
-    finish: FinishMerge
-    has_velocity: bool = False
-    on_devices: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    project: Callable[[Float32Array, Curvature], Float32Array] | None = None
+    append: Callable[[Changes, Changes, Training], Float32Array] = _add
+    finish: Callable[[Float32Array, Changes, Training], Float32Array]
 
 
-def merge_block(
-    rule: MergeRule, before: MergedBlock, deltas_of: Callable[[slice], Deltas], into: MergedBlock | None = None
-) -> MergedBlock:
-    """Merge a block some rows at a time, which stay in the processor's cache from sum to result.
-
-    Parameters
-    ----------
-    rule
-        How it is merged.
-    before
-        The block, and its velocity.
-    deltas_of
-        Returns the summed deltas of some rows.
-    into
-        Where the result is written, if not to new memory; it may be `before`.
-    """
-    base, velocity = before
-    if into is None:
-        into = MergedBlock(room(base.shape), buffers.here.table(base.shape) if rule.has_velocity else None)
-    for a, b in cut(0, len(base), max(1, _IN_CACHE // (4 * base.shape[1]))):
-        some = slice(a, b)
-        merged = rule.finish(base[some], None if velocity is None else velocity[some], deltas_of(some))
-        into.rows[some] = merged.rows
-        if into.velocity is not None:
-            into.velocity[some] = merged.velocity
-    return into
+def project_delta(rule: MergeRule, delta: Delta, curvature: Curvature) -> Delta:
+    """Return what a replica changed in the coordinates of a rule."""
+    if rule.project is None:
+        return delta
+    bits = room(delta.bits.shape, np.uint16)
+    for some in _parts(bits):
+        bits[some] = nearest_bfloat16(rule.project(from_bfloat16(delta.bits[some]), curvature))
+    return Delta(bits, delta.rows)
 
 
-def merge_deltas(
-    rule: MergeRule, before: MergedBlock, deltas: Sequence[Delta], into: MergedBlock | None = None
-) -> MergedBlock:
-    """Merge what replicas changed in a block, as `merge_block` does."""
-
-    def deltas_of(rows: slice) -> Deltas:
-        return add_deltas(rows.stop - rows.start, *(delta.within(rows) for delta in deltas))
-
-    return merge_block(rule, before, deltas_of, into)
+def add_changes(rule: MergeRule, n_rows: int, changes: Sequence[Delta], training: Training) -> Changes:
+    """Return what consecutive replicas changed in a block together, given the projected changes of each."""
+    total = np.empty((n_rows, changes[0].bits.shape[1]), np.float32)
+    for some in _parts(total):
+        total[some] = _sum_within(rule, changes, training, some).total
+    return Changes(total, len(changes))
 
 
-def _mean(base: Float32Array, velocity: Float32Array | None, deltas: Deltas) -> MergedBlock:
-    return MergedBlock(base + deltas.total / np.float32(deltas.n), velocity)
+def join_changes(rule: MergeRule, parts: Sequence[Changes], training: Training) -> Changes:
+    """Return the changes of several groups of replicas together, group after group."""
+    total = np.empty_like(parts[0].total)
+    for some in _parts(total):
+        joined, of_some = Changes(parts[0].total[some].copy(), parts[0].n), training.within(some)
+        for part in parts[1:]:
+            later = Changes(part.total[some], part.n)
+            joined = Changes(rule.append(joined, later, of_some), joined.n + part.n)
+        total[some] = joined.total
+    return Changes(total, sum(part.n for part in parts))
 
 
-def _touched(base: Float32Array, velocity: Float32Array | None, deltas: Deltas) -> MergedBlock:
-    share = np.divide(deltas.total, np.maximum(deltas.changed, 1), dtype=np.float32)
-    return MergedBlock(base + share, velocity)
+def merge_block(rule: MergeRule, base: Float32Array, changes: Changes, training: Training) -> Float32Array:
+    """Return a block, shape (rows, D) float32, merged."""
+    merged = room(base.shape)
+    for some in _parts(base):
+        part = Changes(changes.total[some], changes.n)
+        merged[some] = rule.finish(base[some], part, training.within(some))
+    return merged
 
 
-def _momentum(base: Float32Array, velocity: Float32Array | None, deltas: Deltas) -> MergedBlock:
-    # Nesterov's momentum on the mean delta as a gradient (SlowMo, DiLoCo), step 1
-    rows, faster = np.empty_like(deltas.total), np.empty_like(deltas.total)
-    factor = np.float32(1 - 1 / deltas.n)
-    before, kept = (deltas.total, np.float32(0)) if velocity is None else (velocity, factor)
-    _accelerate(base, before, kept, deltas.total, np.float32(1 / deltas.n), factor, rows, faster)
-    return MergedBlock(rows, faster)
+def merge_deltas(rule: MergeRule, base: Float32Array, changes: Sequence[Delta], training: Training) -> Float32Array:
+    """Return a block merged with the projected changes of each replica, some rows at a time to stay in a cache."""
+    merged = room(base.shape)
+    for some in _parts(base):
+        total = _sum_within(rule, changes, training, some)
+        merged[some] = rule.finish(base[some], total, training.within(some))
+    return merged
 
 
-@kernel
-def _accelerate(
-    base: Any, velocity: Any, kept: Any, total: Any, share: Any, factor: Any, rows: Any, faster: Any
-) -> None:
-    """Write merged rows and their velocity in one pass over memory, where NumPy would take seven."""
-    for row in range(base.shape[0]):
-        for column in range(base.shape[1]):
-            mean = share * total[row, column]
-            speed = mean + kept * velocity[row, column]
-            faster[row, column] = speed
-            rows[row, column] = base[row, column] + mean + factor * speed
+def _parts(rows: Float32Array) -> list[slice]:
+    return [slice(a, b) for a, b in cut(0, len(rows), max(1, _IN_CACHE // (4 * rows.shape[1])))]
 
 
-def _on_cuda(formula: str) -> Mapping[str, Callable[..., Any]]:
-    """Return `MergeRule.on_devices` of a formula of `averaging.cuda.kernels`."""
+def _sum_within(rule: MergeRule, changes: Sequence[Delta], training: Training, some: slice) -> Changes:
+    """Return what replicas changed in some rows together."""
+    part, n_rows = training.within(some), some.stop - some.start
+    total = dense_delta(changes[0].within(some), n_rows)
+    for n, delta in enumerate(changes[1:], 1):
+        total = rule.append(Changes(total, n), Changes(dense_delta(delta.within(some), n_rows), 1), part)
+    return Changes(total, len(changes))
 
-    def common_model(*args: Any) -> Any:
-        model, kernels = (load(f"daskw2v.training.averaging.cuda.{module}") for module in ("model", "kernels"))
-        return model.CudaModel(getattr(kernels, formula), *args)
 
-    return {"cuda": common_model}
+def _in_eigenvectors(change: Float32Array, curvature: Curvature) -> Float32Array:
+    return multiply(change, curvature.vectors)
 
 
-_MOMENTUM = MergeRule(
-    name="momentum", title="outer momentum on the mean of the changes", finish=_momentum, has_velocity=True,
-    on_devices=_on_cuda("MOMENTUM"),
+def _after(before: Changes, later: Changes, training: Training) -> Float32Array:
+    faded = before.total
+    faded *= training.fading if later.n == 1 else training.fading**later.n
+    faded += later.total
+    return faded
+
+
+def _in_columns(base: Float32Array, changes: Changes, training: Training) -> Float32Array:
+    back = np.ascontiguousarray(training.curvature.vectors.T)
+    return np.asarray(base + multiply(changes.total, back))
+
+
+_SEQUENTIAL = MergeRule(
+    name="sequential", title="as if one replica had trained all texts, one after the other",
+    project=_in_eigenvectors, append=_after, finish=_in_columns,
 )  # fmt: skip
-_TOUCHED = MergeRule(
-    name="touched", title="the mean over the replicas that changed a row", finish=_touched,
-    on_devices=_on_cuda("TOUCHED"),
+_MEAN = MergeRule(
+    name="mean", title="the mean over all replicas",
+    finish=lambda base, changes, _: base + changes.total / np.float32(changes.n),
 )  # fmt: skip
-_MEAN = MergeRule(name="mean", title="the mean over all replicas", finish=_mean, on_devices=_on_cuda("MEAN"))
 
-MERGE_RULES = Registry(
-    "merge", "daskw2v.merge_rules", MergeRule, {rule.name: rule for rule in (_MOMENTUM, _TOUCHED, _MEAN)}
-)
+MERGE_RULES = Registry("merge", "daskw2v.merge_rules", MergeRule, {rule.name: rule for rule in (_SEQUENTIAL, _MEAN)})
 
 
-def most_exchanged(rule: MergeRule, device: str, workers: int) -> int:
-    """Return how many replicas merge for themselves, at most, where so many workers train.
-
-    If what they exchange stays on the devices of one worker, that costs next to nothing: then as many do as one task
-    would add up otherwise, in the same order.
-    """
-    return FAN_IN if workers == 1 and device in rule.on_devices else EXCHANGED
-
-
-def find_merge_rule(name: str) -> MergeRule:
-    """Return the merge rule of that name, or raise a ParameterError that lists them."""
-    return MERGE_RULES.find(name)
+def find_merge_rule(name: str | None) -> MergeRule:
+    """Return the merge rule of that name, by default `sequential`, or raise a ParameterError that lists them."""
+    return MERGE_RULES.find(_SEQUENTIAL.name if name is None else name)

@@ -1,59 +1,128 @@
 """The tasks that merge a block of the model: a small tree of them."""
 
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
 from distributed import Client, Future
 
 from daskw2v.cluster.shared_memory import share
-from daskw2v.training.averaging.deltas import Delta, Deltas, add_deltas, join_deltas
+from daskw2v.sampling.run import Run
+from daskw2v.training.averaging.curvature import NO_CURVATURE, Curvature, touched_rows, windows_of_position
+from daskw2v.training.averaging.deltas import Delta
 from daskw2v.training.averaging.merge import (
     FAN_IN,
-    MergedBlock,
+    Changes,
     MergeRule,
+    Training,
+    add_changes,
     find_merge_rule,
+    join_changes,
     merge_block,
     merge_deltas,
-    merged_block,
+    project_delta,
 )
+from daskw2v.training.averaging.replica_task import Trained
+from daskw2v.training.blocks import TableBlock
 from daskw2v.types import Float32Array
+
+Curvatures: TypeAlias = Mapping[str, Curvature]  # of each table; empty for rules that do not need it
+
+
+class BlockTraining(NamedTuple):
+    """How each replica trained a block since it was merged last.
+
+    Parameters
+    ----------
+    run, block
+        The run, and the block.
+    rate
+        Sum of the learning rates over the positions of a replica's text.
+    """
+
+    run: Run
+    block: TableBlock
+    rate: float
+
+    @property
+    def rule(self) -> MergeRule:
+        """The rule that merges the block."""
+        return find_merge_rule(self.run.params.merge)
+
+    def of_rows(self, curvatures: Curvatures) -> Training:
+        """Return the same for each row, given the curvature of each table."""
+        if not curvatures:
+            return Training()
+        touched = touched_rows(self.run)[self.block.table][self.block.start : self.block.stop]
+        rates = (self.rate * windows_of_position(self.run) * touched).astype(np.float32)
+        return Training(curvatures[self.block.table], rates)
 
 
 def submit_merge(
-    client: Client, rule: MergeRule, length: int, before: Future, trained: list[Future], key: str
+    client: Client,
+    how: BlockTraining,
+    curvatures: Future | Curvatures,
+    before: Future,
+    number: int,
+    trained: Sequence[Future],
+    key: str,
 ) -> Future:
-    """Return the future of a `MergedBlock`, by a tree whose shape depends on the number of replicas only."""
-    if len(trained) <= FAN_IN:
-        return client.submit(_merge_few, rule.name, before, *trained, key=f"merge-{key}")
+    """Return the future of a merged block, by a tree whose shape depends on the number of replicas only.
+
+    Parameters
+    ----------
+    client, key
+        The cluster, and a part of the tasks' keys.
+    how
+        How replicas trained the block.
+    curvatures, before
+        `Curvatures` and the block before, or futures of them.
+    number, trained
+        Number of the block, and futures of what each replica's task returned.
+    """
     parts = [
-        client.submit(_add_some, length, *trained[i : i + FAN_IN], key=f"deltas-{key}-{i}")
-        for i in range(0, len(trained), FAN_IN)
+        client.submit(_project, how, curvatures, replica, number, key=f"change-{replica.key}-{number}")
+        for replica in trained
     ]
+    if len(parts) <= FAN_IN:
+        return client.submit(_merge_few, how, curvatures, before, *parts, key=f"merge-{key}")
     level = 0
-    while len(parts) > 1:
+    while level == 0 or len(parts) > 1:
+        add = _join if level else _add
         parts = [
-            client.submit(_join, *parts[i : i + FAN_IN], key=f"join-{key}-{level}-{i}")
+            client.submit(add, how, curvatures, *parts[i : i + FAN_IN], key=f"changes-{key}-{level}-{i}")
             for i in range(0, len(parts), FAN_IN)
         ]
         level += 1
-    return client.submit(_merge_sum, rule.name, before, parts[0], key=f"merge-{key}")
+    return client.submit(_merge_sum, how, curvatures, before, parts[0], key=f"merge-{key}")
 
 
-def _add_some(length: int, *deltas: Delta) -> Deltas:
-    return _shared(add_deltas(length, *deltas))
+def _project(how: BlockTraining, curvatures: Curvatures, trained: Trained, number: int) -> Delta:
+    """Task: return what a replica changed in a block, where it changed it, in the coordinates of the merge rule."""
+    delta = project_delta(how.rule, trained.changes[number], curvatures.get(how.block.table, NO_CURVATURE))
+    return delta._replace(bits=share(delta.bits))
 
 
-def _join(*parts: Deltas) -> Deltas:
-    return _shared(join_deltas(*parts))
+def _add(how: BlockTraining, curvatures: Curvatures, *changes: Delta) -> Changes:
+    """Task: return what consecutive replicas changed together."""
+    n_rows = how.block.stop - how.block.start
+    return _shared(add_changes(how.rule, n_rows, changes, how.of_rows(curvatures)))
 
 
-def _shared(deltas: Deltas) -> Deltas:
-    return deltas._replace(total=share(deltas.total))
+def _join(how: BlockTraining, curvatures: Curvatures, *parts: Changes) -> Changes:
+    """Task: return what consecutive groups of replicas changed together."""
+    return _shared(join_changes(how.rule, parts, how.of_rows(curvatures)))
 
 
-def _merge_few(rule: str, before: MergedBlock | Float32Array, *deltas: Delta) -> MergedBlock:
-    return merge_deltas(find_merge_rule(rule), merged_block(before), deltas).shared()
+def _shared(changes: Changes) -> Changes:
+    return changes._replace(total=share(changes.total))
 
 
-def _merge_sum(rule: str, before: MergedBlock | Float32Array, deltas: Deltas) -> MergedBlock:
-    def deltas_of(rows: slice) -> Deltas:
-        return deltas._replace(total=deltas.total[rows], changed=deltas.changed[rows])
+def _merge_few(how: BlockTraining, curvatures: Curvatures, before: Float32Array, *changes: Delta) -> Float32Array:
+    """Task: return a block merged with what each replica changed."""
+    return share(merge_deltas(how.rule, np.asarray(before), changes, how.of_rows(curvatures)))
 
-    return merge_block(find_merge_rule(rule), merged_block(before), deltas_of).shared()
+
+def _merge_sum(how: BlockTraining, curvatures: Curvatures, before: Float32Array, changes: Changes) -> Float32Array:
+    """Task: return a block merged with what all replicas changed together."""
+    return share(merge_block(how.rule, np.asarray(before), changes, how.of_rows(curvatures)))

@@ -1,15 +1,15 @@
 """A replica in the middle of a round: its tables, which stay on its worker from step to step."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from daskw2v.cluster.shared_memory import share
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run
-from daskw2v.training.averaging.common_model import BlockKey, common_model
-from daskw2v.training.averaging.device_delta import Change
-from daskw2v.training.averaging.merge import MergedBlock, rows_of
+from daskw2v.training.averaging.curvature import touched_rows
+from daskw2v.training.averaging.deltas import Delta, delta_of
 from daskw2v.training.averaging.pulling import Reached, pulled
 from daskw2v.training.averaging.replica_text import ReplicaText
 from daskw2v.training.averaging.round_schedule import ReplicaWork
@@ -20,7 +20,7 @@ from daskw2v.training.features import features_of
 from daskw2v.training.initial_rows import frozen_rows
 from daskw2v.training.prepared import prepared_of
 from daskw2v.training.totals import TaskTotals
-from daskw2v.types import Float32Array, Float64Array
+from daskw2v.types import Float32Array
 
 
 class Replica:
@@ -35,7 +35,7 @@ class Replica:
     reached
         Which rows it has; None for all.
     given
-        The rows of each block, by number, shape (rows, D) float32; with their velocity where it merges the block.
+        The rows of each block, by number, shape (rows, D) float32.
     """
 
     def __init__(
@@ -44,12 +44,12 @@ class Replica:
         threads: Threads,
         blocks: Sequence[TableBlock],
         reached: Reached | None,
-        given: Mapping[int, Float32Array | MergedBlock],
+        given: Mapping[int, Float32Array],
     ) -> None:
         self._run = run
-        parts = [rows_of(given[number]) for number in range(len(blocks))]
+        parts = [given[number] for number in range(len(blocks))]
         tables: dict[str, list[Any]] = {}
-        self._places: list[BlockKey] = []
+        self._places: list[tuple[str, int]] = []  # the table of each block, and its number there
         for block, part in zip(blocks, parts if reached is None else pulled(reached, blocks, parts), strict=True):
             of_table = tables.setdefault(block.table, [])
             self._places.append((block.table, len(of_table)))
@@ -59,27 +59,27 @@ class Replica:
             objective,
             run.params,
             prepared_of(run),
-            partial(_touched, run),
+            partial(touched_rows, run),
             tables,
             threads,
             frozen_rows(run),
             features_of(run),
         )
         self._coming: ReplicaText | None = None
-        self._common = common_model(run.params, self._trainer, self._places, given, reached)
+        self._numbers, self._reached = {place: number for number, place in enumerate(self._places)}, reached
+        # The common rows of each block, and those of its own that it has
+        self._common = dict(given) if run.params.n_replicas > 1 else dict[int, Float32Array]()
         self.finite = True
 
     def give(self, rows: Mapping[int, Float32Array]) -> None:
-        """Replace the rows of some blocks, by number."""
-        self._common.give(rows)
+        """Replace the rows of some blocks by merged ones, by number."""
+        self._common |= rows
 
-    def exchange(self, changes: Sequence[Mapping[int, Change]]) -> None:
-        """Merge some blocks as all replicas do, each for itself, given what each of them changed."""
-        self._common.merge(changes)
+        def replace(table: str, place: int, own: Float32Array) -> None:
+            merged = self._common[self._numbers[table, place]]
+            own[:, : merged.shape[1]] = merged
 
-    def merged(self, numbers: Iterable[int]) -> dict[int, MergedBlock]:
-        """Return some blocks as they were merged last."""
-        return self._common.merged(numbers)
+        self._trainer.visit([self._places[number] for number in rows], replace, write=True)
 
     def begin(self, work: ReplicaWork) -> Callable[[], TextTotals]:
         """Begin to train a step; return what waits for its end, and returns its totals."""
@@ -96,10 +96,17 @@ class Replica:
     def _text(self, work: ReplicaWork) -> ReplicaText:
         return ReplicaText(self._run, work, self._trainer.positions, self._trainer.load)
 
-    def changes(self, numbers: Iterable[int]) -> Mapping[int, Change]:
-        """Return what it changed in some blocks since it was given them."""
-        found, self.finite = self._common.changes(numbers)
-        return found
+    def changes(self, numbers: Sequence[int]) -> dict[int, Delta]:
+        """Return what it changed in some blocks since they were merged last."""
+
+        def change(table: str, place: int, own: Float32Array) -> tuple[int, Delta, bool]:
+            number = self._numbers[table, place]
+            bits, finite = delta_of(self._common[number], own)
+            return number, Delta(share(bits), None if self._reached is None else self._reached.of(number)), finite
+
+        found = self._trainer.visit([self._places[number] for number in numbers], change)
+        self.finite = all(finite for _, _, finite in found)
+        return {number: delta for number, delta, _ in found}
 
     def take(self) -> list[Float32Array | GpuRows]:
         """Return the rows of each block, shapes (rows, D), and release the tables."""
@@ -142,11 +149,3 @@ class ReplicaState:
 
     def __sizeof__(self) -> int:  # Dask runs a task where most of what it takes is
         return object.__sizeof__(self) + sum(replica.nbytes for replica in list(self._waiting))
-
-
-@lru_cache(maxsize=2)
-def _touched(run: Run) -> dict[str, Float64Array]:
-    """Return how likely a window touches each row. Only a cache, as `prepared_of` is."""
-    touched = find_objective(run.params.objective).touched
-    assert touched is not None  # all objectives have it that train windows
-    return touched(prepared_of(run), run.vocabulary.read_counts())

@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from dask.sizeof import sizeof
 
 from daskw2v.cluster import this_worker
 from daskw2v.cluster.shared_memory import by_fields
 from daskw2v.sampling.run import Run
-from daskw2v.training.averaging.device_delta import Change
-from daskw2v.training.averaging.merge import MergedBlock
+from daskw2v.training.averaging.deltas import Delta
 from daskw2v.training.averaging.pulling import Reached
 from daskw2v.training.averaging.replica import Replica, ReplicaState
 from daskw2v.training.averaging.round_schedule import ReplicaWork
@@ -31,14 +30,11 @@ class ReplicaStep(NamedTuple):
         Numbers of the blocks that are merged after it; of none if there are no other replicas.
     coming
         What it trains next; None at the end of a round.
-    returned
-        Numbers of the blocks that replicas merged in the round and that this one returns.
     """
 
     work: ReplicaWork
     merged: tuple[int, ...]
     coming: ReplicaWork | None
-    returned: tuple[int, ...] = ()
 
 
 @by_fields
@@ -52,25 +48,19 @@ class Trained(NamedTuple):
     rows
         The rows of each block, shapes (rows, D) float32, at the end of a round without other replicas, or `GpuRows`;
         else none.
-    merged
-        Blocks that replicas merged in the round, by number, as they were before these changes.
     state
         Totals, and the replica if the round goes on.
     """
 
-    changes: Mapping[int, Change]
+    changes: Mapping[int, Delta]
     rows: Sequence[Any]
-    merged: Mapping[int, MergedBlock]
     state: ReplicaState
 
 
 @sizeof.register(Trained)  # type: ignore[untyped-decorator]
 def _(trained: Trained) -> int:
     """Return its bytes without those of the replica, which is gone from it when the next step has begun."""
-    return int(sizeof((trained.changes, trained.rows, trained.merged)))
-
-
-News: TypeAlias = Mapping[int, Float32Array] | Sequence[Trained]  # merged rows, or what all replicas returned
+    return int(sizeof((trained.changes, trained.rows)))
 
 
 @gpu_memory_watched()
@@ -79,10 +69,10 @@ def train_replica(
     threads: Threads,
     blocks: Sequence[TableBlock],
     steps: Sequence[ReplicaStep],
-    before: ReplicaState | Trained | None,
+    before: ReplicaState | None,
     reached: Reached | None,
-    given: Mapping[int, Float32Array | MergedBlock] | Trained,
-    news: Sequence[News],
+    given: Mapping[int, Float32Array] | Trained,
+    news: Sequence[Mapping[int, Float32Array]],
     last: int = 1,
 ) -> Trained:
     """Task: train the last of some steps of a round, or of rounds of one replica.
@@ -96,25 +86,23 @@ def train_replica(
     steps
         The replica's steps of the round, or of the rounds, up to the last one to train.
     before
-        What the step before left, or all of it; None before the first one.
+        What the step before left; None before the first one.
     given
         All blocks, by number, as `Replica` takes them at the start of the round; or what the only replica of the round
         before left.
     news
-        What it is given before each further step: the blocks that were merged, by number; or what all replicas
-        returned, so that it merges that itself.
+        The blocks that were merged before each further step, by number.
     last
         How many of the last steps it trains.
     """
     clock, begun = TaskClock(), list[Callable[[], TextTotals]]()
-    state = before.state if isinstance(before, Trained) else before
-    replica, done = None if state is None else state.take(), len(steps) - last
+    replica, done = None if before is None else before.take(), len(steps) - last
     if replica is None:
         blocks_given = dict(enumerate(given.rows)) if isinstance(given, Trained) else given
         replica, done = Replica(run, threads, blocks, reached, blocks_given), 0
     for number in range(done, len(steps)):
         if number:
-            _tell(replica, news[number - 1])
+            replica.give(news[number - 1])
         begun.append(replica.begin(steps[number].work))
         if steps[number].merged:
             begun[-1] = partial(_same, begun[-1]())
@@ -126,9 +114,8 @@ def train_replica(
         ended()
     totals = [_totals(replica, ended(), clock) for ended in begun[-last:]]
     rows = [] if steps[-1].merged or coming is not None else replica.take()
-    merged = replica.merged(steps[-1].returned)
     totals[-1] = totals[-1].ended(replica.finite, *clock.read())
-    return Trained(changes, rows, merged, ReplicaState(totals, None if coming is None else replica))
+    return Trained(changes, rows, ReplicaState(totals, None if coming is None else replica))
 
 
 def _same(totals: TextTotals) -> TextTotals:
@@ -140,20 +127,6 @@ def _totals(replica: Replica, trained: TextTotals, clock: TaskClock) -> TaskTota
     return TaskTotals(examples, loss, replica.finite, words, this_worker(), *clock.read())
 
 
-def _tell(replica: Replica, news: News) -> None:
-    if isinstance(news, Mapping):
-        replica.give(news)
-    else:
-        replica.exchange([other.changes for other in news])
-
-
-def preload(
-    run: Run, threads: Threads, blocks: Sequence[TableBlock], work: ReplicaWork, rows: Mapping[int, Float32Array]
-) -> None:
-    """Task: train a few words for nothing. The worker then has loaded kernels and text, and has the memory."""
-    train_replica(run, threads, blocks, [ReplicaStep(work, tuple(rows), None)], None, None, rows, [])
-
-
 def state_of(trained: Trained) -> ReplicaState:
     """Task: take what a replica's task left for the next one."""
     return trained.state
@@ -162,16 +135,6 @@ def state_of(trained: Trained) -> ReplicaState:
 def totals_of(*trained: Trained) -> list[TaskTotals]:
     """Task: take the totals of some tasks, one after the other."""
     return [totals for replica in trained for totals in replica.state.totals]
-
-
-def nth_change(trained: Trained, number: int) -> Any:
-    """Task: take what a replica changed in a block, in this machine's memory."""
-    return trained.changes[number].on_host()
-
-
-def nth_merged(trained: Trained, number: int) -> Any:
-    """Task: take a block as replicas merged it."""
-    return trained.merged[number]
 
 
 def nth_rows(trained: Trained, number: int) -> Any:

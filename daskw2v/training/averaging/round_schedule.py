@@ -1,6 +1,5 @@
 """Which replica trains which stretch of text in which step, at which learning rate: pure functions."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -8,6 +7,7 @@ from typing import NamedTuple, overload
 
 from daskw2v.config.params import Params
 from daskw2v.objectives.base import Rate
+from daskw2v.objectives.registry import start_alpha
 from daskw2v.training.schedule import alpha_at, share_of
 
 
@@ -47,15 +47,16 @@ class ReplicaWork:
 
 _ALONE = 1 << 27  # positions of a round of one replica, at most: it may be saved after each
 _HEARD = 8  # steps of such a round, at most: it is heard of after each
-_MERGES = 8  # an epoch for each of several replicas, of the rows of the most frequent words
-_STEPS = 16  # a round, at most; if a worker is lost, its replicas go back to the start of the round
+_MERGES = 64  # an epoch, of the rows of the most frequent words, at most
+_OF_EACH = 16  # an epoch for each of few replicas
+_STEPS = 16  # a round, on average, at most; if a worker is lost, its replicas go back to the start of the round
+_AT_REST = 0.2  # share of the merges that does not depend on the learning rate
 _ROUND = 1 << 30  # positions of a replica's round, at most, for the same reason
-_WARM = 1 << 20  # words of the warm-up for each replica but one, at most; a longer one gains nothing
 _RARER = 4  # times as many rows are merged as many times less often
 
 
 class RoundSizes(NamedTuple):
-    """Rounds of an epoch, and steps of a round; one replica's that warms the model up has one."""
+    """Rounds of an epoch, and steps of a round."""
 
     rounds: int
     steps: int
@@ -71,19 +72,21 @@ def round_sizes(params: Params, length: int, n_words: int, step: int = 1) -> Rou
     if n == 1:
         alone = params.rounds_per_epoch or max(1, -(-length // _ALONE))
         return RoundSizes(alone, max(1, min(_HEARD, length // (alone * step))))
-    merges = _MERGES * n
+    merges = min(_MERGES, _OF_EACH * n)
     rounds = params.rounds_per_epoch
     most = min(_STEPS, max(1, 2 * n_words // params.frequent_rows), merges if rounds is None else -(-merges // rounds))
     steps = params.merges_per_round or most
     return RoundSizes(rounds or max(-(-merges // steps), -(-length // (n * _ROUND))), steps)
 
 
-def warm_share(params: Params, total: float) -> float:
-    """Return the share of all work, of `total` words of all epochs, that one replica does alone at first."""
-    others = params.n_replicas - 1
-    if others == 0:
-        return 0.0
-    return min(0.1, others / 80, others * _WARM / total) if params.warmup is None else params.warmup
+def most_steps(params: Params, length: int, n_words: int) -> int:
+    """Return the steps of the round that has most of them, as `AveragingRounds` cuts it."""
+    return _share_of_steps(round_sizes(params, length, n_words).steps, 1.0)
+
+
+def _share_of_steps(steps: int, rate: float) -> int:
+    """Return the steps of a round, given how many there are on average, and its share of the first learning rate."""
+    return max(1, round(steps * (rate + _AT_REST) / (0.5 + _AT_REST)))
 
 
 def levels(params: Params, n_words: int) -> list[int]:
@@ -137,9 +140,8 @@ class AveragingRound:
 class AveragingRounds(Sequence[AveragingRound]):
     """The rounds of the averaging strategy, each made when it is asked for.
 
-    One replica warms the model up (replicas that break symmetry apart cannot be averaged); then each round's
-    stretch is cut into steps, and these evenly among n_replicas. The learning rate falls with the progress of the whole
-    run, from alpha to min_alpha: all replicas of a step go through the same fall.
+    Each round's stretch of text is cut into steps, and these evenly among n_replicas. The learning rate falls with the
+    progress of the whole run, from alpha to min_alpha: all replicas of a step go through the same fall.
 
     Rows of the most frequent words are merged after each step, those of rarer ones after every fourth, and so on
     (`levels`); all rows after the last one. Replicas drift apart by the updates that a row has between two merges, and
@@ -161,23 +163,21 @@ class AveragingRounds(Sequence[AveragingRound]):
 
     def __init__(self, params: Params, length: int, n_words: int, step: int = 1, task: int = 1) -> None:
         sizes = round_sizes(params, length, n_words, step)
-        wanted = params.epochs * sizes.rounds
-        self._params = params
+        self._params, self._steps = params, sizes.steps
         self._total = params.epochs * length
-        warmup = warm_share(params, self._total)
-        self._warm = int(warmup * self._total)
-        self._n_warm = min(self._warm, math.ceil(warmup * wanted))
-        self._n_merged = min(self._total - self._warm, wanted)
-        self._steps = sizes.steps
-        alone, positions = (len(self), self._total) if params.n_replicas == 1 else (self._n_warm, self._warm)
-        self._alone, self._together = alone, max(1, task * alone // max(1, positions))
+        self._n = min(self._total, params.epochs * sizes.rounds)
+        self._together = max(1, task * self._n // max(1, self._total)) if params.n_replicas == 1 else 1
 
     def together(self, number: int) -> range:
         """Return the rounds that a task trains from this one on, at most: several where these have little text."""
-        return range(number, max(number + 1, min(number + self._together, self._alone)))
+        return range(number, max(number + 1, min(number + self._together, self._n)))
+
+    def rate(self, start: int, stop: int) -> float:
+        """Return the sum of the learning rates of the positions between two points of progress."""
+        return alpha_at(self._params, (start + stop) / 2 / self._total) * (stop - start)
 
     def __len__(self) -> int:
-        return self._n_warm + self._n_merged
+        return self._n
 
     @overload
     def __getitem__(self, number: int) -> AveragingRound: ...
@@ -188,17 +188,18 @@ class AveragingRounds(Sequence[AveragingRound]):
             return [self[i] for i in range(*number.indices(len(self)))]
         if not 0 <= number < len(self):
             raise IndexError(number)
-        if number < self._n_warm:
-            start, stop = share_of(0, self._warm, number, self._n_warm)
-            replicas = 1
-        else:
-            start, stop = share_of(self._warm, self._total, number - self._n_warm, self._n_merged)
-            replicas = self._params.n_replicas
-        n_steps = min(self._steps, stop - start) if replicas == self._params.n_replicas else 1
-        steps = (self._step(*share_of(start, stop, i, n_steps), replicas, i + 1, n_steps) for i in range(n_steps))
+        start, stop = share_of(0, self._total, number, self._n)
+        n_steps = min(stop - start, self._steps if self._params.n_replicas == 1 else self._merges(start, stop))
+        steps = (self._step(*share_of(start, stop, i, n_steps), i + 1, n_steps) for i in range(n_steps))
         return AveragingRound(number, start, stop, tuple(steps))
 
-    def _step(self, start: int, stop: int, replicas: int, number: int, n_steps: int) -> AveragingStep:
+    def _merges(self, start: int, stop: int) -> int:
+        """Return how many steps a round has: the more, the higher its learning rate."""
+        rate = self.rate(start, stop) / (stop - start) / start_alpha(self._params)
+        return _share_of_steps(self._steps, rate)
+
+    def _step(self, start: int, stop: int, number: int, n_steps: int) -> AveragingStep:
+        replicas = self._params.n_replicas
         rates = alpha_at(self._params, start / self._total), alpha_at(self._params, stop / self._total)
         works = (ReplicaWork(i, *share_of(start, stop, i, replicas), *rates) for i in range(replicas))
         return AveragingStep(stop, tuple(works), None if number == n_steps else _level_of(number))

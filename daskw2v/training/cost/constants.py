@@ -34,9 +34,11 @@ class Constants:
         A word read and subsampled; a pair dealt into its bucket and read from there; a pair's bytes in it, on disk.
     piece
         A piece of text, dealt without pairs.
-    copy, merge, send
-        A byte of rows taken into a task or replica, out of it, and checked; of a replica, merged; and sent or received
-        by a worker, whose event loop does both.
+    copy, send
+        A byte of rows taken into a task or replica, out of it, and checked; and sent or received by a worker, whose
+        event loop does both.
+    merge
+        A byte of a replica's rows, projected and merged.
     file
         A byte of rows, written to a file or read from it, with its checksum.
     bucket_task, bucket
@@ -57,7 +59,7 @@ class Constants:
     pair_bytes: float
     piece: float
     copy: float
-    merge: float
+    merge: Line
     send: float
     file: float
     bucket_task: float
@@ -72,7 +74,7 @@ class Constants:
 MACHINE_B = Constants(
     window=Line(1.67e-08, 3.85e-10), far=Line(6.2e-08, 7.9e-10), warm=Line(1.86e-08, 3.62e-10),
     cold=Line(7.05e-08, 8.55e-10), crowded=1.18, read=5.57e-9, deal=1.42e-08, pair_bytes=4, piece=0.00083,
-    copy=2.7e-10, merge=1.18e-10, send=2.3e-10, file=1.49e-09, bucket_task=0.0034, bucket=0.00002, task=0.001,
+    copy=2.7e-10, merge=Line(8e-10, 8e-12), send=2.3e-10, file=1.49e-09, bucket_task=0.0034, bucket=0.00002, task=0.001,
     result=0.0013, hop=0.0058,
 )  # fmt: skip
 _MEASURED = {("sgns", "cpu")}  # objectives and devices

@@ -222,17 +222,6 @@ def compiled_for(capability: Capability, kernel: Any, signature: tuple[Any, ...]
 
 
 @cache
-def compiled_merging(name: str, capability: Capability = (9, 0)) -> Code:
-    """Return the kernel that makes deltas, "subtract", or that which merges them by a formula, as machine code."""
-    types, kernels = needed("numba.cuda", "cuda").types, needed("daskw2v.training.averaging.cuda.kernels", "cuda")
-    real, bits, number = types.float32[::1], types.uint16[::1], types.int64
-    if name == "subtract":
-        return compiled_for(capability, kernels.subtract, (real, real, number, number, number, bits, real))
-    weights = numba.typeof(kernels.MergeWeights(*_FLOATS[[0, 0, 0]]))
-    kernel = kernels.merging(getattr(kernels, name))
-    return compiled_for(capability, kernel, (bits, number, number, number, number, weights, real, real, real))
-
-
 def linked(ptx: str, capability: Capability, ring: int = 0) -> Code:
     """Return a kernel's text as machine code."""
     linker = needed("cuda.bindings.nvjitlink", "cuda")

@@ -1,0 +1,255 @@
+"""Quality of averaged replicas, as many as one likes, in one process: one after the other trains its text of a step.
+
+The schedule, the kernels, what replicas send and the merges are the package's, so vectors have the bits of a cluster
+with so many replicas. Scores stand beside one replica's, with the megabytes of changes that a replica sends an epoch.
+
+    python -m benchmarks.replicas [--replicas 1 2 8 64] [--objectives sgns cbow_ns] [--epochs 5] [--seeds 1 2 3]
+                                  [--text FILE | --parts 10] [--rules sequential mean] [--merges N] [--cache DIR]
+
+`--text` is a file of one sentence a line; else the first parts of the 100 MB of Wikipedia are. `--merges` are those an
+epoch of the rows of the most frequent words; the package's own number where it is left out. What --cache holds is not
+trained again.
+"""
+
+import argparse
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.cache import CODE, Scores, kept, means
+from benchmarks.harness import Benchmark, Session, Smoke
+from benchmarks.processes import one_thread
+from benchmarks.quality import judged
+from benchmarks.texts import name_of, write_text
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.corpus.sources import find_sources
+from daskw2v.kernels.simd import padded
+from daskw2v.models.vectors import Vectors
+from daskw2v.objectives.base import HotRows, Tables
+from daskw2v.objectives.curvature import Moments
+from daskw2v.objectives.registry import find_objective, find_trainer
+from daskw2v.progress import silent
+from daskw2v.sampling.run import Run
+from daskw2v.sampling.segments import cut
+from daskw2v.shards.layout import digest
+from daskw2v.store.storage import Store
+from daskw2v.training.averaging.curvature import Curvature, curvature_of, moments_of
+from daskw2v.training.averaging.deltas import Delta, delta_of
+from daskw2v.training.averaging.merge import FAN_IN, add_changes, join_changes, merge_block, merge_deltas, project_delta
+from daskw2v.training.averaging.merge_tasks import BlockTraining
+from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, levels
+from daskw2v.training.blocks import TableBlock, cut_tables
+from daskw2v.training.devices import read_piece
+from daskw2v.training.initial_rows import first_rows
+from daskw2v.training.prepared import prepared_of
+from daskw2v.training.setup import read_text
+from daskw2v.training.version import make_run, settled_params
+from daskw2v.types import Float32Array
+
+NAMES = ("ws353", "simlex999", "google_analogy")
+_LONG = 1 << 40  # positions: more than any text has
+
+
+class Replicas:
+    """Replicas of a model in one process.
+
+    Parameters
+    ----------
+    run, length
+        What is trained, and the positions of its text.
+    """
+
+    def __init__(self, run: Run, length: int) -> None:
+        self._run, self._params, self._length = run, run.params, length
+        objective = find_objective(run.params.objective)
+        self._train, self._prepared = find_trainer(objective, "cpu"), prepared_of(run)
+        self._width, self._columns = padded(run.params.vector_size), run.params.vector_size
+        tables = objective.tables(run.params, run.vocabulary.size)
+        self.model = {table: self._first(table, rows) for table, rows in tables.items()}
+        several = run.params.n_replicas > 1
+        self._own = [
+            {table: rows.copy() for table, rows in self.model.items()} if several else self.model
+            for _ in range(run.params.n_replicas)
+        ]
+        self._levels = levels(run.params, run.vocabulary.size)
+        self._blocks = cut_tables(tables, run.params.vector_size, self._levels)
+        self._moments, self._curvatures = dict[int, Moments](), dict[str, Curvature]()
+        self.sent = 0  # bytes of what a replica changed
+
+    def _first(self, table: str, rows: int) -> Float32Array:
+        values = np.zeros((rows, self._width), np.float32)
+        values[:, : self._columns] = first_rows(self._run, table, np.arange(rows))
+        return values
+
+    def train(self) -> None:
+        """Train all rounds."""
+        rounds = AveragingRounds(self._params, self._length, self._run.vocabulary.size)
+        for this in rounds:
+            merged_at = dict.fromkeys(self._blocks, this.start)
+            for step in this.steps:
+                self._train_step(step)
+                if this.n_replicas > 1:
+                    merged = [*self._merged_after(step)]
+                    rates = {
+                        number: rounds.rate(merged_at[block], step.stop) / this.n_replicas for number, block in merged
+                    }
+                    self._merge(rates)
+                    merged_at |= dict.fromkeys((block for _, block in merged), step.stop)
+                    self._forget(this, step, rates)
+
+    def _train_step(self, step: AveragingStep) -> None:
+        for work, own in zip(step.works, self._own, strict=True):
+            tables = Tables(own["input"].reshape(-1), own["output"].reshape(-1), self._width, HotRows(0, 0, 0, 1))
+            for epoch, start, stop, rate in work.pieces(self._length):
+                for a, b in cut(start, stop, 1 << 22):
+                    piece = read_piece(self._run, epoch, a, b, rate)
+                    self._train(piece.segment, piece.first, piece.last, tables, piece.rate, piece.epoch, self._prepared)
+
+    def _merged_after(self, step: AveragingStep) -> Iterator[tuple[int, TableBlock]]:
+        end = _LONG if step.level is None else self._levels[step.level]
+        return ((number, block) for number, block in enumerate(self._blocks) if block.stop <= end)
+
+    def _rows(self, tables: dict[str, Float32Array], block: TableBlock) -> Float32Array:
+        return tables[block.table][block.start : block.stop]
+
+    def _common(self, block: TableBlock) -> Float32Array:
+        return np.ascontiguousarray(self._rows(self.model, block)[:, : self._columns])
+
+    def _merge(self, rates: dict[int, float]) -> None:
+        curvatures = dict[str, Curvature]()
+        if BlockTraining(self._run, self._blocks[0], 0.0).rule.project is not None:
+            self._curvatures = self._curvatures or self._curvature()
+            curvatures = self._curvatures
+        for number, rate in rates.items():
+            block = self._blocks[number]
+            how, base = BlockTraining(self._run, block, rate), self._common(block)
+            training = how.of_rows(curvatures)
+            merged = self._merged(how, base, training)
+            for tables in (self.model, *self._own):
+                self._rows(tables, block)[:, : self._columns] = merged
+
+    def _curvature(self) -> dict[str, Curvature]:
+        for number, block in enumerate(self._blocks):
+            if number not in self._moments:
+                self._moments[number] = moments_of(self._run, block, self._common(block))
+        moments = [self._moments[number] for number in range(len(self._blocks))]
+        return curvature_of(self._run, self._blocks, moments)
+
+    def _merged(self, how: BlockTraining, base: Float32Array, training: Any) -> Float32Array:
+        """Return a block merged by the tree of `submit_merge`; one group of replicas is in memory at a time."""
+        parts, few = [], len(self._own) <= FAN_IN
+        for i in range(0, len(self._own), FAN_IN):
+            deltas = [Delta(delta_of(base, self._rows(own, how.block))[0]) for own in self._own[i : i + FAN_IN]]
+            self.sent += deltas[0].bits.nbytes if i == 0 else 0
+            projected = [project_delta(how.rule, delta, training.curvature) for delta in deltas]
+            if few:
+                return merge_deltas(how.rule, base, projected, training)
+            parts.append(add_changes(how.rule, len(base), projected, training))
+        while len(parts) > 1:
+            groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
+            parts = [join_changes(how.rule, group, training) for group in groups]
+        return merge_block(how.rule, base, parts[0], training)
+
+    def _forget(self, this: AveragingRound, step: AveragingStep, merged: dict[int, float]) -> None:
+        """Compute moments anew where `AveragingRun.play` does."""
+        if this.number == 0 or step.level != 0:
+            self._moments = {number: value for number, value in self._moments.items() if number not in merged}
+            self._curvatures = {}
+
+
+class Place(NamedTuple):
+    """The text, where it is encoded, and where scores are kept."""
+
+    text: Path
+    work: Path
+    cache: Store
+
+
+def score(params: Params, place: Place) -> Scores:
+    """Train and judge, unless that was done before."""
+    made = [CODE, params.as_dict(), place.text.stat().st_size]
+    name = f"{params.objective}-{params.n_replicas}-seed{params.seed}-{digest(made)}.json"
+
+    def make() -> Scores:
+        began, resources = time.process_time(), Resources(threads=1)
+        store = Store(str(place.work))
+        with one_thread() as client:
+            corpus, vocabulary = read_text(find_sources(place.text), store, params, resources, lambda: client, silent)
+        replicas = Replicas(make_run(corpus, vocabulary, store, params, resources), corpus.n_tokens)
+        replicas.train()
+        seconds = time.process_time() - began
+        rows = np.ascontiguousarray(replicas.model["input"][:, : params.vector_size])
+        unit = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30)
+        return {
+            **judged(Vectors(vocabulary.load(), rows)),
+            "mean": float(np.linalg.norm(unit[:20_000].mean(axis=0))),
+            "sent": replicas.sent / params.epochs / 1e6,
+            "seconds": seconds,
+        }
+
+    return kept(place.cache, name, {"params": params.as_dict()}, make)
+
+
+def variants_of(objective: str, options: argparse.Namespace) -> Iterator[tuple[str, Params]]:
+    """Yield the numbers of replicas and rules to compare, one replica first."""
+    params = Params(objective=objective, epochs=options.epochs, strategy="averaging", vector_size=options.vector_size)
+    for n in options.replicas:
+        for rule in options.rules if n > 1 else [None]:
+            changes: dict[str, Any] = {"n_replicas": n, "merge": rule}
+            if options.merges and n > 1:
+                per_round = min(16, options.merges)
+                changes |= {"merges_per_round": per_round, "rounds_per_epoch": -(-options.merges // per_round)}
+            yield f"{objective}, {n}" + (f", {rule}" if n > 1 else ""), settled_params(params.replace(**changes))
+
+
+def measure(session: Session) -> None:
+    """Print a row for each number of replicas and rule."""
+    options, folder = session.options, session.folder
+    session.text = name_of(options.parts) if options.text is None else options.text.name
+    text = write_text(folder / "wiki.txt", options.parts) if options.text is None else options.text
+    place = Place(text, folder / "work", Store(str(options.cache or folder / "cache")))
+    heads = (head for name in NAMES for head in (name, f"{name}: over the first's"))
+    table = session.table("Replicas", (*heads, "mean direction", "MB sent an epoch", "processor s"))
+    for objective in options.objectives:
+        first = dict[str, float]()
+        for variant, params in variants_of(objective, options):
+            found = means([score(params.replace(seed=seed), place) for seed in options.seeds])
+            cells = list[Any]()
+            for name in NAMES:
+                base = first.setdefault(name, found[name].middle)
+                cells += [found[name], f"{found[name].middle / base - 1:+.1%}" if base else "of 0"]
+            sent, seconds = (round(found[name].middle) for name in ("sent", "seconds"))
+            table.row(variant, *cells, found["mean"], sent, seconds)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--replicas", type=int, nargs="+", default=[1, 8])
+    parser.add_argument("--objectives", nargs="+", default=["sgns"])
+    parser.add_argument("--rules", nargs="+", default=["sequential"], help="merge rules of several replicas")
+    parser.add_argument("--merges", type=int, help="merges an epoch of the most frequent rows")
+    parser.add_argument("--epochs", type=int, default=Params.epochs)
+    parser.add_argument("--vector-size", type=int, default=Params.vector_size)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--parts", type=float, default=10, help="of 10 MB")
+    parser.add_argument("--text", type=Path, help="a file, in place of those parts")
+    parser.add_argument("--cache", type=Path, help="folder that keeps the scores, so that a run can go on")
+
+
+BENCHMARK = Benchmark(
+    __doc__,
+    ("daskw2v/objectives", "daskw2v/sampling", "daskw2v/kernels", "daskw2v/training"),
+    Smoke(
+        {"seeds": [1], "parts": 0.05, "epochs": 1},
+        ("sgns, 1", "sgns, ", *NAMES),
+        ((), ("--replicas", "1", "9", "--merges", "4")),
+    ),
+    add_arguments,
+    measure,
+)
+
+if __name__ == "__main__":
+    BENCHMARK.main()

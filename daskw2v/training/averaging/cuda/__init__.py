@@ -1,1 +1,0 @@
-"""Replicas merged on the GPUs of one process."""
