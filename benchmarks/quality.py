@@ -1,12 +1,11 @@
-"""Quality against gensim with the same parameters, or of several replicas against one, on 100 MB of Wikipedia.
+"""Quality against gensim with the same parameters, on 100 MB of Wikipedia.
 
 Scores are Spearman's rank correlation with people's similarities, and 3CosAdd accuracy over all words; the same code
 judges both tools. Each variant is trained once a seed; the mean of the scores stands with their extremes, and beside
 the mean's distance from the first variant's.
 
     python -m benchmarks.quality [--objectives sgns cbow_ns] [--tools gensim daskw2v "daskw2v, pair"] [--alpha 0.05]
-    python -m benchmarks.quality --replicas 8 [--rules momentum mean]
-    both: [--seeds 1 2 3] [--threads 1] [--epochs 5] [--parts 10] [--cache DIR]
+                                [--seeds 1 2 3] [--threads 1] [--epochs 5] [--parts 10] [--cache DIR]
 
 gensim takes 4 to 7 minutes a training, ours about one. What --cache holds is not trained again: gensim's scores by its
 version and arguments, ours by the Params and the package's code. Give another folder after a change of the evaluation.
@@ -106,13 +105,6 @@ def score(tool: str, params: Params, place: Place) -> Scores:
 def variants_of(objective: str, options: argparse.Namespace) -> dict[str, tuple[str, Params]]:
     """Return the tools and Params that are compared; the first is what the others are measured by."""
     params = settled(Params(objective=objective, alpha=options.alpha, epochs=options.epochs))
-    if options.replicas:
-        several = {
-            f"{n} replicas, {rule}": ("daskw2v", params.replace(n_replicas=n, merge=rule))
-            for n in options.replicas
-            for rule in options.rules
-        }
-        return {"one replica": ("daskw2v", params), **several}
     known = {tool: (tool, params) for tool in TRAINERS}
     if not KINDS[objective].tree:
         known[PAIR] = ("daskw2v", params.replace(negative_sharing="pair"))
@@ -123,7 +115,7 @@ def measure(session: Session) -> None:
     """Train all variants of each objective; print a row for each."""
     options, folder = session.options, session.folder
     session.text = name_of(options.parts)
-    if "gensim" in options.tools and not options.replicas:
+    if "gensim" in options.tools:
         session.peers["gensim"] = ABOUT["gensim"]
     place = Place(
         write_text(folder / "wiki.txt", options.parts), folder / "work", Store(str(options.cache or folder / "cache")),
@@ -131,7 +123,7 @@ def measure(session: Session) -> None:
     )  # fmt: skip
     heads = (head for name in NAMES for head in (name, f"{name}: over the first's"))
     table = session.table("Quality", ("alpha", *heads, "s"))
-    for objective in options.objectives or (["sgns"] if options.replicas else KINDS):
+    for objective in options.objectives or KINDS:
         first = dict[str, float]()
         for variant, (tool, params) in variants_of(objective, options).items():
             found = means([score(tool, params.replace(seed=seed), place) for seed in options.seeds])
@@ -143,11 +135,9 @@ def measure(session: Session) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--objectives", nargs="+", choices=KINDS, help="all; with --replicas, sgns")
+    parser.add_argument("--objectives", nargs="+", choices=KINDS, help="all")
     parser.add_argument("--tools", nargs="+", choices=(*TRAINERS, PAIR), default=list(TRAINERS))
     parser.add_argument("--alpha", type=float, help="learning rate at the start, of both; else the objective's own")
-    parser.add_argument("--replicas", type=int, nargs="+", help="numbers of replicas to compare with one")
-    parser.add_argument("--rules", nargs="+", default=["momentum", "mean"], help="merge rules of the replicas")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--threads", type=int, default=1, help="of a training; with one, each tool repeats itself")
     parser.add_argument("--epochs", type=int, default=Params.epochs)
@@ -158,7 +148,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 BENCHMARK = Benchmark(
     __doc__,
     ("daskw2v/objectives", "daskw2v/sampling", "daskw2v/kernels", "daskw2v/training"),
-    Smoke({"seeds": [1], "parts": 0.05, "epochs": 1}, ("sgns", *NAMES), ((), ("--replicas", "2"))),
+    Smoke({"seeds": [1], "parts": 0.05, "epochs": 1}, ("sgns", *NAMES)),
     add_arguments,
     measure,
 )

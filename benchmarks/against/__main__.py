@@ -42,7 +42,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
 }
 STRATEGIES: dict[str, dict[str, Any]] = {
     "averaging": {},
-    "averaging, 3 replicas, momentum": {"n_replicas": 3, "merge": "momentum"},
+    "averaging, 3 replicas": {"n_replicas": 3},
     "averaging, 3 replicas, mean": {"n_replicas": 3, "merge": "mean"},
     "rotation, tns": {"n_partitions": 4, "passes_per_epoch": 2},
     "rotation, sns": {"n_partitions": 4, "passes_per_epoch": 2, "negative_rule": "sns"},

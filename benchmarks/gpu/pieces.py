@@ -45,7 +45,7 @@ TABLE = "Pieces"
 MOST = 540  # seconds of any piece: some machines are lent for commands of ten minutes
 _CUDA = ("benchmarks.cuda", "--tables")
 _CHECKS = "benchmarks.gpu.checks"
-_NEW = "text_on_cuda or merging_on_cuda or replicas_on_cuda or network"  # tests that never ran on a GPU
+_NEW = "text_on_cuda or replicas_on_cuda or network"  # tests that never ran on a GPU
 _ONE = ("--size", "8", "--parts", "1", "--ways", "averaging")
 _TEXT = ("--parts", "0.075", "--times", "1")
 _DRAWN = ("--vocabularies", "40", "--tokens", "24", "--times", "1")
@@ -55,7 +55,7 @@ PIECES = {
     piece.name: piece
     for piece in (
         Piece("machine", "what is there: GPU, driver, packages, programs, text", 20, (_CHECKS, "machine")),
-        Piece("tests_new", "tests of cut text, merges, replicas, subwords", 120, (_CHECKS, "tests", "--only", _NEW),
+        Piece("tests_new", "tests of cut text, replicas, subwords", 120, (_CHECKS, "tests", "--only", _NEW),
               simulated=False),
         Piece("trainings", "whole trainings: rows that stay, merges, replicas, rotation, columns; host ms of a piece",
               300, ("benchmarks.gpu.trainings",), _WAYS),

@@ -3,7 +3,7 @@
     python -m benchmarks.papers [000] [001] [002] [003] [004]
         [--parts 10] [--time-parts 3] [--times 3] [--threads 1 2] [--epochs 5] [--seeds 1 2 3]
         [--tools gensim fasttext] [--cache DIR]
-        001: [--workers 1 2 4 8] [--rules momentum mean touched]
+        001: [--workers 1 2 4 8] [--rules sequential mean]
         002: [--classifier cnn] [--texts stsa custrev] [--vector-size 100]
         003: [--partitions 8]
 
