@@ -180,12 +180,13 @@ def _draw(
     for k in range(n_shared):
         for i in range(n):
             rows[np.uint64(i) * width + shared + np.uint64(k)] = output + row_of_negative(states[i], k, words) * row
-    for item in range(whole):
-        start = item * np.uint64(apart) + np.uint64(first)
-        for i in range(np.uint64(n_whole)):
-            pair = pairs[start + i]
-            rows[i * width + item] = output + center_of(pair, half) * row  # of no word in another partition
-            rows[i * width + whole + item] = source + context_of(pair, half) * row
+    start, step = np.uint64(first), np.uint64(apart)
+    for i in range(np.uint64(n_whole)):
+        at = i * width
+        for item in range(whole):
+            rows[at + item] = output + center_of(pairs[start + i + item * step], half) * row
+        for item in range(whole):
+            rows[at + whole + item] = source + context_of(pairs[start + i + item * step], half) * row
     for i in range(n_whole, n):
         at = i * n_rows
         for item in range(ITEMS):
