@@ -24,8 +24,8 @@ from daskw2v.kernels.rng import Purpose, draws, stream
 from daskw2v.training.schedule import alpha_at, share_of
 
 _GROUP = 4  # partitions of a group, at most, where Params leave the number of groups open
-# Passes where Params leave them open: so many of all epochs, or more with few partitions, whose buckets take long; of one
-# epoch a third at most
+# Passes of all epochs where Params leave them open: at least so many, and more with few partitions, whose buckets take
+# long. One epoch has a third of them at most
 _PASSES, _OF_PARTITIONS = 24, 768
 TASK_LENGTH = 1 << 20  # positions for each thread of a task of several passes, which takes .01 s besides its buckets
 
