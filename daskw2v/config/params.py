@@ -258,7 +258,7 @@ class Params(TextParams):
     passes_per_epoch: int | None = setting(
         None,
         "times an epoch that every two partitions meet, each time over another stretch of the text; when not given so "
-        "many that all epochs together have 24, but at most 8",
+        "many that all epochs together have 768 by the number of partitions, at least 24, but one a third of them",
         integer(1),
         stage="train",
         used_by=("rotation",),

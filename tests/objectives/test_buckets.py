@@ -66,6 +66,21 @@ def test_train_bucket__equals_its_reference(**drawn):
     compare_drawn(**drawn)
 
 
+def test_batches__take_pairs_of_distant_places():
+    """Neighbours have one center, which no batch may have eight times; the kernel has the reference's batches."""
+    batches = list[list[int]]()
+
+    def batch(_source, contexts, _output, _shared, _signs, centers, *_rest):
+        batches.append(centers.tolist())
+        return float(len(contexts))
+
+    centers = np.repeat(np.arange(8), 12)
+    pairs, words = pack([np.zeros(96, np.int64), centers], np.uint32), word_table(np.ones(8), 0.75)
+    rows = np.zeros((8, 2))
+    assert expected_of(pairs, pairs[:0], rows, rows, 0.05, 5, 0, words, KEY, batch) == (96, 96.0)
+    assert batches == 12 * [[*range(8)]]
+
+
 @pytest.mark.slow
 @settings(max_examples=60)
 @given(**DRAWN, negatives=st.sampled_from([(0, 0), (1, 0), (17, 0), (0, 1), (0, 17), (5, 17)]))

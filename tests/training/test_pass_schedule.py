@@ -75,10 +75,16 @@ def test_steps__of_passes_come_in_different_orders():
     assert orders[3] != [one.pairs[0] for one in flat(make(32, seed=2).steps(3))]
 
 
-@pytest.mark.parametrize(("epochs", "passes"), [(1, 8), (3, 8), (4, 6), (5, 5), (12, 2), (24, 1), (100, 1)])
-def test_passes__that_are_left_open_are_24_of_all_epochs_and_at_most_8_of_one(epochs, passes):
+@pytest.mark.parametrize(
+    ("n", "epochs", "passes"),
+    [
+        (8, 1, 32), (8, 3, 32), (8, 5, 20), (8, 96, 1), (8, 100, 1), (2, 1, 128), (16, 1, 16),
+        *((n, *of) for n in (32, 64, 500) for of in [(1, 8), (3, 8), (4, 6), (5, 5), (12, 2), (24, 1), (100, 1)]),
+    ],
+)  # fmt: skip
+def test_passes__that_are_left_open_are_more_with_few_partitions_and_at_most_a_third_in_one_epoch(n, epochs, passes):
     """Other numbers would make other vectors of the same name."""
-    assert passes_of_epoch(Params(epochs=epochs)) == passes
+    assert passes_of_epoch(Params(n_partitions=n, epochs=epochs)) == passes
     assert passes_of_epoch(Params(epochs=epochs, passes_per_epoch=3)) == 3
 
 

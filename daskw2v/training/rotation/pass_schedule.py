@@ -24,13 +24,16 @@ from daskw2v.kernels.rng import Purpose, draws, stream
 from daskw2v.training.schedule import alpha_at, share_of
 
 _GROUP = 4  # partitions of a group, at most, where Params leave the number of groups open
-_PASSES, _MOST = 24, 8  # of all epochs, for vectors as good as with more, and of one epoch at most, where Params do so
+# Passes of all epochs where Params leave them open: at least so many, and more with few partitions, whose buckets take
+# long. One epoch has a third of them at most
+_PASSES, _OF_PARTITIONS = 24, 768
 TASK_LENGTH = 1 << 20  # positions for each thread of a task of several passes, which takes .01 s besides its buckets
 
 
 def passes_of_epoch(params: Params) -> int:
     """Return the number of passes in an epoch."""
-    return params.passes_per_epoch or min(_MOST, -(-_PASSES // params.epochs))
+    passes = max(_PASSES, _OF_PARTITIONS // params.n_partitions)
+    return params.passes_per_epoch or min(passes // 3, -(-passes // params.epochs))
 
 
 def group_size(params: Params) -> int:

@@ -2,7 +2,9 @@
 
 Batches of ITEMS pairs are trained one after the other. The pairs of a batch share negatives, which are drawn from the
 partition of the centers, and all dot products of a batch are taken before a row moves. Neighbours often have the same
-center. Where a pair has its center, noise has a negative that it does not share.
+center, whose row would then move by the sum of steps that do not know of each other, and each would wait for the one
+before. So the items are cut into ITEMS ranges of equal length, and a batch takes one of each. Where a pair has its
+center, noise has a negative that it does not share.
 
 With target negative sampling (Stergiou et al. 2017) a bucket has all that its pairs need. With the other rules, which
 draw negatives elsewhere, a pair is several items, each in a bucket of its own: its center without negatives, and noise,
@@ -92,6 +94,12 @@ def _registers(negative: int) -> Registers:
     return registers_of(BATCH, group_sizes(negative, OWN)[1] if negative else 0)
 
 
+@inline
+def batches_of(n: Any) -> Any:
+    """Return the number of batches of n items: their distance in a batch, too."""
+    return (n + ITEMS - 1) // ITEMS
+
+
 @lru_cache(maxsize=256)
 def _scratch(thread: int, width: int, negative: int) -> Scratch:
     """Return a thread's own scratch: made for each bucket, it would take as long as 700 pairs."""
@@ -108,7 +116,7 @@ def _train(pairs: Any, tables: Any, alpha: Any, words: Any, scratch: Any, regist
     `scratch.sizes` has a 1 for each batch listed before whose signs are not those of most batches of the kind.
     """
     scratch.mantissa[:], scratch.exponent[:], scratch.sizes[:] = 1.0, 0, 1
-    n_pairs = (len(pairs.pairs) + ITEMS - 1) // ITEMS
+    n_pairs = batches_of(len(pairs.pairs))
     n = (n_pairs + SLICE - 1) // SLICE
     for i in range(n):
         first, last = i * n_pairs // n, (i + 1) * n_pairs // n
@@ -122,7 +130,7 @@ def _train_with_noise(
 ) -> Any:
     """Train slices of pairs and of noise in turn, in proportion: code of its own, since most runs need none of it."""
     scratch.mantissa[:], scratch.exponent[:], scratch.sizes[:] = 1.0, 0, 1
-    n_pairs, n_noise = (len(pairs.pairs) + ITEMS - 1) // ITEMS, (len(noise.pairs) + ITEMS - 1) // ITEMS
+    n_pairs, n_noise = batches_of(len(pairs.pairs)), batches_of(len(noise.pairs))
     n = (max(n_pairs, n_noise) + SLICE - 1) // SLICE
     for i in range(n):
         first, last = i * n_pairs // n, (i + 1) * n_pairs // n
@@ -138,7 +146,7 @@ def _train_with_noise(
 def _train_slice(
     items: Any, first: Any, last: Any, positive: Any, tables: Any, alpha: Any, words: Any, scratch: Any, registers: Any
 ) -> None:
-    """Train the batches first..last-1, at most SLICE; batch i has the items i * ITEMS and the next."""
+    """Train the batches first..last-1, at most SLICE; batch i has item i of each range."""
     work, size, width = scratch_addresses(scratch), len(registers.tile), tables.width
     groups = max(items.shared + size - 1, 1) // max(size, 1)
     n_rows, n_signs = groups * size + 2 * ITEMS, groups * ITEMS * len(registers.each)
@@ -165,23 +173,25 @@ def _draw(
     rows, states, changes, half = scratch.rows, scratch.states, scratch.sizes, half_of(items.pairs)
     n, n_shared, width, whole = last - first, n_rows - 2 * ITEMS, np.uint64(n_rows), np.uint64(ITEMS)
     shared, tile = np.uint64(2 * ITEMS), np.uint64(len(registers.tile))
-    n_whole = min(n, len(pairs) // ITEMS - first)
+    apart = batches_of(len(pairs))
+    n_whole = max(0, min(n, len(pairs) - (ITEMS - 1) * apart - first))
     for i in range(n):
         states[i] = draw(items.key, first + i)
     for k in range(n_shared):
         for i in range(n):
             rows[np.uint64(i) * width + shared + np.uint64(k)] = output + row_of_negative(states[i], k, words) * row
-    for i in range(n_whole):
-        at, start = np.uint64(i) * width, np.uint64((first + i) * ITEMS)
+    start, step = np.uint64(first), np.uint64(apart)
+    for i in range(np.uint64(n_whole)):
+        at = i * width
         for item in range(whole):
-            rows[at + item] = output + center_of(pairs[start + item], half) * row  # of no word in another partition
+            rows[at + item] = output + center_of(pairs[start + i + item * step], half) * row
         for item in range(whole):
-            rows[at + whole + item] = source + context_of(pairs[start + item], half) * row
+            rows[at + whole + item] = source + context_of(pairs[start + i + item * step], half) * row
     for i in range(n_whole, n):
-        at, start = i * n_rows, (first + i) * ITEMS
-        inside = len(pairs) - start
+        at = i * n_rows
         for item in range(ITEMS):
-            pair = pairs[start + min(item, inside - 1)]  # where no item is left, any rows stand, and do not move
+            place = item * apart + first + i
+            pair = pairs[place if place < len(pairs) else first + i]  # where no item is left, a row does not move
             rows[at + item] = output + center_of(pair, half) * row
             rows[at + ITEMS + item] = source + context_of(pair, half) * row
         changes[i] |= _DIFFERS
@@ -195,7 +205,7 @@ def _draw(
             if same:
                 changes[i] |= _DIFFERS
     for i in range(n):
-        at, inside = i * n_rows, min(ITEMS, len(pairs) - (first + i) * ITEMS)
+        at, inside = i * n_rows, (len(pairs) - 1 - first - i) // apart + 1
         if changes[i]:
             _sign(rows[at : at + n_rows], items.shared, inside, signs[i], registers)
             changes[i] //= _DIFFERS

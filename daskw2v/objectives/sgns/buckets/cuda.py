@@ -36,7 +36,7 @@ from daskw2v.objectives.cuda.batches import context_adder, context_reader, group
 from daskw2v.objectives.cuda.gradients import gradient
 from daskw2v.objectives.cuda.shape import kernel_tables
 from daskw2v.objectives.noise import BATCH
-from daskw2v.objectives.sgns.buckets.cpu import ITEMS, NOISE, SLICE, Items
+from daskw2v.objectives.sgns.buckets.cpu import ITEMS, NOISE, SLICE, Items, batches_of
 from daskw2v.sampling.hierarchy import bits_of_negative
 from daskw2v.sampling.pairs import center_of, context_of, no_row
 from daskw2v.sampling.skipgrams import Bucket
@@ -68,7 +68,7 @@ def train_bucket(
     """
     pairs, noise, drawn = map(cuda.to_device, (*bucket, words))
     kinds = Items(pairs, negative, key), Items(noise, max(each - 1, 0), key ^ NOISE)
-    slices = -(-max(_draws(len(kind.pairs)) for kind in kinds) // SLICE)
+    slices = -(-max(batches_of.py_func(len(kind.pairs)) for kind in kinds) // SLICE)
     if slices:
         run = compiled(tables.width, max(kind.shared for kind in kinds), adds_four())
         warps = max(1, min(tables.max_in_flight, slices // _RUN))
@@ -77,12 +77,13 @@ def train_bucket(
         tables.stream.synchronize()  # before what it reads is released
 
 
-def _draws(n: int) -> int:
-    """Return how often n items draw the negatives that they share."""
-    return -(-n // ITEMS)
+_draws_of = device(batches_of.py_func)  # how often n items draw the negatives that they share
 
 
-_draws_of = device(_draws)
+@device
+def _place_of(items: Any, batch: Any, item: Any) -> Any:
+    """Return an item's place among all: one of each of ITEMS ranges shares negatives, as on the CPU."""
+    return (batch % _SHARING * BATCH + item) * _draws_of(items.pairs.size) + batch // _SHARING
 
 
 @lru_cache(maxsize=64)
@@ -132,7 +133,7 @@ def _draw(items: Any, positive: Any, batch: Any, words: Any, scratch: Any, lane:
         drawn = np.int32(choose(slot, words[slot], bits))
         if item < 0:
             scratch.listed[np.uint64(k)] = drawn
-        elif positive and batch * BATCH + item < items.pairs.size:
+        elif positive and _place_of(items, batch, item) < items.pairs.size:
             scratch.own[np.uint64(item)] = _center_of(items, batch, item)
         else:
             scratch.own[np.uint64(item)] = drawn
@@ -141,7 +142,7 @@ def _draw(items: Any, positive: Any, batch: Any, words: Any, scratch: Any, lane:
 @device
 def _center_of(items: Any, batch: Any, item: Any) -> Any:
     """Return an item's center: -1 where it is in another partition, -2 where there is no such item."""
-    place = batch * BATCH + item
+    place = _place_of(items, batch, item)
     if place >= items.pairs.size:
         return np.int32(-2)
     half = half_of(items.pairs)
@@ -153,7 +154,7 @@ def _center_of(items: Any, batch: Any, item: Any) -> Any:
 @device
 def _context_of(items: Any, batch: Any, item: Any) -> Any:
     """Return an item's context, or -1 where there is no such item."""
-    place = batch * BATCH + item
+    place = _place_of(items, batch, item)
     return (
         np.int32(context_of(at(items.pairs, place), half_of(items.pairs))) if place < items.pairs.size else np.int32(-1)
     )
@@ -193,7 +194,7 @@ def _train_own(width: int, at_once: bool) -> Callable[..., Any]:
             for k in range(floats):
                 scratch.updates[item, k] += gain * scratch.near[item, k]
                 scratch.near[item, k] = gain * scratch.rows[item, k]
-            if batch * BATCH + item < items.pairs.size:
+            if _place_of(items, batch, item) < items.pairs.size:
                 word = at(scratch.own, item)
                 add(tables.output, tables.output_touched, tables.in_flight, word, lane, scratch.near, item)
         return loss

@@ -36,7 +36,7 @@ def train_bucket(
     for i in range(n):
         for n_batches, (items, stream, n_shared, drawn_own) in zip(batches, kinds, strict=True):
             for batch in range(i * n_batches // n, (i + 1) * n_batches // n):
-                contexts, centers = (rows[batch * ITEMS : (batch + 1) * ITEMS] for rows in items)
+                contexts, centers = (rows[batch::n_batches] for rows in items)
                 own, kind = centers, np.ones(len(centers))
                 state = draws(stream, np.array([batch], np.uint64))
                 if drawn_own:
