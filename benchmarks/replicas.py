@@ -41,7 +41,7 @@ from daskw2v.training.averaging.curvature import Curvature, curvature_of, moment
 from daskw2v.training.averaging.deltas import Delta, delta_of
 from daskw2v.training.averaging.merge import FAN_IN, add_changes, join_changes, merge_block, merge_deltas, project_delta
 from daskw2v.training.averaging.merge_tasks import BlockTraining
-from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, levels
+from daskw2v.training.averaging.round_schedule import AveragingRounds, AveragingStep, levels
 from daskw2v.training.blocks import TableBlock, cut_tables
 from daskw2v.training.devices import read_piece
 from daskw2v.training.initial_rows import first_rows
@@ -77,7 +77,7 @@ class Replicas:
         ]
         self._levels = levels(run.params, run.vocabulary.size)
         self._blocks = cut_tables(tables, run.params.vector_size, self._levels)
-        self._moments, self._curvatures = dict[int, Moments](), dict[str, Curvature]()
+        self._moments = dict[int, Moments]()
         self.sent = 0  # bytes of what a replica changed
 
     def _first(self, table: str, rows: int) -> Float32Array:
@@ -99,7 +99,7 @@ class Replicas:
                     }
                     self._merge(rates)
                     merged_at |= dict.fromkeys((block for _, block in merged), step.stop)
-                    self._forget(this, step, rates)
+                    self._moments = {n: known for n, known in self._moments.items() if n not in rates}
 
     def _train_step(self, step: AveragingStep) -> None:
         for work, own in zip(step.works, self._own, strict=True):
@@ -122,8 +122,7 @@ class Replicas:
     def _merge(self, rates: dict[int, float]) -> None:
         curvatures = dict[str, Curvature]()
         if BlockTraining(self._run, self._blocks[0], 0.0).rule.project is not None:
-            self._curvatures = self._curvatures or self._curvature()
-            curvatures = self._curvatures
+            curvatures = self._curvature()
         for number, rate in rates.items():
             block = self._blocks[number]
             how, base = BlockTraining(self._run, block, rate), self._common(block)
@@ -153,12 +152,6 @@ class Replicas:
             groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
             parts = [join_changes(how.rule, group, training) for group in groups]
         return merge_block(how.rule, base, parts[0], training)
-
-    def _forget(self, this: AveragingRound, step: AveragingStep, merged: dict[int, float]) -> None:
-        """Compute moments anew where `AveragingRun.play` does."""
-        if this.number == 0 or step.level != 0:
-            self._moments = {number: value for number, value in self._moments.items() if number not in merged}
-            self._curvatures = {}
 
 
 class Place(NamedTuple):

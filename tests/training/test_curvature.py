@@ -41,14 +41,25 @@ def moments(tables, touched):
     }
 
 
-def test_moments__of_blocks_add_up_to_those_of_the_table(run, tables, touched, monkeypatch):
-    monkeypatch.setattr(curvature, "_AT_ONCE", 7)
+def test_moments__of_blocks_add_up_to_those_of_the_table(run, tables, touched):
     blocks = [TableBlock("input", 0, 11), TableBlock("input", 11, ROWS)]
     found = add_moments(*(moments_of(run, block, tables["input"][block.start : block.stop]) for block in blocks))
     expected = moments(tables, touched)["input"]
     assert found.weight == pytest.approx(expected.weight)
     np.testing.assert_allclose(found.first, expected.first, rtol=1e-5)
     np.testing.assert_allclose(found.second, expected.second, rtol=1e-5)
+
+
+def test_moments__of_many_rows_are_those_of_a_sample(run, touched, monkeypatch):
+    """The most frequent ones all count; of the others each stands for those around it."""
+    monkeypatch.setattr(curvature, "_SAMPLED", 10)
+    rows = np.ones((ROWS, D), np.float32)
+    rows[:10] = 2
+    found = moments_of(run, TableBlock("input", 0, ROWS), rows)
+    often, rest = touched["input"][:10].sum(), 3 * touched["input"][10::3].sum()
+    assert found.weight == pytest.approx(touched["input"].sum())
+    np.testing.assert_allclose(found.first, 2 * often + rest, rtol=1e-5)
+    np.testing.assert_allclose(found.second, 4 * often + rest, rtol=1e-5)
 
 
 def test_curvature__of_pairs_is_what_a_touched_row_meets(tables, touched):

@@ -86,8 +86,7 @@ def reference(run, length):
                 for tables in (model, *replicas):
                     tables[block.table][rows] = merged
                 merged_at[block] = step.stop
-                if this.number == 0 or number % 4 == 0 or last:
-                    del moments[block]
+                del moments[block]
     return model
 
 

@@ -11,7 +11,7 @@ ones less often, and all at the end of the round. Until then a replica's tables 
 
 import math
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -77,7 +77,6 @@ class AveragingRun:
         self._blocks: dict[TableBlock, Future] = {}
         self._left: Future | None = None  # what the only replica of the last round left, with the rows of all blocks
         self._moments: dict[int, Future] = {}  # `Moments` of blocks, by number, where they are known
-        self._curvature: Future | None = None  # `Curvatures` by these moments
         self.threads, self.facts = threads.n, dict[str, Any]()
 
     def __len__(self) -> int:
@@ -93,8 +92,7 @@ class AveragingRun:
         params, key = self._run.params, f"{self._session}-{number}"
         tables = tables_of(self._run)
         cuts = self._levels if params.n_replicas > 1 else ()
-        blocks, self._left = cut_tables(tables, params.vector_size, cuts), None
-        self._forget_moments(range(len(blocks)))
+        blocks, self._left, self._moments = cut_tables(tables, params.vector_size, cuts), None, {}
         if checkpoint is None:
             self._blocks = _initial_blocks(self._client, self._run, blocks, key)
             return
@@ -143,8 +141,6 @@ class AveragingRun:
             if this.n_replicas > 1:
                 rates = {n: self._rounds.rate(merged_at[n], step.stop) / this.n_replicas for n in merged}
                 self._merge_blocks(rates, trained, name)
-                if number == 0 or step.level != 0:  # or they have hardly changed
-                    self._forget_moments(merged)
                 merged_at |= dict.fromkeys(merged, step.stop)
             elif last:
                 self._left = trained[0]
@@ -255,26 +251,18 @@ class AveragingRun:
             self._blocks[block] = submit_merge(
                 self._client, how, curvatures, self._blocks[block], number, trained, name
             )
+            self._moments.pop(number, None)
 
     def _curvatures(self, key: str) -> Future | Curvatures:
         """Return the future of the curvature of each table, by name; none where the merge rule does not need it."""
         if find_merge_rule(self._run.params.merge).project is None:
             return {}
-        if self._curvature is not None:
-            return self._curvature
         for number, (block, rows) in enumerate(self._blocks.items()):
             if number not in self._moments:
                 name = f"moments-{key}-{number}"
                 self._moments[number] = self._client.submit(moments_of, self._run, block, rows, key=name)
         moments = [self._moments[number] for number in range(len(self._blocks))]
-        blocks, name = list(self._blocks), f"curvature-{key}"
-        self._curvature = self._client.submit(curvature_of, self._run, blocks, moments, key=name)
-        return self._curvature
-
-    def _forget_moments(self, blocks: Collection[int]) -> None:
-        """Let the moments of some blocks, by number, be computed anew when they are needed."""
-        self._moments = {number: future for number, future in self._moments.items() if number not in blocks}
-        self._curvature = None
+        return self._client.submit(curvature_of, self._run, list(self._blocks), moments, key=f"curvature-{key}")
 
     def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
         """Write the blocks."""

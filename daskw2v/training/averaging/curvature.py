@@ -18,14 +18,14 @@ from daskw2v.kernels.multiply import multiply
 from daskw2v.objectives.curvature import Moments, add_moments
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.segments import cut, keep_thresholds
+from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.training.blocks import TableBlock
 from daskw2v.training.features import features_of
 from daskw2v.training.prepared import prepared_of
 from daskw2v.types import Float32Array, Float64Array
 
 _SLOPE = 0.1  # of the sigmoid, on average: .25 at first, .104 to .108 in later training (100 MB and 300 MB, sgns)
-_AT_ONCE = 1 << 12  # rows
+_SAMPLED = 1 << 11  # rows
 
 
 class Curvature(NamedTuple):
@@ -78,12 +78,14 @@ def windows_of_position(run: Run) -> float:
 
 
 def moments_of(run: Run, block: TableBlock, rows: Float32Array) -> Moments:
-    """Task: return the moments of a block's rows, shape (rows, D) float32."""
+    """Task: return the moments of a block's rows, shape (rows, D) float32; of many rows, from a sample."""
     weights, columns = touched_rows(run)[block.table][block.start : block.stop], rows.shape[1]
     first, second = np.zeros(columns), np.zeros((columns, columns))
-    for a, b in cut(0, len(rows), _AT_ONCE):
-        some = np.ascontiguousarray(rows[a:b])
-        weighted = some * weights[a:b, None].astype(np.float32)
+    # The most frequent words' rows all count; of the others, so many that are evenly apart, each for those around it
+    apart = max(1, len(rows) // _SAMPLED)
+    for sample, each in ((slice(0, _SAMPLED), 1), (slice(_SAMPLED, None, apart), apart)):
+        some = np.ascontiguousarray(rows[sample])
+        weighted = some * (each * weights[sample, None]).astype(np.float32)
         first += weighted.sum(axis=0)
         second += multiply(np.ascontiguousarray(weighted.T), some)
     return Moments(float(weights.sum()), first, second)

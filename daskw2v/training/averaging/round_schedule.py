@@ -50,6 +50,7 @@ _HEARD = 8  # steps of such a round, at most: it is heard of after each
 _MERGES = 64  # an epoch, of the rows of the most frequent words, at most
 _OF_EACH = 16  # an epoch for each of few replicas
 _STEPS = 16  # a round, on average, at most; if a worker is lost, its replicas go back to the start of the round
+_SHORT = 5  # steps that the first one is cut into besides: each trains twice as much as the one before
 _AT_REST = 0.2  # share of the merges that does not depend on the learning rate
 _ROUND = 1 << 30  # positions of a replica's round, at most, for the same reason
 _RARER = 4  # times as many rows are merged as many times less often
@@ -140,8 +141,9 @@ class AveragingRound:
 class AveragingRounds(Sequence[AveragingRound]):
     """The rounds of the averaging strategy, each made when it is asked for.
 
-    Each round's stretch of text is cut into steps, and these evenly among n_replicas. The learning rate falls with the
-    progress of the whole run, from alpha to min_alpha: all replicas of a step go through the same fall.
+    Each round's stretch of text is cut into steps, and these evenly among n_replicas. A model whose rows are still
+    nearly zero has no curvature to merge by, so the first steps are short. The learning rate falls with the progress of
+    the whole run, from alpha to min_alpha: all replicas of a step go through the same fall.
 
     Rows of the most frequent words are merged after each step, those of rarer ones after every fourth, and so on
     (`levels`); all rows after the last one. Replicas drift apart by the updates that a row has between two merges, and
@@ -189,8 +191,14 @@ class AveragingRounds(Sequence[AveragingRound]):
         if not 0 <= number < len(self):
             raise IndexError(number)
         start, stop = share_of(0, self._total, number, self._n)
-        n_steps = min(stop - start, self._steps if self._params.n_replicas == 1 else self._merges(start, stop))
-        steps = (self._step(*share_of(start, stop, i, n_steps), i + 1, n_steps) for i in range(n_steps))
+        if self._params.n_replicas == 1:
+            n_steps, n_short = self._steps, 0
+        else:
+            n_steps, n_short = self._merges(start, stop), _SHORT if number == 0 else 0
+        ends = [share_of(start, stop, i, n_steps)[1] for i in range(n_steps)]
+        ends = [start + ((ends[0] - start) >> i) for i in range(n_short, 0, -1)] + ends
+        cuts = sorted({start, *ends})  # steps that are empty are none
+        steps = (self._step(a, b, i, len(cuts) - 1) for i, (a, b) in enumerate(pairwise(cuts), 1))
         return AveragingRound(number, start, stop, tuple(steps))
 
     def _merges(self, start: int, stop: int) -> int:
