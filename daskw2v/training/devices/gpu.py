@@ -251,12 +251,8 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
             return self._text
 
     def _room_for_text(self) -> float:
-        """Return the bytes that text may take: half of what tables leave, those of the next round or other replicas.
-
-        Several keep the common model and its velocity besides, and what each changes in a round (`round_sizes`).
-        """
-        n = self._params.n_replicas
-        tables = self.nbytes * (5 * -(-n // gpus_declared()) - 1 if n > 1 else 1)
+        """Return the bytes that text may take: half of what tables leave, those of other replicas and the next round."""
+        tables = self.nbytes * (2 * -(-self._params.n_replicas // gpus_declared()) - 1)
         return max(0.0, _free_on(self.gpu) - tables) / 2
 
     def train(self, loads: Iterable[Callable[[], DevicePiece]]) -> TextTotals:
