@@ -3,15 +3,15 @@
 The schedule, the kernels, what replicas send and the merges are the package's, so vectors have the bits of a cluster
 with so many replicas. Scores stand beside one replica's, with the megabytes of changes that a replica sends an epoch.
 
-    python -m benchmarks.replicas [--replicas 1 2 8 64] [--objectives sgns cbow_ns] [--epochs 5] [--seeds 1 2 3]
-                                  [--text FILE | --parts 10] [--rules sequential mean] [--merges N] [--cache DIR]
+    python -m benchmarks.replicas [--replicas 1 2 8 64] [--objectives sgns cbow_ns] [--runs 10:5 30:1] [--seeds 1 2 3]
+                                  [--rules sequential mean] [--merges N] [--cache DIR]
 
-`--text` is a file of one sentence a line; else the first parts of the 100 MB of Wikipedia are. `--merges` are those an
-epoch of the rows of the most frequent words; the package's own number where it is left out. What --cache holds is not
-trained again.
+A run is a number of parts of 10 MB of Wikipedia and a number of epochs. `--merges` are those an epoch of the rows of
+the most frequent words; the package's own number where it is left out. What --cache holds is not trained again.
 """
 
 import argparse
+import itertools
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +27,7 @@ from benchmarks.texts import name_of, write_text
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.sources import find_sources
+from daskw2v.errors import counted
 from daskw2v.kernels.simd import padded
 from daskw2v.models.vectors import Vectors
 from daskw2v.objectives.base import HotRows, Tables
@@ -187,36 +188,42 @@ def score(params: Params, place: Place) -> Scores:
     return kept(place.cache, name, {"params": params.as_dict()}, make)
 
 
-def variants_of(objective: str, options: argparse.Namespace) -> Iterator[tuple[str, Params]]:
+def variants_of(options: argparse.Namespace, params: Params) -> Iterator[tuple[str, Params]]:
     """Yield the numbers of replicas and rules to compare, one replica first."""
-    params = Params(objective=objective, epochs=options.epochs, strategy="averaging", vector_size=options.vector_size)
     for n in options.replicas:
         for rule in options.rules if n > 1 else [None]:
             changes: dict[str, Any] = {"n_replicas": n, "merge": rule}
             if options.merges and n > 1:
                 per_round = min(16, options.merges)
                 changes |= {"merges_per_round": per_round, "rounds_per_epoch": -(-options.merges // per_round)}
-            yield f"{objective}, {n}" + (f", {rule}" if n > 1 else ""), settled_params(params.replace(**changes))
+            yield counted(n, "replica") + (f", {rule}" if n > 1 else ""), settled_params(params.replace(**changes))
 
 
 def measure(session: Session) -> None:
-    """Print a row for each number of replicas and rule."""
+    """Print a row for each text, objective, number of replicas and rule."""
     options, folder = session.options, session.folder
-    session.text = name_of(options.parts) if options.text is None else options.text.name
-    text = write_text(folder / "wiki.txt", options.parts) if options.text is None else options.text
-    place = Place(text, folder / "work", Store(str(options.cache or folder / "cache")))
-    heads = (head for name in NAMES for head in (name, f"{name}: over the first's"))
+    session.text = name_of(max(parts for parts, _ in options.runs))
+    heads = (head for name in NAMES for head in (name, f"{name}: over one replica's"))
     table = session.table("Replicas", (*heads, "mean direction", "MB sent an epoch", "processor s"))
-    for objective in options.objectives:
+    for (parts, epochs), objective in itertools.product(options.runs, options.objectives):
+        text = write_text(folder / f"wiki{parts:g}.txt", parts)
+        place = Place(text, folder / f"work{parts:g}", Store(str(options.cache or folder / "cache")))
+        params = Params(objective=objective, epochs=epochs, strategy="averaging", vector_size=options.vector_size)
         first = dict[str, float]()
-        for variant, params in variants_of(objective, options):
-            found = means([score(params.replace(seed=seed), place) for seed in options.seeds])
+        for variant, variant_params in variants_of(options, params):
+            found = means([score(variant_params.replace(seed=seed), place) for seed in options.seeds])
             cells = list[Any]()
             for name in NAMES:
                 base = first.setdefault(name, found[name].middle)
                 cells += [found[name], f"{found[name].middle / base - 1:+.1%}" if base else "of 0"]
             sent, seconds = (round(found[name].middle) for name in ("sent", "seconds"))
-            table.row(variant, *cells, found["mean"], sent, seconds)
+            row = f"{objective}, {10 * parts:g} MB, {counted(epochs, 'epoch')}, {variant}"
+            table.row(row, *cells, found["mean"], sent, seconds)
+
+
+def _run_of(text: str) -> tuple[float, int]:
+    parts, epochs = text.split(":")
+    return float(parts), int(epochs)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -224,11 +231,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--objectives", nargs="+", default=["sgns"])
     parser.add_argument("--rules", nargs="+", default=["sequential"], help="merge rules of several replicas")
     parser.add_argument("--merges", type=int, help="merges an epoch of the most frequent rows")
-    parser.add_argument("--epochs", type=int, default=Params.epochs)
+    parser.add_argument("--runs", type=_run_of, nargs="+", default=[(10, 5)], help="parts of 10 MB, and epochs: 10:5")
     parser.add_argument("--vector-size", type=int, default=Params.vector_size)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--parts", type=float, default=10, help="of 10 MB")
-    parser.add_argument("--text", type=Path, help="a file, in place of those parts")
     parser.add_argument("--cache", type=Path, help="folder that keeps the scores, so that a run can go on")
 
 
@@ -236,8 +241,8 @@ BENCHMARK = Benchmark(
     __doc__,
     ("daskw2v/objectives", "daskw2v/sampling", "daskw2v/kernels", "daskw2v/training"),
     Smoke(
-        {"seeds": [1], "parts": 0.05, "epochs": 1},
-        ("sgns, 1", "sgns, ", *NAMES),
+        {"seeds": [1], "runs": [(0.05, 1)]},
+        ("1 replica", "replicas, sequential", *NAMES),
         ((), ("--replicas", "1", "9", "--merges", "4")),
     ),
     add_arguments,

@@ -25,10 +25,15 @@ NASTY = st.lists(
     st.sampled_from(["a", "bc", "é", "日本", "😀", " ", "\n", "\n\n", "\r\n", "\r", "\0", "\t", "\ufeff", "x" * 30]),
     max_size=40,
 ).map("".join)
-NASTY_BYTES = st.lists(
-    st.sampled_from([b"a", b" ", b"\n", b"\r\n", b"\xff", b"\xe2\x82", "é".encode(), b"\xc3", b"yy"]),
-    max_size=30,
-).map(b"".join)
+# Four bytes ff begin a stream of Arrow, which is refused
+NASTY_BYTES = (
+    st.lists(
+        st.sampled_from([b"a", b" ", b"\n", b"\r\n", b"\xff", b"\xe2\x82", "é".encode(), b"\xc3", b"yy"]),
+        max_size=30,
+    )
+    .map(b"".join)
+    .filter(lambda data: not data.startswith(b"\xff\xff\xff\xff"))
+)
 BOM = b"\xef\xbb\xbf"
 
 

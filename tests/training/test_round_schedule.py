@@ -97,6 +97,14 @@ def test_steps__merge_rows_as_often_as_they_are_frequent():
     assert levels(Params(), 10**6) == [16384, 65536, 262144, 1048576]
 
 
+@given(params, st.integers(1, 500), st.integers(1, 5000))
+def test_steps__name_levels_that_there_are(params, length, n_words):
+    """Also of few words, which are one level."""
+    ends = levels(params, n_words)
+    for this in AveragingRounds(params, length, n_words):
+        assert all(step.level < len(ends) for step in this.steps[:-1])
+
+
 @pytest.mark.parametrize(
     ("changes", "length", "n_words", "sizes"),
     [

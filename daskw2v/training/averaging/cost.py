@@ -134,7 +134,8 @@ def run_cost(params: Params, load: Load, hardware: Hardware, constants: Constant
 
 
 def tried(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
-    """Yield one replica, and one for each worker, up to a number whose quality is known."""
+    """Yield one replica, and powers of two and one for each worker, up to a number whose quality is known."""
     yield {}
-    if workers.n > 1 and params.n_replicas == Params.n_replicas:
-        yield {"n_replicas": min(workers.n, _TRIED)}
+    if params.n_replicas == Params.n_replicas:
+        most = min(workers.n, _TRIED)
+        yield from ({"n_replicas": n} for n in sorted({most, *(2**i for i in range(1, most.bit_length()))} - {1}))

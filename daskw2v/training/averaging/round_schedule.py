@@ -165,7 +165,7 @@ class AveragingRounds(Sequence[AveragingRound]):
 
     def __init__(self, params: Params, length: int, n_words: int, step: int = 1, task: int = 1) -> None:
         sizes = round_sizes(params, length, n_words, step)
-        self._params, self._steps = params, sizes.steps
+        self._params, self._steps, self._highest = params, sizes.steps, len(levels(params, n_words)) - 1
         self._total = params.epochs * length
         self._n = min(self._total, params.epochs * sizes.rounds)
         self._together = max(1, task * self._n // max(1, self._total)) if params.n_replicas == 1 else 1
@@ -210,7 +210,7 @@ class AveragingRounds(Sequence[AveragingRound]):
         replicas = self._params.n_replicas
         rates = alpha_at(self._params, start / self._total), alpha_at(self._params, stop / self._total)
         works = (ReplicaWork(i, *share_of(start, stop, i, replicas), *rates) for i in range(replicas))
-        return AveragingStep(stop, tuple(works), None if number == n_steps else _level_of(number))
+        return AveragingStep(stop, tuple(works), None if number == n_steps else min(self._highest, _level_of(number)))
 
 
 def _level_of(number: int) -> int:

@@ -251,7 +251,7 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
             return self._text
 
     def _room_for_text(self) -> float:
-        """Return the bytes that text may take: half of what tables leave, those of other replicas and the next round."""
+        """Return the bytes that text may take: half of what tables of all replicas and rounds leave."""
         tables = self.nbytes * (2 * -(-self._params.n_replicas // gpus_declared()) - 1)
         return max(0.0, _free_on(self.gpu) - tables) / 2
 
