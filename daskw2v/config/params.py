@@ -216,7 +216,7 @@ class Params(TextParams):
     merges_per_round: int | None = setting(
         None,
         "merges of the rows of the most frequent words a round; when not given at most 16, and 16 times n_replicas an "
-        "epoch, but at most 64; 1 merges all rows together",
+        "epoch, but at most 64, or 128 of a single epoch; 1 merges all rows together",
         integer(1),
         stage="train",
         used_by=("averaging",),

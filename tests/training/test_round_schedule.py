@@ -116,6 +116,8 @@ def test_steps__name_levels_that_there_are(params, length, n_words):
         ({"merges_per_round": 3}, 50_000_000, 133_000, (11, 3)),
         ({"merges_per_round": 3, "rounds_per_epoch": 5}, 50_000_000, 133_000, (5, 3)),
         ({"n_replicas": 8}, 50_000_000, 133_000, (4, 16)),
+        ({"n_replicas": 8, "epochs": 1}, 50_000_000, 133_000, (8, 16)),
+        ({"n_replicas": 64}, 50_000_000, 133_000, (4, 16)),
         ({"n_replicas": 1}, 50_000_000, 133_000, (1, 8)),
         ({"n_replicas": 1}, 10**9, 133_000, (8, 8)),  # 2**27 positions a round, at most
         ({"n_replicas": 1, "rounds_per_epoch": 4}, 50_000_000, 133_000, (4, 5)),  # 2**21 positions a step, at least

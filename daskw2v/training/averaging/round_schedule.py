@@ -48,6 +48,7 @@ class ReplicaWork:
 _ALONE = 1 << 27  # positions of a round of one replica, at most: it may be saved after each
 _HEARD = 8  # steps of such a round, at most: it is heard of after each
 _MERGES = 64  # an epoch, of the rows of the most frequent words, at most
+_OF_ONE_EPOCH = 128  # the same where there is no other: rows grow fastest at first
 _OF_EACH = 16  # an epoch for each of few replicas
 _STEPS = 16  # a round, on average, at most; if a worker is lost, its replicas go back to the start of the round
 _SHORT = 5  # steps that the first one is cut into besides: each trains twice as much as the one before
@@ -73,7 +74,7 @@ def round_sizes(params: Params, length: int, n_words: int, step: int = 1) -> Rou
     if n == 1:
         alone = params.rounds_per_epoch or max(1, -(-length // _ALONE))
         return RoundSizes(alone, max(1, min(_HEARD, length // (alone * step))))
-    merges = min(_MERGES, _OF_EACH * n)
+    merges = min(_OF_ONE_EPOCH if params.epochs == 1 else _MERGES, _OF_EACH * n)
     rounds = params.rounds_per_epoch
     most = min(_STEPS, max(1, 2 * n_words // params.frequent_rows), merges if rounds is None else -(-merges // rounds))
     steps = params.merges_per_round or most
