@@ -53,7 +53,7 @@ def pull(rows, reached, block):
         {"objective": "sgns"}, {"objective": "sgns", "negative_sharing": "pair"}, {"objective": "cbow_ns"},
         {"objective": "sgns", "market_negative": 3}, {"objective": "cbow_ns", "market_negative": 3},
         {"objective": "sgns", "market_negative": 3, "negative_sharing": "pair"},
-        {"objective": "sg_hs"}, {"objective": "cbow_hs"}, {"merge": "touched", "n_replicas": 10},
+        {"objective": "sg_hs"}, {"objective": "cbow_hs"}, {"n_replicas": 10}, {"merge": "mean"},
     ],
     ids=str,
 )  # fmt: skip
