@@ -52,9 +52,11 @@ def identity_fields(params: Params, *stages: StageName, without: Collection[str]
 
 def _as_in_first_release(f: "Field[Any]", params: Params, value: Any) -> Any:
     """Return the value of a field, or its first default where it is None and that default still holds."""
+    if value is not None or f.metadata["first"] is None:
+        return value
     changed = {f.name for f in fields(params) if getattr(params, f.name) != default_of(f)}
     ended = {params.objective, params.strategy, *changed}.intersection(f.metadata["first_ended_for"])
-    return f.metadata["first"] if value is None and not ended else value
+    return value if ended else f.metadata["first"]
 
 
 def identity_values(params: Params, *stages: StageName, without: Collection[str] = ()) -> list[Any]:

@@ -351,6 +351,6 @@ class Params(TextParams):
         """
         known = {f.name for f in fields(cls)}
         for name, value in values.items():
-            if name not in known and REMOVED.get(name, (None, not value))[1] != value:
+            if name not in known and not (name in REMOVED and value == REMOVED[name][1]):
                 raise UnknownParameterError(f"{name!r} is no parameter.", cls.remedy(name))
         return cls(**{name: value for name, value in values.items() if name in known})

@@ -8,7 +8,7 @@ from distributed import Client
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.errors import counted
+from daskw2v.errors import DamageError, counted
 from daskw2v.objectives.base import Objective
 from daskw2v.progress import Listener
 from daskw2v.sampling.run import Run
@@ -241,3 +241,13 @@ class Strategy:
     describe_run: Callable[[Mapping[str, Any], int], Iterator[str]] = _count_rounds
     deterministic: bool = False
     also_reads: tuple[str, ...] = ()
+
+
+def check_rounds(checkpoint: Store, manifest: Mapping[str, Any], n_rounds: int) -> None:
+    """Raise a DamageError if a checkpoint is of a run that was cut into another number of rounds."""
+    if manifest.get("rounds") != n_rounds:
+        raise DamageError(
+            f"{checkpoint.url} was written by an older daskw2v, whose rounds were others.",
+            "The same command makes it again.",
+            url=checkpoint.url,
+        )

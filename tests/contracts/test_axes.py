@@ -18,7 +18,7 @@ from daskw2v.corpus.pieces import RawText
 from daskw2v.corpus.tokenizers import TOKENIZERS, tokenizer_identity
 from daskw2v.errors import ClusterError, ParameterError
 from daskw2v.report.training import Fact, choices_of, facts_of
-from daskw2v.training.averaging.merge import Changes, Training, find_merge_rule, merge_block
+from daskw2v.training.averaging.merge import SummedChanges, Training, find_merge_rule, merge_block
 from daskw2v.training.axes import AXES, check_plug_ins
 from daskw2v.training.strategies import find_strategy
 from tests.support.command_line import invoke
@@ -198,7 +198,7 @@ def test_merge_rule__of_a_plug_in_merges(trained):
 
 def test_merge_rule__may_compute_in_float64(site):
     """As NumPy does by itself; a run that goes on from a checkpoint has read float32."""
-    changes = Changes(np.ones((2, 4), np.float32), 2)
+    changes = SummedChanges(np.ones((2, 4), np.float32), 2)
     assert merge_block(find_merge_rule("timid"), np.zeros((2, 4), np.float32), changes, Training()).dtype == np.float32
 
 

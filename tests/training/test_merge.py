@@ -11,7 +11,7 @@ from daskw2v.training.averaging.curvature import Curvature
 from daskw2v.training.averaging.deltas import Delta, delta_of, dense_delta, nearest_bfloat16
 from daskw2v.training.averaging.merge import (
     MERGE_RULES,
-    Changes,
+    SummedChanges,
     Training,
     add_changes,
     find_merge_rule,
@@ -160,7 +160,7 @@ def test_delta__of_some_rows_is_that_of_all_where_others_did_not_change():
 def test_changes__are_counted():
     training = training_of(3, 2)
     parts = [add_changes(find_merge_rule("mean"), 3, deltas_of(BASE, ONE, TWO), training) for _ in range(2)]
-    joined = join_changes(find_merge_rule("mean"), [*parts, Changes(parts[0].total, 5)], training)
+    joined = join_changes(find_merge_rule("mean"), [*parts, SummedChanges(parts[0].total, 5)], training)
     assert joined.n == 9
 
 

@@ -28,6 +28,7 @@ from daskw2v.training.devices import Threads, find_device, read_piece, replica_t
 from daskw2v.training.devices.cpu import CpuReplicaTrainer
 from daskw2v.training.initial_rows import first_rows
 from daskw2v.training.prepared import prepared_of
+from daskw2v.training.rotation.rotation import RotationRun
 from daskw2v.training.setup import read_text
 from daskw2v.training.totals import TaskTotals
 from daskw2v.training.version import make_run, settled_params
@@ -219,11 +220,15 @@ def test_text_of_a_step__is_read_ahead_once(client, text, tmp_path, monkeypatch)
     assert sum(ahead for _, ahead in read) == sum(len(step.works) for step in steps) - first > 0
 
 
+ROTATED = Params(vector_size=12, min_count=1, epochs=2, sample=1e-2, strategy="rotation", n_partitions=2)
+
+
 @pytest.mark.slow
-def test_checkpoint__of_other_rounds_is_made_again(client, text, tmp_path, monkeypatch):
-    """Those of daskw2v 0.1 had a merge of all rows in each round, and more rounds."""
-    save, restore, told = AveragingRun.save_checkpoint, AveragingRun.restore, []
-    options = {"params": PARAMS, "resources": Resources(threads=1, checkpoint_seconds=0), "client": client}
+@pytest.mark.parametrize(("kind", "params"), [(AveragingRun, PARAMS), (RotationRun, ROTATED)])
+def test_checkpoint__of_other_rounds_is_made_again(client, text, tmp_path, monkeypatch, kind, params):
+    """Those of daskw2v 0.1 had a merge of all rows in each round, and more rounds; or fewer passes."""
+    save, restore, told = kind.save_checkpoint, kind.restore, []
+    options = {"params": params, "resources": Resources(threads=1, checkpoint_seconds=0), "client": client}
     expected = train(text, work=tmp_path / "undisturbed", **options)
 
     class StoppedError(Exception):
@@ -238,8 +243,8 @@ def test_checkpoint__of_other_rounds_is_made_again(client, text, tmp_path, monke
         restore(run, number, checkpoint, manifest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(AveragingRun, "save_checkpoint", save_older)
-        patch.setattr(AveragingRun, "restore", stop)
+        patch.setattr(kind, "save_checkpoint", save_older)
+        patch.setattr(kind, "restore", stop)
         with pytest.raises(StoppedError):
             train(text, work=tmp_path / "work", **options)
     again = train(text, work=tmp_path / "work", listener=lambda p: told.append(p.message), **options)

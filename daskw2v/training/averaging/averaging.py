@@ -20,7 +20,7 @@ from distributed import Client, Future
 from daskw2v.cluster import Trainers, gather
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.errors import DamageError, ParameterError, counted
+from daskw2v.errors import ParameterError, counted
 from daskw2v.models.attempts import finish_tables
 from daskw2v.objectives.registry import find_objective
 from daskw2v.progress import Listener, Progress
@@ -46,7 +46,7 @@ from daskw2v.training.blocks import TableBlock, cut_tables, initial_block, load_
 from daskw2v.training.devices import Threads, find_device, threads_of, trainers_of
 from daskw2v.training.devices.exercise import exercise_replica
 from daskw2v.training.features import tables_of
-from daskw2v.training.strategy import ModelRows, RoundReport, Strategy, up_to
+from daskw2v.training.strategy import ModelRows, RoundReport, Strategy, check_rounds, up_to
 
 _HOGWILD = "{} train each replica without locks: fast, but not the same to the last bit (one thread of a CPU is)"
 
@@ -96,12 +96,7 @@ class AveragingRun:
         if checkpoint is None:
             self._blocks = _initial_blocks(self._client, self._run, blocks, key)
             return
-        if manifest.get("rounds") != len(self):
-            raise DamageError(
-                f"{checkpoint.url} was written by an older daskw2v, whose rounds were others.",
-                "The same command makes it again.",
-                url=checkpoint.url,
-            )
+        check_rounds(checkpoint, manifest, len(self))
         self._blocks = load_blocks(self._client, checkpoint, blocks, key)
 
     def can_stop(self, number: int) -> bool:

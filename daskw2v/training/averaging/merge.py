@@ -55,7 +55,7 @@ class Training:
 
 
 @by_fields
-class Changes(NamedTuple):
+class SummedChanges(NamedTuple):
     """What consecutive replicas changed together.
 
     Parameters
@@ -70,7 +70,7 @@ class Changes(NamedTuple):
     n: int
 
 
-def _add(before: Changes, later: Changes, _: Training) -> Float32Array:
+def _add(before: SummedChanges, later: SummedChanges, _: Training) -> Float32Array:
     before.total[:] += later.total
     return before.total
 
@@ -89,17 +89,17 @@ class MergeRule:
         Function from what a replica changed, shape (rows, D) float32, and the curvature of the table to the changes in
         the coordinates of the rule. What a rule without it is given of `Training` is empty.
     append
-        Function from two `Changes` and `Training` to the total of both, given those of the replicas whose text comes
-        first. It may write to that. By default the sum.
+        Function from two `SummedChanges` and `Training` to the total of both, given those of the replicas whose text
+        comes first. It may write to that. By default the sum.
     finish
-        Function from the common rows, the `Changes` of all replicas and `Training` to the merged rows.
+        Function from the common rows, the `SummedChanges` of all replicas and `Training` to the merged rows.
     """
 
     name: str
     title: str
     project: Callable[[Float32Array, Curvature], Float32Array] | None = None
-    append: Callable[[Changes, Changes, Training], Float32Array] = _add
-    finish: Callable[[Float32Array, Changes, Training], Float32Array]
+    append: Callable[[SummedChanges, SummedChanges, Training], Float32Array] = _add
+    finish: Callable[[Float32Array, SummedChanges, Training], Float32Array]
 
 
 def project_delta(rule: MergeRule, delta: Delta, curvature: Curvature) -> Delta:
@@ -112,31 +112,31 @@ def project_delta(rule: MergeRule, delta: Delta, curvature: Curvature) -> Delta:
     return Delta(bits, delta.rows)
 
 
-def add_changes(rule: MergeRule, n_rows: int, changes: Sequence[Delta], training: Training) -> Changes:
+def add_changes(rule: MergeRule, n_rows: int, changes: Sequence[Delta], training: Training) -> SummedChanges:
     """Return what consecutive replicas changed in a block together, given the projected changes of each."""
     total = np.empty((n_rows, changes[0].bits.shape[1]), np.float32)
     for some in _parts(total):
         total[some] = _sum_within(rule, changes, training, some).total
-    return Changes(total, len(changes))
+    return SummedChanges(total, len(changes))
 
 
-def join_changes(rule: MergeRule, parts: Sequence[Changes], training: Training) -> Changes:
+def join_changes(rule: MergeRule, parts: Sequence[SummedChanges], training: Training) -> SummedChanges:
     """Return the changes of several groups of replicas together, group after group."""
     total = np.empty_like(parts[0].total)
     for some in _parts(total):
-        joined, of_some = Changes(parts[0].total[some].copy(), parts[0].n), training.within(some)
+        joined, of_some = SummedChanges(parts[0].total[some].copy(), parts[0].n), training.within(some)
         for part in parts[1:]:
-            later = Changes(part.total[some], part.n)
-            joined = Changes(rule.append(joined, later, of_some), joined.n + part.n)
+            later = SummedChanges(part.total[some], part.n)
+            joined = SummedChanges(rule.append(joined, later, of_some), joined.n + part.n)
         total[some] = joined.total
-    return Changes(total, sum(part.n for part in parts))
+    return SummedChanges(total, sum(part.n for part in parts))
 
 
-def merge_block(rule: MergeRule, base: Float32Array, changes: Changes, training: Training) -> Float32Array:
+def merge_block(rule: MergeRule, base: Float32Array, changes: SummedChanges, training: Training) -> Float32Array:
     """Return a block, shape (rows, D) float32, merged."""
     merged = room(base.shape)
     for some in _parts(base):
-        part = Changes(changes.total[some], changes.n)
+        part = SummedChanges(changes.total[some], changes.n)
         merged[some] = rule.finish(base[some], part, training.within(some))
     return merged
 
@@ -154,27 +154,27 @@ def _parts(rows: Float32Array) -> list[slice]:
     return [slice(a, b) for a, b in cut(0, len(rows), max(1, _IN_CACHE // (4 * rows.shape[1])))]
 
 
-def _sum_within(rule: MergeRule, changes: Sequence[Delta], training: Training, some: slice) -> Changes:
+def _sum_within(rule: MergeRule, changes: Sequence[Delta], training: Training, some: slice) -> SummedChanges:
     """Return what replicas changed in some rows together."""
     part, n_rows = training.within(some), some.stop - some.start
     total = dense_delta(changes[0].within(some), n_rows)
     for n, delta in enumerate(changes[1:], 1):
-        total = rule.append(Changes(total, n), Changes(dense_delta(delta.within(some), n_rows), 1), part)
-    return Changes(total, len(changes))
+        total = rule.append(SummedChanges(total, n), SummedChanges(dense_delta(delta.within(some), n_rows), 1), part)
+    return SummedChanges(total, len(changes))
 
 
 def _in_eigenvectors(change: Float32Array, curvature: Curvature) -> Float32Array:
     return multiply(change, curvature.vectors)
 
 
-def _after(before: Changes, later: Changes, training: Training) -> Float32Array:
+def _after(before: SummedChanges, later: SummedChanges, training: Training) -> Float32Array:
     faded = before.total
     faded *= training.fading if later.n == 1 else training.fading**later.n
     faded += later.total
     return faded
 
 
-def _in_columns(base: Float32Array, changes: Changes, training: Training) -> Float32Array:
+def _in_columns(base: Float32Array, changes: SummedChanges, training: Training) -> Float32Array:
     back = np.ascontiguousarray(training.curvature.vectors.T)
     return np.asarray(base + multiply(changes.total, back))
 

@@ -12,8 +12,8 @@ from daskw2v.training.averaging.curvature import NO_CURVATURE, Curvature, touche
 from daskw2v.training.averaging.deltas import Delta
 from daskw2v.training.averaging.merge import (
     FAN_IN,
-    Changes,
     MergeRule,
+    SummedChanges,
     Training,
     add_changes,
     find_merge_rule,
@@ -103,18 +103,18 @@ def _project(how: BlockTraining, curvatures: Curvatures, trained: Trained, numbe
     return delta._replace(bits=share(delta.bits))
 
 
-def _add(how: BlockTraining, curvatures: Curvatures, *changes: Delta) -> Changes:
+def _add(how: BlockTraining, curvatures: Curvatures, *changes: Delta) -> SummedChanges:
     """Task: return what consecutive replicas changed together."""
     n_rows = how.block.stop - how.block.start
     return _shared(add_changes(how.rule, n_rows, changes, how.of_rows(curvatures)))
 
 
-def _join(how: BlockTraining, curvatures: Curvatures, *parts: Changes) -> Changes:
+def _join(how: BlockTraining, curvatures: Curvatures, *parts: SummedChanges) -> SummedChanges:
     """Task: return what consecutive groups of replicas changed together."""
     return _shared(join_changes(how.rule, parts, how.of_rows(curvatures)))
 
 
-def _shared(changes: Changes) -> Changes:
+def _shared(changes: SummedChanges) -> SummedChanges:
     return changes._replace(total=share(changes.total))
 
 
@@ -123,6 +123,8 @@ def _merge_few(how: BlockTraining, curvatures: Curvatures, before: Float32Array,
     return share(merge_deltas(how.rule, np.asarray(before), changes, how.of_rows(curvatures)))
 
 
-def _merge_sum(how: BlockTraining, curvatures: Curvatures, before: Float32Array, changes: Changes) -> Float32Array:
+def _merge_sum(
+    how: BlockTraining, curvatures: Curvatures, before: Float32Array, changes: SummedChanges
+) -> Float32Array:
     """Task: return a block merged with what all replicas changed together."""
     return share(merge_block(how.rule, np.asarray(before), changes, how.of_rows(curvatures)))

@@ -55,7 +55,7 @@ from daskw2v.training.rotation.cost import run_cost, tried
 from daskw2v.training.rotation.in_memory import PassWork
 from daskw2v.training.rotation.memory import OUT_OF_CORE, Fits, fits_memory, passes_ahead, run_memory
 from daskw2v.training.rotation.pass_schedule import RotationPass, RotationPasses
-from daskw2v.training.strategy import ModelRows, RoundReport, Strategy, TableParts, up_to
+from daskw2v.training.strategy import ModelRows, RoundReport, Strategy, TableParts, check_rounds, up_to
 from daskw2v.vocabulary.partition import Partitions
 
 _WRITTEN = 16 << 20  # bytes of rows that a task writes, or those of one partition
@@ -102,6 +102,8 @@ class RotationRun:
 
     def restore(self, number: int, checkpoint: Store | None, manifest: Mapping[str, Any]) -> None:
         """Read partitions from a checkpoint, or make them anew; delete what only earlier passes needed."""
+        if checkpoint is not None:
+            check_rounds(checkpoint, manifest, len(self))
         self._state = state_at(PartitionOrigin(checkpoint), self._context.partitions.n, number)
         self._submitted.clear()
         (self._place / out_of_core.FOLDER).remove()
@@ -198,7 +200,7 @@ class RotationRun:
     def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
         """Write all partitions."""
         self.save_model(checkpoint)
-        return {}
+        return {"rounds": len(self)}
 
     def save_model(self, model: Store) -> None:
         """Write all partitions, each by the worker that holds it."""
