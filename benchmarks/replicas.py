@@ -43,6 +43,7 @@ from daskw2v.training.averaging.deltas import Delta, delta_of
 from daskw2v.training.averaging.merge import FAN_IN, add_changes, join_changes, merge_block, merge_deltas, project_delta
 from daskw2v.training.averaging.merge_tasks import BlockTraining
 from daskw2v.training.averaging.round_schedule import AveragingRounds, AveragingStep, levels
+from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.blocks import TableBlock, cut_tables
 from daskw2v.training.devices import read_piece
 from daskw2v.training.initial_rows import first_rows
@@ -72,10 +73,10 @@ class Replicas:
         self._width, self._columns = padded(run.params.vector_size), run.params.vector_size
         tables = objective.tables(run.params, run.vocabulary.size)
         self.model = {table: self._first(table, rows) for table, rows in tables.items()}
-        several = run.params.n_replicas > 1
+        several = Averaging.of(run.params).n_replicas > 1
         self._own = [
             {table: rows.copy() for table, rows in self.model.items()} if several else self.model
-            for _ in range(run.params.n_replicas)
+            for _ in range(Averaging.of(run.params).n_replicas)
         ]
         self._levels = levels(run.params, run.vocabulary.size)
         self._blocks = cut_tables(tables, run.params.vector_size, self._levels)
@@ -183,11 +184,11 @@ def _rotate(params: Params, place: Place) -> tuple[Vectors, int]:
 def score(params: Params, place: Place) -> Scores:
     """Train and judge, unless that was done before."""
     made = [CODE, params.as_dict(), place.text.stat().st_size]
-    name = f"{params.objective}-{params.strategy}-{params.n_replicas}-seed{params.seed}-{digest(made)}.json"
+    name = f"{params.objective}-{params.strategy.name}-seed{params.seed}-{digest(made)}.json"
 
     def make() -> Scores:
         began = time.process_time()
-        vectors, sent = (_train if params.strategy == "averaging" else _rotate)(params, place)
+        vectors, sent = (_train if isinstance(params.strategy, Averaging) else _rotate)(params, place)
         seconds = time.process_time() - began
         mean = np.linalg.norm(vectors.units(np.arange(min(len(vectors), 20_000))).mean(axis=0))
         return {**judged(vectors), "mean": float(mean), "sent": sent / params.epochs / 1e6, "seconds": seconds}

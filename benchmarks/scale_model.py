@@ -71,7 +71,7 @@ def check(session: Session, text: Text, small: Text, c: Constants) -> None:
                 {name: partial(training_of, client, text, params) for name, params in chosen.items()}, options.times
             )
         for name, several in found.items():
-            cost = find_strategy(chosen[name].strategy).cost
+            cost = find_strategy(chosen[name].strategy.name).cost
             assert cost is not None
             forecast = cost(chosen[name], load, here, c)
             alone = cost(chosen[name], load, replace(here, cores=1), c).seconds

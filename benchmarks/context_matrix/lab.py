@@ -105,7 +105,9 @@ class Lab:
         """Train, with kernels that are compiled."""
         name = kind.objective if isinstance(kind, Params) else f"lazy: {kind.lazy}"
         if name not in self._warm:  # compiles
-            few = kind.replace(context_size=16) if isinstance(kind, Params) and kind.strategy == "columns" else kind
+            few = (
+                kind.replace(context_size=16) if isinstance(kind, Params) and kind.strategy.name == "columns" else kind
+            )
             self._train(self._small, few)
             self._warm.add(name)
         return self._train(self.text, kind)
@@ -131,7 +133,7 @@ class Lab:
             (vectors, _), seconds = self._spent(lambda: future().result())
             return Made(vectors, 0.0, seconds)
         matrix = 0.0
-        if kind.strategy == "columns":
+        if kind.strategy.name == "columns":
             built, seconds = self._spent(lambda: matrix_of(self.client, text, kind))
             matrix = self._matrices.setdefault(built.home.url, seconds)
         vectors, seconds = self._spent(lambda: train_anew(self.client, text, kind))

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
+from daskw2v.config.settings import Settings
 from daskw2v.config.suggestions import suggest
 from daskw2v.errors import ParameterError
 
@@ -15,8 +16,8 @@ T = TypeVar("T")
 _LARGEST = 1 << 20  # bytes
 
 
-def _names(cls: type) -> list[str]:
-    return [f.name for f in fields(cls)]
+def _names(cls: Any) -> list[str]:
+    return [*cls.names()] if issubclass(cls, Settings) else [f.name for f in fields(cls)]
 
 
 def read_config(path: Path | None, more: Sequence[str] = ()) -> dict[str, Any]:

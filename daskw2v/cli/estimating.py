@@ -18,7 +18,7 @@ from daskw2v.cli.printing import print_table
 from daskw2v.cli.program import main
 from daskw2v.cluster import connect, waits_for_workers
 from daskw2v.cluster.console import show_progress
-from daskw2v.config.params import AUTO, Params
+from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.formats import check_formats
 from daskw2v.corpus.sources import find_sources
@@ -124,10 +124,10 @@ def _place(resources: Resources, *, machines: bool) -> Machines:
 
 def _options(params: Params, resources: Resources, text: Text, place: Machines) -> tuple[list[Candidate], Params]:
     """Return the ways to train, and the Params of the one that is taken: what was given, or what "auto" chooses."""
-    if params.strategy == AUTO:
+    if params.strategy.is_open:
         found = candidates(params, resources, text, place)
         return found, choose_in(found, place)[0].params
-    others = candidates(params.replace(strategy=AUTO), resources, text, place)
+    others = candidates(params.replace(strategy="auto"), resources, text, place)
     given = candidate_of(params, resources, text, place)
     return [given, *(other for other in others if other.params != params)], params
 

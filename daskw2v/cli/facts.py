@@ -9,8 +9,8 @@ from daskw2v.cli.opening import model_argument, open_once
 from daskw2v.cli.options import storage_option
 from daskw2v.cli.printing import print_groups, print_json
 from daskw2v.cli.program import main
+from daskw2v.config.choice import by_heading
 from daskw2v.config.params import Params
-from daskw2v.config.settings import by_heading
 from daskw2v.models.vectors import Vectors
 
 _LONG = 4  # most entries of a list that are shown
@@ -48,7 +48,7 @@ def groups_of(vectors: Vectors) -> Iterator[tuple[str, Facts]]:
 
 def _params(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield a row for each heading of Params, with the given values."""
-    under = {f.name: heading for heading, of in by_heading(Params).items() for f in of}
+    under = {known.field.name: heading for heading, of in by_heading(Params).items() for known in of}
     given = [name for name, value in values.items() if value is not None]
     for heading in dict.fromkeys(under.get(name, "others") for name in given):
         names = [name for name in given if under.get(name, "others") == heading]

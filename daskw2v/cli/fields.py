@@ -5,7 +5,6 @@ A value comes from the command line, or else from the environment (`DASKW2V_VECT
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import Field, fields
 from typing import Any, get_args, get_origin, get_type_hints
 
 import click
@@ -15,11 +14,12 @@ from daskw2v.cli.config_file import fields_in
 from daskw2v.cli.options import CommandFunction, Many, Option, help_for_option, storage_option
 from daskw2v.cluster.current import refuse_local
 from daskw2v.collections.kinds import FILES, KINDS, Derived, kinds_with
-from daskw2v.config.params import AUTO, Params
+from daskw2v.config.choice import KnownSetting, by_heading, known_settings
+from daskw2v.config.params import Params
 from daskw2v.config.readers import unread_by
 from daskw2v.config.registry import Registry
 from daskw2v.config.resources import LOCAL, Resources
-from daskw2v.config.settings import Settings, by_heading
+from daskw2v.config.settings import Settings, default_of
 from daskw2v.corpus.formats import FORMATS
 from daskw2v.corpus.tokenizers import OTHERS, TOKENIZERS
 from daskw2v.objectives.registry import OBJECTIVES
@@ -33,7 +33,7 @@ _SPOKEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 _READERS = OBJECTIVES, STRATEGIES, DEVICES, FORMATS  # registries of values that read options which others do not
 _REGISTERED: Mapping[str, Iterable[str]] = {
     **{field: registry.names() for field, registry in AXES.items()},
-    "strategy": (AUTO, *STRATEGIES.names()),
+    "strategy": ("auto", *STRATEGIES.names()),
     "tokenizer": (*TOKENIZERS.names(), *OTHERS),
     "optimizer": dict.fromkeys(name for objective in OBJECTIVES.values() for name in objective.alphas),
 }
@@ -69,9 +69,10 @@ def _kinds(hint: Any) -> set[Any]:
     return {get_origin(member) or member for member in members}
 
 
-def _readers(f: "Field[Any]") -> tuple[str, ...]:
+def _readers(known: KnownSetting) -> tuple[str, ...]:
     """Return who reads a field; not the kinds of input, as a command takes one kind and has no options of others."""
-    return tuple(name for name in f.metadata["used_by"] if name not in KINDS)
+    used_by = known.field.metadata["used_by"]
+    return tuple(dict.fromkeys((*known.choices, *(name for name in used_by if name not in KINDS))))
 
 
 def _variable(name: str) -> str:
@@ -79,9 +80,12 @@ def _variable(name: str) -> str:
     return f"DASKW2V_{name.upper()}"
 
 
-def _add(f: "Field[Any]", owner: Any, heading: str, function: CommandFunction, *, hidden: bool) -> CommandFunction:
+def _add(
+    known: KnownSetting, default: Any, heading: str, function: CommandFunction, *, hidden: bool
+) -> CommandFunction:
     """Add the option of a field, which the help shows under a heading, or hides."""
-    hint = get_type_hints(owner if isinstance(owner, type) else type(owner))[f.name]
+    f = known.field
+    hint = get_type_hints(known.owner)[f.name]
     kinds, name = _kinds(hint), f.name.replace("_", "-")
     if Mapping in kinds:
         return storage_option(function, heading)
@@ -90,12 +94,12 @@ def _add(f: "Field[Any]", owner: Any, heading: str, function: CommandFunction, *
         "envvar": None if hidden else _variable(f.name),
         "help": _sentence(f.metadata["help"] + _ADDED.get(f.name, "")),
         "heading": heading,
-        "used_by": () if hidden else _readers(f),
+        "used_by": () if hidden else _readers(known),
     }
     if get_origin(hint) is tuple:
         return click.option(f"--{name}", f.name, cls=Many, metavar=f"{f.metadata['item']}...", **shared)(function)
     kind = next((kind for kind in (bool, str, int, float) if kind in kinds), str)
-    choices, default = f.metadata["choices"] or tuple(_REGISTERED.get(f.name, ())), getattr(owner, f.name, None)
+    choices = f.metadata["choices"] or tuple(_REGISTERED.get(f.name, ()))
     return click.option(
         f"--{name}/--no-{name}" if kind is bool else f"--{name}",
         f.name,
@@ -117,21 +121,22 @@ def fields_of(
     command's inputs, files of text or those that text is derived from, are hidden: who gives one is told who reads it.
     """
     kind = FILES if inputs is None else inputs.__name__
-    of_text: tuple[type[Settings], ...] = (Params, Resources)
-    unread = {cls: unread_by(cls, kind, kinds_with(inputs)) for cls in of_text}
-
-    def hidden(f: "Field[Any]", owner: type[Settings] | Settings) -> bool:
-        return f.name in unread.get(owner if isinstance(owner, type) else type(owner), ())
+    classes = [owner if isinstance(owner, type) else type(owner) for owner in owners]
+    text = [cls for cls in (Params, Resources) if cls in classes]
+    unread = {known_settings(cls)[name] for cls in text for name in unread_by(cls, kind, kinds_with(inputs))}
+    defaults = dict[str, Any]()
+    for owner in owners:
+        if not isinstance(owner, type):
+            defaults |= owner.flat()
 
     def decorate(function: CommandFunction) -> CommandFunction:
-        owner_of = {f.name: owner for owner in reversed(owners) for f in fields(owner)}  # type: ignore[arg-type]
-        own = [f for owner in owners for f in fields(owner) if owner_of.get(f.name) is owner]  # type: ignore[arg-type]
-        options = [(f, heading) for heading, of in by_heading(*owners).items() for f in of if f in own]
-        for f, heading in reversed(options):
-            owner = owner_of[f.name]
-            function = _add(f, owner, heading, function, hidden=hidden(f, owner))
+        every = [(known, heading) for heading, of in by_heading(*classes).items() for known in of]
+        for known, heading in reversed(every):
+            name = known.field.name
+            default = defaults.get(name, default_of(known.field))
+            function = _add(known, default, heading, function, hidden=known in unread)
         kinds = (name for registry in _READERS for name in registry.names())
-        others = (name for f, _ in options if not hidden(f, owner_of[f.name]) for name in _readers(f))
+        others = (name for known, _ in every if known not in unread for name in _readers(known))
         return help_for_option([*dict.fromkeys((*kinds, *others))], _also_reads)(function)
 
     return decorate

@@ -10,9 +10,10 @@ field of the first release had another default there, that still counts in the n
 """
 
 from collections.abc import Collection
-from dataclasses import Field, fields
+from dataclasses import Field
 from typing import Any
 
+from daskw2v.config.choice import is_axis, known_fields
 from daskw2v.config.params import REMOVED, Params
 from daskw2v.config.settings import STAGE_NAMES, StageName, default_of
 
@@ -39,24 +40,30 @@ def identity_fields(params: Params, *stages: StageName, without: Collection[str]
     without
         Fields that stand in the name in another way.
     """
-    values = params.as_dict()
-    wanted, left_out = stages or STAGE_NAMES, {*without, *(f.name for f in fields(params) if f.metadata["told"])}
-    own = {f.name: f for f in fields(params) if f.metadata["stage"] in wanted and f.name not in left_out}
-    later = sorted(own.keys() - set(FIRST_RELEASE))
-    changed = (name for name in later if getattr(params, name) != default_of(own[name]))
+    values, known = params.as_dict(), known_fields(type(params))
+    wanted, left_out = stages or STAGE_NAMES, {*without, *(name for name, f in known.items() if f.metadata["told"])}
+    own = {name: f for name, f in known.items() if f.metadata["stage"] in wanted and name not in left_out}
+    changed = changed_fields(params)
+    later = sorted(name for name in own.keys() & changed if name not in FIRST_RELEASE)
     removed = {name: value for name, (stage, value) in REMOVED.items() if stage in wanted and name not in without}
-    known = removed | {name: _as_in_first_release(f, params, values[name]) for name, f in own.items()}
-    first = {name: known[name] for name in FIRST_RELEASE if name in known}
-    return {**first, **{name: values[name] for name in changed}}
+    # Of what the choices do not read, the first release counted the defaults
+    all_values = {name: values.get(name, default_of(f)) for name, f in own.items()}
+    counted = removed | {name: _as_in_first_release(f, params, all_values[name]) for name, f in own.items()}
+    first = {name: counted[name] for name in FIRST_RELEASE if name in counted}
+    return {**first, **{name: values[name] for name in later}}
+
+
+def changed_fields(params: Params) -> set[str]:
+    """Return the names of fields that are not as by default."""
+    return {f.name for f, value in params.items() if not is_axis(f) and value != default_of(f)}
 
 
 def _as_in_first_release(f: "Field[Any]", params: Params, value: Any) -> Any:
     """Return the value of a field, or its first default where it is None and that default still holds."""
     if value is not None or f.metadata["first"] is None:
         return value
-    changed = {f.name for f in fields(params) if getattr(params, f.name) != default_of(f)}
-    ended = {params.objective, params.strategy, *changed}.intersection(f.metadata["first_ended_for"])
-    return value if ended else f.metadata["first"]
+    names = {params.objective, params.strategy.name, *changed_fields(params)}
+    return value if names.intersection(f.metadata["first_ended_for"]) else f.metadata["first"]
 
 
 def identity_values(params: Params, *stages: StageName, without: Collection[str] = ()) -> list[Any]:

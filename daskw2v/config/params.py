@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
+from daskw2v.config.choice import Choice, WithChoices, axis, is_axis, known_fields
 from daskw2v.config.prefixes import PREFIX_SIZES, check_prefixes
-from daskw2v.config.settings import FLAG, TEXT, URL, VECTORS, StageName, integer, number, one_of, setting
+from daskw2v.config.settings import FLAG, TEXT, URL, VECTORS, StageName, default_of, integer, number, one_of, setting
 from daskw2v.config.text_params import TextParams
 from daskw2v.config.tokenizers import tokenizer_name
 from daskw2v.config.weights import WEIGHTS
@@ -21,7 +22,6 @@ REMOVED: Mapping[str, tuple[StageName, Any]] = {"warmup": ("train", None)}
 _CONTEXT_MATRIX = ("context_matrix", "subwords")
 _FROZEN = ("sgns", "cbow_ns", "sg_hs", "cbow_hs", "averaging", "cpu", "cuda")  # their kernels leave such rows alone
 _FEATURES = ("sgns", "cbow_ns", "sg_hs", "cbow_hs", "averaging", "cpu")
-AUTO = "auto"  # strategy that is chosen when the text is known (`training.choice`)
 
 
 def published(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,8 +36,8 @@ def published(params: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class Params(TextParams):
+@dataclass(frozen=True, kw_only=True, init=False)
+class Params(WithChoices, TextParams):
     """Everything that changes the vectors: equal Params and an equal corpus are an equal experiment.
 
     The names are gensim's wherever it has one. A function as tokenizer counts by its name and by its code: where
@@ -139,9 +139,6 @@ class Params(TextParams):
         None, "name of an earlier word-context matrix that new text extends", TEXT,
         stage="matrix", used_by=_CONTEXT_MATRIX, optional=True,
     )  # fmt: skip
-    centered: bool = setting(
-        True, "subtract the mean of all rows from the finished vectors", FLAG, stage="train", used_by=("columns",)
-    )
     base_model: str | None = setting(
         None,
         "version in the same work directory to train on from: words it knows begin with its rows",
@@ -171,11 +168,11 @@ class Params(TextParams):
         number(0, 1),
         stage="train",
     )
-    strategy: str = setting(
-        AUTO,
+    strategy: Choice = axis(
+        "auto",
         "how workers train one model together; auto: the one that is forecast to be fastest, among those that fit into "
-        "memory and read all options that are given",
-        TEXT,
+        "memory and train all that is given",
+        "daskw2v.training.strategy_choices:STRATEGIES",
         stage="train",
         heading="Training",
     )
@@ -199,98 +196,6 @@ class Params(TextParams):
         stage="matrix",
     )
     seed: int = setting(1, "seed of all random draws", integer(0, 2**63 - 1), stage="matrix")
-    n_replicas: int = setting(
-        1, "replicas of the model that train in parallel and are merged; with strategy auto, 1 leaves it to that",
-        integer(1, 65536), stage="train",
-        used_by=("averaging",),
-    )  # fmt: skip
-    rounds_per_epoch: int | None = setting(
-        None,
-        "rounds an epoch, which end with a merge of all rows; when not given, one of one replica, or more of "
-        "long text, and of several as many as merges take",
-        integer(1),
-        stage="train",
-        used_by=("averaging",),
-        optional=True,
-    )
-    merges_per_round: int | None = setting(
-        None,
-        "merges of the rows of the most frequent words a round; when not given at most 16, and 16 times n_replicas an "
-        "epoch, but at most 64, or 128 of a single epoch; 1 merges all rows together",
-        integer(1),
-        stage="train",
-        used_by=("averaging",),
-        optional=True,
-    )
-    frequent_rows: int = setting(
-        16384,
-        "rows of each table, of the most frequent words, that are merged merges_per_round times a round; four times as "
-        "many are merged a fourth as often, and so on",
-        integer(1),
-        stage="train",
-        used_by=("averaging",),
-    )
-    merge: str | None = setting(
-        None,
-        "rule that merges replicas into one model; sequential when not given",
-        TEXT,
-        stage="train",
-        used_by=("averaging",),
-        optional=True,
-        first="momentum",
-        first_ended_for=("n_replicas",),
-    )
-    n_partitions: int = setting(
-        8,
-        "partitions of each table; as many tasks train in parallel; with strategy auto, 8 leaves it to that",
-        integer(1, 65536),
-        stage="train",
-        used_by=("rotation",),
-    )
-    n_groups: int | None = setting(
-        None,
-        "groups of partitions that stay together, such as one a worker; of four partitions or fewer when not given",
-        integer(1, 65536),
-        stage="train",
-        used_by=("rotation",),
-        optional=True,
-    )
-    passes_per_epoch: int | None = setting(
-        None,
-        "times an epoch that every two partitions meet, each time over another stretch of the text; when not given so "
-        "many that all epochs together have 768 by the number of partitions, at least 24, but one a third of them",
-        integer(1),
-        stage="train",
-        used_by=("rotation",),
-        optional=True,
-        first=8,
-        first_ended_for=("rotation",),
-    )
-    negative_rule: str = setting(
-        "tns",
-        "where a pair's negatives are drawn: tns, in the partition of its center; sns, all in one drawn partition; "
-        "bns, each in a drawn partition of its own",
-        one_of("tns", "sns", "bns"),
-        stage="train",
-        used_by=("rotation", "sgns"),
-    )
-    pair_epochs: int = setting(
-        1, "epochs to train on the same draw of pairs", integer(1), stage="train", used_by=("rotation",)
-    )
-    sent_dtype: str = setting(
-        "float32",
-        "type of the values of output partitions between tasks; bfloat16 takes half the bytes, and rounds by chance",
-        one_of("float32", "bfloat16"),
-        stage="train",
-        used_by=("rotation",),
-    )
-    gather_every: int = setting(
-        16,
-        "matrix columns to train one table on before switching to the other (1: the paper's update)",
-        integer(1),
-        stage="train",
-        used_by=("columns",),
-    )
     monitor: str | None = setting(
         None,
         "what early stopping watches at the end of each epoch: held_out_loss, or an evaluation set, such as "
@@ -330,8 +235,7 @@ class Params(TextParams):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as JSON types; a callable tokenizer becomes its import path, vectors their type."""
-        # Not dataclasses.asdict: it would copy the tokenizer.
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values = self.flat()
         values["filters"] = [[list(condition) for condition in group] for group in self.filters]
         values["prefix_sizes"] = list(self.prefix_sizes)
         values["feature_weights"] = [list(pair) for pair in self.feature_weights]
@@ -349,8 +253,11 @@ class Params(TextParams):
         ParameterError
             If a name is unknown or a value is out of range.
         """
-        known = {f.name for f in fields(cls)}
+        known = known_fields(cls)
         for name, value in values.items():
             if name not in known and not (name in REMOVED and value == REMOVED[name][1]):
                 raise UnknownParameterError(f"{name!r} is no parameter.", cls.remedy(name))
-        return cls(**{name: value for name, value in values.items() if name in known})
+        # Earlier releases wrote all fields, also those that their choices did not read: these were as by default
+        read = cls(**{f.name: values[f.name] for f in fields(cls) if is_axis(f) and f.name in values}).flat()
+        unread = {n for n, f in known.items() if n not in read and values.get(n, default_of(f)) == default_of(f)}
+        return cls(**{name: value for name, value in values.items() if name in known and name not in unread})

@@ -4,9 +4,10 @@ What was chosen of it for others is refused, not ignored.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, fields
+from dataclasses import Field
 from typing import Any, Protocol
 
+from daskw2v.config.choice import Choice, known_fields
 from daskw2v.config.settings import Settings, default_of
 from daskw2v.errors import ParameterError
 
@@ -29,7 +30,7 @@ def readers_of(f: "Field[Any]", registry: Mapping[str, Reader]) -> tuple[str, ..
 
 def unread_by(cls: type[Settings], name: str, registry: Mapping[str, Reader]) -> tuple[str, ...]:
     """Return the fields that the entry of a registry does not read, as only others do."""
-    return tuple(f.name for f in fields(cls) if name not in readers_of(f, registry))  # type: ignore[arg-type]
+    return tuple(n for n, f in known_fields(cls).items() if name not in readers_of(f, registry))
 
 
 def refuse_unread(
@@ -55,9 +56,9 @@ def refuse_unread(
     """
     names = [chosen] if isinstance(chosen, str) else chosen
     shown = shown or " or ".join(f"{kind}={name!r}" for name in names)
-    for f in fields(settings):  # type: ignore[arg-type]
-        readers, value = readers_of(f, registry), getattr(settings, f.name)
-        if value != default_of(f) and not {*names} & {*readers}:
+    for f, value in settings.items():
+        readers = readers_of(f, registry)
+        if not isinstance(value, Choice) and value != default_of(f) and not {*names} & {*readers}:
             raise ParameterError(
                 f"{f.name}={value!r} changes nothing for {shown}; it is for {', '.join(readers)}.",
                 f"Leave {f.name} out, or choose another {kind}.",

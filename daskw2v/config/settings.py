@@ -5,7 +5,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, field, fields
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
@@ -214,21 +214,13 @@ def default_of(f: "Field[Any]") -> Any:
     return f.default if f.default_factory is MISSING else f.default_factory()
 
 
-def by_heading(*classes: Any) -> dict[str, list["Field[Any]"]]:
-    """Return the fields of dataclasses, or of instances, by their headings, in the order of `HEADINGS`."""
-    found: dict[str, list[Field[Any]]] = {heading: [] for heading in HEADINGS}
-    for cls in classes:
-        heading = ""
-        for f in fields(cls):
-            heading = f.metadata["heading"] or heading
-            found[heading].append(f)
-    return found
-
-
 def _shown(f: "Field[Any]", value: Any) -> str:
-    """Return a value as a message shows it: not its end where it is long, and nothing of what may hold secrets."""
-    if not f.repr:
-        return f"a {type(value).__name__} (not shown: it may hold secrets)"
+    """Return a value as a message shows it: nothing of what may hold secrets."""
+    return shown_value(value) if f.repr else f"a {type(value).__name__} (not shown: it may hold secrets)"
+
+
+def shown_value(value: Any) -> str:
+    """Return a value as a message shows it: not its end where it is long."""
     try:
         text = masked(repr(value))  # before it is cut: half a URL is not known as one
     except ValueError:  # an integer of more digits than Python writes
@@ -270,10 +262,15 @@ class Settings:
         return super().__new__(cls)
 
     @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Return the names of its fields."""
+        return tuple(f.name for f in fields(cls))  # type: ignore[arg-type]
+
+    @classmethod
     def remedy(cls, name: str) -> str:
         """Say what to give in place of a name that is no field."""
         classes = (cls, *(other for other in _wholes(Settings) if other is not cls))
-        known = {c.__name__: [f.name for f in fields(c)] for c in classes}  # type: ignore[arg-type]
+        known = {c.__name__: c.names() for c in classes}
         own = cls.__name__
         meant = suggest(name, known, lambda owner, field: field if owner == own else f"{field} to {owner}")
         return meant or f"The names are: {', '.join(known[own])}."
@@ -292,6 +289,15 @@ class Settings:
                 f.metadata["refuse"](f.name, value)
             if f.metadata["convert"] is not None:
                 object.__setattr__(self, f.name, f.metadata["convert"](value))  # frozen
+
+    def items(self) -> Iterator[tuple["Field[Any]", Any]]:
+        """Yield each field and its value."""
+        for f in fields(self):  # type: ignore[arg-type]
+            yield f, getattr(self, f.name)
+
+    def flat(self) -> dict[str, Any]:
+        """Return all values by name."""
+        return {f.name: value for f, value in self.items()}
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields changed."""

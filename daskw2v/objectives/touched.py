@@ -9,6 +9,7 @@ from daskw2v.kernels.jit import kernel
 from daskw2v.objectives.noise import BATCH, Markets, PreparedNoise
 from daskw2v.objectives.tree import PreparedTree
 from daskw2v.sampling.hierarchy import RULES, split_negatives, word_weights
+from daskw2v.sampling.partitioned import Partitioned
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.types import Float64Array, Int64Array, UInt64Array
 from daskw2v.vocabulary.huffman import ALONE, followed, taken
@@ -48,7 +49,7 @@ def contexts_in_partition(params: Params, counts: Int64Array, total: int) -> Flo
 def words_in_partition(params: Params, counts: Int64Array, total: int, _: UInt64Array) -> Float64Array:
     """Return how many items touch each row of an output partition: each has a center, and a batch has negatives."""
     share, noise = BATCH * _shares(params, counts, total), word_weights(counts, params.ns_exponent)
-    each = split_negatives(RULES[params.negative_rule], params.negative)[1]
+    each = split_negatives(RULES[Partitioned.of(params).negative_rule], params.negative)[1]
     negative = max(params.negative, each + BATCH)  # of a batch, at most, drawn in the partition
     return np.asarray(share + negative * noise / noise.sum())
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from daskw2v.config.params import Params
+from daskw2v.sampling.partitioned import Partitioned
 from daskw2v.types import Float64Array, Int64Array, UInt64Array
 from daskw2v.vocabulary.huffman import Tree, huffman_forest, huffman_tree, nodes_of, turns_of
 
@@ -51,7 +52,7 @@ def linked_trees(params: Params, counts: Int64Array) -> UInt64Array:
 
 def trees_of(params: Params, n_words: int) -> int:
     """Return the number of trees of a partition of so many words."""
-    return max(1, min(-(-TREES // params.n_partitions), n_words // _LEAST))
+    return max(1, min(-(-TREES // Partitioned.of(params).n_partitions), n_words // _LEAST))
 
 
 def path_of(tree: Tree, word: int) -> tuple[Int64Array, Float64Array]:

@@ -21,6 +21,7 @@ from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sampling.dealing import SPAN, Dealt, Noise, bucket_number, deal_pairs
 from daskw2v.sampling.hierarchy import RULES, TNS
 from daskw2v.sampling.pairs import PAIR_TYPES, Pairs, empty_pairs, pair_type
+from daskw2v.sampling.partitioned import Partitioned
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, cut
 from daskw2v.sampling.text import read_text
@@ -237,7 +238,7 @@ def deal_piece(dealer: Dealer, stretch: Stretch) -> tuple[int, list[Dealt]]:
 def _kinds(dealer: Dealer, epoch: int) -> list[Noise | None]:
     """Return what is dealt: pairs, and noise where the rule has it."""
     params = dealer.run.params
-    rule, key = RULES[params.negative_rule], stream(params.seed, Purpose.PARTITION, epoch)
+    rule, key = RULES[Partitioned.of(params).negative_rule], stream(params.seed, Purpose.PARTITION, epoch)
     if rule == TNS:
         return [None]
     return [None, Noise(rule, params.negative, _table(dealer.weights), key)]

@@ -6,7 +6,7 @@ from typing import Any
 from distributed import Client
 
 from daskw2v.cluster import ask_workers
-from daskw2v.config.params import AUTO, Params
+from daskw2v.config.params import Params
 from daskw2v.config.registry import Registry
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.formats import FORMATS
@@ -30,8 +30,8 @@ def check_plug_ins(client: Client, params: Params, resources: Resources) -> None
     ClusterError
         If a worker lacks a plug-in or cannot load it.
     """
-    chosen = {field: getattr(params, field, None) or getattr(resources, field, None) for field in AXES}
-    named = {field: name for field, name in chosen.items() if isinstance(name, str) and name != AUTO}
+    chosen = {**resources.flat(), **params.flat()}
+    named = {field: chosen[field] for field in AXES if isinstance(chosen.get(field), str)}
     added = {field: name for field, name in named.items() if AXES[field].is_added(name)}
     if not added:
         return

@@ -14,8 +14,9 @@ from distributed import Client, LocalCluster
 from distributed.comm import get_address_host
 
 from daskw2v.cluster import workers_known
-from daskw2v.config.params import AUTO, Params
+from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
+from daskw2v.config.settings import default_of
 from daskw2v.models.naming import run_of
 from daskw2v.progress import Listener, Progress
 from daskw2v.shards.layout import Corpus
@@ -35,7 +36,7 @@ from daskw2v.vocabulary.count import StoredVocabulary
 NETWORK = 10e9 / 8  # bytes/s of a machine's link, which no cluster tells
 LAYOUT = Layout("choices/<choice>")
 _GAIN = 0.8  # of the plain run's seconds: forecasts are not exact, and fewer parts are simpler
-_CHOSEN = ("strategy", "n_replicas", "n_partitions")
+_CHOSEN = ("n_replicas", "n_partitions")  # settings of strategies
 
 
 class Machines(NamedTuple):
@@ -60,15 +61,15 @@ class Candidate(NamedTuple):
 def candidates(params: Params, resources: Resources, text: Text, place: Machines) -> list[Candidate]:
     """Return what "auto" chooses from, the plainest first."""
     return [
-        candidate_of(params.replace(strategy=given.strategy, **values), resources, text, place)
-        for given in usable(params.replace(strategy=AUTO), resources)
+        candidate_of(given.replace(**values), resources, text, place)
+        for given in usable(params, resources)
         for values in _tried(given, text, place)
     ]
 
 
 def candidate_of(params: Params, resources: Resources, text: Text, place: Machines) -> Candidate:
     """Return a candidate whose strategy is named."""
-    cost, constants = find_strategy(params.strategy).cost, constants_of(params, resources.device)
+    cost, constants = find_strategy(params.strategy.name).cost, constants_of(params, resources.device)
     forecast = None
     if cost is not None and constants is not None:
         forecast = cost(params, load_of(text, params), place.hardware, constants)
@@ -104,7 +105,7 @@ def choose_in(found: list[Candidate], place: Machines) -> tuple[Candidate, str]:
     if place.hardware.nodes > 1 or not found[0].fits:
         return choose(found)
     threads = 1 if place.gpus else place.hardware.threads
-    same = [one for one in found if one.fits and find_strategy(one.params.strategy).deterministic]
+    same = [one for one in found if one.fits and find_strategy(one.params.strategy.name).deterministic]
     if threads == 1 or not same:
         return found[0], "there is one worker"
     return min(same, key=_seconds), f"there is one worker, of {threads} threads, and no two of them train the same row"
@@ -142,7 +143,7 @@ def find_choice(
     rules: Sequence[str] = (),
 ) -> tuple[Params, Mapping[str, Any] | None] | None:  # fmt: skip
     """Return what `choose_strategy` returns where there is nothing to choose; None if it has to."""
-    if params.strategy != AUTO:
+    if not params.strategy.is_open:
         return params, None
     record = _home(corpus, vocabulary, store, params, rules).read_manifest()
     if record is None or not _lives(store, run_identity(corpus, vocabulary, chosen := _with(params, record), rules)):
@@ -157,7 +158,7 @@ def _home(corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Pa
 
 def with_choice_of(theirs: Mapping[str, Any], params: Params) -> Params:
     """Return Params of "auto" with what was chosen for others; those that name a strategy stay as they are."""
-    return _with(params, theirs) if params.strategy == AUTO else params
+    return _with(params, theirs) if params.strategy.is_open else params
 
 
 def machines_of(client: Client, resources: Resources) -> Machines:
@@ -179,14 +180,14 @@ def hardware_of(kinds: Kinds, network: float, cores: float) -> Hardware:
 
 def _tried(params: Params, text: Text, place: Machines) -> Iterator[Mapping[str, Any]]:
     kind = max(place.kinds, key=lambda kind: kind.threads)
-    return find_strategy(params.strategy).tried(params, text.vocabulary, kind)
+    return find_strategy(params.strategy.name).tried(params, text.vocabulary, kind)
 
 
 def _best_of_each(found: list[Candidate], best: Candidate) -> Iterator[Candidate]:
     """Yield the other candidates, of each strategy the best."""
     rest = [candidate for candidate in found if candidate is not best]
-    for name in dict.fromkeys(candidate.params.strategy for candidate in rest):
-        yield min((c for c in rest if c.params.strategy == name), key=lambda c: (not c.fits, _seconds(c)))
+    for name in dict.fromkeys(candidate.params.strategy.name for candidate in rest):
+        yield min((c for c in rest if c.params.strategy.name == name), key=lambda c: (not c.fits, _seconds(c)))
 
 
 def _seconds(candidate: Candidate) -> float:
@@ -201,19 +202,18 @@ def _told(candidate: Candidate) -> str:
 
 def _settings(params: Params) -> dict[str, Any]:
     """Return the strategy and those of its settings that may be chosen, where they are not as by default."""
-    return {
-        name: getattr(params, name)
-        for name in _CHOSEN
-        if name == "strategy" or getattr(params, name) != getattr(Params, name)
-    }
+    return {"strategy": params.strategy.name, **{name: value for name, value in _changed(params) if name in _CHOSEN}}
+
+
+def _changed(params: Params) -> Iterator[tuple[str, Any]]:
+    """Yield the settings of the strategy that are not as by default."""
+    return ((f.name, value) for f, value in params.strategy.items() if value != default_of(f))
 
 
 def _with(params: Params, record: Mapping[str, Any]) -> Params:
-    """Return Params with a recorded choice; what was given besides the strategy stays."""
-    given = _settings(params)
-    return params.replace(
-        **{name: record[name] for name in _CHOSEN if name in record and (name == "strategy" or name not in given)}
-    )
+    """Return Params with a recorded choice."""
+    own = params.replace(strategy=record["strategy"])
+    return own.replace(**{name: record[name] for name in _CHOSEN if name in record and name in own.flat()})
 
 
 def _lives(store: Store, run_id: str) -> bool:
@@ -223,5 +223,5 @@ def _lives(store: Store, run_id: str) -> bool:
 
 
 def _tell(listener: Listener, record: Mapping[str, Any]) -> None:
-    chosen = ", ".join(f"{name}={record[name]}" for name in _CHOSEN if name in record)
+    chosen = ", ".join(f"{name}={record[name]}" for name in ("strategy", *_CHOSEN) if name in record)
     listener(Progress("choose", 0, 0, "", message=f"{chosen}: {record['why']}"))

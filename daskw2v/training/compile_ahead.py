@@ -13,7 +13,7 @@ from types import TracebackType
 
 from dask.system import CPU_COUNT
 
-from daskw2v.config.params import AUTO, Params
+from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.features.choice import has_features
 from daskw2v.kernels.cache import cache_folder, is_kept
@@ -65,7 +65,7 @@ class CompileAhead:
         """
         if self._process is None:
             return
-        others = find_strategy(self._params.strategy).exercise_text
+        others = find_strategy(self._params.strategy.name).exercise_text
         with suppress(Exception):  # the run says what it cannot do
             if others is not None:
                 others(self._params)
@@ -79,23 +79,23 @@ def _foreseen(params: Params, resources: Resources) -> Params | None:
     """Return Params with the strategy that a run will probably have; None if its kernel is not compiled here."""
     if find_device(resources.device).resource:
         return None
-    found = usable(params, resources) if params.strategy == AUTO else [params]
+    found = usable(params, resources) if params.strategy.is_open else [params]
     alone = resources.workers == 1 and (resources.threads or CPU_COUNT) > 1
-    same = [one for one in found if find_strategy(one.strategy).deterministic and alone]
+    same = [one for one in found if find_strategy(one.strategy.name).deterministic and alone]
     chosen = (same or found)[0]
-    return None if find_strategy(chosen.strategy).exercise is None else chosen
+    return None if find_strategy(chosen.strategy.name).exercise is None else chosen
 
 
 def mark(params: Params) -> Path:
     """Return the file that says that the kernel of an objective and a strategy was compiled, and that for features."""
     features = "-features" if has_features(params) else ""
-    name = f"{params.objective}-{params.strategy}{features}-{sys.implementation.cache_tag}"
+    name = f"{params.objective}-{params.strategy.name}{features}-{sys.implementation.cache_tag}"
     return Path(cache_folder()) / f"{name}.txt"
 
 
 def compile_kernel(params: Params) -> None:
     """Compile the kernel of an objective and a strategy."""
-    exercise = find_strategy(params.strategy).exercise
+    exercise = find_strategy(params.strategy.name).exercise
     assert exercise is not None
     exercise(params)
     mark(params).touch()

@@ -1,6 +1,6 @@
 """The registry of strategies: how workers train one model together. A new one is a module here and a line below."""
 
-from daskw2v.config.params import AUTO, Params
+from daskw2v.config.params import Params
 from daskw2v.config.readers import readers_of, refuse_unread
 from daskw2v.config.registry import Registry
 from daskw2v.config.resources import Resources
@@ -37,18 +37,18 @@ def check_strategy(params: Params, resources: Resources) -> None:
     ParameterError
         If the strategy does not exist, has no kernel for objective and device, or an option of others is set.
     """
-    if params.strategy == AUTO:
+    if params.strategy.is_open:
         _check_auto(params, resources)
         return
     for settings in (params, resources):
-        refuse_unread(settings, "strategy", params.strategy, STRATEGIES.including(params.strategy))
+        refuse_unread(settings, "strategy", params.strategy.name, STRATEGIES.including(params.strategy.name))
     _check_kernel(params, resources)
-    find_strategy(params.strategy).check(params)
+    find_strategy(params.strategy.name).check(params)
 
 
 def can_train(params: Params, resources: Resources) -> bool:
     """Tell whether the strategy of these Params has a kernel for objective and device, and takes the other Params."""
-    strategy = find_strategy(params.strategy)
+    strategy = find_strategy(params.strategy.name)
     try:
         strategy.find_kernel(find_objective(params.objective), find_device(resources.device))
         strategy.check(params)
@@ -101,13 +101,13 @@ def _could_train(name: str, params: Params, resources: Resources) -> bool:
 def _check_kernel(params: Params, resources: Resources) -> None:
     objective, device = find_objective(params.objective), find_device(resources.device)
     try:
-        find_strategy(params.strategy).find_kernel(objective, device)
+        find_strategy(params.strategy.name).find_kernel(objective, device)
     except ParameterError as error:
         fitting = [name for name in STRATEGIES if can_train(params.replace(strategy=name), resources)]
         if not fitting:
             raise
         others = " or ".join(f"strategy={name!r}" for name in fitting)
         raise ParameterError(
-            f"{error.problem[:-1]}, as strategy={params.strategy!r} needs.",
+            f"{error.problem[:-1]}, as strategy={params.strategy.name!r} needs.",
             f"Choose {others} for this objective, or another one. {error.remedy}",
         ) from None

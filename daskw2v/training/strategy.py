@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from distributed import Client
 
+from daskw2v.config.choice import Choice
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import DamageError, counted
@@ -195,6 +196,8 @@ class Strategy:
     ----------
     name
         As in Params.
+    settings
+        The class of its settings, of the same name.
     title
         Short description for `--help`.
     find_kernel
@@ -228,6 +231,7 @@ class Strategy:
     """
 
     name: str
+    settings: type[Choice]
     title: str
     find_kernel: Callable[[Objective, Device], Any]
     start: StartRun

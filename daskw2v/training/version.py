@@ -77,7 +77,7 @@ def write_version(
     run = _based(make_run(corpus, vocabulary, store, params, resources, new), place, resources, client)
     run = _with_features(_with_markets(run, place, resources, client), place, resources, client, listener)
     before, began, length = usage(client), time.monotonic(), text.trained.n_tokens
-    training = find_strategy(params.strategy).start(client, run, place, length, resources, listener)
+    training = find_strategy(params.strategy.name).start(client, run, place, length, resources, listener)
     watch = _watch(told, training, run, text.held_out, callbacks, resources, client, listener)
     result = train_rounds(training, place, told.total, resources.checkpoint_seconds, listener, watch)
     check_pairs(result.history, vocabulary.size, params)

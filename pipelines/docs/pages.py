@@ -9,7 +9,8 @@ from pathlib import Path
 import jupytext
 
 from daskw2v import Params, Resources
-from daskw2v.config.settings import by_heading, default_of
+from daskw2v.config.choice import by_heading
+from daskw2v.config.settings import default_of
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
@@ -73,7 +74,7 @@ def _copy_readme(page: Path, folder: Path) -> None:
 def _settings(settings: type) -> str:
     """Return all fields under their headings, as Markdown."""
     return "\n".join(
-        f"### {settings.__name__}: {heading}\n\n" + "\n".join(map(_setting, fields))
+        f"### {settings.__name__}: {heading}\n\n" + "\n".join(_setting(known.field) for known in fields)
         for heading, fields in by_heading(settings).items()
         if fields
     )

@@ -86,7 +86,7 @@ def test_info__tells_sizes_and_metadata_in_groups(calls, monkeypatch):
     assert json.loads(invoke("info", "m", "--json").stdout) == {**sizes, **FakeVectors.metadata}
     stages = [{"stage": "encode", "seconds": 0.25}, {"stage": "train", "seconds": 2.0}]
     metrics = {**FakeVectors.metadata["metrics"], "stages": stages, "evaluations": []}
-    params = {"tokenizer": "lower", "column": "text", "window": 4, "n_groups": None, "centered": True, "gone": 1}
+    params = {"tokenizer": "lower", "column": "text", "window": 4, "n_groups": None, "cbow_mean": True, "gone": 1}
     monkeypatch.setattr(FakeVectors, "metadata", {**FakeVectors.metadata, "params": params, "metrics": metrics})
     assert [line.rstrip() for line in invoke("info", "m").stdout.splitlines()] == [
         "model",
@@ -95,7 +95,7 @@ def test_info__tells_sizes_and_metadata_in_groups(calls, monkeypatch):
         "",
         "params",
         "  input   tokenizer lower, column text",
-        "  model   window 4, centered yes",
+        "  model   window 4, cbow_mean yes",
         "  others  gone 1",
         "",
         "text",

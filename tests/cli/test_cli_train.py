@@ -7,7 +7,7 @@ import pytest
 
 from daskw2v.cli import config_file
 from daskw2v.collections.kinds import FILES, KINDS
-from daskw2v.config.params import AUTO, Params
+from daskw2v.config.params import Params
 from daskw2v.config.readers import unread_by
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.formats import FORMATS
@@ -162,7 +162,7 @@ def test_train__groups_its_options_and_lists_their_choices(calls):
     text = " ".join(invoke("train", "--help-for", "all").output.split())
     for name, registry in (
         ("format", FORMATS),
-        ("strategy", (AUTO, *STRATEGIES)),
+        ("strategy", ("auto", *STRATEGIES)),
         ("objective", OBJECTIVES),
         ("merge", MERGE_RULES),
         ("device", DEVICES),

@@ -6,7 +6,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.settings import integer, setting
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False)
 class LaterParams(Params):
     """Params with a field more for each stage, two for one, and one whose default is None."""
 

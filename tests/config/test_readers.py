@@ -1,11 +1,11 @@
 """Who reads a field: its `used_by`, and what plug-ins add."""
 
-from dataclasses import fields
 from types import SimpleNamespace
 
 import pytest
 
 from daskw2v.collections.kinds import KINDS as INPUTS
+from daskw2v.config.choice import known_fields
 from daskw2v.config.params import Params
 from daskw2v.config.readers import readers_of, refuse_unread
 from daskw2v.config.resources import Resources
@@ -17,7 +17,7 @@ from daskw2v.sampling.hierarchy import RULES
 from daskw2v.training.devices import DEVICES
 from daskw2v.training.strategies import STRATEGIES
 
-FIELDS = {f.name: f for cls in (Params, Resources) for f in fields(cls)}
+FIELDS = {**known_fields(Params), **known_fields(Resources)}
 KINDS = {"objective": OBJECTIVES, "strategy": STRATEGIES, "device": DEVICES, "format": FORMATS, "input": INPUTS}
 OURS, THEIRS = SimpleNamespace(also_reads=()), SimpleNamespace(also_reads=("negative", "window"))
 
@@ -42,7 +42,7 @@ def test_choices__are_those_there_are(name, registry):
         ("negative", ("sgns", "theirs")),  # it says so itself
         ("window", ("sgns", "sg_hs", "theirs")),
         ("negative_sharing", ("sgns",)),
-        ("n_partitions", ("sgns", "sg_hs", "theirs")),  # a matter of strategies
+        ("negative_rule", ("sgns",)),
     ],
 )
 def test_plug_in__reads_what_all_read_and_what_it_says(name, readers):

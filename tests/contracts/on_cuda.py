@@ -107,7 +107,7 @@ TEXTS = [*(SMALL.replace(objective=name) for name in PIECES), *MARKETS, *ROTATIO
 
 
 @pytest.mark.parametrize(
-    "params", TEXTS, ids=lambda params: f"{params.objective}, {params.strategy}, {params.market_negative}"
+    "params", TEXTS, ids=lambda params: f"{params.objective}, {params.strategy.name}, {params.market_negative}"
 )
 def test_train__gives_nearly_the_model_of_the_cpu(tmp_path, params):
     """The same pairs with the same draws; but a step sees a little less of those just before it."""

@@ -17,6 +17,7 @@ from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.sampling.skipgrams import Dealer, StoredPairs, Stretch, build_skipgrams, read_buckets
+from daskw2v.training.rotation.settings import Rotation
 from daskw2v.vocabulary.partition import Partitions
 
 P, GROUPS = 6, 2
@@ -53,8 +54,8 @@ def expected_of(encoded, dealer):
     windows = WindowSize(params.window, True, stream(params.seed, Purpose.WINDOW, STRETCH.epoch))
     table, key = alias_table(np.array(dealer.weights)), stream(params.seed, Purpose.PARTITION, STRETCH.epoch)
     kinds = [None]
-    if params.negative_rule != "tns":
-        kinds.append(Noise(RULES[params.negative_rule], params.negative, table, key))
+    if Rotation.of(params).negative_rule != "tns":
+        kinds.append(Noise(RULES[Rotation.of(params).negative_rule], params.negative, table, key))
     buckets = []
     for noise in kinds:
         dealt = deal_pairs(segment, STRETCH.start, STRETCH.stop, windows, dealer.partitions, noise)

@@ -108,7 +108,7 @@ def test_callback__is_told_of_rounds_epochs_and_the_end(text, tmp_path, client, 
     assert end.loss == pytest.approx(vectors.metadata["metrics"]["loss"])
     assert (end.version, end.metadata) == (vectors.url, vectors.metadata)
     assert vectors.url.endswith(end.run)
-    assert end.params.strategy == STRATEGIES[strategy].strategy
+    assert end.params.strategy.name == STRATEGIES[strategy].strategy
 
 
 def test_record__cannot_be_changed(text, tmp_path, client):
@@ -163,7 +163,7 @@ def test_stopped_run__has_the_same_bits_on_another_cluster(text, tmp_path, clien
     """Though one submits more rounds ahead than the other."""
     for params in (STRATEGIES["averaging"], STRATEGIES["rotation"]):
         one, other = (
-            trained(text, tmp_path / name / params.strategy, where, params, StopsAfterRound(1))
+            trained(text, tmp_path / name / params.strategy.name, where, params, StopsAfterRound(1))
             for name, where in (("one", client), ("other", two_processes))
         )
         assert one.metadata["stopped"] == other.metadata["stopped"]

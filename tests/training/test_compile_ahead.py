@@ -27,7 +27,7 @@ from daskw2v.training.strategies import find_strategy
 
 params = Params(vector_size=16, min_count=1, epochs=1, objective=sys.argv[2], strategy=sys.argv[3])
 compile_kernel(params)
-others = find_strategy(params.strategy).exercise_text
+others = find_strategy(params.strategy.name).exercise_text
 if others is not None:
     others(params)
 event.register("numba:compile", Compiled())

@@ -24,6 +24,7 @@ from daskw2v.training.averaging.replica import ReplicaState
 from daskw2v.training.averaging.replica_task import Trained
 from daskw2v.training.averaging.replica_text import ReplicaText
 from daskw2v.training.averaging.round_schedule import AveragingRounds, levels
+from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.devices import Threads, find_device, read_piece, replica_trainer
 from daskw2v.training.devices.cpu import CpuReplicaTrainer
 from daskw2v.training.initial_rows import first_rows
@@ -50,7 +51,7 @@ def text(tmp_path_factory):
 def reference(run, length):
     """Return the tables, trained by plain loops: each replica has tables of its own, and parts of them are merged."""
     params, objective = run.params, find_objective(run.params.objective)
-    rule, trainer = find_merge_rule(params.merge), find_device("cpu").replica_trainer
+    rule, trainer = find_merge_rule(Averaging.of(params).merge), find_device("cpu").replica_trainer
     sizes = objective.tables(params, run.vocabulary.size)
     model = {table: first_rows(run, table, np.arange(rows)) for table, rows in sizes.items()}
     table_blocks, moments = blocks.cut_tables(sizes, params.vector_size, levels(params, run.vocabulary.size)), {}

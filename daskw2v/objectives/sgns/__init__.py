@@ -23,6 +23,7 @@ from daskw2v.objectives.sgns.buckets import cpu as buckets
 from daskw2v.objectives.touched import touched_words, words_in_partition
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.hierarchy import RULES, split_negatives
+from daskw2v.sampling.partitioned import Partitioned
 from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.types import UInt64Array
@@ -53,14 +54,14 @@ def _train_cuda(
 def _train_bucket_cpu(
     bucket: Bucket, tables: Tables, alpha: float, params: Params, words: UInt64Array, key: np.uint64
 ) -> tuple[int, float]:
-    negative, each = split_negatives(RULES[params.negative_rule], params.negative)
+    negative, each = split_negatives(RULES[Partitioned.of(params).negative_rule], params.negative)
     return buckets.train_bucket(bucket.pairs, bucket.noise, *tables[:3], alpha, negative, each, words, key)
 
 
 def _train_bucket_cuda(
     bucket: Bucket, tables: DeviceTables, alpha: float, params: Params, words: UInt64Array, key: np.uint64
 ) -> None:
-    negative, each = split_negatives(RULES[params.negative_rule], params.negative)
+    negative, each = split_negatives(RULES[Partitioned.of(params).negative_rule], params.negative)
     cuda = load("daskw2v.objectives.sgns.buckets.cuda")
     cuda.train_bucket(bucket, tables, alpha, negative, each, words, key)
 

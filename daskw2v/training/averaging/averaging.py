@@ -42,6 +42,7 @@ from daskw2v.training.averaging.replica_task import (
 )
 from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, levels
 from daskw2v.training.averaging.rounds_task import RoundsTask
+from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.blocks import TableBlock, cut_tables, initial_block, load_blocks, save_blocks
 from daskw2v.training.devices import Threads, find_device, threads_of, trainers_of
 from daskw2v.training.devices.exercise import exercise_replica
@@ -91,7 +92,7 @@ class AveragingRun:
         """Load the blocks of a checkpoint, or make those of a model before training."""
         params, key = self._run.params, f"{self._session}-{number}"
         tables = tables_of(self._run)
-        cuts = self._levels if params.n_replicas > 1 else ()
+        cuts = self._levels if Averaging.of(params).n_replicas > 1 else ()
         blocks, self._left, self._moments = cut_tables(tables, params.vector_size, cuts), None, {}
         if checkpoint is None:
             self._blocks = _initial_blocks(self._client, self._run, blocks, key)
@@ -161,7 +162,7 @@ class AveragingRun:
 
     def _home(self, slots: Sequence[str], replica: int) -> str:
         """Return the worker that a replica prefers."""
-        return slots[len(slots) * replica // self._run.params.n_replicas % len(slots)]
+        return slots[len(slots) * replica // Averaging.of(self._run.params).n_replicas % len(slots)]
 
     def _merged_after(self, this: AveragingRound, step: AveragingStep) -> tuple[int, ...]:
         """Return the numbers of the blocks that are merged after a step; of none if there is one replica."""
@@ -250,7 +251,7 @@ class AveragingRun:
 
     def _curvatures(self, key: str) -> Future | Curvatures:
         """Return the future of the curvature of each table, by name; none where the merge rule does not need it."""
-        if find_merge_rule(self._run.params.merge).project is None:
+        if find_merge_rule(Averaging.of(self._run.params).merge).project is None:
             return {}
         for number, (block, rows) in enumerate(self._blocks.items()):
             if number not in self._moments:
@@ -312,8 +313,8 @@ def _initial_blocks(client: Client, run: Run, blocks: Sequence[TableBlock], key:
 
 
 def _check(params: Params) -> None:
-    rule, objective = find_merge_rule(params.merge), find_objective(params.objective)
-    if params.n_replicas > 1 and rule.project is not None and objective.touched is None:
+    rule, objective = find_merge_rule(Averaging.of(params).merge), find_objective(params.objective)
+    if Averaging.of(params).n_replicas > 1 and rule.project is not None and objective.touched is None:
         raise ParameterError(
             f"merge={rule.name!r} needs to know how often {objective.name} touches each row (Objective.touched).",
             "Give merge='mean', or one replica.",
@@ -330,6 +331,7 @@ def _describe_run(params: Mapping[str, Any], rounds: int) -> Iterator[str]:
 
 AVERAGING = Strategy(
     name="averaging",
+    settings=Averaging,
     title="replicas are merged",
     find_kernel=lambda objective, device: device.replica_trainer.find_kernel(objective),
     start=_start,

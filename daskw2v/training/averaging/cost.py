@@ -11,6 +11,7 @@ from daskw2v.config.params import Params
 from daskw2v.training.averaging.merge import FAN_IN
 from daskw2v.training.averaging.pulling import FEW, MOST
 from daskw2v.training.averaging.round_schedule import given_rows, round_sizes
+from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.blocks import rows_per_block
 from daskw2v.training.cost.base import RAW_WORD, Forecast, Hardware, Load
 from daskw2v.training.cost.constants import Constants
@@ -125,7 +126,7 @@ def _taken(reached: Float64Array) -> float:
 
 def run_cost(params: Params, load: Load, hardware: Hardware, constants: Constants) -> Forecast:
     """Return what training takes; replicas share the threads, and a replica stays on one worker."""
-    n = params.n_replicas
+    n = Averaging.of(params).n_replicas
     threads = max(1, min(hardware.threads, hardware.slots // n))
     replicas = replace(
         hardware, nodes=n, threads=threads, processes=1, cores=min(hardware.cores, n * threads, hardware.slots)
@@ -135,7 +136,6 @@ def run_cost(params: Params, load: Load, hardware: Hardware, constants: Constant
 
 def tried(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
     """Yield one replica, and powers of two and one for each worker, up to a number whose quality is known."""
+    most = min(workers.n, _TRIED)
     yield {}
-    if params.n_replicas == Params.n_replicas:
-        most = min(workers.n, _TRIED)
-        yield from ({"n_replicas": n} for n in sorted({most, *(2**i for i in range(1, most.bit_length()))} - {1}))
+    yield from ({"n_replicas": n} for n in sorted({most, *(2**i for i in range(1, most.bit_length()))} - {1}))

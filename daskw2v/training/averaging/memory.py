@@ -7,6 +7,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.features.choice import features_bytes
 from daskw2v.objectives.registry import find_objective
 from daskw2v.training.averaging.round_schedule import given_rows, most_steps
+from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.devices import find_device
 from daskw2v.training.memory.base import LONG, RunMemory, StageMemory, Workers
 from daskw2v.training.memory.tables import Sizes, open_shards, publish, table_bytes
@@ -19,7 +20,7 @@ def task_threads(threads: Sequence[int], params: Params, resources: Resources) -
     """Return the threads of a training task: replicas share the workers', and a task stays on one worker."""
     largest = max(threads, default=1)
     most = min(resources.threads or largest, largest)
-    return max(1, min(most, sum(threads) // params.n_replicas))
+    return max(1, min(most, sum(threads) // Averaging.of(params).n_replicas))
 
 
 def run_memory(params: Params, resources: Resources, text: Text, workers: Workers) -> RunMemory:
@@ -37,9 +38,9 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     held, own = table_bytes(params, text.vocabulary)
     tables, copies = sum(held.values()), sum(own.values())
     threads = task_threads([workers.threads] * workers.n, params, resources)
-    replicas = -(-params.n_replicas // workers.n)
+    replicas = -(-Averaging.of(params).n_replicas // workers.n)
     tasks = min(workers.tasks(device.resource), replicas)
-    several = params.n_replicas > 1
+    several = Averaging.of(params).n_replicas > 1
     share = tables / workers.n if several else 0.0
     changes = tables / 2  # of a replica, in half the bytes
     steps = most_steps(params, text.words, text.vocabulary)

@@ -23,6 +23,7 @@ from daskw2v.training.averaging.merge import (
     project_delta,
 )
 from daskw2v.training.averaging.replica_task import Trained
+from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.blocks import TableBlock
 from daskw2v.types import Float32Array
 
@@ -47,7 +48,7 @@ class BlockTraining(NamedTuple):
     @property
     def rule(self) -> MergeRule:
         """The rule that merges the block."""
-        return find_merge_rule(self.run.params.merge)
+        return find_merge_rule(Averaging.of(self.run.params).merge)
 
     def of_rows(self, curvatures: Curvatures) -> Training:
         """Return the same for each row, given the curvature of each table."""

@@ -13,6 +13,7 @@ from daskw2v.training.averaging.deltas import Delta, delta_of
 from daskw2v.training.averaging.pulling import Reached, pulled
 from daskw2v.training.averaging.replica_text import ReplicaText
 from daskw2v.training.averaging.round_schedule import ReplicaWork
+from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.blocks import TableBlock
 from daskw2v.training.devices import TextTotals, Threads, find_device
 from daskw2v.training.devices.gpu_rows import GpuRows
@@ -68,7 +69,7 @@ class Replica:
         self._coming: ReplicaText | None = None
         self._numbers, self._reached = {place: number for number, place in enumerate(self._places)}, reached
         # The common rows of each block, and those of its own that it has
-        self._common = dict(given) if run.params.n_replicas > 1 else dict[int, Float32Array]()
+        self._common = dict(given) if Averaging.of(run.params).n_replicas > 1 else dict[int, Float32Array]()
         self.finite = True
 
     def give(self, rows: Mapping[int, Float32Array]) -> None:

@@ -7,6 +7,7 @@ from typing import NamedTuple, overload
 
 from daskw2v.config.params import Params
 from daskw2v.objectives.base import Rate
+from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.schedule import alpha_at, share_of
 
 
@@ -67,14 +68,14 @@ def round_sizes(params: Params, length: int, n_words: int, step: int = 1) -> Rou
     One replica's tables stay where they are from step to step of at least `step` positions, and nothing is merged.
     Several keep all rows that they are given in a round until it ends (`given_rows`): three times both tables at most.
     """
-    n = params.n_replicas
+    of, n = Averaging.of(params), Averaging.of(params).n_replicas
     if n == 1:
-        alone = params.rounds_per_epoch or max(1, -(-length // _ALONE))
+        alone = of.rounds_per_epoch or max(1, -(-length // _ALONE))
         return RoundSizes(alone, max(1, min(_HEARD, length // (alone * step))))
     merges = min(_OF_ONE_EPOCH if params.epochs == 1 else _MERGES, _OF_EACH * n)
-    rounds = params.rounds_per_epoch
-    most = min(_STEPS, max(1, 2 * n_words // params.frequent_rows), merges if rounds is None else -(-merges // rounds))
-    steps = params.merges_per_round or most
+    rounds = of.rounds_per_epoch
+    most = min(_STEPS, max(1, 2 * n_words // of.frequent_rows), merges if rounds is None else -(-merges // rounds))
+    steps = of.merges_per_round or most
     return RoundSizes(rounds or max(-(-merges // steps), -(-length // (n * _ROUND))), steps)
 
 
@@ -85,7 +86,7 @@ def most_steps(params: Params, length: int, n_words: int) -> int:
 
 def levels(params: Params, n_words: int) -> list[int]:
     """Return the rows at which levels of frequency end: of level k, 4**k times as rare as `frequent_rows`."""
-    ends = [params.frequent_rows]
+    ends = [Averaging.of(params).frequent_rows]
     while ends[-1] < n_words:
         ends.append(ends[-1] * _RARER)
     return ends
@@ -161,7 +162,7 @@ class AveragingRounds(Sequence[AveragingRound]):
         sizes = round_sizes(params, length, n_words, step)
         self._params, self._highest = params, len(levels(params, n_words)) - 1
         self._total = params.epochs * length
-        if params.n_replicas == 1:
+        if Averaging.of(params).n_replicas == 1:
             n = min(self._total, params.epochs * sizes.rounds)
             rounds = (share_of(0, self._total, i, n) for i in range(n))
             self._cuts = [_even_cuts(start, stop, sizes.steps) for start, stop in rounds]
@@ -194,7 +195,7 @@ class AveragingRounds(Sequence[AveragingRound]):
         return AveragingRound(number, cuts[0], cuts[-1], tuple(steps))
 
     def _step(self, start: int, stop: int, number: int, n_steps: int) -> AveragingStep:
-        replicas = self._params.n_replicas
+        replicas = Averaging.of(self._params).n_replicas
         rates = alpha_at(self._params, start / self._total), alpha_at(self._params, stop / self._total)
         works = (ReplicaWork(i, *share_of(start, stop, i, replicas), *rates) for i in range(replicas))
         return AveragingStep(stop, tuple(works), None if number == n_steps else min(self._highest, _level_of(number)))
@@ -207,8 +208,9 @@ def _even_cuts(start: int, stop: int, n: int) -> list[int]:
 
 def _cuts_of_several(params: Params, length: int, sizes: RoundSizes) -> list[list[int]]:
     """Return the ends of each round's steps, behind its start. Rounds that nobody asked for have equally many steps."""
-    total, asked = params.epochs * length, params.rounds_per_epoch
-    parts = params.epochs * (asked or -(-length // (params.n_replicas * _ROUND)))
+    of, total = Averaging.of(params), params.epochs * length
+    asked = of.rounds_per_epoch
+    parts = params.epochs * (asked or -(-length // (of.n_replicas * _ROUND)))
     ends = {share_of(0, total, i, parts)[1] for i in range(parts)}
     together = asked is not None and sizes.steps == 1  # all rows are merged, at the ends of rounds
     n = 0 if together else params.epochs * sizes.rounds * sizes.steps

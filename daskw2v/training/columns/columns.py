@@ -37,6 +37,7 @@ from daskw2v.training.columns.part_task import (
 )
 from daskw2v.training.columns.parts import ColumnsCluster, row_block, share_words, unit_size
 from daskw2v.training.columns.round_jobs import ColumnsState, centered_state, state_at, submit_round
+from daskw2v.training.columns.settings import Columns
 from daskw2v.training.columns.step_schedule import ColumnRound, ColumnRounds
 from daskw2v.training.columns.subwords import save_network
 from daskw2v.training.strategy import ModelRows, RoundReport, Strategy, TableParts
@@ -96,7 +97,7 @@ class ColumnsRun:
     def _rows(self) -> ModelRows:
         """Return both tables now; joined, the input rows are less their mean if Params say so."""
         unit, pick = unit_size(self._run.vocabulary.size), partial(pick_rows, self._cluster.context)
-        centered = partial(join_centered, unit) if self._run.params.centered else join_blocks
+        centered = partial(join_centered, unit) if Columns.of(self._run.params).centered else join_blocks
         joins = {INPUT: centered, OUTPUT: join_blocks}
         return {
             table: TableParts([*held], partial(pick, table), joins[table]) for table, held in self._state.rows.items()
@@ -111,7 +112,7 @@ class ColumnsRun:
 
     def save_model(self, model: Store) -> None:
         """Write the rows, the input rows centered if Params say so; and the losses, if they were kept."""
-        centered = self._run.params.centered
+        centered = Columns.of(self._run.params).centered
         _save(self._cluster, model, centered_state(self._cluster, self._state) if centered else self._state)
         if self._losses is not None:
             self._losses.publish(model)
@@ -155,6 +156,7 @@ def _save(cluster: ColumnsCluster, store: Store, state: ColumnsState, *, moments
 
 COLUMNS = Strategy(
     name="columns",
+    settings=Columns,
     title="each worker trains rows of its own on the word-context matrix",
     find_kernel=lambda objective, device: device.row_trainer.find_kernel(objective),
     start=_start,

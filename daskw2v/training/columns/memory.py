@@ -5,6 +5,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.objectives.base import MOMENTS
 from daskw2v.objectives.registry import find_objective, settled
 from daskw2v.sampling.matrix_tasks import BAND, COLUMNS
+from daskw2v.training.columns.settings import Columns
 from daskw2v.training.columns.subwords import network_bytes
 from daskw2v.training.devices import find_device
 from daskw2v.training.memory.base import INT, LONG, RunMemory, StageMemory, Workers
@@ -30,7 +31,7 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     width = min(COLUMNS, params.context_size)
     panel = INT * width * text.vocabulary / workers.n
     # Two panels are kept while a third one is read; a step's columns are a copy
-    panels = min(3, -(-params.context_size // COLUMNS)) * panel + panel * params.gather_every / width
+    panels = min(3, -(-params.context_size // COLUMNS)) * panel + panel * Columns.of(params).gather_every / width
     prepared = objective.prepared_bytes(params, text.vocabulary)
     if alone:
         rows: Sizes = {"rows": moments * tables, "trained rows": moments * copies, "rows taken out": moments * largest}
@@ -46,6 +47,6 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     band = min(BAND, text.vocabulary * params.context_size)
     building = {"contexts of a band": workers.threads * band * (LONG + 2 * INT)}
     gpu = {"tables": moments * copies if alone else max(own.values()) * (1 + moments / parts), **prepared,
-           "columns": INT * params.gather_every * text.vocabulary / parts,
+           "columns": INT * Columns.of(params).gather_every * text.vocabulary / parts,
            "network": network_bytes(params.vector_size) if objective.follows else 0}  # fmt: skip
     return StageMemory.of("train", training, building, gpu=gpu if device.free_memory else {})

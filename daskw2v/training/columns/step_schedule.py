@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from daskw2v.config.params import Params
 from daskw2v.sampling.segments import cut
+from daskw2v.training.columns.settings import Columns
 from daskw2v.training.schedule import alpha_at
 
 _ROUNDS = 64  # most rounds of a run: between two, progress is reported, and a checkpoint may be written
@@ -70,7 +71,7 @@ class ColumnRounds:
     def _all(self) -> Iterator[ColumnStep]:
         params, number = self._params, 0
         for epoch in range(params.epochs):
-            for first, last in cut(0, params.context_size, params.gather_every):
+            for first, last in cut(0, params.context_size, Columns.of(params).gather_every):
                 share = (epoch * params.context_size + first) / self.total
                 yield ColumnStep(number, epoch, first, last, alpha_at(params, share))
                 number += 1

@@ -31,6 +31,7 @@ from daskw2v.sampling.reader import CHUNK, Span
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.sampling.text import open_text, subsampling
+from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.devices.base import DeviceTrainer, PartitionTrainer, RowTrainer, Threads
 from daskw2v.training.devices.device import Device
 from daskw2v.training.devices.gpu_rows import GpuRows
@@ -252,7 +253,7 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
 
     def _room_for_text(self) -> float:
         """Return the bytes that text may take: half of what tables of all replicas and rounds leave."""
-        tables = self.nbytes * (2 * -(-self._params.n_replicas // gpus_declared()) - 1)
+        tables = self.nbytes * (2 * -(-Averaging.of(self._params).n_replicas // gpus_declared()) - 1)
         return max(0.0, _free_on(self.gpu) - tables) / 2
 
     def train(self, loads: Iterable[Callable[[], DevicePiece]]) -> TextTotals:

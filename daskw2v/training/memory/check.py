@@ -73,15 +73,15 @@ def check_training(client: Client, params: Params, resources: Resources, text: T
     """Check that workers, and their GPUs, have the memory to train; raises as `check_encoding` does."""
 
     def need(workers: Workers, params: Params = params, text: Text = text) -> StageMemory:
-        return find_strategy(params.strategy).memory(params, resources, text, workers).train
+        return find_strategy(params.strategy.name).memory(params, resources, text, workers).train
 
     def changes(memory: _Memory, workers: Workers, limit: float) -> Iterator[Change]:
-        if lighter := find_strategy(params.strategy).lighter(params):
+        if lighter := find_strategy(params.strategy.name).lighter(params):
             given = ", ".join(f"{name}={value}" for name, value in lighter.items() if value is not None)
             yield given, need(workers, params.replace(**lighter))
-        for other in (params.replace(strategy=name) for name in STRATEGIES if name != params.strategy):
+        for other in (params.replace(strategy=name) for name in STRATEGIES if name != params.strategy.name):
             if can_train(other, resources):
-                yield f"strategy={other.strategy!r}", need(workers, other)
+                yield f"strategy={other.strategy.name!r}", need(workers, other)
         yield from _one_thread(workers, need)
         smaller = params.replace(vector_size=max(1, params.vector_size // 2))
         yield f"vector_size={smaller.vector_size}", need(workers, smaller)
@@ -94,7 +94,7 @@ def check_training(client: Client, params: Params, resources: Resources, text: T
 
 def fits(params: Params, resources: Resources, text: Text, kinds: Kinds, gpus: Kinds) -> bool:
     """Tell whether workers, and their GPUs, have the memory to train."""
-    memory = find_strategy(params.strategy).memory
+    memory = find_strategy(params.strategy.name).memory
     need = partial(memory, params, resources, text)
     return all(need(kind).train.bytes <= limit for kind, limit in kinds.items()) and all(
         need(kind).train.gpu_bytes <= limit for kind, limit in gpus.items()

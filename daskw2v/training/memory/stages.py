@@ -23,7 +23,7 @@ def estimate(params: Params, resources: Resources, text: Text, workers: Workers)
     workers
         Its workers.
     """
-    run = find_strategy(params.strategy).memory(params, resources, text, workers)
+    run = find_strategy(params.strategy.name).memory(params, resources, text, workers)
     stages = (
         data.encode(text, workers),
         *([data.phrases(text, workers)] if params.phrases else []),

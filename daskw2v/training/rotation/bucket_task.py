@@ -31,12 +31,13 @@ from daskw2v.training.initial_rows import first_rows
 from daskw2v.training.rotation.bucket_jobs import BucketJob, BucketWork, PairSource, StepWork, bucket_jobs
 from daskw2v.training.rotation.bucket_queue import train_in_order
 from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass, group_size
+from daskw2v.training.rotation.settings import Rotation
 from daskw2v.training.totals import TaskClock, TaskTotals
 from daskw2v.types import Float32Array, Int64Array, UInt16Array, UInt64Array
 from daskw2v.vocabulary.partition import Partitions
 
 INPUT, OUTPUT = "input", "output"
-BFLOAT16 = "bfloat16"  # of `Params.sent_dtype`
+BFLOAT16 = "bfloat16"  # of `Rotation.sent_dtype`
 
 
 @by_fields
@@ -159,7 +160,7 @@ class RotationContext:
             return first_rows(self.run, table, self.partitions.words(partition))
         if origin.file is None:
             return read_partition(origin.store, table, partition)
-        sent = np.uint16 if table == OUTPUT and self.run.params.sent_dtype == BFLOAT16 else np.float32
+        sent = np.uint16 if table == OUTPUT and Rotation.of(self.run.params).sent_dtype == BFLOAT16 else np.float32
         rows: Float32Array = _widened(read_part(origin.store, origin.file, 1, 0, sent, self.run.params.vector_size))
         return rows
 
@@ -178,7 +179,7 @@ def bucket_works(context: RotationContext, this: RotationPass, of: BucketRound) 
         return found
 
     # After the last round of the two groups
-    rounded = params.sent_dtype == BFLOAT16 and (of.number + 1) % len(of.pairs) == 0
+    rounded = Rotation.of(params).sent_dtype == BFLOAT16 and (of.number + 1) % len(of.pairs) == 0
     rounding = keys(Purpose.ROUNDING) if rounded else [None] * len(of.pairs)
     of_each = zip(of.pairs, keys(Purpose.NEGATIVE), rounding, strict=True)
     return [BucketWork(*pair, of.alphas, key, other) for pair, key, other in of_each]

@@ -17,6 +17,7 @@ from daskw2v.training.cost.load import shares_of
 from daskw2v.training.memory.base import Workers
 from daskw2v.training.rotation.memory import SENT_BYTES, fits_model, fits_pairs, passes_ahead, together
 from daskw2v.training.rotation.pass_schedule import RotationPasses, is_one_task, passes_of_epoch
+from daskw2v.training.rotation.settings import Rotation
 from daskw2v.types import Float64Array
 from daskw2v.vocabulary.partition import Partitions
 
@@ -91,8 +92,8 @@ def rotation_cost(
     hardware: Hardware,
     c: Constants,
     groups: int | None = None,
-    sent_dtype: str = Params.sent_dtype,
-    pair_epochs: int = Params.pair_epochs,
+    sent_dtype: str = Rotation.sent_dtype,
+    pair_epochs: int = Rotation.pair_epochs,
 ) -> Forecast:
     """Return what training takes with p partitions, in so many passes over all epochs.
 
@@ -175,8 +176,9 @@ def _cold_share(load: Load, visits: float) -> float:
 def run_cost(params: Params, load: Load, hardware: Hardware, constants: Constants) -> Forecast:
     """Return what training takes."""
     passes = params.epochs * passes_of_epoch(params)
-    how = params.n_groups, params.sent_dtype, params.pair_epochs
-    return rotation_cost(load, params.n_partitions, passes, hardware, constants, *how)
+    of = Rotation.of(params)
+    how = of.n_groups, of.sent_dtype, of.pair_epochs
+    return rotation_cost(load, of.n_partitions, passes, hardware, constants, *how)
 
 
 def tried(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
@@ -184,11 +186,7 @@ def tried(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str,
 
     Fewer buckets take less of Python's time: of little text, 32 partitions may keep 64 threads busier than 64 do.
     """
-    default = Params.n_partitions
-    if params.n_partitions != default or params.n_groups is not None:
-        yield {}
-        return
-    doubled = (default << i for i in itertools.count())
+    doubled = (Rotation.n_partitions << i for i in itertools.count())
     for p in itertools.takewhile(lambda p: p <= min(_MOST, words // _LEAST), doubled):
         if 2 * p >= workers.n * workers.threads:
             yield {"n_partitions": p}

@@ -31,6 +31,7 @@ from daskw2v.training.rotation.bucket_task import (
     train_buckets,
 )
 from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass, is_one_task
+from daskw2v.training.rotation.settings import Rotation
 from daskw2v.training.totals import TaskTotals
 
 _AHEAD = 2  # steps that are submitted: the next begins while the slowest task of one still runs
@@ -111,7 +112,7 @@ def play(
 def _is_one_task(client: Client, context: RotationContext) -> bool:
     slots = trainers_of(client, context.run.device).slots()
     at_once = _at_once(context, len(slots))
-    return is_one_task(len(set(slots)), at_once, context.n_groups, context.run.params.sent_dtype)
+    return is_one_task(len(set(slots)), at_once, context.n_groups, Rotation.of(context.run.params).sent_dtype)
 
 
 def _at_once(context: RotationContext, threads: int) -> int:

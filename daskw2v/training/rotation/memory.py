@@ -12,6 +12,7 @@ from daskw2v.training.memory.base import INT, LONG, RunMemory, StageMemory, Work
 from daskw2v.training.memory.tables import BLOCK, Sizes, open_shards, publish, table_bytes
 from daskw2v.training.memory.text import Text
 from daskw2v.training.rotation.pass_schedule import RotationPasses, most_together, passes_of_epoch
+from daskw2v.training.rotation.settings import Rotation
 
 OUT_OF_CORE = "the cluster's memory does not hold the model: its partitions go through the work directory"
 SENT_BYTES = {"float32": 4, "bfloat16": 2}  # of a value of an output partition that is no task's
@@ -41,8 +42,8 @@ class Fits(NamedTuple):
 def fits_memory(params: Params, text: Text, workers: Workers) -> Fits:
     """Tell what workers hold of a run."""
     of_pass, memory = _pairs_of_pass(params, text), workers.memory
-    model = fits_model(text.vocabulary, params.vector_size, params.sent_dtype, memory)
-    pairs = model and fits_pairs(of_pass, params.pair_epochs, memory)
+    model = fits_model(text.vocabulary, params.vector_size, Rotation.of(params).sent_dtype, memory)
+    pairs = model and fits_pairs(of_pass, Rotation.of(params).pair_epochs, memory)
     length = text.words / passes_of_epoch(params)
     return Fits(model, pairs, together(length, of_pass, workers.threads, memory) if pairs and workers.n == 1 else 1)
 
@@ -86,8 +87,9 @@ def _pairs_of_pass(params: Params, text: Text) -> float:
 def _pairs(params: Params, text: Text, words: float) -> float:
     """Return the bytes of the pairs, with noise, of so many words that subsampling left."""
     contexts = params.window + 1 if params.shrink_windows else 2 * params.window  # on the whole
-    entry = pair_type(-(-text.vocabulary // params.n_partitions)).itemsize
-    return entry * (1 + _NOISE.get(params.negative_rule, params.negative)) * contexts * words
+    of = Rotation.of(params)
+    entry = pair_type(-(-text.vocabulary // of.n_partitions)).itemsize
+    return entry * (1 + _NOISE.get(of.negative_rule, params.negative)) * contexts * words
 
 
 def run_memory(params: Params, resources: Resources, text: Text, workers: Workers) -> RunMemory:
@@ -96,7 +98,7 @@ def run_memory(params: Params, resources: Resources, text: Text, workers: Worker
     if fits_memory(params, text, workers).model:
         return RunMemory(training, publish(params, resources, text, workers, _CHECKED))
     held, _ = table_bytes(params, text.vocabulary)
-    partition = max(held.values()) / params.n_partitions
+    partition = max(held.values()) / Rotation.of(params).n_partitions
     rows = {"rows written or checked": max(_CHECKED, workers.threads * max(BLOCK, partition))}
     return RunMemory(training, StageMemory.of("publish", rows), (OUT_OF_CORE,))
 
@@ -105,7 +107,7 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     """Return the memory of tasks that train a group of input and a group of output partitions on their pairs."""
     device = find_device(resources.device)
     held, own = (sum(tables.values()) for tables in table_bytes(params, text.vocabulary))
-    n, fits = params.n_partitions, fits_memory(params, text, workers)
+    n, fits = Rotation.of(params).n_partitions, fits_memory(params, text, workers)
     n_groups = RotationPasses(params, text.words).n_steps
     tasks = min(workers.tasks(device.resource), -(-n_groups // workers.n))
     partition = held / 2 / n

@@ -21,6 +21,7 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.kernels.rng import Purpose, draws, stream
+from daskw2v.training.rotation.settings import Rotation
 from daskw2v.training.schedule import alpha_at, share_of
 
 _GROUP = 4  # partitions of a group, at most, where Params leave the number of groups open
@@ -32,20 +33,21 @@ TASK_LENGTH = 1 << 20  # positions for each thread of a task of several passes, 
 
 def passes_of_epoch(params: Params) -> int:
     """Return the number of passes in an epoch."""
-    passes = max(_PASSES, _OF_PARTITIONS // params.n_partitions)
-    return params.passes_per_epoch or min(passes // 3, -(-passes // params.epochs))
+    of = Rotation.of(params)
+    passes = max(_PASSES, _OF_PARTITIONS // of.n_partitions)
+    return of.passes_per_epoch or min(passes // 3, -(-passes // params.epochs))
 
 
 def group_size(params: Params) -> int:
     """Return the number of partitions in a group."""
-    p = params.n_partitions
-    sizes = range(1, _GROUP + 1) if params.n_groups is None else [p // params.n_groups]
+    p, groups = Rotation.of(params).n_partitions, Rotation.of(params).n_groups
+    sizes = range(1, _GROUP + 1) if groups is None else [p // groups]
     return max(size for size in sizes if p % size == 0)
 
 
 def is_one_task(workers: int, at_once: int, n_groups: int, sent_dtype: str) -> bool:
     """Tell whether a pass is one task: one worker trains all groups at once, and rounds no partition between steps."""
-    return workers == 1 and at_once >= n_groups and sent_dtype == Params.sent_dtype
+    return workers == 1 and at_once >= n_groups and sent_dtype == Rotation.sent_dtype
 
 
 def most_together(length: float, threads: int) -> int:
@@ -106,7 +108,7 @@ class RotationPasses:
     @property
     def n_steps(self) -> int:
         """Steps of a pass, and groups of partitions."""
-        return self._params.n_partitions // self._group
+        return Rotation.of(self._params).n_partitions // self._group
 
     def __len__(self) -> int:
         """Return the number of passes."""
@@ -134,7 +136,7 @@ class RotationPasses:
         params, size, n_groups = self._params, self._group, self.n_steps
         key = stream(params.seed, Purpose.ORDER, number)
         outer, inner = _shuffled(key, 0, n_groups), _shuffled(key, n_groups, size)
-        rounds = range(params.n_partitions)
+        rounds = range(Rotation.of(params).n_partitions)
         for step, shift in enumerate(outer):
             now = [(r, inner[r % size]) for r in rounds[step * size : (step + 1) * size]]
             yield [
@@ -151,7 +153,7 @@ class RotationPasses:
 
     def _alphas(self, number: int, r: int, n_slices: int) -> tuple[float, ...]:
         """Return the learning rates of a round: in each slice they fall as rounds go on."""
-        done = (r + 0.5) / self._params.n_partitions
+        done = (r + 0.5) / Rotation.of(self._params).n_partitions
         return tuple(self.alpha(number, (k + done) / n_slices) for k in range(n_slices))
 
     def alpha(self, number: int, share: float) -> float:

@@ -55,6 +55,7 @@ from daskw2v.training.rotation.cost import run_cost, tried
 from daskw2v.training.rotation.in_memory import PassWork
 from daskw2v.training.rotation.memory import OUT_OF_CORE, Fits, fits_memory, passes_ahead, run_memory
 from daskw2v.training.rotation.pass_schedule import RotationPass, RotationPasses
+from daskw2v.training.rotation.settings import Rotation
 from daskw2v.training.strategy import ModelRows, RoundReport, Strategy, TableParts, check_rounds, up_to
 from daskw2v.vocabulary.partition import Partitions
 
@@ -233,7 +234,7 @@ def _start(
     client: Client, run: Run, place: Store, length: int, resources: Resources, listener: Listener
 ) -> RotationRun:
     """Start a run; raises a ParameterError if there are more partitions than words."""
-    params, n = run.params, run.params.n_partitions
+    params, n = run.params, Rotation.of(run.params).n_partitions
     partitions = Partitions(run.vocabulary.size, n)
     counts = partition_counts(client, run.vocabulary, partitions, params.ns_exponent, place / "weights")
     await_worker(client)  # what memory there is, workers have
@@ -261,7 +262,8 @@ def _advice(client: Client, n: int, n_groups: int, *, fits: bool) -> Iterator[st
 
 def _stretch(params: Params, this: RotationPass) -> Stretch:
     """Return the stretch whose pairs a pass trains: `pair_epochs` epochs share the draws of the first."""
-    return Stretch(this.epoch // params.pair_epochs * params.pair_epochs, this.start, this.stop)
+    together = Rotation.of(params).pair_epochs
+    return Stretch(this.epoch // together * together, this.start, this.stop)
 
 
 def _home(place: Store, params: Params, this: RotationPass) -> Store:
@@ -278,9 +280,10 @@ def _remove_trained(place: Store, params: Params, coming: Sequence[RotationPass]
 
 
 def _check(params: Params) -> None:
-    if params.n_partitions % (params.n_groups or 1):
+    of = Rotation.of(params)
+    if of.n_partitions % (of.n_groups or 1):
         raise ParameterError(
-            f"n_groups={params.n_groups} does not divide n_partitions={params.n_partitions}.",
+            f"n_groups={of.n_groups} does not divide n_partitions={of.n_partitions}.",
             "Give groups of equal size: n_partitions as a multiple of n_groups.",
         )
     if params.negative_sharing != "shared":
@@ -291,7 +294,7 @@ def _check(params: Params) -> None:
 
 
 def _lighter(params: Params) -> Mapping[str, Any]:
-    return {"n_partitions": 2 * params.n_partitions, "n_groups": None}
+    return {"n_partitions": 2 * Rotation.of(params).n_partitions, "n_groups": None}
 
 
 def _describe_run(params: Mapping[str, Any], rounds: int) -> Iterator[str]:
@@ -303,6 +306,7 @@ def _describe_run(params: Mapping[str, Any], rounds: int) -> Iterator[str]:
 
 ROTATION = Strategy(
     name="rotation",
+    settings=Rotation,
     title="partitions of both tables are trained two by two",
     find_kernel=lambda objective, device: device.partition_trainer.find_kernel(objective),
     start=_start,

@@ -24,7 +24,7 @@ def test_device__refuses_what_it_does_not_read(device, option):
         check_device(Params(), Resources(device=device, **{option: 7}))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False)
 class LaterParams(Params):
     clip: float = setting(0.0, "largest update", number(0, 9), stage="train", used_by=("cuda",))
 

@@ -1,0 +1,44 @@
+"""Settings of the strategy `rotation`."""
+
+from dataclasses import dataclass
+
+from daskw2v.config.settings import integer, one_of, setting
+from daskw2v.sampling.partitioned import Partitioned
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rotation(Partitioned):
+    """Both tables are cut into partitions, and no two workers train the same row at the same time.
+
+    Raises
+    ------
+    ParameterError
+        If a value is outside its range; the message names field, value and range.
+    """
+
+    name = "rotation"
+
+    n_groups: int | None = setting(
+        None,
+        "groups of partitions that stay together, such as one a worker; of four partitions or fewer when not given",
+        integer(1, 65536),
+        stage="train",
+        optional=True,
+    )
+    passes_per_epoch: int | None = setting(
+        None,
+        "times an epoch that every two partitions meet, each time over another stretch of the text; when not given so "
+        "many that all epochs together have 768 by the number of partitions, at least 24, but one a third of them",
+        integer(1),
+        stage="train",
+        optional=True,
+        first=8,
+        first_ended_for=("rotation",),
+    )
+    pair_epochs: int = setting(1, "epochs to train on the same draw of pairs", integer(1), stage="train")
+    sent_dtype: str = setting(
+        "float32",
+        "type of the values of output partitions between tasks; bfloat16 takes half the bytes, and rounds by chance",
+        one_of("float32", "bfloat16"),
+        stage="train",
+    )
