@@ -15,6 +15,7 @@ from daskw2v.objectives.sgns.buckets.cpu import train_bucket
 from daskw2v.sampling.dealing import WindowSize, deal_pairs
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.segments import Segment
+from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.vocabulary.partition import Partitions
 
 
@@ -43,7 +44,8 @@ def windows(params: Params, segment: Segment, counts: npt.NDArray[np.int64]) -> 
 
 def buckets(params: Params, segment: Segment, counts: npt.NDArray[np.int64]) -> Callable[[], float]:
     """Return what trains the pairs of a text as one bucket, and returns pairs/s."""
-    width, n, words = padded(params.vector_size), len(counts), word_table(counts, params.ns_exponent)
+    of, width, n = NegativeSampling.of(params), padded(params.vector_size), len(counts)
+    words = word_table(counts, of.ns_exponent)
     source, output = first_rows(params, np.arange(n)), huge_zeros(n * width)
     size = WindowSize(params.window, params.shrink_windows, stream(params.seed, Purpose.WINDOW))
     pairs = deal_pairs(segment, 0, int(segment.positions[-1]) + 1, size, Partitions(n, 1)).entries
@@ -51,7 +53,7 @@ def buckets(params: Params, segment: Segment, counts: npt.NDArray[np.int64]) -> 
 
     def run() -> float:
         began = time.perf_counter()
-        done, _ = train_bucket(pairs, pairs[:0], source, output, width, alpha, params.negative, 0, words, key)
+        done, _ = train_bucket(pairs, pairs[:0], source, output, width, alpha, of.negative, 0, words, key)
         return done / (time.perf_counter() - began)
 
     return run

@@ -22,10 +22,11 @@ from daskw2v.objectives.base import is_finite
 from daskw2v.objectives.registry import find_objective
 from daskw2v.objectives.sgns.buckets.cpu import train_bucket
 from daskw2v.sampling.held_pairs import held_buckets, hold_pairs
-from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.hierarchy import NS_EXPONENT, word_table
 from daskw2v.sampling.pairs import pack, pair_type
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import Segment
+from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.sampling.skipgrams import Dealer, Stretch
 from daskw2v.sampling.weights import partition_counts
 from daskw2v.store.partfile import read_part, write_parts
@@ -88,7 +89,7 @@ def measure_kernels(text: Text, segment: Segment, rows: int) -> dict[str, Any]:
         n, width = rows // 4, padded(d)
         pairs = pack(np.random.default_rng(1).integers(0, n, (2, n)), pair_type(n))
         tables = first_rows(params.replace(vector_size=d), np.arange(n)), huge_zeros(n * width)
-        words = word_table(np.ones(n, np.int64), params.ns_exponent)
+        words = word_table(np.ones(n, np.int64), NS_EXPONENT)
         return timed(lambda: train_bucket(pairs, pairs[:0], *tables, width, 0.03, 5, 0, words, np.uint64(1))) / n
 
     several = [warm(SIZES[0]) for _ in range(os.cpu_count() or 1)]
@@ -148,7 +149,7 @@ def measure_dealing(text: Text, folder: Path) -> dict[str, float]:
     params, place = Params(strategy="rotation", n_partitions=DEALT), Store(str(folder / "dealt"))
     with one_thread() as client:
         partitions = Partitions(text.vocabulary.size, DEALT)
-        counts = partition_counts(client, text.vocabulary, partitions, params.ns_exponent, place / "weights")
+        counts = partition_counts(client, text.vocabulary, partitions, NS_EXPONENT, place / "weights")
         run = Run(text.work, text.corpus.name, text.vocabulary, params, "cpu")
         dealer = Dealer(run, partitions, DEALT, counts.weights)
         assert hold_pairs(client, dealer, Stretch(0, 0, 1000), "small").words  # compiles
@@ -205,11 +206,11 @@ def measure_cluster(small: Text, passes: int) -> dict[str, float]:
 
 def seconds_a_bucket(n: int = 200) -> float:
     """Return the seconds of a bucket of one pair, trained by a thread of a task."""
-    width, words = padded(SIZES[0]), word_table(np.ones(1, np.int64), Params.ns_exponent)
+    width, words = padded(SIZES[0]), word_table(np.ones(1, np.int64), NS_EXPONENT)
     row, pair, none = np.zeros(width, np.float32), np.zeros(1, np.uint32), np.zeros(0, np.uint32)
 
     def bucket(_: int) -> Any:
-        return train_bucket(pair, none, row, row, width, 0.03, Params.negative, 0, words, np.uint64(1))
+        return train_bucket(pair, none, row, row, width, 0.03, NegativeSampling.negative, 0, words, np.uint64(1))
 
     with ThreadPoolExecutor(1) as pool:
         return timed(lambda: list(pool.map(bucket, range(n)))) / n

@@ -61,18 +61,18 @@ ABOUT = {  # for records
 
 def gensim_arguments(params: Params, threads: int) -> dict[str, Any]:
     """Return what gensim calls the same training."""
-    kind = KINDS[params.objective]
+    kind = KINDS[params.objective.name]
     same = (
         "vector_size", "window", "shrink_windows", "min_count", "sample", "alpha", "min_alpha", "epochs",
         "seed",
     )  # fmt: skip
     return {
         **{name: getattr(params, name) for name in same},
-        "ns_exponent": NS_EXPONENT if params.ns_exponent is None else params.ns_exponent,
+        "ns_exponent": params.flat().get("ns_exponent", NS_EXPONENT),
         "sg": int(kind.skip_gram),
         "hs": int(kind.tree),
-        "negative": 0 if kind.tree else params.negative,
-        "cbow_mean": int(params.cbow_mean),
+        "negative": params.flat().get("negative", 0),
+        "cbow_mean": int(params.flat().get("cbow_mean", True)),
         "workers": threads,
     }
 
@@ -111,14 +111,14 @@ def gensim_epoch(text: Path, vocabulary: StoredVocabulary, params: Params, threa
 
 def fasttext_arguments(text: Path, params: Params, threads: int) -> dict[str, Any]:
     """Return what fastText calls the same training."""
-    kind = KINDS[params.objective]
+    kind = KINDS[params.objective.name]
     return {
         "input": str(text),
         "model": "skipgram" if kind.skip_gram else "cbow",
         "loss": "hs" if kind.tree else "ns",
         "dim": params.vector_size,
         "ws": params.window,
-        "neg": 0 if kind.tree else params.negative,
+        "neg": params.flat().get("negative", 0),
         "minCount": params.min_count,
         "t": params.sample or 1.0,  # keeps a word of frequency f with sqrt(t/f) + t/f: 1 keeps all
         "lr": params.alpha,

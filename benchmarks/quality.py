@@ -84,7 +84,7 @@ def identity(tool: str, params: Params, place: Place) -> str:
         made = [CODE, params.as_dict(), place.threads]
     made += [] if place.judge is judged else [place.judge.__name__]
     made += [] if place.device == "cpu" else [place.device, place.max_in_flight]
-    return f"{tool}-{params.objective}-seed{params.seed}-{digest([size, made])}.json"
+    return f"{tool}-{params.objective.name}-seed{params.seed}-{digest([size, made])}.json"
 
 
 def is_known(tool: str, params: Params, place: Place) -> bool:

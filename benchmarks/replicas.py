@@ -68,7 +68,7 @@ class Replicas:
 
     def __init__(self, run: Run, length: int) -> None:
         self._run, self._params, self._length = run, run.params, length
-        objective = find_objective(run.params.objective)
+        objective = find_objective(run.params.objective.name)
         self._train, self._prepared = find_trainer(objective, "cpu"), prepared_of(run)
         self._width, self._columns = padded(run.params.vector_size), run.params.vector_size
         tables = objective.tables(run.params, run.vocabulary.size)
@@ -184,7 +184,7 @@ def _rotate(params: Params, place: Place) -> tuple[Vectors, int]:
 def score(params: Params, place: Place) -> Scores:
     """Train and judge, unless that was done before."""
     made = [CODE, params.as_dict(), place.text.stat().st_size]
-    name = f"{params.objective}-{params.strategy.name}-seed{params.seed}-{digest(made)}.json"
+    name = f"{params.objective.name}-{params.strategy.name}-seed{params.seed}-{digest(made)}.json"
 
     def make() -> Scores:
         began = time.process_time()
@@ -205,7 +205,7 @@ def variants_of(options: argparse.Namespace, params: Params) -> Iterator[tuple[s
                 per_round = min(16, options.merges)
                 changes |= {"merges_per_round": per_round, "rounds_per_epoch": -(-options.merges // per_round)}
             yield counted(n, "replica") + (f", {rule}" if n > 1 else ""), settled_params(params.replace(**changes))
-        if n == 1 and options.rotation and find_objective(params.objective).bucket_trainers:
+        if n == 1 and options.rotation and find_objective(params.objective.name).bucket_trainers:
             yield "rotation", settled_params(params.replace(strategy="rotation"))
 
 

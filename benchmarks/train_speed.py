@@ -61,8 +61,9 @@ def count_operations(text: Text, params: Params) -> float:
     own move, and what it adds to the move of the other side. Skip-gram meets all targets once for each context;
     CBOW once a window, and takes 2 * vector_size for each context, to add it up and to move it.
     """
-    kind, counts = KINDS[params.objective], text.vocabulary.load().counts
-    n_targets = np.diff(huffman_tree(counts).starts) if kind.tree else np.full(len(counts), 1 + params.negative)
+    kind, counts = KINDS[params.objective.name], text.vocabulary.load().counts
+    negative = params.flat().get("negative", 0)
+    n_targets = np.diff(huffman_tree(counts).starts) if kind.tree else np.full(len(counts), 1 + negative)
     reader = SegmentReader(text.work, text.corpus, text.vocabulary)
     keep, key = keep_thresholds(counts, params.sample), stream(params.seed, Purpose.SUBSAMPLE)
     operations = 0

@@ -103,7 +103,7 @@ class Lab:
 
     def make(self, kind: Kind) -> Made:
         """Train, with kernels that are compiled."""
-        name = kind.objective if isinstance(kind, Params) else f"lazy: {kind.lazy}"
+        name = kind.objective.name if isinstance(kind, Params) else f"lazy: {kind.lazy}"
         if name not in self._warm:  # compiles
             few = (
                 kind.replace(context_size=16) if isinstance(kind, Params) and kind.strategy.name == "columns" else kind

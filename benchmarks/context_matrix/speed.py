@@ -18,6 +18,7 @@ from benchmarks.papers.session import Session
 from benchmarks.processes import cluster_of
 from benchmarks.texts import Text
 from daskw2v.config.params import Params
+from daskw2v.sampling.settings import SampledContexts
 
 SPEED = Figures("section 5.7, of figure 18", {1: 99_237, 2: 193_193})
 SCALING = Figures("section 5.7, of figure 18", {2: 1.9, 8: 5.5, 16: 7.5})
@@ -29,7 +30,7 @@ def words_per_second(client: Client, text: Text, params: Params) -> float:
     """Train, with the matrix there already; return the words of all columns over the seconds of all rounds."""
     matrix_of(client, text, params)
     metrics = train_anew(client, text, params).metadata["metrics"]
-    return text.vocabulary.size * params.context_size * params.epochs / float(metrics["seconds"])
+    return text.vocabulary.size * SampledContexts.of(params).context_size * params.epochs / float(metrics["seconds"])
 
 
 def compare(session: Session, setting: Setting, lab: Lab, about: tuple[str, str], kinds: Mapping[str, Params]) -> None:
@@ -46,7 +47,8 @@ def compare(session: Session, setting: Setting, lab: Lab, about: tuple[str, str]
         clusters, runs = {1: lab.client, 2: two}, {}
         for name, params in kinds.items():
             for n, client in clusters.items():
-                train_anew(client, session.small, params.replace(context_size=min(16, params.context_size)))  # compiles
+                few = min(16, SampledContexts.of(params).context_size)
+                train_anew(client, session.small, params.replace(context_size=few))  # compiles
                 timed = params.replace(context_size=setting.time_columns)
                 runs[f"{name}|{n}"] = partial(words_per_second, client, lab.text, timed)
         found = session.measure(runs)

@@ -15,7 +15,7 @@ from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.kernels.simd import padded
 from daskw2v.models.vectors import Vectors
 from daskw2v.objectives.base import initial_rows
-from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.hierarchy import NS_EXPONENT, word_table
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.segments import Segment, cut, keep_thresholds
 from daskw2v.types import Float32Array, Int64Array
@@ -43,7 +43,7 @@ class Trainer:
         s, self.n_words = settings, len(counts)
         self._settings, self._adam = s, adam_of(s.batch, s.lazy, s.alpha)
         self._state = make_state(self.n_words, padded(s.vector_size), s.negative, s.batch)
-        self.noise = word_table(counts, Params().ns_exponent)
+        self.noise = word_table(counts, NS_EXPONENT)
         params = Params(vector_size=s.vector_size, seed=s.seed)
         self.table("input")[:] = initial_rows(params, "input", np.arange(self.n_words))
 

@@ -20,7 +20,7 @@ class Launch:
     def __init__(self, params: Params, corpus: Corpus) -> None:
         self._cuda, self._pieces = load("numba.cuda"), load("daskw2v.objectives.cuda.pieces")
         params, put, width = settled(params), self._cuda.to_device, padded(params.vector_size)
-        objective: Any = OBJECTIVES[params.objective]
+        objective: Any = OBJECTIVES[params.objective.name]
         self._train, self._rate = objective.trainers["cuda"], Rate(start_alpha(params), 0.0, 0)
         words, most = corpus.read(params), self._pieces.room(None)
         self.raw, self.trained, self.in_flight = words.raw, len(words.segment.tokens), 0

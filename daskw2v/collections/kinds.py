@@ -108,12 +108,11 @@ def check_texts(inputs: TextInputs, params: Params, resources: Resources) -> Non
     ------
     ParameterError
         If `inputs` are of a type that is neither names nor text; or an option is given that is not read with such
-        inputs; or markets are missing, or nobody would read them.
+        inputs.
     InputError
         If they are empty, or a table has no such column.
     """
     column = params.column
-    _check_markets(inputs, params)
     if is_named(inputs):
         names_of(inputs)
         kind = shown = FILES
@@ -150,29 +149,6 @@ def check_texts(inputs: TextInputs, params: Params, resources: Resources) -> Non
 def kinds_with(kind: type | None) -> Mapping[str, Reader]:
     """Return the kinds of input by their names; a class of derived text is one too."""
     return {**KINDS, kind.__name__: kind} if kind is not None and issubclass(kind, Derived) else KINDS
-
-
-def no_markets(params: Params) -> ParameterError:
-    """Return the error for negatives of markets without markets."""
-    return ParameterError(
-        f"market_negative={params.market_negative} has no markets to draw from.",
-        "Give markets, the URL of a table; or events, and the column of their markets.",
-    )
-
-
-def _check_markets(inputs: TextInputs, params: Params) -> None:
-    named = isinstance(inputs, Derived) and inputs.has_markets
-    if named and not params.market_negative:
-        raise ParameterError(
-            "The markets of the events change nothing for market_negative=0.",
-            "Give market_negative=1 or more, or leave out the column of their markets.",
-        )
-    if named and params.markets is not None:
-        raise ParameterError(
-            f"markets={params.markets!r}, and the events have a column of their markets.", "Leave one of the two out."
-        )
-    if params.market_negative and not named and params.markets is None:
-        raise no_markets(params)
 
 
 def _is_refused(inputs: Any) -> bool:

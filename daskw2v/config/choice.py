@@ -203,6 +203,16 @@ class WithChoices(Settings):
         """Return all values by name; a choice is its name."""
         return {f.name: value.name if isinstance(value, Choice) else value for f, value in self.items()}
 
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with some fields, or settings of choices, changed.
+
+        A choice that is named takes over what both have, where that is not as by default.
+        """
+        for f in _axes(type(self)):
+            if isinstance(name := changes.get(f.name), str):
+                changes[f.name] = _like(choices_of(f).find(name), getattr(self, f.name))
+        return super().replace(**changes)
+
     def _refuse(self, rest: Mapping[str, Any]) -> None:
         """Raise the error for the first value that nothing here reads."""
         name, value = next(iter(rest.items()))
@@ -218,6 +228,12 @@ class WithChoices(Settings):
         raise UnknownParameterError(
             f"{type(self).__name__} got an unexpected keyword argument {name!r}.", self.remedy(name)
         )
+
+
+def _like(cls: type[Choice], before: Choice) -> Choice:
+    """Return a choice with the settings that both have, where they are not as by default."""
+    kept = {f.name: value for f, value in before.items() if f.name in cls.names() and value != default_of(f)}
+    return cls(**kept)
 
 
 def _resolved(f: "Field[Any]", value: Any, rest: dict[str, Any]) -> Choice:

@@ -62,7 +62,7 @@ def _as_in_first_release(f: "Field[Any]", params: Params, value: Any) -> Any:
     """Return the value of a field, or its first default where it is None and that default still holds."""
     if value is not None or f.metadata["first"] is None:
         return value
-    names = {params.objective, params.strategy.name, *changed_fields(params)}
+    names = {params.objective.name, params.strategy.name, *changed_fields(params)}
     return value if names.intersection(f.metadata["first_ended_for"]) else f.metadata["first"]
 
 

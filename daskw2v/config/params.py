@@ -9,17 +9,14 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from daskw2v.config.choice import Choice, WithChoices, axis, is_axis, known_fields
-from daskw2v.config.prefixes import PREFIX_SIZES, check_prefixes
-from daskw2v.config.settings import FLAG, TEXT, URL, VECTORS, StageName, default_of, integer, number, one_of, setting
+from daskw2v.config.settings import FLAG, TEXT, URL, VECTORS, StageName, default_of, integer, number, setting
 from daskw2v.config.text_params import TextParams
 from daskw2v.config.tokenizers import tokenizer_name
 from daskw2v.config.weights import WEIGHTS
 from daskw2v.errors import ParameterError, UnknownParameterError
 
-_NEGATIVE_SAMPLING = ("sgns", "cbow_ns", "context_matrix", "subwords")
 # Parameters of earlier releases: the stage of each, and the value that still stands in names of results and manifests
 REMOVED: Mapping[str, tuple[StageName, Any]] = {"warmup": ("train", None)}
-_CONTEXT_MATRIX = ("context_matrix", "subwords")
 _FROZEN = ("sgns", "cbow_ns", "sg_hs", "cbow_hs", "averaging", "cpu", "cuda")  # their kernels leave such rows alone
 _FEATURES = ("sgns", "cbow_ns", "sg_hs", "cbow_hs", "averaging", "cpu")
 
@@ -52,48 +49,15 @@ class Params(WithChoices, TextParams):
 
     _is_part = False
 
-    objective: str = setting("sgns", "training objective", TEXT, stage="train", heading="Model")
+    objective: Choice = axis(
+        "sgns", "training objective", "daskw2v.objectives.settings:OBJECTIVES", stage="train", heading="Model"
+    )
     vector_size: int = setting(100, "dimensions of a vector", integer(1, 65536), stage="train")
-    prefix_sizes: tuple[int, ...] = setting(
-        (), "numbers of first columns that are to be models by themselves, such as 32 64: two of three windows "
-        "train all columns, the third one of these prefixes", PREFIX_SIZES,
-        stage="train", used_by=("sgns", "cbow_ns", "sg_hs", "cbow_hs", "averaging", "cpu"),
-    )  # fmt: skip
     window: int = setting(5, "largest distance between center and context", integer(1, 1024), stage="matrix")
     shrink_windows: bool = setting(True, "draw the size of each window from 1..window", FLAG, stage="matrix")
     sample: float = setting(
         1e-4, "frequency above which words are randomly dropped; 0 keeps all", number(0, 1), stage="matrix"
     )
-    negative: int = setting(
-        5, "negative samples of each pair", integer(1, 1024), stage="train", used_by=_NEGATIVE_SAMPLING
-    )
-    market_negative: int = setting(
-        0,
-        "further negative samples, of the words of the target's market: of each window, or of each pair where "
-        "negative_sharing is pair (sgns)",
-        integer(0, 1024), stage="train", used_by=("sgns", "cbow_ns", "averaging"),
-    )  # fmt: skip
-    markets: str | None = setting(
-        None,
-        "URL of a table with the columns word, or item, and market (Parquet, CSV, or a folder of them); the markets of "
-        "the events when not given",
-        URL, stage="train", used_by=("market_negative",), optional=True,
-    )  # fmt: skip
-    negative_sharing: str = setting(
-        "shared",
-        "shared draws negatives once for all pairs of a window (sgns) or for four windows (cbow_ns); pair draws them "
-        "for each pair, as word2vec.c, and is slower",
-        one_of("shared", "pair"),
-        stage="train",
-        used_by=("sgns", "cbow_ns"),
-    )
-    ns_exponent: float | None = setting(
-        None,
-        "power of the counts that negatives are drawn by; when not given 0.75, and 1 for the word-context matrix, "
-        "whose negatives are drawn by the counts of its contexts",
-        number(-10, 10), stage="train", used_by=_NEGATIVE_SAMPLING, optional=True,
-        first=0.75, first_ended_for=_CONTEXT_MATRIX,
-    )  # fmt: skip
     minn: int = setting(
         3, "fewest characters of an n-gram, marks of the word's begin and end included", integer(1, 255),
         stage="train", used_by=("maxn",),
@@ -120,24 +84,6 @@ class Params(WithChoices, TextParams):
         "occurrences of a word at which its own row weighs as much as all of its n-grams and features: four times as "
         "much at twice as many, but never less than one of them; 0 gives all rows the same weight, as fastText",
         integer(0, 2**62), stage="train", used_by=("maxn", "features"),
-    )  # fmt: skip
-    cbow_mean: bool = setting(
-        True, "predict from the mean of the contexts; otherwise from their sum", FLAG,
-        stage="train", used_by=("cbow_ns", "cbow_hs"),
-    )  # fmt: skip
-    context_size: int = setting(
-        1024, "contexts sampled for each word: columns of the word-context matrix", integer(1, 1 << 24),
-        stage="matrix", used_by=_CONTEXT_MATRIX,
-    )  # fmt: skip
-    context_sample: float = setting(
-        0.0,
-        "frequency above which words are randomly dropped from the contexts of the word-context matrix; they stay in "
-        "the text, so that windows keep their width; 0 drops none",
-        number(0, 1), stage="matrix", used_by=_CONTEXT_MATRIX,
-    )  # fmt: skip
-    base_matrix: str | None = setting(
-        None, "name of an earlier word-context matrix that new text extends", TEXT,
-        stage="matrix", used_by=_CONTEXT_MATRIX, optional=True,
     )  # fmt: skip
     base_model: str | None = setting(
         None,
@@ -226,7 +172,6 @@ class Params(WithChoices, TextParams):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_prefixes(self.prefix_sizes, self.vector_size)
         if self.alpha is not None and self.min_alpha > self.alpha:
             raise ParameterError(
                 f"min_alpha={self.min_alpha} is above alpha={self.alpha}; the learning rate only falls.",
@@ -236,8 +181,9 @@ class Params(WithChoices, TextParams):
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as JSON types; a callable tokenizer becomes its import path, vectors their type."""
         values = self.flat()
+        if "prefix_sizes" in values:
+            values["prefix_sizes"] = list(values["prefix_sizes"])
         values["filters"] = [[list(condition) for condition in group] for group in self.filters]
-        values["prefix_sizes"] = list(self.prefix_sizes)
         values["feature_weights"] = [list(pair) for pair in self.feature_weights]
         base = values["base_vectors"]
         if not (base is None or isinstance(base, str)):

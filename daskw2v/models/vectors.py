@@ -260,7 +260,7 @@ class Vectors(UnseenWords, WordQueries, Outputs, PickledModel):
     def prefix(self, columns: int) -> "Vectors":
         """Return the first columns of the vectors as a model of its own, in memory.
 
-        Prefixes of a model that was trained with `Params.prefix_sizes` are nearly as good as smaller models.
+        Prefixes of a model that was trained with `TrainsPrefixes.prefix_sizes` are nearly as good as smaller models.
 
         Parameters
         ----------

@@ -6,12 +6,14 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from daskw2v.config.choice import Choice
 from daskw2v.config.params import Params
 from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.rng import Purpose, draw, stream, unit
 from daskw2v.objectives.curvature import Moments, curvature_of_pairs
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.segments import Segment
+from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.types import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, RowIds, UInt8Array, UInt64Array
 
@@ -194,7 +196,7 @@ class BucketTrainer(Protocol):
 
 def negatives_table(params: Params, counts: Int64Array) -> UInt64Array:
     """Return the alias table of a partition's words, from which its negatives are drawn."""
-    return word_table(counts, params.ns_exponent)
+    return word_table(counts, NegativeSampling.of(params).ns_exponent)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,6 +207,8 @@ class Objective:
     ----------
     name
         As in Params.
+    settings
+        The class of its settings, of the same name.
     title
         The same in words, as a report shows it.
     alphas
@@ -262,6 +266,7 @@ class Objective:
     """
 
     name: str
+    settings: type[Choice]
     title: str
     alphas: Mapping[str, float]
     also_reads: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from daskw2v.config.params import Params
+from daskw2v.objectives.settings import ContextsTogether
 from daskw2v.types import Float64Array
 
 
@@ -48,7 +49,7 @@ def curvature_of_windows(params: Params, moments: Mapping[str, Moments]) -> dict
     Contexts of a window move together along the mean of the rows, and apart from each other along the rest.
     """
     contexts = moments["input"].weight
-    scale = 1 / contexts if params.cbow_mean else 1.0
+    scale = 1 / contexts if ContextsTogether.of(params).cbow_mean else 1.0
 
     def of_hidden(weight: float, of: Moments) -> Float64Array:
         row = of.first / max(of.weight, 1e-300)

@@ -13,6 +13,7 @@ from daskw2v.config.params import Params
 from daskw2v.kernels.alias import alias_tables, choose, slot_in
 from daskw2v.kernels.jit import inline
 from daskw2v.kernels.rng import Purpose, stream
+from daskw2v.objectives.settings import SharedNegatives
 from daskw2v.sampling.hierarchy import word_table, word_weights
 from daskw2v.types import Int32Array, Int64Array, UInt64Array
 
@@ -73,13 +74,14 @@ class PreparedNoise(NamedTuple):
 
 def prepare_noise(params: Params, counts: Int64Array) -> PreparedNoise:
     """Build the tables that negatives are drawn from, where no word has a market."""
-    prepared = PreparedNoise(params, word_table(counts, params.ns_exponent))
-    return with_markets(prepared, counts, np.full(len(counts), -1, np.int32)) if params.market_negative else prepared
+    of = SharedNegatives.of(params)
+    prepared = PreparedNoise(params, word_table(counts, of.ns_exponent))
+    return with_markets(prepared, counts, np.full(len(counts), -1, np.int32)) if of.market_negative else prepared
 
 
 def with_markets(prepared: PreparedNoise, counts: Int64Array, markets: Int32Array) -> PreparedNoise:
     """Return the tables with those of markets, given the number of each word's market, -1 without, shape (V,)."""
-    weights, n_words = word_weights(counts, prepared.params.ns_exponent), len(counts)
+    weights, n_words = word_weights(counts, SharedNegatives.of(prepared.params).ns_exponent), len(counts)
     known = np.flatnonzero((markets >= 0) & (weights > 0))  # what is never drawn is no center either
     order = known[np.argsort(markets[known], kind="stable")]
     bounds = np.append(np.flatnonzero(np.diff(markets[order], prepend=-1)), len(order))
@@ -93,7 +95,12 @@ def with_markets(prepared: PreparedNoise, counts: Int64Array, markets: Int32Arra
 def noise_bytes(params: Params, n_words: int) -> dict[str, int]:
     """Return the bytes of what `prepare_noise` builds, or `with_markets` where all words have one, by its name."""
     alone = {"table of negatives": 8 * n_words}
-    return alone | {"tables of markets": (2 * (8 + 4) + 8) * n_words} if params.market_negative else alone
+    return alone | {"tables of markets": (2 * (8 + 4) + 8) * n_words} if has_markets(params) else alone
+
+
+def has_markets(params: Params) -> bool:
+    """Tell whether negatives are drawn from markets."""
+    return isinstance(params.objective, SharedNegatives) and params.objective.market_negative > 0
 
 
 def word_tables(params: Params, n_words: int) -> dict[str, int]:
@@ -103,8 +110,8 @@ def word_tables(params: Params, n_words: int) -> dict[str, int]:
 
 def negatives_of(prepared: PreparedNoise, epoch: int) -> Negatives:
     """Return the kernel's view of the negatives of an epoch."""
-    params, key = prepared.params, stream(prepared.params.seed, Purpose.NEGATIVE, epoch)
-    return Negatives(params.negative, prepared.noise, key, params.market_negative, prepared.markets)
+    of, key = SharedNegatives.of(prepared.params), stream(prepared.params.seed, Purpose.NEGATIVE, epoch)
+    return Negatives(of.negative, prepared.noise, key, of.market_negative, prepared.markets)
 
 
 @inline

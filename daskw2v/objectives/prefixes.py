@@ -14,6 +14,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.prefixes import MOST
 from daskw2v.kernels.jit import inline
 from daskw2v.kernels.rng import Purpose, below, draw, stream
+from daskw2v.objectives.settings import TrainsPrefixes
 
 
 class Prefixes(NamedTuple):
@@ -40,7 +41,7 @@ WHOLE = Prefixes((0,) * MOST, 0, np.uint64(0))
 
 def prefixes_of(params: Params, epoch: int) -> Prefixes:
     """Return the kernel's view of the prefixes in an epoch."""
-    sizes = params.prefix_sizes
+    sizes = TrainsPrefixes.of(params).prefix_sizes
     if not sizes:
         return WHOLE
     return Prefixes((*sizes, *WHOLE.sizes[len(sizes) :]), len(sizes), stream(params.seed, Purpose.PREFIX, epoch))

@@ -8,6 +8,7 @@ from daskw2v.kernels.distinct import distinct
 from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.rng import GOLDEN, draw, mix
 from daskw2v.objectives.noise import PreparedNoise, negatives_of, pick_in_market
+from daskw2v.objectives.settings import SharedNegatives
 from daskw2v.objectives.tree import PreparedTree
 from daskw2v.sampling.segments import Segment
 from daskw2v.types import BoolArray
@@ -23,7 +24,7 @@ def reached_words(prepared: PreparedNoise, segment: Segment, first: int, last: i
     consecutive draws from the state of its center.
     """
     params, negatives = prepared.params, negatives_of(prepared, epoch)
-    pairs = 1 if params.negative_sharing == "shared" else 2 * params.window
+    pairs = 1 if SharedNegatives.of(params).negative_sharing == "shared" else 2 * params.window
     centers = segment.tokens[first:last]
     marks["input"][segment.tokens] = True
     marks["output"][centers] = True

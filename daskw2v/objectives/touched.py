@@ -7,10 +7,11 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.kernels.jit import kernel
 from daskw2v.objectives.noise import BATCH, Markets, PreparedNoise
+from daskw2v.objectives.settings import SharedNegatives
 from daskw2v.objectives.tree import PreparedTree
 from daskw2v.sampling.hierarchy import RULES, split_negatives, word_weights
-from daskw2v.sampling.partitioned import Partitioned
 from daskw2v.sampling.segments import keep_thresholds
+from daskw2v.sampling.settings import Partitioned
 from daskw2v.types import Float64Array, Int64Array, UInt64Array
 from daskw2v.vocabulary.huffman import ALONE, followed, taken
 
@@ -19,11 +20,12 @@ _FROM_MARKETS = np.uint64(1 << 32)  # spans from here on begin behind the table 
 
 def touched_words(prepared: PreparedNoise, counts: Int64Array) -> dict[str, Float64Array]:
     """Return each row's chance to be among a window's contexts (input), or its targets (output), by table, (rows,)."""
-    params, noise = prepared.params, word_weights(counts, prepared.params.ns_exponent)
+    params, of = prepared.params, SharedNegatives.of(prepared.params)
+    noise = word_weights(counts, of.ns_exponent)
     share = _shares(params, counts)
-    drawn = params.negative * noise / noise.sum()
-    if params.market_negative:
-        drawn += params.market_negative * _drawn_near(prepared.markets, share, noise)
+    drawn = of.negative * noise / noise.sum()
+    if of.market_negative:
+        drawn += of.market_negative * _drawn_near(prepared.markets, share, noise)
     return {"input": _contexts(params) * share, "output": share + drawn}
 
 
@@ -48,9 +50,10 @@ def contexts_in_partition(params: Params, counts: Int64Array, total: int) -> Flo
 
 def words_in_partition(params: Params, counts: Int64Array, total: int, _: UInt64Array) -> Float64Array:
     """Return how many items touch each row of an output partition: each has a center, and a batch has negatives."""
-    share, noise = BATCH * _shares(params, counts, total), word_weights(counts, params.ns_exponent)
-    each = split_negatives(RULES[Partitioned.of(params).negative_rule], params.negative)[1]
-    negative = max(params.negative, each + BATCH)  # of a batch, at most, drawn in the partition
+    of = SharedNegatives.of(params)
+    share, noise = BATCH * _shares(params, counts, total), word_weights(counts, of.ns_exponent)
+    each = split_negatives(RULES[Partitioned.of(params).negative_rule], of.negative)[1]
+    negative = max(of.negative, each + BATCH)  # of a batch, at most, drawn in the partition
     return np.asarray(share + negative * noise / noise.sum())
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from daskw2v.config.params import Params
-from daskw2v.sampling.partitioned import Partitioned
+from daskw2v.sampling.settings import Partitioned
 from daskw2v.types import Float64Array, Int64Array, UInt64Array
 from daskw2v.vocabulary.huffman import Tree, huffman_forest, huffman_tree, nodes_of, turns_of
 

@@ -139,9 +139,10 @@ def check_phrases(params: Params) -> None:
             f"phrase_threshold={threshold!r} is out of range for phrase_scoring={params.phrase_scoring!r}.",
             f"Give a threshold {bounds}.",
         )
-    if params.base_matrix is not None:
+    base = params.flat().get("base_matrix")
+    if base is not None:
         raise ParameterError(
-            f"phrases={params.phrases} cannot be used with base_matrix={params.base_matrix!r}: new text changes "
+            f"phrases={params.phrases} cannot be used with base_matrix={base!r}: new text changes "
             "which words of the old text are joined.",
             "Leave base_matrix out and read all text again, or leave phrases out.",
         )

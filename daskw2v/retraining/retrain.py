@@ -28,6 +28,7 @@ from daskw2v.store.lease import hold
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
 from daskw2v.training.callbacks import Callback
+from daskw2v.training.markets import check_markets
 from daskw2v.training.repair import check_folders
 from daskw2v.training.setup import check_choices, open_callbacks, with_contents
 from daskw2v.training.version import settled_params
@@ -88,6 +89,7 @@ def retrain(
     choose_client(client, resources)  # refuses what cannot be used
     _check(params, resources, policy, gates, notices)
     check_texts(inputs, params, resources)
+    check_markets(params, inputs)
     told = open_callbacks(callbacks, params, resources)
     store = Store(as_url(work, "work"), dict(resources.storage_options), resources.store_timeout)
     check_folders(store)

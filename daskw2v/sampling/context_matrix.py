@@ -22,6 +22,7 @@ from daskw2v.sampling.growth import check_rules, describe_text, find_new_text, s
 from daskw2v.sampling.matrix_tasks import Build, band_of, carry_rows, declare, fill_band, match_base, sample_text
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
+from daskw2v.sampling.settings import SampledContexts
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.store.arrays import finish_arrays, open_array
 from daskw2v.store.checksums import StoredArray
@@ -72,7 +73,7 @@ class ContextMatrix:
 
     @property
     def name(self) -> str:
-        """Identity of the matrix, for `Params.base_matrix` of a later one."""
+        """Identity of the matrix, for `SampledContexts.base_matrix` of a later one."""
         return self.home.name
 
 
@@ -103,7 +104,8 @@ def build_matrix(client: Client, run: Run, listener: Listener = silent) -> Conte
         If the vocabulary lacks words of the base.
     """
     corpus, params = Corpus.load(run.work, run.corpus), run.params
-    asked = [corpus.identity, run.vocabulary.identity, sampling_rules(params), params.seed, params.base_matrix]
+    base = SampledContexts.of(params).base_matrix
+    asked = [corpus.identity, run.vocabulary.identity, sampling_rules(params), params.seed, base]
     home = run.work / LAYOUT.folder / digest(asked)
     stage = Stage(run.work, home, partial(run_tasks, client), listener, "matrix")
     return stage.make(partial(_find, home), partial(_build, corpus, run))
@@ -111,9 +113,10 @@ def build_matrix(client: Client, run: Run, listener: Listener = silent) -> Conte
 
 def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
     began, params, vocabulary = time.monotonic(), run.params, run.vocabulary
+    earlier = SampledContexts.of(params).base_matrix
     start, text, base = 0, describe_text(corpus.identity, corpus.sources, corpus.n_tokens, params), None
-    if params.base_matrix is not None:
-        base = read_base(run.work / LAYOUT.folder / params.base_matrix)
+    if earlier is not None:
+        base = read_base(run.work / LAYOUT.folder / earlier)
         check_rules(base, params)
         start, text = find_new_text(base["text"], corpus, params)
     build = Build(run, stage.attempt(), 0 if base is None else base["generation"] + 1)
@@ -127,7 +130,7 @@ def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
         "generation": build.generation,
         **sampling_rules(params),
         "seed": params.seed,
-        "base": params.base_matrix,
+        "base": earlier,
         "corpus": corpus.identity,
         "vocabulary": vocabulary.identity,
         "text": text,
@@ -156,7 +159,13 @@ def _run(
 
     ranges: list[tuple[Any, ...]] = []
     if base is not None:
-        place = build.run.work / LAYOUT.folder / str(build.run.params.base_matrix) / base["build"] / _MATRIX
+        place = (
+            build.run.work
+            / LAYOUT.folder
+            / str(SampledContexts.of(build.run.params).base_matrix)
+            / base["build"]
+            / _MATRIX
+        )
         (ids,) = stage.map("match", match_base, [(build, place)])
         ranges = [(place, ids, *part) for part in parts]
     sampled = call("sample", sample_text, stretches)

@@ -6,7 +6,7 @@ of each row, not the old pairs that were not sampled.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from daskw2v.corpus.files import Source
 from daskw2v.errors import InputError, ParameterError, VocabularyError, counted
 from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.rng import draw
+from daskw2v.sampling.settings import SampledContexts
 from daskw2v.shards.layout import Corpus, corpus_identity
 from daskw2v.types import Int32Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -39,12 +40,13 @@ def check_rules(base: Mapping[str, Any], params: Params) -> None:
     ParameterError
         If one of the `sampling_rules` differs.
     """
-    for f in fields(params):
+    name = SampledContexts.of(params).base_matrix
+    for f, value in params.items():
         if f.metadata["stage"] == "matrix" and f.name not in _OWN:
-            value, made = getattr(params, f.name), base.get(f.name, default_of(f))
+            made = base.get(f.name, default_of(f))
             if value != made:
                 raise ParameterError(
-                    f"{f.name}={value!r}, but base_matrix={params.base_matrix!r} was made with {made!r}.",
+                    f"{f.name}={value!r}, but base_matrix={name!r} was made with {made!r}.",
                     f"Give {f.name}={made!r}, or leave base_matrix out and read all text again.",
                 )
 
@@ -92,17 +94,20 @@ def find_new_text(seen: Mapping[str, Any], corpus: Corpus, params: Params) -> tu
     if corpus_identity(corpus.sources[:n], params) == seen["identity"]:
         return seen["tokens"], describe_text(corpus.identity, corpus.sources, corpus.n_tokens, params)
     urls = {source.url for source in sources}
-    shared = [source.url for source in corpus.sources if source.url in urls]
+    shared, base = (
+        [source.url for source in corpus.sources if source.url in urls],
+        SampledContexts.of(params).base_matrix,
+    )
     if shared:
         raise InputError(
-            f"{shared[0]} is in the text of base_matrix={params.base_matrix!r}, but the corpus does not begin with all "
-            f"of that text ({counted(n, 'file')}, read by the same rules and unchanged).",
+            f"{shared[0]} is in the text of base_matrix={base!r}, but the corpus does not begin with all of "
+            f"that text ({counted(n, 'file')}, read by the same rules and unchanged).",
             "Give the base's files first, in their order, followed by new files; or give new files only; or leave "
             "base_matrix out.",
         )
     if corpus_identity((), params) != seen["reading"]:
         raise ParameterError(
-            f"The text of base_matrix={params.base_matrix!r} was read by another tokenizer, format, column or errors.",
+            f"The text of base_matrix={base!r} was read by another tokenizer, format, column or errors.",
             "Read the new text with the same Params, or leave base_matrix out and read all text again.",
         )
     together = [*sources, *corpus.sources]

@@ -22,6 +22,7 @@ from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sampling.growth import match_words, merge_rows
 from daskw2v.sampling.reservoir import NO_CONTEXT, PairSample, Reservoir, repeat_contexts, sample_pairs
 from daskw2v.sampling.run import Run
+from daskw2v.sampling.settings import SampledContexts
 from daskw2v.sampling.text import read_text, thresholds_of
 from daskw2v.store.arrays import create_array, open_array, read_array, write_rows
 from daskw2v.store.partfile import read_part, write_parts
@@ -55,7 +56,7 @@ class Build(NamedTuple):
     @property
     def band(self) -> int:
         """Number of rows in a band."""
-        return band_of(self.run.vocabulary.size, self.run.params.context_size)
+        return band_of(self.run.vocabulary.size, SampledContexts.of(self.run.params).context_size)
 
     @property
     def n_bands(self) -> int:
@@ -85,7 +86,7 @@ def declare(build: Build) -> None:
     """Create the group of the matrix: its words, and empty arrays."""
     group, vocabulary = (build.place / "matrix").create_group(), build.run.vocabulary
     vocabulary.save(group)
-    shape, rows = (vocabulary.size, build.run.params.context_size), min(build.band, ROWS)
+    shape, rows = (vocabulary.size, SampledContexts.of(build.run.params).context_size), min(build.band, ROWS)
     create_array(
         group, "contexts", shape, np.int32, rows, chunk_columns=COLUMNS, shard_rows=build.band, fill_value=UNWRITTEN
     )
@@ -95,8 +96,8 @@ def declare(build: Build) -> None:
 def sample_text(build: Build, number: int, start: int, stop: int) -> tuple[str, int]:
     """Task: sample the pairs of the positions start..stop-1; return the attempt and the number of known tokens."""
     segment, words, windows = read_text(build.run, 0, start, stop)
-    size, key = build.run.params.context_size, build.key(Purpose.MATRIX)
-    keep = thresholds_of(build.run.vocabulary, build.run.params.context_sample)
+    size, key = SampledContexts.of(build.run.params).context_size, build.key(Purpose.MATRIX)
+    keep = thresholds_of(build.run.vocabulary, SampledContexts.of(build.run.params).context_sample)
     found = sample_pairs(segment, *segment.centers(start, stop), windows, key, build.run.vocabulary.size, size, keep)
     edges, attempt = build.edges(found.rows[:, 0]), new_attempt()
     place = build.place / "text" / str(number) / attempt
@@ -130,7 +131,7 @@ def carry_rows(build: Build, number: int, base: Store, matched: str, start: int,
 
 def fill_band(build: Build, number: int, texts: Sequence[str], bases: Sequence[str]) -> tuple[int, Written]:
     """Task: write a band from all pieces of text and of the base; return its pairs, and checksums."""
-    first, size = number * build.band, build.run.params.context_size
+    first, size = number * build.band, SampledContexts.of(build.run.params).context_size
     reservoir = Reservoir(first, min(build.band, build.run.vocabulary.size - first), size)
     for piece in texts:
         entries = build.read(piece, "entries", number, np.uint64, 1)

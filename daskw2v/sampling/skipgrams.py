@@ -21,9 +21,9 @@ from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sampling.dealing import SPAN, Dealt, Noise, bucket_number, deal_pairs
 from daskw2v.sampling.hierarchy import RULES, TNS
 from daskw2v.sampling.pairs import PAIR_TYPES, Pairs, empty_pairs, pair_type
-from daskw2v.sampling.partitioned import Partitioned
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, cut
+from daskw2v.sampling.settings import NegativeSampling, Partitioned
 from daskw2v.sampling.text import read_text
 from daskw2v.shards.layout import digest
 from daskw2v.store.limits import refused, shown, typed
@@ -241,7 +241,7 @@ def _kinds(dealer: Dealer, epoch: int) -> list[Noise | None]:
     rule, key = RULES[Partitioned.of(params).negative_rule], stream(params.seed, Purpose.PARTITION, epoch)
     if rule == TNS:
         return [None]
-    return [None, Noise(rule, params.negative, _table(dealer.weights), key)]
+    return [None, Noise(rule, NegativeSampling.of(params).negative, _table(dealer.weights), key)]
 
 
 @lru_cache(maxsize=2)

@@ -89,7 +89,7 @@ def _foreseen(params: Params, resources: Resources) -> Params | None:
 def mark(params: Params) -> Path:
     """Return the file that says that the kernel of an objective and a strategy was compiled, and that for features."""
     features = "-features" if has_features(params) else ""
-    name = f"{params.objective}-{params.strategy.name}{features}-{sys.implementation.cache_tag}"
+    name = f"{params.objective.name}-{params.strategy.name}{features}-{sys.implementation.cache_tag}"
     return Path(cache_folder()) / f"{name}.txt"
 
 

@@ -74,7 +74,7 @@ def with_feature_table(params: Params, resources: Resources) -> Params:
 
 def tables_of(run: Run) -> dict[str, int]:
     """Return the number of rows of each table of a run's model, as strategies train it."""
-    tables = find_objective(run.params.objective).tables(run.params, run.vocabulary.size)
+    tables = find_objective(run.params.objective.name).tables(run.params, run.vocabulary.size)
     return tables if run.features is None else {**tables, FEATURES: run.features.rows}
 
 

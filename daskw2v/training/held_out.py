@@ -80,16 +80,17 @@ def check_held_out(params: Params) -> None:
     """
     if not params.held_out:
         return
-    objective = find_objective(params.objective)
+    objective = find_objective(params.objective.name)
     if objective.measured_by is None and _DEVICE not in objective.trainers:
         raise ParameterError(
-            f"held_out={params.held_out}: objective={params.objective!r} has no kernel for text on a processor, which "
-            "would measure the loss.",
+            f"held_out={params.held_out}: objective={params.objective.name!r} has no kernel for text on a "
+            "processor, which would measure the loss.",
             "Leave held_out out.",
         )
-    if params.base_matrix is not None:
+    base = params.flat().get("base_matrix")
+    if base is not None:
         raise ParameterError(
-            f"held_out={params.held_out} with base_matrix={params.base_matrix!r}: the matrix holds pairs of all the "
+            f"held_out={params.held_out} with base_matrix={base!r}: the matrix holds pairs of all the "
             "text that it was made of.",
             "Leave one of the two out.",
         )
@@ -109,7 +110,7 @@ class HeldOutText:
     """
 
     def __init__(self, client: Client, run: Run, sample: Corpus) -> None:
-        measured = find_objective(run.params.objective).measured_by
+        measured = find_objective(run.params.objective.name).measured_by
         params = run.params.replace(prefix_sizes=())  # the loss of whole vectors
         params = params if measured is None else params.replace(objective=measured.name)
         self._client, self._session = client, uuid.uuid4().hex[:8]
@@ -150,12 +151,12 @@ def _pieces(run: Run) -> Iterator[partial[Any]]:
 
 
 def _lengths(run: Run) -> dict[str, int]:
-    return find_objective(run.params.objective).tables(run.params, run.vocabulary.size)
+    return find_objective(run.params.objective.name).tables(run.params, run.vocabulary.size)
 
 
 def _reached(run: Run) -> dict[str, Int64Array]:
     """Task: find the rows of each table that measuring may read."""
-    reached = find_objective(run.params.objective).reached
+    reached = find_objective(run.params.objective.name).reached
     marks = {table: np.full(rows, reached is None) for table, rows in _lengths(run).items()}
     if reached is not None:
         for piece in (read() for read in _pieces(run)):
@@ -181,7 +182,7 @@ def _loss(
         for which, rows in picked[table]:
             values[which] = rows
         tables[table] = [SomeRows(length, reached[table].astype(np.int32), values)]
-    objective = find_objective(run.params.objective)
+    objective = find_objective(run.params.objective.name)
     trainer = find_device(_DEVICE).replica_trainer(objective, run.params, prepared_of(run), dict, tables, Threads(1))
     totals = trainer.train(_pieces(run))
     return totals.loss / totals.examples if totals.examples else None

@@ -75,7 +75,7 @@ def base_tables(model: Store, params: Params) -> tuple[str, ...]:
     manifest = read_finished(model) or {}
     if manifest.get("params", {}).get("objective") != params.objective:
         return ("input",)
-    return tuple(table for table in find_objective(params.objective).of_words if table in manifest["tables"])
+    return tuple(table for table in find_objective(params.objective.name).of_words if table in manifest["tables"])
 
 
 @durable()
@@ -107,7 +107,7 @@ def first_rows(run: Run, table: str, ids: RowIds) -> Float32Array:
     """Return the rows of words, or of inner nodes, before training, shape (n, D): a pure function of the run."""
     if table == FEATURES:
         return first_feature_rows(run, ids)
-    objective = find_objective(run.params.objective)
+    objective = find_objective(run.params.objective.name)
     rows = objective.initial(run.params, table, ids)
     if run.base is not None and table in run.base.tables and len(ids):
         known, theirs = _known_rows(run.base, table, ids)

@@ -1,19 +1,20 @@
-"""`Params.market_negative`: where the markets of words come from, and how they reach the workers.
+"""`SharedNegatives.market_negative`: where the markets of words come from, and how they reach the workers.
 
-They come from the table that `Params.markets` names, whose place and content settled Params name; or from the events
-that the text was made of, whose sessions are written with the markets of their items. One task finds the market of each
-word of the vocabulary, and writes it to the run's folder.
+They come from a table, whose place and content settled Params name; or from the events that the text was made of, whose
+sessions are written with the markets of their items. One task finds the market of each word of the vocabulary, and
+writes it to the run's folder.
 """
 
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from daskw2v.collections.kinds import no_markets
+from daskw2v.collections.kinds import Derived, TextInputs
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.config.settings import place_of
 from daskw2v.errors import InputError, ParameterError, counted
+from daskw2v.objectives.settings import SharedNegatives
 from daskw2v.sampling.run import Run
 from daskw2v.sequences.parts import read_markets
 from daskw2v.shards.layout import Corpus
@@ -28,19 +29,39 @@ from daskw2v.vocabulary.markets import MarketCounts, check_table, read_table
 _MARKETS = "markets"
 
 
-def check_markets(params: Params) -> None:
-    """Refuse a table that nobody would read.
+def check_markets(params: Params, inputs: TextInputs = None) -> None:
+    """Refuse markets that nobody would read, and negatives of markets without these.
 
     Raises
     ------
     ParameterError
-        If `markets` is given without `market_negative`.
+        If that is so.
     """
-    if params.markets is not None and not params.market_negative:
+    named, of = isinstance(inputs, Derived) and inputs.has_markets, params.objective
+    negative, table = (of.market_negative, of.markets) if isinstance(of, SharedNegatives) else (0, None)
+    if table is not None and not negative:
         raise ParameterError(
-            f"markets={params.markets!r} changes nothing for market_negative={params.market_negative}.",
+            f"markets={table!r} changes nothing for market_negative=0.",
             "Give market_negative=1 or more, or leave markets out.",
         )
+    if named and not negative:
+        raise ParameterError(
+            "The markets of the events change nothing for market_negative=0.",
+            "Give market_negative=1 or more, or leave out the column of their markets.",
+        )
+    if named and table is not None:
+        raise ParameterError(
+            f"markets={table!r}, and the events have a column of their markets.", "Leave one of the two out."
+        )
+    if inputs is not None and negative and not named and table is None:
+        raise _no_markets(negative)
+
+
+def _no_markets(negative: int) -> ParameterError:
+    return ParameterError(
+        f"market_negative={negative} has no markets to draw from.",
+        "Give markets, the URL of a table; or events, and the column of their markets.",
+    )
 
 
 def with_market_table(params: Params, resources: Resources) -> Params:
@@ -51,9 +72,10 @@ def with_market_table(params: Params, resources: Resources) -> Params:
     InputError, StoreError
         If it cannot be read, or `check_table` refuses a file.
     """
-    if params.markets is None or is_settled(params.markets):
+    of = params.objective
+    if not isinstance(of, SharedNegatives) or of.markets is None or is_settled(of.markets):
         return params
-    named, sources = find_table(params.markets, resources)
+    named, sources = find_table(of.markets, resources)
     check = partial(check_table, options=resources.storage_options, timeout=resources.store_timeout)
     in_threads(check, sources)
     return params.replace(markets=named)
@@ -70,16 +92,16 @@ def write_markets(home: Store, run: Run, resources: Resources) -> None:
     InputError
         If the table has changed since, or no word has a market.
     """
-    counts, none = MarketCounts(run.vocabulary.load()), True
-    for rows in _of_events(run) if run.params.markets is None else _of_table(run.params.markets, resources):
+    counts, none, of = MarketCounts(run.vocabulary.load()), True, SharedNegatives.of(run.params)
+    for rows in _of_events(run) if of.markets is None else _of_table(of.markets, resources):
         counts.add(rows)
         none = False
-    if none and run.params.markets is None:
-        raise no_markets(run.params)
+    if none and of.markets is None:
+        raise _no_markets(of.market_negative)
     markets = counts.markets()
     if not (markets >= 0).any():
         raise InputError(
-            f"{place_of(run.params.markets or 'The events')[0]} names the market of none of the "
+            f"{place_of(of.markets or 'The events')[0]} names the market of none of the "
             f"{counted(run.vocabulary.size, 'word')} of the vocabulary.",
             "Give the words as they are in the text.",
         )

@@ -30,6 +30,7 @@ from daskw2v.training.choice import choose_strategy, find_choice
 from daskw2v.training.compile_ahead import CompileAhead
 from daskw2v.training.events import Callbacks
 from daskw2v.training.initial_rows import find_base
+from daskw2v.training.markets import check_markets
 from daskw2v.training.repair import check_folders, mending
 from daskw2v.training.setup import check_choices, open_callbacks, read_text, ready_cluster, with_contents
 from daskw2v.training.version import (
@@ -112,6 +113,7 @@ def train(
     starts = starts_cluster(client, resources)
     check_choices(params, resources)
     check_texts(inputs, params, resources)  # before a cluster is started
+    check_markets(params, inputs)
     told = open_callbacks(callbacks, params, resources)
     store = Store(as_url(work, "work"), dict(resources.storage_options), resources.store_timeout)
     check_folders(store)

@@ -11,7 +11,7 @@ from daskw2v.training.markets import markets_of
 @lru_cache(maxsize=2)
 def prepared_of(run: Run) -> Any:
     """Return what the objective prepares. Only a cache: a worker that lacks it makes it again."""
-    objective, counts = find_objective(run.params.objective), run.vocabulary.read_counts()
+    objective, counts = find_objective(run.params.objective.name), run.vocabulary.read_counts()
     prepared = objective.prepare(run.params, counts)
     if run.markets is None or objective.with_markets is None:
         return prepared

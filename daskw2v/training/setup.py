@@ -84,7 +84,7 @@ def ready_cluster(
     options = find_device(resources.device).local_cluster
     with connected(client, store, resources, listener, options) as cluster:
         check_plug_ins(cluster, params, resources)
-        check_workers(cluster, resources.device, params.objective)
+        check_workers(cluster, resources.device, params.objective.name)
         yield cluster
 
 
@@ -118,9 +118,9 @@ def _check_base(params: Params, resources: Resources) -> None:
         raise ParameterError(
             f"base_model={params.base_model!r} and base_vectors are both given.", "Leave one of the two out."
         )
-    if params.base_vectors is not None and find_objective(params.objective).follows:
+    if params.base_vectors is not None and find_objective(params.objective.name).follows:
         raise ParameterError(
-            f"base_vectors cannot be rows of objective={params.objective!r}, which its network makes.",
+            f"base_vectors cannot be rows of objective={params.objective.name!r}, which its network makes.",
             "Leave base_vectors out.",
         )
     if params.frozen_words is not None and not has_base(params):
@@ -133,9 +133,9 @@ def _check_base(params: Params, resources: Resources) -> None:
             f"anchor={params.anchor} changes nothing without base_model or base_vectors.",
             "Name one of them, or leave anchor out.",
         )
-    if params.anchor and find_objective(params.objective).follows:
+    if params.anchor and find_objective(params.objective.name).follows:
         raise ParameterError(
-            f"anchor={params.anchor} cannot hold rows of objective={params.objective!r}, which its network makes.",
+            f"anchor={params.anchor} cannot hold rows of objective={params.objective.name!r}, which its network makes.",
             "Leave anchor out.",
         )
     if params.anchor and resources.word_losses:

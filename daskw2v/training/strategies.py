@@ -1,5 +1,6 @@
 """The registry of strategies: how workers train one model together. A new one is a module here and a line below."""
 
+from daskw2v.config.choice import known_fields
 from daskw2v.config.params import Params
 from daskw2v.config.readers import readers_of, refuse_unread
 from daskw2v.config.registry import Registry
@@ -26,7 +27,7 @@ def find_strategy(name: str) -> Strategy:
 
 def reads(strategy: Strategy, field: str) -> bool:
     """Tell whether a strategy reads a field of Params."""
-    return strategy.name in readers_of(Params.__dataclass_fields__[field], {**STRATEGIES, strategy.name: strategy})
+    return strategy.name in readers_of(known_fields(Params)[field], {**STRATEGIES, strategy.name: strategy})
 
 
 def check_strategy(params: Params, resources: Resources) -> None:
@@ -50,7 +51,7 @@ def can_train(params: Params, resources: Resources) -> bool:
     """Tell whether the strategy of these Params has a kernel for objective and device, and takes the other Params."""
     strategy = find_strategy(params.strategy.name)
     try:
-        strategy.find_kernel(find_objective(params.objective), find_device(resources.device))
+        strategy.find_kernel(find_objective(params.objective.name), find_device(resources.device))
         strategy.check(params)
     except ParameterError:
         return False
@@ -99,7 +100,7 @@ def _could_train(name: str, params: Params, resources: Resources) -> bool:
 
 
 def _check_kernel(params: Params, resources: Resources) -> None:
-    objective, device = find_objective(params.objective), find_device(resources.device)
+    objective, device = find_objective(params.objective.name), find_device(resources.device)
     try:
         find_strategy(params.strategy.name).find_kernel(objective, device)
     except ParameterError as error:

@@ -20,6 +20,7 @@ from daskw2v.models.phrases import describe_phrases, write_phrases
 from daskw2v.models.sources import write_sources
 from daskw2v.models.store import finish, write_features, write_vocabulary
 from daskw2v.models.tokenizer import write_tokenizer
+from daskw2v.objectives.noise import has_markets
 from daskw2v.objectives.registry import settled
 from daskw2v.phrases.score import with_threshold
 from daskw2v.progress import Listener
@@ -159,7 +160,7 @@ def _based(run: Run, place: Store, resources: Resources, client: Client) -> Run:
 
 def _with_markets(run: Run, place: Store, resources: Resources, client: Client) -> Run:
     """Return the run with the markets of its words, where negatives are drawn from these, ready to be read."""
-    if not run.params.market_negative:
+    if not has_markets(run.params):
         return run
     home, key = place / "markets", f"markets-{uuid.uuid4().hex}"
     task = client.submit(write_markets, home, run, resources, key=key)

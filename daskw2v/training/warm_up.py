@@ -99,7 +99,7 @@ def warm_up(processes: int | None = None) -> WarmUp:
     if not _is_warm(folder):
         with TemporaryDirectory() as work:
             for params, done in _train_all(Path(work), processes or usable_cores()):
-                ends[done].append((params.objective, params.strategy.name))
+                ends[done].append((params.objective.name, params.strategy.name))
         files = sorted(str(path.relative_to(folder)) for path in folder.glob("*/*.nb?"))
         _list_in(folder).write_text("\n".join(files), encoding="utf-8")
     return WarmUp(folder, ends[True], ends[False], time.perf_counter() - began)

@@ -55,7 +55,7 @@ def train_both(folder, params, sentences=60, **resources):
     lines = [" ".join("abcd"[w] + str(topic) for w in rng.integers(0, 4, 8)) for topic in topics]
     text.write_text("".join(f"{line}\n" for line in lines))
     (folder / "markets.csv").write_text("word,market\na0,0\nb0,0\nc0,0\na1,1\nb1,1\nd1,1\n")
-    if params.market_negative:
+    if params.flat().get("market_negative"):
         params = params.replace(markets=str(folder / "markets.csv"))
     with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
         return [
@@ -107,13 +107,15 @@ TEXTS = [*(SMALL.replace(objective=name) for name in PIECES), *MARKETS, *ROTATIO
 
 
 @pytest.mark.parametrize(
-    "params", TEXTS, ids=lambda params: f"{params.objective}, {params.strategy.name}, {params.market_negative}"
+    "params",
+    TEXTS,
+    ids=lambda params: f"{params.objective.name}, {params.strategy.name}, {params.flat().get('market_negative')}",
 )
 def test_train__gives_nearly_the_model_of_the_cpu(tmp_path, params):
     """The same pairs with the same draws; but a step sees a little less of those just before it."""
     on_cpu, on_cuda = train_both(tmp_path, params, sentences=15, max_in_flight=1)
     assert len({model.metadata["metrics"]["pairs"] for model in (on_cpu, on_cuda)}) == 1
-    first = find_objective(params.objective).initial(params, "input", np.arange(len(on_cpu)))
+    first = find_objective(params.objective.name).initial(params, "input", np.arange(len(on_cpu)))
     moves = [(model.vectors[:] - first).ravel() for model in (on_cpu, on_cuda)]
     assert np.dot(*moves) > 0.9 * np.prod([np.linalg.norm(move) for move in moves])
     assert loss_of(on_cuda) == pytest.approx(loss_of(on_cpu), rel=2e-3)

@@ -39,7 +39,7 @@ def train_on(device, folder, params, gpus=4, threads=4):
 def assert_nearly(found, expected, params):
     """The moves are: a step on a GPU sees a little less of those just before it."""
     assert found.metadata["metrics"]["pairs"] == expected.metadata["metrics"]["pairs"]
-    first = find_objective(params.objective).initial(params, "input", np.arange(len(expected)))
+    first = find_objective(params.objective.name).initial(params, "input", np.arange(len(expected)))
     moves = [(model.vectors[:] - first).ravel() for model in (found, expected)]
     assert np.dot(*moves) > 0.9 * np.prod([np.linalg.norm(move) for move in moves])
 

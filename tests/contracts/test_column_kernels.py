@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from daskw2v.config.params import Params
 from daskw2v.objectives.base import MOMENTS, Columns
 from daskw2v.objectives.registry import OBJECTIVES, settled
+from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.training.devices import find_device
 
 DEVICE, SIMULATED = os.environ.get("DASKW2V_TEST_DEVICE", "cpu"), bool(numba.config.ENABLE_CUDASIM)
@@ -45,7 +46,7 @@ def make_columns(n_rows, n_columns, rng, alpha=0.05, first=3):
 
 def train(params, device, columns, trained, others, prepared, threads=1):
     """Train the input table; return its rows and moments, and the losses."""
-    objective = OBJECTIVES[params.objective]
+    objective = OBJECTIVES[params.objective.name]
     pieces = {"output": [others[:5], others[5:]]}
     part = find_device(device).row_trainer(objective, params, prepared, {"input": trained}, pieces, threads)
     losses = part.train("input", columns)
@@ -55,12 +56,12 @@ def train(params, device, columns, trained, others, prepared, threads=1):
 def compare(params, device, columns, rng, threads=1):
     params = settled(params)
     trained, others = make_tables(params, len(columns.contexts), rng)
-    prepared = OBJECTIVES[params.objective].prepare(params, rng.integers(1, 100, N_WORDS))
+    prepared = OBJECTIVES[params.objective.name].prepare(params, rng.integers(1, 100, N_WORDS))
     tables, losses = train(params, device, columns, trained, others, prepared, threads)
     rows, *moments = (values.astype(np.float64) for values in trained)
-    reference = importlib.import_module(f"daskw2v.objectives.{params.objective}.reference")
+    reference = importlib.import_module(f"daskw2v.objectives.{params.objective.name}.reference")
     expected = reference.train_columns(
-        columns, rows, moments, others.astype(np.float64), params.negative, prepared.noise
+        columns, rows, moments, others.astype(np.float64), NegativeSampling.of(params).negative, prepared.noise
     )
     np.testing.assert_allclose(losses, expected, rtol=1e-5, atol=1e-5)
     for values, truth in zip(tables, (rows, *moments), strict=True):

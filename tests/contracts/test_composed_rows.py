@@ -41,7 +41,7 @@ def table_of(n_rows, params, rng, behind=0):
 
 
 def compare(params, n_words, n_features, rng, *, weighted=False, prior_count=0, hot=0, lengths=(9, 1, 40, 30)):
-    objective, width = OBJECTIVES[params.objective], padded(params.vector_size)
+    objective, width = OBJECTIVES[params.objective.name], padded(params.vector_size)
     tokens = rng.integers(0, n_words, sum(lengths)).astype(np.int32)
     bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     segment = Segment(tokens, np.cumsum(rng.integers(1, 4, len(tokens))).astype(np.int64), bounds)
@@ -58,7 +58,7 @@ def compare(params, n_words, n_features, rng, *, weighted=False, prior_count=0, 
         objective.trainers["cpu"], segment, first, last, Tables(own, output, width, hot_rows), RATE, 2, prepared,
         kernels.ComposedRows(features, rows, composer, params.window),
     )  # fmt: skip
-    truth = importlib.import_module(f"daskw2v.objectives.{params.objective}.reference")
+    truth = importlib.import_module(f"daskw2v.objectives.{params.objective.name}.reference")
 
     def expected(dtype):
         starts = [table.astype(dtype) for table in (own_truth, rows_truth, output_truth)]

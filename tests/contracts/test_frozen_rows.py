@@ -37,7 +37,7 @@ def segment_of(rng):
 def tables_of(params, rng, hot, frozen):
     """Tables of normal draws, and the same as (rows, D) float64."""
     width, tables, truth = padded(D), [], []
-    for rows in OBJECTIVES[params.objective].tables(params, N).values():
+    for rows in OBJECTIVES[params.objective.name].tables(params, N).values():
         table = aligned_zeros((rows + hot) * width)
         inside = table.reshape(-1, width)[:rows, :D]
         inside[:] = rng.normal(scale=0.3, size=inside.shape)
@@ -50,9 +50,9 @@ def tables_of(params, rng, hot, frozen):
 def trained(params, frozen, hot=0):
     """Train on one thread; return the tables as they were and as they are, and how they were trained."""
     rng = np.random.default_rng(3)
-    segment, prepared = segment_of(rng), OBJECTIVES[params.objective].prepare(params, rng.integers(1, 99, N))
+    segment, prepared = segment_of(rng), OBJECTIVES[params.objective.name].prepare(params, rng.integers(1, 99, N))
     memory, before = tables_of(params, rng, hot, frozen)
-    OBJECTIVES[params.objective].trainers["cpu"](
+    OBJECTIVES[params.objective.name].trainers["cpu"](
         segment, 0, len(segment.tokens), memory, Rate(0.05, 0.0, 0), 1, prepared
     )
     after = [t.reshape(-1, memory.width)[: len(b), :D] for t, b in zip(memory[:2], before, strict=True)]

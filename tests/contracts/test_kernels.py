@@ -32,7 +32,7 @@ def make_segment(lengths, n_words, rng, gap=3):
 def make_memory(params, n_words, rng, hot=ALONE):
     """Tables of normal draws with room for hot rows behind them, and the same as (rows, D) float64."""
     width, tables, truth = padded(params.vector_size), [], []
-    for n_rows in OBJECTIVES[params.objective].tables(params, n_words).values():
+    for n_rows in OBJECTIVES[params.objective.name].tables(params, n_words).values():
         table = aligned_zeros((n_rows + hot.rows) * width)
         rows = table.reshape(-1, width)[:n_rows, : params.vector_size]
         rows[:] = rng.normal(scale=0.3, size=rows.shape)
@@ -42,8 +42,8 @@ def make_memory(params, n_words, rng, hot=ALONE):
 
 
 def compare(params, segment, n_words, rng, first=0, last=None, hot_rows=0, counts=None):
-    objective = OBJECTIVES[params.objective]
-    reference = importlib.import_module(f"daskw2v.objectives.{params.objective}.reference")
+    objective = OBJECTIVES[params.objective.name]
+    reference = importlib.import_module(f"daskw2v.objectives.{params.objective.name}.reference")
     last = len(segment.tokens) if last is None else last
     rows = objective.tables(params, n_words)
     hot = HotRows(min(hot_rows, *rows.values()), rows["input"], rows["output"], 10)
@@ -53,12 +53,12 @@ def compare(params, segment, n_words, rng, first=0, last=None, hot_rows=0, count
     prepared = prepare(params, counts, rng)
     # Where three words are all contexts and targets, each row takes thousands of updates, and rounding grows: without
     # bounds, if these are large (half a unit of the last place became .00005). So are sums of contexts, and rounding
-    few = 0.005 if params.cbow_mean else 0.001
+    few = 0.005 if params.flat().get("cbow_mean", True) else 0.001
     rate = Rate(few if n_words <= 3 else 0.05, -1e-6, 10)
     examples, loss = objective.trainers["cpu"](segment, first, last, memory, rate, 2, prepared)
     n, expected = reference.train(segment, first, last, *truth, rate, 2, prepared)
     assert examples == n
-    slack = 4 if n_words <= 3 or not params.cbow_mean else 1
+    slack = 4 if n_words <= 3 or not params.flat().get("cbow_mean", True) else 1
     assert loss == pytest.approx(expected, rel=slack * 1e-5, abs=1e-5)
     for table, expected_rows in zip(memory[:2], truth, strict=True):
         trained = table.reshape(-1, memory.width)

@@ -12,12 +12,13 @@ from daskw2v.objectives.touched import contexts_in_partition, nodes_in_partition
 from daskw2v.objectives.tree import linked_trees, path_of
 from daskw2v.sampling.hierarchy import word_table, word_weights
 from daskw2v.sampling.segments import keep_thresholds
+from daskw2v.sampling.settings import NegativeSampling
 
 WINDOWS = sorted(name for name, objective in OBJECTIVES.items() if objective.touched is not None)
 
 
 def touched_of(params, counts):
-    objective = OBJECTIVES[params.objective]
+    objective = OBJECTIVES[params.objective.name]
     return objective.touched(objective.prepare(params, counts), counts)
 
 
@@ -38,7 +39,7 @@ def test_touched__has_the_rows_of_a_window(objective, counts, sample, window, sh
     for rows in touched.values():
         assert (np.diff(rows) <= 1e-9).all() or sample, "subsampling may turn neighbours round"
     if reads(OBJECTIVES[objective], "negative"):
-        assert touched["output"].sum() == pytest.approx(1 + params.negative)
+        assert touched["output"].sum() == pytest.approx(1 + NegativeSampling.of(params).negative)
     elif len(counts) > 1:
         assert touched["output"][0] == pytest.approx(1), "the root is on all paths"
 
@@ -50,7 +51,7 @@ def test_touched__has_the_words_of_each_centers_market(objective, markets):
     found, noise = OBJECTIVES[objective], word_weights(counts, None)
     prepared = found.with_markets(found.prepare(params, counts), counts, np.array(markets, np.int32))
     share = found.touched(prepared, counts)["input"] / (params.window + 1)
-    expected = share + params.negative * noise / noise.sum()
+    expected = share + NegativeSampling.of(params).negative * noise / noise.sum()
     for word, market in enumerate(markets):
         near = noise * (np.array(markets) == market) if market >= 0 else noise
         expected += 3 * share[word] * near / near.sum()

@@ -15,6 +15,7 @@ from daskw2v.sampling import context_matrix, matrix_tasks
 from daskw2v.sampling.context_matrix import build_matrix, open_matrix, read_contexts
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import keep_thresholds
+from daskw2v.sampling.settings import SampledContexts
 from daskw2v.store.arrays import open_array, read_array
 
 PARAMS = Params(min_count=2, sample=1e-2, window=3, context_size=20)
@@ -55,7 +56,9 @@ def draw_of(key, counters):
 
 def rows_of(lines, vocabulary, params):
     """All pairs by plain loops over the text: of each word its contexts, by rising priority."""
-    keep, keep_context = (keep_thresholds(vocabulary.counts, s) for s in (params.sample, params.context_sample))
+    keep, keep_context = (
+        keep_thresholds(vocabulary.counts, s) for s in (params.sample, SampledContexts.of(params).context_sample)
+    )
     subsample, shrink, priorities = (
         stream(params.seed, p) for p in (Purpose.SUBSAMPLE, Purpose.WINDOW, Purpose.MATRIX)
     )
@@ -106,20 +109,20 @@ def cut_finely(monkeypatch, pairs, band, columns=6):
 )
 def test_build_matrix__is_what_plain_loops_give(client, tmp_path, monkeypatch, lines, changes):
     params = PARAMS.replace(**changes)
-    cut_finely(monkeypatch, 6000, 1 << 23, max(6, params.context_size // 4))
+    cut_finely(monkeypatch, 6000, 1 << 23, max(6, SampledContexts.of(params).context_size // 4))
     run = run_of(client, tmp_path, [lines], params, "16 KiB")
     vocabulary, matrix = run.vocabulary.load(), build_matrix(client, run)
     expected, contexts, seen = rows_of(lines, vocabulary, params), contexts_of(matrix), seen_of(matrix)
     assert contexts.dtype == np.int32
-    assert contexts.shape == (len(vocabulary), params.context_size)
+    assert contexts.shape == (len(vocabulary), SampledContexts.of(params).context_size)
     assert seen.tolist() == [len(row) for row in expected]
     assert matrix.pairs == seen.sum() > 3000
     assert matrix.text_words == vocabulary.counts.sum()
     for row, all_contexts in zip(contexts, expected, strict=True):
-        n = min(len(all_contexts), params.context_size)
+        n = min(len(all_contexts), SampledContexts.of(params).context_size)
         np.testing.assert_array_equal(row[:n], all_contexts[:n])
-        if n < params.context_size:  # each stretch of n columns is the same pairs, in some order
-            whole = row[: params.context_size // n * n].reshape(-1, n) if n else -row[row != -1]
+        if n < SampledContexts.of(params).context_size:  # each stretch of n columns is the same pairs, in some order
+            whole = row[: SampledContexts.of(params).context_size // n * n].reshape(-1, n) if n else -row[row != -1]
             assert (np.sort(whole) == np.sort(row[:n])).all()
 
 

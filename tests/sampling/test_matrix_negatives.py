@@ -7,6 +7,7 @@ from daskw2v import Params, Resources, Store, build_corpus, build_vocabulary
 from daskw2v.objectives.context_matrix import prepare
 from daskw2v.sampling.context_matrix import build_matrix, read_contexts
 from daskw2v.sampling.run import Run
+from daskw2v.sampling.settings import SampledContexts
 from daskw2v.store.arrays import read_array
 from tests.support.alias import shares_of
 
@@ -33,9 +34,9 @@ def test_prepare__draws_words_as_often_as_they_are_contexts(client, text, change
     corpus = build_corpus(text, store, params, Resources(), client)
     vocabulary = build_vocabulary(corpus, store, params, Resources(), client)
     matrix = build_matrix(client, Run(store, corpus.name, vocabulary, params, "cpu"))
-    contexts = read_contexts(matrix.place, (0, matrix.words), (0, params.context_size))
+    contexts = read_contexts(matrix.place, (0, matrix.words), (0, SampledContexts.of(params).context_size))
     seen = read_array((matrix.home / matrix.build / "matrix").open_group(), "seen")
-    assert seen.max() < params.context_size
+    assert seen.max() < SampledContexts.of(params).context_size
     met = sum(np.bincount(row[:n], minlength=matrix.words) for row, n in zip(contexts, seen, strict=True))
     drawn = shares_of(prepare(params, vocabulary.load().counts).noise)
     np.testing.assert_allclose(drawn, met / met.sum(), rtol=0.1, atol=3e-4)

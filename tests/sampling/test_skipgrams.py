@@ -16,6 +16,7 @@ from daskw2v.sampling.hierarchy import RULES
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import keep_thresholds
+from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.sampling.skipgrams import Dealer, StoredPairs, Stretch, build_skipgrams, read_buckets
 from daskw2v.training.rotation.settings import Rotation
 from daskw2v.vocabulary.partition import Partitions
@@ -55,7 +56,7 @@ def expected_of(encoded, dealer):
     table, key = alias_table(np.array(dealer.weights)), stream(params.seed, Purpose.PARTITION, STRETCH.epoch)
     kinds = [None]
     if Rotation.of(params).negative_rule != "tns":
-        kinds.append(Noise(RULES[Rotation.of(params).negative_rule], params.negative, table, key))
+        kinds.append(Noise(RULES[Rotation.of(params).negative_rule], NegativeSampling.of(params).negative, table, key))
     buckets = []
     for noise in kinds:
         dealt = deal_pairs(segment, STRETCH.start, STRETCH.stop, windows, dealer.partitions, noise)

@@ -131,7 +131,7 @@ def reference_loss(text, work, client, vectors, params):
     run = Run(store, sample.name, vocabulary, params, "cpu")
     tables = (np.array(open_table(Store(vectors.url), table)[:], np.float64) for table in ("input", "output"))
     segment, *_ = read_text(run, 0, 0, sample.n_tokens)
-    module = importlib.import_module(f"daskw2v.objectives.{params.objective}.reference")
+    module = importlib.import_module(f"daskw2v.objectives.{params.objective.name}.reference")
     n, loss = module.train(
         segment, *segment.centers(0, sample.n_tokens), *tables, Rate(0.0, 0.0, 0), 0, prepared_of(run)
     )

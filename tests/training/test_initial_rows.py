@@ -114,7 +114,7 @@ def test_anchor__without_a_base_is_refused(texts, tmp_path, client):
 def test_new_words__begin_as_they_do_without_a_base(grown):
     old, new, params = grown
     ids = np.array([new.vocabulary.id(word) for word in new.vocabulary.words if word not in old.vocabulary])
-    drawn = find_objective(params.objective).initial(params, "input", ids)
+    drawn = find_objective(params.objective.name).initial(params, "input", ids)
     np.testing.assert_allclose(new.vectors[ids], drawn, atol=1e-6)
 
 
@@ -134,7 +134,7 @@ def test_first_rows__of_inner_nodes_are_drawn(grown):
         "cpu",
         Base(Store(old.url), Store("/nowhere"), base_tables(Store(old.url), params)),
     )
-    if params.objective == "sg_hs":
+    if params.objective.name == "sg_hs":
         assert not first_rows(run, "output", np.arange(5)).any()
 
 

@@ -59,7 +59,9 @@ def pull(rows, reached, block):
 )  # fmt: skip
 def test_pull__gives_the_bits_of_whole_tables(client, text, tmp_path, monkeypatch, pulled, changes):
     params = PARAMS.replace(**changes)
-    params = params.replace(markets=str(text.with_name("markets.csv")) if params.market_negative else None)
+    params = params.replace(
+        markets=str(text.with_name("markets.csv")) if params.flat().get("market_negative") else None
+    )
     options = {"params": params, "resources": Resources(threads=1), "client": client}
     monkeypatch.setattr(pulling, "FEW", 0)
     whole = train(text, work=tmp_path / "whole", **options)

@@ -50,7 +50,7 @@ def text(tmp_path_factory):
 
 def reference(run, length):
     """Return the tables, trained by plain loops: each replica has tables of its own, and parts of them are merged."""
-    params, objective = run.params, find_objective(run.params.objective)
+    params, objective = run.params, find_objective(run.params.objective.name)
     rule, trainer = find_merge_rule(Averaging.of(params).merge), find_device("cpu").replica_trainer
     sizes = objective.tables(params, run.vocabulary.size)
     model = {table: first_rows(run, table, np.arange(rows)) for table, rows in sizes.items()}

@@ -8,6 +8,7 @@ from daskw2v.objectives.cbow_hs import cpu
 from daskw2v.objectives.cpu.paths import path_scratch
 from daskw2v.objectives.curvature import curvature_of_windows
 from daskw2v.objectives.reached import reached_nodes
+from daskw2v.objectives.settings import CBOWHS
 from daskw2v.objectives.touched import touched_nodes
 from daskw2v.objectives.tree import PreparedTree, prepare_tree, tree_bytes, tree_tables
 from daskw2v.objectives.windows import windows_of
@@ -19,7 +20,7 @@ def _train_cpu(
 ) -> tuple[int, float]:
     params = prepared.params
     windows = windows_of(params, rate, epoch)
-    train, scratch = cpu.compiled(params.cbow_mean), path_scratch(prepared, tables)
+    train, scratch = cpu.compiled(CBOWHS.of(params).cbow_mean), path_scratch(prepared, tables)
     trained, loss = train(segment, first, last, tables, scratch, windows, prepared.tree, ())
     return int(trained), float(loss)
 
@@ -28,12 +29,13 @@ def _train_cuda(
     segment: Segment, first: Any, last: Any, tables: DeviceTables, rate: Rate, epoch: int, prepared: PreparedTree
 ) -> int:
     params, cuda = prepared.params, load("daskw2v.objectives.cbow_hs.cuda")
-    windows = windows_of(params, rate, epoch)
-    return int(cuda.train(segment, first, last, tables, windows, prepared.tree, prepared.depth, mean=params.cbow_mean))
+    windows, mean = windows_of(params, rate, epoch), CBOWHS.of(params).cbow_mean
+    return int(cuda.train(segment, first, last, tables, windows, prepared.tree, prepared.depth, mean=mean))
 
 
 CBOW_HS = Objective(
     name="cbow_hs",
+    settings=CBOWHS,
     title="CBOW with hierarchical softmax",
     alphas={"sgd": 0.025},
     tables=tree_tables,

@@ -2,6 +2,7 @@
 
 from daskw2v.objectives.base import Rate
 from daskw2v.objectives.reference import Goals, Window, WindowRule, train_hidden, windows_in
+from daskw2v.objectives.settings import ContextsTogether
 from daskw2v.objectives.tree import PreparedTree, path_of
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.segments import Segment
@@ -27,7 +28,7 @@ def train(
     prepared: PreparedTree,
 ) -> tuple[int, float]:
     """Train as the kernel does; `source` is (V, D) and `output` (V - 1, D) float64."""
-    params = prepared.params
+    params, mean = prepared.params, ContextsTogether.of(prepared.params).cbow_mean
     trained, loss = 0, 0.0
     for window in windows_in(segment, first, last, windows_of(params, rate, epoch)):
         if not window.contexts:
@@ -35,5 +36,5 @@ def train(
         trained += 1
         nodes, signs = path_of(prepared.tree, window.word)
         x, y, contexts = source[:, window.columns], output[:, window.columns], [window.contexts]
-        loss += train_hidden(x, contexts, y, nodes, signs[None], [], window.alpha, params.cbow_mean)
+        loss += train_hidden(x, contexts, y, nodes, signs[None], [], window.alpha, mean)
     return trained, loss

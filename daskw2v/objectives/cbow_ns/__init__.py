@@ -19,6 +19,7 @@ from daskw2v.objectives.noise import (
     word_tables,
 )
 from daskw2v.objectives.reached import reached_words
+from daskw2v.objectives.settings import CBOW
 from daskw2v.objectives.touched import touched_words
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.segments import Segment
@@ -27,15 +28,13 @@ from daskw2v.sampling.segments import Segment
 def _train_cpu(
     segment: Segment, first: int, last: int, tables: Tables, rate: Rate, epoch: int, prepared: PreparedNoise
 ) -> tuple[int, float]:
-    params = prepared.params
+    params, mean = prepared.params, CBOW.of(prepared.params).cbow_mean
     windows, negatives = windows_of(params, rate, epoch), negatives_of(prepared, epoch)
     if _shares(params):
         scratch, tile = batch_scratch(params, tables), shared_tile_of(params)
-        trained, loss = cpu.train(
-            segment, first, last, tables, scratch, windows, negatives, params.cbow_mean, (0,) * BATCH, tile
-        )
+        trained, loss = cpu.train(segment, first, last, tables, scratch, windows, negatives, mean, (0,) * BATCH, tile)
     else:
-        train, scratch = cpu.compiled_apart(params.cbow_mean), target_scratch(params, tables, RUN)
+        train, scratch = cpu.compiled_apart(mean), target_scratch(params, tables, RUN)
         trained, loss = train(segment, first, last, tables, scratch, windows, negatives, tile_of(params))
     return int(trained), float(loss)
 
@@ -45,16 +44,18 @@ def _train_cuda(
 ) -> int:
     params, cuda = prepared.params, load("daskw2v.objectives.cbow_ns.cuda")
     windows, negatives, batches = windows_of(params, rate, epoch), negatives_of(prepared, epoch), _shares(params)
-    return int(cuda.train(segment, first, last, tables, windows, negatives, batches=batches, mean=params.cbow_mean))
+    mean = CBOW.of(params).cbow_mean
+    return int(cuda.train(segment, first, last, tables, windows, negatives, batches=batches, mean=mean))
 
 
 def _shares(params: Params) -> bool:
     """Tell whether windows share their negatives."""
-    return params.negative_sharing == "shared"
+    return CBOW.of(params).negative_sharing == "shared"
 
 
 CBOW_NS = Objective(
     name="cbow_ns",
+    settings=CBOW,
     title="CBOW with negative sampling",
     alphas={"sgd": 0.05},
     tables=word_tables,

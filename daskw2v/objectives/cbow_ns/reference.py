@@ -5,6 +5,7 @@ import numpy as np
 from daskw2v.objectives.base import Rate
 from daskw2v.objectives.noise import BATCH, PreparedNoise
 from daskw2v.objectives.reference import Goals, Window, WindowRule, goals_of, train_hidden, windows_in
+from daskw2v.objectives.settings import CBOW
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.segments import Segment
 from daskw2v.types import Float64Array, Int64Array
@@ -15,7 +16,7 @@ def goals(prepared: PreparedNoise, epoch: int, window: Window, number: int, posi
 
     Those of a market are its own.
     """
-    shared = prepared.params.negative_sharing == "shared"
+    shared = CBOW.of(prepared.params).negative_sharing == "shared"
     position = int(positions[number % -(-len(positions) // BATCH)]) if shared else None
     return [goals_of(prepared, epoch, window, 0, position)]
 
@@ -34,10 +35,10 @@ def train(
     prepared: PreparedNoise,
 ) -> tuple[int, float]:
     """Train as the kernel does; `source` and `output` are (V, D) float64."""
-    params = prepared.params
-    n, trained, loss = params.negative + 1, 0, 0.0
+    params, of = prepared.params, CBOW.of(prepared.params)
+    n, trained, loss = of.negative + 1, 0, 0.0
     windows = list(windows_in(segment, first, last, windows_of(params, rate, epoch)))
-    shared = params.negative_sharing == "shared"
+    shared = of.negative_sharing == "shared"
     apart = -(-len(windows) // BATCH) if shared else len(windows)
     for i in range(apart):
         batch = [window for window in windows[i::apart] if window.contexts]
@@ -49,9 +50,9 @@ def train(
         targets, signs = drawn[0][0], np.atleast_2d(drawn[0][1])
         if shared:  # the negatives of all, then those of each window's market, which no other meets
             targets = np.concatenate([targets[1:n], *(rows[n:] for rows, _ in drawn)])
-            near = np.repeat(np.eye(len(batch)), params.market_negative, axis=1)
+            near = np.repeat(np.eye(len(batch)), of.market_negative, axis=1)
             near *= np.concatenate([told[n:] for _, told in drawn])
             signs = np.hstack([[told[1:n] for _, told in drawn], near])
         x, y = (table[:, windows[i].columns] for table in (source, output))
-        loss += train_hidden(x, contexts, y, targets, signs, own if shared else [], windows[i].alpha, params.cbow_mean)
+        loss += train_hidden(x, contexts, y, targets, signs, own if shared else [], windows[i].alpha, of.cbow_mean)
     return trained, loss

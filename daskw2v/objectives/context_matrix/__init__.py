@@ -9,9 +9,11 @@ from daskw2v.kernels.cuda import load
 from daskw2v.objectives.base import Columns, Objective, PartTables, initial_rows
 from daskw2v.objectives.context_matrix import cpu
 from daskw2v.objectives.noise import PreparedNoise, noise_bytes, word_tables
+from daskw2v.objectives.settings import WordContextMatrix
 from daskw2v.objectives.sgns import SGNS
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.segments import keep_shares
+from daskw2v.sampling.settings import SampledContexts
 from daskw2v.types import Float32Array, Int64Array
 
 __all__ = ["CONTEXT_MATRIX"]
@@ -27,26 +29,28 @@ def prepare(params: Params, counts: Int64Array) -> PreparedNoise:
     y, less a constant. The two are equal where q is the share of a word among the contexts. With counts ** 0.75 they
     differ by a quarter of log P(y) / P(x): rows of frequent and of rare words are pulled to and fro.
     """
-    kept = counts * keep_shares(counts, params.sample) * keep_shares(counts, params.context_sample)
-    exponent = NS_EXPONENT if params.ns_exponent is None else params.ns_exponent
+    of = SampledContexts.of(params)
+    kept = counts * keep_shares(counts, params.sample) * keep_shares(counts, of.context_sample)
+    exponent = NS_EXPONENT if of.ns_exponent is None else of.ns_exponent
     return PreparedNoise(params, word_table(kept, exponent))
 
 
 def _train_cpu(
     columns: Columns, first: int, last: int, tables: PartTables, prepared: PreparedNoise, losses: Float32Array
 ) -> None:
-    cpu.train(columns, first, last, tables, prepared.params.negative, prepared.noise, losses)
+    cpu.train(columns, first, last, tables, SampledContexts.of(prepared.params).negative, prepared.noise, losses)
 
 
 def _train_cuda(
     columns: Columns, first: int, last: int, tables: PartTables, prepared: PreparedNoise, losses: Float32Array
 ) -> None:
     cuda = load("daskw2v.objectives.context_matrix.cuda")
-    cuda.train(columns, first, last, tables, prepared.params.negative, prepared.noise, losses)
+    cuda.train(columns, first, last, tables, SampledContexts.of(prepared.params).negative, prepared.noise, losses)
 
 
 CONTEXT_MATRIX = Objective(
     name="context_matrix",
+    settings=WordContextMatrix,
     title="skip-gram with negative sampling over the word-context matrix",
     alphas={"sgd": 0.05, "adam": 0.005},
     tables=word_tables,

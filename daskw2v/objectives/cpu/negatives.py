@@ -18,16 +18,19 @@ from daskw2v.objectives.cpu.hidden import OWN
 from daskw2v.objectives.cpu.scratch import Scratch, make_scratch
 from daskw2v.objectives.cpu.steps import MAX_TARGETS, group_sizes
 from daskw2v.objectives.noise import BATCH, pick_in_market
+from daskw2v.objectives.settings import SharedNegatives
 
 
 def _groups_of(params: Params) -> tuple[int, int]:
     """Return the groups that the targets of a window are spread over, and the targets of each."""
-    return group_sizes(1 + params.negative + params.market_negative)
+    of = SharedNegatives.of(params)
+    return group_sizes(1 + of.negative + of.market_negative)
 
 
 def _shared_groups_of(params: Params) -> tuple[int, int]:
     """Return the groups of a batch and the size of each: shared negatives and those of each window's market."""
-    return group_sizes(params.negative + BATCH * params.market_negative, OWN)
+    of = SharedNegatives.of(params)
+    return group_sizes(of.negative + BATCH * of.market_negative, OWN)
 
 
 def tile_of(params: Params) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from daskw2v.objectives.base import Rate
 from daskw2v.objectives.cuda.access import FLUSH
 from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.reference import Window, WindowRule, windows_in
+from daskw2v.objectives.settings import ContextsTogether
 from daskw2v.objectives.windows import Windows, windows_of
 from daskw2v.sampling.segments import Segment
 from daskw2v.types import Float64Array, Int64Array
@@ -119,7 +120,9 @@ def train(
         ]
         if rule.as_one:
             if contexts:
-                loss += train_hidden(rows, contexts, nodes, *goals[0], window.alpha, params.cbow_mean, care)
+                loss += train_hidden(
+                    rows, contexts, nodes, *goals[0], window.alpha, ContextsTogether.of(params).cbow_mean, care
+                )
                 examples += 1
             continue
         examples += len(contexts)

@@ -9,6 +9,7 @@ from daskw2v.kernels.cuda import load
 from daskw2v.objectives.base import DeviceTables, Objective, Rate, Tables, initial_rows
 from daskw2v.objectives.cpu.paths import path_scratch
 from daskw2v.objectives.reached import reached_nodes
+from daskw2v.objectives.settings import SkipGramHS
 from daskw2v.objectives.sg_hs import cpu
 from daskw2v.objectives.sg_hs.buckets import cpu as buckets
 from daskw2v.objectives.touched import nodes_in_partition, touched_nodes
@@ -49,6 +50,7 @@ def _train_cuda(
 
 SG_HS = Objective(
     name="sg_hs",
+    settings=SkipGramHS,
     title="skip-gram with hierarchical softmax",
     alphas={"sgd": 0.025},
     tables=tree_tables,

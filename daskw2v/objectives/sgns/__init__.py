@@ -6,6 +6,7 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.kernels.cuda import load
+from daskw2v.objectives import settings
 from daskw2v.objectives.base import DeviceTables, Objective, Rate, Tables, initial_rows
 from daskw2v.objectives.cpu.centers import RUN
 from daskw2v.objectives.cpu.negatives import target_scratch, tile_of
@@ -23,8 +24,8 @@ from daskw2v.objectives.sgns.buckets import cpu as buckets
 from daskw2v.objectives.touched import touched_words, words_in_partition
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.hierarchy import RULES, split_negatives
-from daskw2v.sampling.partitioned import Partitioned
 from daskw2v.sampling.segments import Segment
+from daskw2v.sampling.settings import Partitioned
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.types import UInt64Array
 
@@ -33,7 +34,7 @@ def _train_cpu(
     segment: Segment, first: int, last: int, tables: Tables, rate: Rate, epoch: int, prepared: PreparedNoise
 ) -> tuple[int, float]:
     params = prepared.params
-    shared = params.negative_sharing == "shared"
+    shared = settings.SGNS.of(params).negative_sharing == "shared"
     train: Any = cpu.train if shared else cpu.train_pairs
     scratch = target_scratch(params, tables, RUN if shared else 2 * params.window + 1)
     pairs, loss = train(
@@ -48,26 +49,28 @@ def _train_cuda(
 ) -> int:
     params, cuda = prepared.params, load("daskw2v.objectives.sgns.cuda")
     windows, negatives = windows_of(params, rate, epoch), negatives_of(prepared, epoch)
-    return int(cuda.train(segment, first, last, tables, windows, negatives, each=params.negative_sharing == "pair"))
+    each = settings.SGNS.of(params).negative_sharing == "pair"
+    return int(cuda.train(segment, first, last, tables, windows, negatives, each=each))
 
 
 def _train_bucket_cpu(
     bucket: Bucket, tables: Tables, alpha: float, params: Params, words: UInt64Array, key: np.uint64
 ) -> tuple[int, float]:
-    negative, each = split_negatives(RULES[Partitioned.of(params).negative_rule], params.negative)
+    negative, each = split_negatives(RULES[Partitioned.of(params).negative_rule], settings.SGNS.of(params).negative)
     return buckets.train_bucket(bucket.pairs, bucket.noise, *tables[:3], alpha, negative, each, words, key)
 
 
 def _train_bucket_cuda(
     bucket: Bucket, tables: DeviceTables, alpha: float, params: Params, words: UInt64Array, key: np.uint64
 ) -> None:
-    negative, each = split_negatives(RULES[Partitioned.of(params).negative_rule], params.negative)
+    negative, each = split_negatives(RULES[Partitioned.of(params).negative_rule], settings.SGNS.of(params).negative)
     cuda = load("daskw2v.objectives.sgns.buckets.cuda")
     cuda.train_bucket(bucket, tables, alpha, negative, each, words, key)
 
 
 SGNS = Objective(
     name="sgns",
+    settings=settings.SGNS,
     title="skip-gram with negative sampling",
     alphas={"sgd": 0.035},
     tables=word_tables,

@@ -4,6 +4,7 @@ from daskw2v.objectives.base import Rate
 from daskw2v.objectives.cpu.negatives import tile_of
 from daskw2v.objectives.noise import PreparedNoise
 from daskw2v.objectives.reference import Goals, Window, WindowRule, goals_of, train_targets, windows_in
+from daskw2v.objectives.settings import SharedNegatives
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.segments import Segment
 from daskw2v.types import Float64Array, Int64Array
@@ -13,7 +14,7 @@ def goals(
     prepared: PreparedNoise, epoch: int, window: Window, number: int = 0, positions: Int64Array | None = None
 ) -> list[Goals]:
     """Return the targets of a window, or those of each of its contexts."""
-    draws = 1 if prepared.params.negative_sharing == "shared" else len(window.contexts)
+    draws = 1 if SharedNegatives.of(prepared.params).negative_sharing == "shared" else len(window.contexts)
     return [goals_of(prepared, epoch, window, pair) for pair in range(draws)]
 
 

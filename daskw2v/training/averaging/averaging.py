@@ -313,7 +313,7 @@ def _initial_blocks(client: Client, run: Run, blocks: Sequence[TableBlock], key:
 
 
 def _check(params: Params) -> None:
-    rule, objective = find_merge_rule(Averaging.of(params).merge), find_objective(params.objective)
+    rule, objective = find_merge_rule(Averaging.of(params).merge), find_objective(params.objective.name)
     if Averaging.of(params).n_replicas > 1 and rule.project is not None and objective.touched is None:
         raise ParameterError(
             f"merge={rule.name!r} needs to know how often {objective.name} touches each row (Objective.touched).",

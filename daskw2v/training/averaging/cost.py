@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskw2v.config.params import Params
+from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.training.averaging.merge import FAN_IN
 from daskw2v.training.averaging.pulling import FEW, MOST
 from daskw2v.training.averaging.round_schedule import given_rows, round_sizes
@@ -101,7 +102,7 @@ def pulled_share(load: Load, words: float, step: int) -> float:
         return 1.0
     windows = words * load.pairs / load.words / (Params.window + 1)  # words that subsampling leaves
     rest, shares, noise = shares_of(load)
-    targets = shares + Params.negative * noise
+    targets = shares + NegativeSampling.negative * noise
     taken = 0.0
     for expected in (windows * shares, windows * targets):
         reached = -np.expm1(-expected)

@@ -52,7 +52,7 @@ def touched_rows(run: Run) -> dict[str, Float64Array]:
 
     Rows of a composed vector count by the square of their share of it, as the curvature along them does.
     """
-    touched = find_objective(run.params.objective).touched
+    touched = find_objective(run.params.objective.name).touched
     assert touched is not None  # all objectives have it that train windows
     rows = touched(prepared_of(run), run.vocabulary.read_counts())
     features = features_of(run)
@@ -96,7 +96,7 @@ def curvature_of(run: Run, blocks: Sequence[TableBlock], moments: Sequence[Momen
     parts = dict[str, list[Moments]]()
     for block, of_block in zip(blocks, moments, strict=True):
         parts.setdefault("input" if block.table == FEATURES else block.table, []).append(of_block)
-    tables = find_objective(run.params.objective).curvature(run.params, _sums(parts))
+    tables = find_objective(run.params.objective.name).curvature(run.params, _sums(parts))
     found = {table: _eigen(matrix) for table, matrix in tables.items()}
     return {**found, FEATURES: found["input"]}
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.features.choice import features_bytes
+from daskw2v.objectives.noise import has_markets
 from daskw2v.objectives.registry import find_objective
 from daskw2v.training.averaging.round_schedule import given_rows, most_steps
 from daskw2v.training.averaging.settings import Averaging
@@ -46,7 +47,7 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     steps = most_steps(params, text.words, text.vocabulary)
     rows_given = given_rows(params, text.vocabulary, steps)
     often = sum(rows * times for rows, times in rows_given) / text.vocabulary
-    prepared = find_objective(params.objective).prepared_bytes(params, text.vocabulary)
+    prepared = find_objective(params.objective.name).prepared_bytes(params, text.vocabulary)
     kept: Sizes = {
         "model": tables,
         **prepared,
@@ -73,7 +74,7 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
         "blocks that are merged": share / 2,
         "text": tasks * read,
     }
-    building = _BUILDING * (2 if params.market_negative else 1) + 3 * LONG
+    building = _BUILDING * (2 if has_markets(params) else 1) + 3 * LONG
     preparing = {"model": tables, "building what kernels read": building * text.vocabulary}
     gpu: Sizes = {}
     if device.free_memory:

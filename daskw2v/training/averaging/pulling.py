@@ -48,13 +48,13 @@ class Reached(NamedTuple):
 def pulls(run: Run, this: AveragingRound) -> bool:
     """Return whether the replicas of a round pull rows. The vectors are the same if they take whole blocks."""
     most = (this.stop - this.start) / this.n_replicas
-    known = find_objective(run.params.objective).reached is not None
+    known = find_objective(run.params.objective.name).reached is not None
     return known and this.n_replicas > 1 and most < FEW * run.vocabulary.size
 
 
 def reach(run: Run, works: Sequence[ReplicaWork], blocks: Sequence[TableBlock]) -> Reached:
     """Task: find the rows that a replica's work of a round reaches; its text is read for it once more."""
-    objective = find_objective(run.params.objective)
+    objective = find_objective(run.params.objective.name)
     assert objective.reached is not None  # or nothing is pulled
     marks = {table: np.zeros(rows, np.bool_) for table, rows in tables_of(run).items()}
     positions = find_device(run.device).replica_trainer.positions

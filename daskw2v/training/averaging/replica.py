@@ -55,7 +55,7 @@ class Replica:
             of_table = tables.setdefault(block.table, [])
             self._places.append((block.table, len(of_table)))
             of_table.append(part)
-        objective = find_objective(run.params.objective)
+        objective = find_objective(run.params.objective.name)
         self._trainer = find_device(run.device).replica_trainer(
             objective,
             run.params,

@@ -20,6 +20,7 @@ from daskw2v.models.tables import create_model
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.context_matrix import ContextMatrix, build_matrix
 from daskw2v.sampling.run import Run
+from daskw2v.sampling.settings import SampledContexts
 from daskw2v.store.storage import Store
 from daskw2v.training import checkpoint
 from daskw2v.training.blocks import join_blocks
@@ -91,7 +92,7 @@ class ColumnsRun:
 
     def _wait(self, current: ColumnRound, futures: list[Future], rows: ModelRows) -> Iterator[RoundReport]:
         totals = gather(self._cluster.client, futures, f"Round {current.number}", self._cluster.trainers.takes)
-        words = self._matrix.text_words * len(current) // self._run.params.context_size
+        words = self._matrix.text_words * len(current) // SampledContexts.of(self._run.params).context_size
         yield RoundReport(self.progress_after(current.number), current.steps[-1].alpha, totals, rows, words)
 
     def _rows(self) -> ModelRows:

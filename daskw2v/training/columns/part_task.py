@@ -14,6 +14,7 @@ from daskw2v.objectives.base import MOMENTS, Columns, is_finite
 from daskw2v.objectives.registry import find_objective, settled
 from daskw2v.sampling.context_matrix import read_contexts
 from daskw2v.sampling.run import Run
+from daskw2v.sampling.settings import SampledContexts
 from daskw2v.store.durability import durable
 from daskw2v.store.places import Written
 from daskw2v.store.storage import Store
@@ -172,7 +173,7 @@ def open_part(
     """
     run = context.run
     tables = {t: [context.rows(t, k, rows) for k, rows in enumerate(pieces)] for t, pieces in fixed_rows.items()}
-    objective = find_objective(run.params.objective)
+    objective = find_objective(run.params.objective.name)
     return find_device(run.device).row_trainer(objective, run.params, prepared_of(run), trained_rows, tables, threads)
 
 
@@ -182,7 +183,9 @@ def columns_of(
     """Return the columns on which a table's rows of some words are trained in a step, from their contexts."""
     params = context.run.params
     key = stream(params.seed, Purpose.NEGATIVE, len(TABLES) * step.epoch + TABLES.index(table))
-    return Columns(contexts, words.start, step.epoch * params.context_size + step.first, step.alpha, key)
+    return Columns(
+        contexts, words.start, step.epoch * SampledContexts.of(params).context_size + step.first, step.alpha, key
+    )
 
 
 def load_rows(context: ColumnsContext, part: int, table: str, start: TableOrigin) -> Float32Array:

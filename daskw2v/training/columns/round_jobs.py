@@ -69,7 +69,7 @@ class SubmittedSteps(NamedTuple):
 
 def state_at(origin: TableOrigin, cluster: ColumnsCluster) -> ColumnsState:
     """Return the state whose rows are all at an origin."""
-    follows = find_objective(cluster.context.run.params.objective).follows
+    follows = find_objective(cluster.context.run.params.objective.name).follows
     learned = TABLES[1:] if follows else TABLES
     rows, moments = ({table: [origin for _ in cluster.workers] for table in tables} for tables in (TABLES, learned))
     return ColumnsState(rows, moments, origin if follows else None)

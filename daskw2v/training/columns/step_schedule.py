@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from daskw2v.config.params import Params
 from daskw2v.sampling.segments import cut
+from daskw2v.sampling.settings import SampledContexts
 from daskw2v.training.columns.settings import Columns
 from daskw2v.training.schedule import alpha_at
 
@@ -45,8 +46,8 @@ class ColumnRounds:
     """
 
     def __init__(self, params: Params) -> None:
-        self.total = params.epochs * params.context_size
-        self._params = params
+        self._params, self._size = params, SampledContexts.of(params).context_size
+        self.total = params.epochs * self._size
         self._steps = tuple(self._all())
         self._bounds = [*range(0, len(self._steps), -(-len(self._steps) // _ROUNDS)), len(self._steps)]
 
@@ -56,7 +57,7 @@ class ColumnRounds:
     @property
     def ends(self) -> list[int]:
         """Columns trained by the end of each step, over all epochs."""
-        return [step.epoch * self._params.context_size + step.last for step in self._steps]
+        return [step.epoch * self._size + step.last for step in self._steps]
 
     @property
     def steps_per_round(self) -> int:
@@ -66,12 +67,12 @@ class ColumnRounds:
     def __getitem__(self, number: int) -> ColumnRound:
         first, last = self._bounds[number : number + 2]
         steps = self._steps[first:last]
-        return ColumnRound(number, steps, steps[-1].epoch * self._params.context_size + steps[-1].last)
+        return ColumnRound(number, steps, steps[-1].epoch * self._size + steps[-1].last)
 
     def _all(self) -> Iterator[ColumnStep]:
         params, number = self._params, 0
         for epoch in range(params.epochs):
-            for first, last in cut(0, params.context_size, Columns.of(params).gather_every):
-                share = (epoch * params.context_size + first) / self.total
+            for first, last in cut(0, self._size, Columns.of(params).gather_every):
+                share = (epoch * self._size + first) / self.total
                 yield ColumnStep(number, epoch, first, last, alpha_at(params, share))
                 number += 1

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from daskw2v.config.params import Params
 from daskw2v.features.choice import has_features
+from daskw2v.objectives.settings import SGNS
 
 
 class Line(NamedTuple):
@@ -88,9 +89,10 @@ def constants_of(params: Params, device: str) -> Constants | None:
     Windows whose rows are composed of features' take longer too. None for an objective and device whose kernels were
     not measured.
     """
-    if (params.objective, device) not in _MEASURED or params.negative_sharing != "shared":
+    of = params.objective
+    if (of.name, device) not in _MEASURED or not isinstance(of, SGNS) or of.negative_sharing != "shared":
         return None
-    times = (1 + params.negative + params.market_negative) / (1 + _NEGATIVES)
+    times = (1 + of.negative + of.market_negative) / (1 + _NEGATIVES)
     window, far, warm, cold = (
         Line(times * line.fixed, times * line.column)
         for line in (MACHINE_B.window, MACHINE_B.far, MACHINE_B.warm, MACHINE_B.cold)

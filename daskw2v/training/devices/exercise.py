@@ -29,7 +29,7 @@ def _counts(partition: int = 0) -> Int64Array:
 
 def exercise_replica(params: Params) -> None:
     """Train a sentence by the kernel for text."""
-    objective = find_objective(params.objective)
+    objective = find_objective(params.objective.name)
     features = _features(params)
     tables = objective.tables(params, _WORDS) | ({} if features is None else {FEATURES: 1})
     blocks = {name: [np.zeros((rows, params.vector_size), np.float32)] for name, rows in tables.items()}
@@ -48,7 +48,7 @@ def _features(params: Params) -> WordFeatures | None:
 
 def exercise_partitions(params: Params) -> None:
     """Train a pair by the kernel for buckets."""
-    objective = find_objective(params.objective)
+    objective = find_objective(params.objective.name)
 
     def rows() -> Float32Array:
         return np.zeros((_WORDS, params.vector_size), np.float32)

@@ -16,7 +16,7 @@ Sizes = dict[str, float]
 
 def table_bytes(params: Params, n_words: int) -> tuple[dict[str, int], dict[str, int]]:
     """Return the bytes of each table as Dask has it, and as kernels do: rows padded to whole cache lines."""
-    rows = find_objective(params.objective).tables(params, n_words)
+    rows = find_objective(params.objective.name).tables(params, n_words)
     rows |= {FEATURES: most_rows(params, n_words)} if has_features(params) else {}
     width = params.vector_size
     return ({name: FLOAT * n * width for name, n in rows.items()},

@@ -153,7 +153,7 @@ class RotationContext:
         if isinstance(rows, OutputPartition):
             return rows.words
         params = self.run.params
-        return find_objective(params.objective).partition_table(params, self.counts.read(partition))
+        return find_objective(params.objective.name).partition_table(params, self.counts.read(partition))
 
     def _read(self, table: str, partition: int, origin: PartitionOrigin) -> Float32Array:
         if origin.store is None:
@@ -238,7 +238,7 @@ def train_buckets(
     with ThreadPoolExecutor(threads) as pool:
         each = pool.map if home is None else map  # in files, rows may be more than memory holds several times
         trainer = find_device(context.run.device).partition_trainer(
-            find_objective(params.objective),
+            find_objective(params.objective.name),
             params,
             {k: partial(context.rows_as_held, INPUT, k, held[k]) for k, held in inputs.items()},
             {k: partial(open_output, k) for k in outputs},

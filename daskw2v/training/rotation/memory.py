@@ -6,6 +6,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.sampling.pairs import pair_type
 from daskw2v.sampling.segments import POSITION
+from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.sampling.skipgrams import most_dealt, most_of_slice
 from daskw2v.training.devices import find_device
 from daskw2v.training.memory.base import INT, LONG, RunMemory, StageMemory, Workers
@@ -89,7 +90,8 @@ def _pairs(params: Params, text: Text, words: float) -> float:
     contexts = params.window + 1 if params.shrink_windows else 2 * params.window  # on the whole
     of = Rotation.of(params)
     entry = pair_type(-(-text.vocabulary // of.n_partitions)).itemsize
-    return entry * (1 + _NOISE.get(of.negative_rule, params.negative)) * contexts * words
+    noise = _NOISE.get(of.negative_rule) if isinstance(params.objective, NegativeSampling) else 0
+    return entry * (1 + (NegativeSampling.of(params).negative if noise is None else noise)) * contexts * words
 
 
 def run_memory(params: Params, resources: Resources, text: Text, workers: Workers) -> RunMemory:

@@ -236,7 +236,7 @@ def _start(
     """Start a run; raises a ParameterError if there are more partitions than words."""
     params, n = run.params, Rotation.of(run.params).n_partitions
     partitions = Partitions(run.vocabulary.size, n)
-    counts = partition_counts(client, run.vocabulary, partitions, params.ns_exponent, place / "weights")
+    counts = partition_counts(client, run.vocabulary, partitions, params.flat().get("ns_exponent"), place / "weights")
     await_worker(client)  # what memory there is, workers have
     text = known_text(Corpus.load(run.work, run.corpus), run.vocabulary, params)
     fits = fits_memory(params, text, Workers(len(workers_known(client)), total_threads(client), usable_memory(client)))
@@ -286,9 +286,10 @@ def _check(params: Params) -> None:
             f"n_groups={of.n_groups} does not divide n_partitions={of.n_partitions}.",
             "Give groups of equal size: n_partitions as a multiple of n_groups.",
         )
-    if params.negative_sharing != "shared":
+    sharing = params.flat().get("negative_sharing", "shared")
+    if sharing != "shared":
         raise ParameterError(
-            f"negative_sharing={params.negative_sharing!r} has no kernel for strategy='rotation'.",
+            f"negative_sharing={sharing!r} has no kernel for strategy='rotation'.",
             "Leave negative_sharing out (pairs of a bucket share negatives by eight), or choose strategy='averaging'.",
         )
 

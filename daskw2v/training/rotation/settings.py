@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from daskw2v.config.settings import integer, one_of, setting
-from daskw2v.sampling.partitioned import Partitioned
+from daskw2v.sampling.settings import Partitioned
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,11 +23,13 @@ from daskw2v.objectives.cuda import reference
 from daskw2v.objectives.noise import BATCH, negatives_of
 from daskw2v.objectives.reference import WindowRule
 from daskw2v.objectives.registry import OBJECTIVES
+from daskw2v.objectives.settings import SharedNegatives
 from daskw2v.objectives.sg_hs.buckets import reference as path_reference
 from daskw2v.objectives.sgns.buckets.reference import train_bucket
 from daskw2v.objectives.tree import PreparedTree, trees_of
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.segments import Segment
+from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices import find_device
 from daskw2v.training.devices.base import map_arrays
@@ -94,7 +96,7 @@ class Windows(NamedTuple):
         last: int | None = None, **how: Any,
     ) -> "Windows":  # fmt: skip
         """Return a case with tables drawn; a range of centers, all by default."""
-        objective, last = OBJECTIVES[params.objective], int(segment.bounds[-1]) if last is None else last
+        objective, last = OBJECTIVES[params.objective.name], int(segment.bounds[-1]) if last is None else last
         sizes = list(objective.tables(params, len(counts)).values())
         tables = tables_of(sizes, params.vector_size, rng)
         prepared, touched = prepare(params, counts, rng), likely(tables, rng)
@@ -108,7 +110,7 @@ class Windows(NamedTuple):
         totals = put(np.zeros(2))
         likely, n = [put(rows) for rows in self.touched], self.n_pieces
         memory = DeviceTables(there[0], there[1], width, self.hot_rows, n, likely[0], likely[1], totals, cuda.stream())
-        kernel: Any = OBJECTIVES[self.params.objective].trainers["cuda"]
+        kernel: Any = OBJECTIVES[self.params.objective.name].trainers["cuda"]
         segment, prepared = map_arrays(put, self.segment), map_arrays(put, self.prepared)
         kernel(segment, *map(put, self.centers()), memory, self.rate, EPOCH, prepared)
         return Trained([rows.copy_to_host().reshape(-1, width) for rows in there], totals.copy_to_host())
@@ -142,7 +144,7 @@ class Windows(NamedTuple):
             EPOCH,
             self.prepared,
             care,
-            rule_of(self.params.objective),
+            rule_of(self.params.objective.name),
         )
         return Trained(tables, np.array(totals))
 
@@ -158,9 +160,10 @@ class Windows(NamedTuple):
         """Return the targets of a window."""
         if isinstance(self.prepared, PreparedTree):
             return needed("daskw2v.objectives.cuda.paths", "cuda").path_targets(self.shape(), self.prepared.depth)
-        each = self.params.negative_sharing == "pair" and not rule_of(self.params.objective).as_one
+        of = SharedNegatives.of(self.params)
+        each = of.negative_sharing == "pair" and not rule_of(self.params.objective.name).as_one
         negatives = needed("daskw2v.objectives.cuda.negatives", "cuda")
-        drawn = self.params.negative, self.params.market_negative
+        drawn = of.negative, of.market_negative
         return negatives.negative_targets(self.shape(), *drawn, each=each)
 
     def waiting(self) -> dict[str, Any]:
@@ -288,7 +291,7 @@ class Matrix(NamedTuple):
         return self.trained
 
     def on_gpu(self) -> Trained:
-        of_device, objective = find_device("cuda").row_trainer, OBJECTIVES[self.params.objective]
+        of_device, objective = find_device("cuda").row_trainer, OBJECTIVES[self.params.objective.name]
         own = [rows[:, : self.params.vector_size] for rows in self.trained]
         others = {"output": [self.others[:, : self.params.vector_size]]}
         part = of_device(objective, self.params, self.prepared, {"input": own}, others, 1)
@@ -299,7 +302,8 @@ class Matrix(NamedTuple):
         d = self.params.vector_size
         rows, *moments = (table[:, :d].astype(np.float64) for table in self.trained)
         others = self.others[:, :d].astype(np.float64)
-        losses = train_columns(self.columns, rows, moments, others, self.params.negative, self.prepared.noise)
+        negative = NegativeSampling.of(self.params).negative
+        losses = train_columns(self.columns, rows, moments, others, negative, self.prepared.noise)
         return Trained([rows, *moments], losses)
 
     def emulated(self, kernel: Any) -> tuple[Trained, Table]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.kernels.simd import padded
+from daskw2v.objectives.settings import SharedNegatives
 from daskw2v.objectives.tree import PreparedTree
 from daskw2v.sampling.segments import Segment
 from tests.support.cuda.cases import rule_of
@@ -43,13 +44,14 @@ def rows_of(
         The first nodes of a tree wait there, too, and are read and added after so many windows.
     """
     contexts = count_contexts(segment, params)
-    n, hidden, met = len(contexts), rule_of(params.objective).as_one, contexts > 0
+    n, hidden, met = len(contexts), rule_of(params.objective.name).as_one, contexts > 0
     if isinstance(prepared, PreparedTree):
         below_top = np.concatenate([[0], np.cumsum(prepared.tree.nodes >= top)])
         targets = np.diff(below_top[prepared.tree.starts])[segment.tokens]
     else:
-        targets = np.full(n, 1 + params.negative)
-        if params.negative_sharing == "pair" and not hidden:
+        of = SharedNegatives.of(params)
+        targets = np.full(n, 1 + of.negative)
+        if of.negative_sharing == "pair" and not hidden:
             targets = targets * contexts
     near = int(targets[met].sum() if hidden else targets.sum())
     near += top * (n // flush)

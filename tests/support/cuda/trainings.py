@@ -9,6 +9,7 @@ from daskw2v.objectives.base import Columns
 from daskw2v.objectives.registry import OBJECTIVES, reads, settled
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.pairs import pack
+from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.sampling.skipgrams import Bucket
 from tests.support.cuda.cases import KEY, Matrix, Pairs, PathPairs, Windows, likely, tables_of
 from tests.support.cuda.compiling import Setting
@@ -47,6 +48,6 @@ def case_of(name: str, setting: Setting, n_tokens: int, n_words: int = 300) -> A
     if name == "sgns, buckets":
         items = [pack(rng.integers(0, n_words, (2, k)), np.uint32) for k in (n_tokens, 0)]
         tables = tables_of([n_words] * 2, d, rng)
-        words = word_table(counts, params.ns_exponent)
+        words = word_table(counts, NegativeSampling.of(params).ns_exponent)
         return Pairs(params, Bucket(*items), setting.negative, 0, tables, words, likely(tables, rng))
     return Windows.made(params, zipf_segment(counts, n_tokens, 0.0), counts, rng, hot_rows=3)

@@ -1,0 +1,110 @@
+"""The objectives that Params can name, and the settings of each."""
+
+from dataclasses import dataclass
+
+from daskw2v.config.choice import Choices, TrainingChoice
+from daskw2v.config.prefixes import PREFIX_SIZES
+from daskw2v.config.settings import FLAG, URL, integer, one_of, setting
+from daskw2v.sampling.settings import NegativeSampling, SampledContexts
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainsPrefixes(TrainingChoice):
+    """An objective of windows, which can train some of the columns alone."""
+
+    axis = "objective"
+
+    prefix_sizes: tuple[int, ...] = setting(
+        (),
+        "numbers of first columns that are to be models by themselves, such as 32 64: two of three windows "
+        "train all columns, the third one of these prefixes",
+        PREFIX_SIZES,
+        stage="train",
+        used_by=("averaging", "cpu"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedNegatives(NegativeSampling):
+    """An objective of windows that draws negatives."""
+
+    negative_sharing: str = setting(
+        "shared",
+        "shared draws negatives once for all pairs of a window (sgns) or for four windows (cbow_ns); pair draws them "
+        "for each pair, as word2vec.c, and is slower",
+        one_of("shared", "pair"),
+        stage="train",
+    )
+    market_negative: int = setting(
+        0,
+        "further negative samples, of the words of the target's market: of each window, or of each pair where "
+        "negative_sharing is pair (sgns)",
+        integer(0, 1024),
+        stage="train",
+        used_by=("averaging",),
+    )
+    markets: str | None = setting(
+        None,
+        "URL of a table with the columns word, or item, and market (Parquet, CSV, or a folder of them); the markets of "
+        "the events when not given",
+        URL,
+        stage="train",
+        used_by=("market_negative",),
+        optional=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextsTogether(TrainingChoice):
+    """An objective that predicts a word from all of its contexts."""
+
+    axis = "objective"
+
+    cbow_mean: bool = setting(
+        True, "predict from the mean of the contexts; otherwise from their sum", FLAG, stage="train"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SGNS(SharedNegatives, TrainsPrefixes):
+    """Skip-gram with negative sampling (Mikolov et al. 2013b, section 2.2)."""
+
+    name = "sgns"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CBOW(SharedNegatives, TrainsPrefixes, ContextsTogether):
+    """CBOW with negative sampling (Mikolov et al. 2013a, section 3.1; 2013b, section 2.2)."""
+
+    name = "cbow_ns"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkipGramHS(TrainsPrefixes):
+    """Skip-gram with hierarchical softmax (Mikolov et al. 2013b, section 2.1)."""
+
+    name = "sg_hs"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CBOWHS(TrainsPrefixes, ContextsTogether):
+    """CBOW with hierarchical softmax (Mikolov et al. 2013a, section 3.1)."""
+
+    name = "cbow_hs"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordContextMatrix(SampledContexts):
+    """Word vectors from a sampled word-context matrix (Li et al. 2017)."""
+
+    name = "context_matrix"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subwords(SampledContexts):
+    """The same, where a convolutional network of characters makes the vectors; experimental, by PyTorch."""
+
+    name = "subwords"
+
+
+OBJECTIVES = Choices("objective", "daskw2v.objectives", SGNS, CBOW, SkipGramHS, CBOWHS, WordContextMatrix, Subwords)
