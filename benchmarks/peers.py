@@ -68,7 +68,7 @@ def gensim_arguments(params: Params, threads: int) -> dict[str, Any]:
     )  # fmt: skip
     return {
         **{name: getattr(params, name) for name in same},
-        "ns_exponent": params.flat().get("ns_exponent", NS_EXPONENT),
+        "ns_exponent": params.flat().get("ns_exponent") or NS_EXPONENT,
         "sg": int(kind.skip_gram),
         "hs": int(kind.tree),
         "negative": params.flat().get("negative", 0),

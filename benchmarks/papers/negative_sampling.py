@@ -13,7 +13,6 @@ from benchmarks.processes import cluster_of
 from benchmarks.tables import Spread
 from benchmarks.texts import MB
 from daskw2v.config.params import Params
-from daskw2v.training.rotation.settings import Rotation
 
 ONE, RULES = "SGNS (Reference)", {"SG-BNS": "bns", "SG-SNS": "sns", "SG-TNS": "tns"}
 KINDS = {"Semantic": "semantic", "Syntactic": "syntactic", "Total": "google_analogy"}
@@ -55,7 +54,7 @@ def quality(session: Session) -> None:
         ",.2f",
     )
     for name, params in variants_of(session, session.options.epochs).items():
-        often = params.replace(passes_per_epoch=_OFTEN) if Rotation.of(params).negative_rule == "bns" else params
+        often = params.replace(passes_per_epoch=_OFTEN) if params.flat().get("negative_rule") == "bns" else params
         scores = session.scores(often, session.seeds(1), session.place())
         pairs = [(QUALITY[name, kind], scores[key].scaled(100)) for kind, key in KINDS.items()]
         table.row(name, *(cell for pair in pairs for cell in pair))

@@ -12,7 +12,7 @@ from inspect import Parameter, Signature
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 from daskw2v.config.registry import Registry
-from daskw2v.config.settings import HEADINGS, Settings, StageName, default_of, shown_value
+from daskw2v.config.settings import HEADINGS, Constraint, Settings, StageName, default_of, shown_value
 from daskw2v.errors import ParameterError, UnknownParameterError
 
 
@@ -41,12 +41,13 @@ class Choice(Settings):
 
         Raises
         ------
-        TypeError
+        ParameterError
             If they hold another one.
         """
         chosen = getattr(settings, cls.axis)
         if not isinstance(chosen, cls):
-            raise TypeError(f"{cls.axis} is {type(chosen).__name__}, not {cls.__name__}.")
+            missing = ", ".join(name for name in cls.names() if name not in chosen.names())
+            raise ParameterError(f"{cls.axis}={chosen.name!r} has no {missing}.", f"Choose another {cls.axis}.")
         return chosen
 
 
@@ -90,16 +91,12 @@ def axis(default: str, help: str, choices: str, *, stage: StageName, heading: st
         Module and name of its `Choices`, as in "package.module:NAME": no module of choices is imported before there is
         one to make.
     """
+    constraint = Constraint(lambda value: isinstance(value, Choice), "the name of a choice or an object of its class")
     metadata = {
-        "help": help, "stage": stage, "heading": heading, "choices": (), "axis": choices, "used_by": (),
-        "optional": False, "place": False, "told": False, "first": None, "check": _is_choice, "bound": "a choice",
-        "convert": None, "refuse": lambda *_: None,
+        **constraint._asdict(), "help": help, "stage": stage, "heading": heading, "axis": choices, "used_by": (),
+        "optional": False, "first": None, "told": False, "refuse": lambda *_: None,
     }  # fmt: skip
     return dataclasses.field(default=default, metadata=metadata)
-
-
-def _is_choice(value: Any) -> bool:
-    return isinstance(value, Choice)
 
 
 def choices_of(f: "Field[Any]") -> Choices:
@@ -218,12 +215,11 @@ class WithChoices(Settings):
         name, value = next(iter(rest.items()))
         for f in _axes(type(self)):
             if having := choices_of(f).having(name):
-                chosen = getattr(self, f.name)
-                names = ", ".join(chosen.names()) or "no settings"
+                chosen, owners = getattr(self, f.name), ", ".join(cls.name for cls in having)
                 raise ParameterError(
-                    f"{name}={shown_value(value)} changes nothing for {f.name}={chosen.name!r}, which has {names}; it "
-                    f"is for {', '.join(cls.name for cls in having)}.",
-                    f"Leave {name} out, or choose another {f.name}.",
+                    f"{name}={shown_value(value)} changes nothing for {f.name}={chosen.name!r}; it is for {owners}.",
+                    f"Leave {name} out, or choose another {f.name}: {chosen.name} has "
+                    f"{', '.join(chosen.names()) or 'no settings'}.",
                 )
         raise UnknownParameterError(
             f"{type(self).__name__} got an unexpected keyword argument {name!r}.", self.remedy(name)
@@ -239,11 +235,13 @@ def _like(cls: type[Choice], before: Choice) -> Choice:
 def _resolved(f: "Field[Any]", value: Any, rest: dict[str, Any]) -> Choice:
     """Return the choice that a value names; what it has of `rest` is taken out there."""
     choices = choices_of(f)
-    chosen = choices.find(value)() if isinstance(value, str) else value
+    chosen = choices.find(value) if isinstance(value, str) and value else value
+    if isinstance(chosen, type) and issubclass(chosen, Choice):
+        chosen = chosen()
     if not (isinstance(chosen, Choice) and chosen.axis == f.name):
         raise ParameterError(
-            f"{f.name} cannot be of type {type(value).__name__}.",
-            f"Give {f.name} ({f.metadata['help']}) one of: {', '.join(choices.names())}; or an object of such a class.",
+            f"{f.name}={shown_value(value)} is not {f.metadata['bound']}.",
+            f"Give {f.name} ({f.metadata['help']}) {f.metadata['bound']}: {', '.join(choices.names())}.",
         )
     if chosen.is_open:
         chosen = _implied(f, choices, rest) or chosen

@@ -40,7 +40,8 @@ def identity_fields(params: Params, *stages: StageName, without: Collection[str]
     without
         Fields that stand in the name in another way.
     """
-    values, known = params.as_dict(), known_fields(type(params))
+    values = params.as_dict()
+    known = known_fields(type(params)) | {f.name: f for f, _ in params.items()}
     wanted, left_out = stages or STAGE_NAMES, {*without, *(name for name, f in known.items() if f.metadata["told"])}
     own = {name: f for name, f in known.items() if f.metadata["stage"] in wanted and name not in left_out}
     changed = changed_fields(params)

@@ -26,7 +26,7 @@ def published(params: Mapping[str, Any]) -> dict[str, Any]:
 
     Names that this version does not know are left out, as their values may be places.
     """
-    known = Params.__dataclass_fields__
+    known = known_fields(Params)
     return {
         name: True if known[name].metadata["place"] and value is not None else value
         for name, value in params.items() if name in known

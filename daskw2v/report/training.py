@@ -1,10 +1,12 @@
 """What the report shows of a run, read from the model's metadata. What is not in there is left out."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from daskw2v.config.choice import known_fields
 from daskw2v.config.params import Params
+from daskw2v.config.settings import default_of
 from daskw2v.models.vectors import Vectors
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.report.text import duration, fixed, number, plain, size
@@ -128,7 +130,8 @@ def text_of(metadata: Mapping[str, Any]) -> Iterator[Fact]:
 
 def choices_of(params: Mapping[str, Any]) -> list[Choice]:
     """List the Params in their order, then parameters of other versions."""
-    known, defaults = {f.name: f for f in fields(Params)}, Params().as_dict()
+    known = known_fields(Params)
+    defaults = {**{name: default_of(f) for name, f in known.items()}, **Params().as_dict()}
     objective = OBJECTIVES.known(str(params.get("objective")))
     if objective is not None:
         alphas = objective.alphas

@@ -126,7 +126,7 @@ def _check(params: Params, resources: Resources, policy: Policy, gates: Gates, n
         check_type(cls.__name__.lower(), given, cls, f"daskw2v.{cls.__name__}(...)")
     check_choices(params, resources)
     for name in ("base_model", "base_matrix"):
-        if (value := getattr(params, name)) is not None:
+        if (value := params.flat().get(name)) is not None:
             raise ParameterError(
                 f"{name}={value!r} cannot be used in retraining, which starts from the served version.",
                 f"Leave {name} out, or use it in training.",

@@ -14,7 +14,12 @@ class NegativeSampling(TrainingChoice):
 
     negative: int = setting(5, "negative samples of each pair", integer(1, 1024), stage="train")
     ns_exponent: float | None = setting(
-        0.75, "power of the counts that negatives are drawn by", number(-10, 10), stage="train"
+        None,
+        "power of the counts that negatives are drawn by; 0.75 when not given",
+        number(-10, 10),
+        stage="train",
+        optional=True,
+        first=0.75,
     )
 
 

@@ -24,6 +24,7 @@ from daskw2v.errors import ParameterError
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.objectives.base import Rate
 from daskw2v.objectives.registry import find_objective
+from daskw2v.objectives.settings import TrainsPrefixes
 from daskw2v.sampling.excerpt import Range, draw_pieces, excerpt, other_ranges
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
@@ -111,8 +112,9 @@ class HeldOutText:
 
     def __init__(self, client: Client, run: Run, sample: Corpus) -> None:
         measured = find_objective(run.params.objective.name).measured_by
-        params = run.params.replace(prefix_sizes=())  # the loss of whole vectors
-        params = params if measured is None else params.replace(objective=measured.name)
+        params = run.params if measured is None else run.params.replace(objective=measured.name)
+        if isinstance(params.objective, TrainsPrefixes):
+            params = params.replace(prefix_sizes=())  # the loss of whole vectors
         self._client, self._session = client, uuid.uuid4().hex[:8]
         self._run = replace(run, corpus=sample.name, params=params, device=_DEVICE, base=None, features=None)
         self._reached: Future | None = None

@@ -61,7 +61,7 @@ def find_base(work: Store, params: Params) -> Store:
         )
     for name in _SAME:
         theirs = manifest.get("params", {}).get(name)
-        ours = getattr(params, name)
+        ours = params.flat()[name]
         if theirs != ours:
             raise ParameterError(
                 f"base_model={params.base_model!r} was trained with {name}={theirs!r}, not {ours!r}.",

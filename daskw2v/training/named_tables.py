@@ -19,8 +19,8 @@ def is_settled(named: str) -> bool:
 
 def without_contents(params: Params) -> Params:
     """Return settled Params whose tables are named by their places alone: these grow from night to night."""
-    named = {name: getattr(params, name) for name in ("markets", "features")}
-    return params.replace(**{name: value and place_of(value)[0] for name, value in named.items()})
+    named = {name: value for name, value in params.flat().items() if name in ("markets", "features") and value}
+    return params.replace(**{name: place_of(value)[0] for name, value in named.items()})
 
 
 def find_table(given: str, resources: Resources) -> tuple[str, list[Source]]:

@@ -179,8 +179,8 @@ def test_train__groups_its_options_and_lists_their_choices(calls):
 def test_help_for__explains_what_only_one_reads(calls, command):
     brief = " ".join(invoke(command, "--help").output.split())
     assert (
-        "sgns --prefix-sizes, --negative, --market-negative, --negative-sharing, --ns-exponent, --maxn, --features, "
-        "--frozen-words, --negative-rule cbow_ns"
+        "sgns --prefix-sizes, --negative, --ns-exponent, --negative-sharing, --market-negative, --markets, --maxn, "
+        "--features, --frozen-words, --negative-rule cbow_ns"
     ) in brief
     assert "--rounds-per-epoch, --merges-per-round, --frequent-rows, --merge, --hot-rows" in brief
     assert "Negative samples of each pair." not in brief

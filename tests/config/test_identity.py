@@ -69,7 +69,7 @@ def test_tokenizer__that_makes_other_tokens_than_in_the_first_release_names_othe
 def test_another_default_than_in_the_first_release__renames_only_runs_that_it_changes(name, first, which, values):
     """Of the two values, the first goes on with the default of the first release."""
     plain = Params(strategy="averaging")
-    runs = [plain.replace(**{which: value, name: given}) for value in values for given in (None, first)]
+    runs = [plain.replace(**{which: value}).replace(**{name: given}) for value in values for given in (None, first)]
     names = [run_identity(TEXT, WORDS, settled_params(params)) for params in runs]
     assert names[0] == names[1]
     assert len(set(names)) == 3

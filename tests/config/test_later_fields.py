@@ -91,15 +91,17 @@ def test_later_fields__go_on_with_a_run_that_was_stopped(client, text, tmp_path)
 def test_later_fields__name_matrices_and_lists_of_words(client, text, tmp_path):
     work, words = Store(str(tmp_path)), tmp_path / "words.txt"
     words.write_text("w1\nw2\n")
-    params = Params(**CHOSEN, vocabulary=str(words))
+    matrix = {**CHOSEN, "objective": "context_matrix", "vocabulary": str(words)}
+    del matrix["rounds_per_epoch"]
+    params = Params(**matrix)
     corpus = build_phrases(build_corpus(text, work, params, ONE, client), work, params, ONE, client)
     names = []
-    for other in (params, LaterParams(**CHOSEN, vocabulary=str(words)), params.replace(min_count=9)):
+    for other in (params, LaterParams(**matrix), params.replace(min_count=9)):
         vocabulary = build_vocabulary(corpus, work, other, ONE, client)
         names.append((vocabulary.key, build_matrix(corpus, vocabulary, work, other, ONE, client).name))
     assert len(set(names)) == 1
     for stage in ("vocabulary", "matrix"):
-        other = LaterParams(**CHOSEN, vocabulary=str(words), **later(stage))
+        other = LaterParams(**matrix, **later(stage))
         vocabulary = build_vocabulary(corpus, work, other, ONE, client)
         assert (vocabulary.key == names[0][0]) is (stage == "matrix")
         assert build_matrix(corpus, vocabulary, work, other, ONE, client).name != names[0][1]
@@ -137,5 +139,7 @@ def test_names_of_stages__are_those_of_the_first_release(client, text, tmp_path)
     listed = build_vocabulary(corpus, work, params.replace(vocabulary=str(words)), ONE, client)
     assert listed.identity == digest([corpus.identity, ["w1", "w2"]])
     sampling = {"context_size": 16, "window": 5, "shrink_windows": True, "sample": 1e-4}
-    matrix = build_matrix(corpus, counted, work, params.replace(context_size=16), ONE, client)
+    matrix = build_matrix(
+        corpus, counted, work, params.replace(objective="context_matrix", context_size=16), ONE, client
+    )
     assert matrix.name == digest([corpus.identity, counted.identity, sampling, 1, None])

@@ -183,7 +183,7 @@ def test_unknown_name__is_answered_by_the_one_that_is_meant(cls, name, remedy):
 
 
 def test_suggestions__name_what_there_is():
-    fields = {f.name for cls in (Params, Resources) for f in dataclasses.fields(cls)}
+    fields = {*Params.names(), *Resources.names()}
     meant = {name: found.name for name, found in _SUGGESTIONS.items() if found.name}
     assert set(meant.values()) <= fields
     assert not {name for name in _SUGGESTIONS if name in fields} - {"workers"}

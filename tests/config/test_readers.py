@@ -19,7 +19,7 @@ from daskw2v.training.strategies import STRATEGIES
 
 FIELDS = {**known_fields(Params), **known_fields(Resources)}
 KINDS = {"objective": OBJECTIVES, "strategy": STRATEGIES, "device": DEVICES, "format": FORMATS, "input": INPUTS}
-OURS, THEIRS = SimpleNamespace(also_reads=()), SimpleNamespace(also_reads=("negative", "window"))
+OURS, THEIRS = SimpleNamespace(also_reads=()), SimpleNamespace(also_reads=("maxn", "window"))
 
 
 def test_used_by__names_what_there_is():
@@ -39,9 +39,9 @@ def test_choices__are_those_there_are(name, registry):
 @pytest.mark.parametrize(
     ("name", "readers"),
     [
-        ("negative", ("sgns", "theirs")),  # it says so itself
         ("window", ("sgns", "sg_hs", "theirs")),
-        ("negative_sharing", ("sgns",)),
+        ("maxn", ("sgns", "sg_hs", "theirs")),  # it says so itself
+        ("features", ("sgns", "sg_hs")),
         ("negative_rule", ("sgns",)),
     ],
 )
@@ -51,11 +51,11 @@ def test_plug_in__reads_what_all_read_and_what_it_says(name, readers):
 
 def test_refuse_unread__tells_value_readers_and_remedy():
     registry = {"sgns": OURS, "theirs": THEIRS}
-    refuse_unread(Params(negative=7, window=9), "objective", "theirs", registry)
+    refuse_unread(Params(maxn=7, window=9), "objective", "theirs", registry)
     with pytest.raises(ParameterError) as caught:
-        refuse_unread(Params(negative_sharing="pair"), "objective", "theirs", registry)
-    assert caught.value.problem == "negative_sharing='pair' changes nothing for objective='theirs'; it is for sgns."
-    assert caught.value.remedy == "Leave negative_sharing out, or choose another objective."
+        refuse_unread(Params(features="a.csv"), "objective", "theirs", registry)
+    assert caught.value.problem == "features='a.csv' changes nothing for objective='theirs'; it is for sgns."
+    assert caught.value.remedy == "Leave features out, or choose another objective."
 
 
 @pytest.mark.parametrize("cls", [Params, Resources])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from daskw2v import Resources, Vectors, train
+from daskw2v.config.choice import choices_of
 from daskw2v.config.params import Params
 from daskw2v.errors import ParameterError
 from daskw2v.kernels.simd import aligned_zeros, padded
@@ -163,9 +164,14 @@ def test_frozen_words__of_what_does_not_honour_them_are_refused(registry, name, 
     """A plug-in says by `also_reads` that its rows do not move."""
     asked = {"objective": "sgns", "strategy": "averaging", "device": "cpu", field: "theirs"}
     device = asked.pop("device")
-    params = TINY.replace(**asked, frozen_words="known")
     silent = replace(registry[name], name="theirs")
+    if field != "device":
+        choices = choices_of(Params.__dataclass_fields__[field])
+        theirs = type("Theirs", (choices[name],), {"name": "theirs"})
+        monkeypatch.setitem(choices, "theirs", theirs)
+        silent = replace(silent, settings=theirs)
     monkeypatch.setitem(registry, "theirs", silent)
+    params = TINY.replace(**asked, frozen_words="known")
     assert problem_of(params, device).startswith(
         f"frozen_words='known' changes nothing for {field}='theirs'; it is for"
     )

@@ -16,7 +16,8 @@ import pytest
 import daskw2v
 from daskw2v import Params, Resources, Store, Vectors
 from daskw2v.cli import main
-from daskw2v.config.settings import Settings
+from daskw2v.config.choice import known_fields
+from daskw2v.config.settings import Settings, default_of
 from daskw2v.errors import DamageError, Daskw2vError, ParameterError
 from daskw2v.models import export as exporting
 from daskw2v.progress import Progress
@@ -82,7 +83,7 @@ NO_PLACES = {
 def vectors():
     """Vectors that an older release has trained: all settings that take text have a place and a secret."""
     secret, place = f"https://user:{SECRET}@host/{PRIVATE}", f"s3://{PRIVATE}/x#{'0' * 20}"
-    params = {f.name: place if f.metadata["place"] else getattr(Params(), f.name) for f in fields(Params)}
+    params = {name: place if f.metadata["place"] else default_of(f) for name, f in known_fields(Params).items()}
     metadata = {
         "params": {**params, "later": place, "column": f"https://user:{SECRET}@host/x"},
         "corpus": {"tokens": 12, "identity": secret, "bad_blocks": [{"url": place, "error": secret}]},
@@ -110,7 +111,7 @@ def test_export__names_no_place(work, tmp_path, format):
         assert SECRET.encode() not in path.read_bytes(), path
     if format == "static":
         card = (target / "README.md").read_text("utf-8")
-        assert all(f'"{f.name}": true' in card for f in fields(Params) if f.metadata["place"])
+        assert all(f'"{f.name}": true' in card for f in known_fields(Params).values() if f.metadata["place"])
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from daskw2v import EdgeList, Events, Graph, Params, Resources, Store, Vectors, 
 from daskw2v.cli import main
 from daskw2v.collections.kinds import FILES, KINDS, Derived, check_texts, kinds_with
 from daskw2v.collections.parts import find_texts
+from daskw2v.config.choice import choices_of, is_axis, known_settings
 from daskw2v.config.readers import readers_of, unread_by
 from daskw2v.config.settings import default_of
 from daskw2v.corpus.formats import FORMATS, check_formats, read_block
@@ -38,8 +39,9 @@ IN_MEMORY = {
     "frame": lambda: FRAME, "arrow": lambda: pa.table(FRAME), "series": lambda: FRAME.text, "records": lambda: ROWS,
     "texts": lambda: (row["text"] for row in ROWS), "bag": lambda: dask.bag.from_sequence(ROWS, npartitions=1),
 }  # fmt: skip
-CLASSES = {f.name: cls for cls in (Params, Resources) for f in fields(cls)}
-FIELDS = {f.name: f for cls in (Params, Resources) for f in fields(cls)}
+CLASSES = {name: cls for cls in (Params, Resources) for name in cls.names()}
+KNOWN = {**known_settings(Params), **known_settings(Resources)}
+FIELDS = {name: known.field for name, known in KNOWN.items()}
 TRIED = (True, False, 7, 0.25, 1, "x", ("x",), (16,), ("x=2",), {"x": 1}, "64 MiB", "1 MiB", (("day", "==", "x"),))
 COMMANDS = {"train": None, "estimate": None, "retrain": None, "items": Events, "walks": Graph}
 
@@ -47,13 +49,16 @@ COMMANDS = {"train": None, "estimate": None, "retrain": None, "items": Events, "
 def other(name):
     """Return a value of a field that is not its default."""
     f = FIELDS[name]
+    if is_axis(f):
+        return next(choice for choice in choices_of(f) if choice != default_of(f))
     wanted = (v for v in (*f.metadata["choices"], *TRIED) if f.metadata["check"](v) and v != default_of(f))
     return next(wanted)
 
 
 def settings_with(name, value):
     """Return Params and Resources, one of which has a value in one field."""
-    given = {"market_negative": 1} if name == "markets" else {}
+    given = {KNOWN[name].owner.axis: KNOWN[name].choices[0]} if KNOWN[name].choices else {}
+    given |= {"market_negative": 1} if name == "markets" else {}
     given |= {"markets": "x"} if name == "market_negative" else {}
     given |= {"alpha": 10} if name == "min_alpha" else {}
     params = Params(**given, **({name: value} if CLASSES[name] is Params else {}))

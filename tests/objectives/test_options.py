@@ -40,9 +40,8 @@ def test_check_options__passes_the_objectives_own(objective, options):
     ],
 )
 def test_check_options__refuses_what_would_change_nothing(objective, name, value, users):
-    params = Params(objective=objective, **{name: value})
     with pytest.raises(ParameterError) as caught:
-        check_options(params)
+        Params(objective=objective, **{name: value})
     assert f"{name}={value!r} changes nothing for objective={objective!r}; it is for {users}." in caught.value.problem
     assert f"Leave {name} out" in caught.value.remedy
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.config.params import Params
-from daskw2v.objectives.registry import OBJECTIVES, reads
+from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.objectives.sg_hs.buckets.reference import paths_of
 from daskw2v.objectives.touched import contexts_in_partition, nodes_in_partition, words_in_partition
 from daskw2v.objectives.tree import linked_trees, path_of
@@ -38,7 +38,7 @@ def test_touched__has_the_rows_of_a_window(objective, counts, sample, window, sh
     assert touched["input"].sum() == pytest.approx(window + 1 if shrink else 2 * window)
     for rows in touched.values():
         assert (np.diff(rows) <= 1e-9).all() or sample, "subsampling may turn neighbours round"
-    if reads(OBJECTIVES[objective], "negative"):
+    if isinstance(params.objective, NegativeSampling):
         assert touched["output"].sum() == pytest.approx(1 + NegativeSampling.of(params).negative)
     elif len(counts) > 1:
         assert touched["output"][0] == pytest.approx(1), "the root is on all paths"

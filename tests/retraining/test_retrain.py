@@ -370,10 +370,8 @@ def test_index__is_built_by_the_threads_of_a_task(nights, monkeypatch):
 
 
 MODELS = {
-    "rotation": PARAMS.replace(strategy="rotation", rounds_per_epoch=None, n_partitions=3),
-    "columns": PARAMS.replace(
-        objective="context_matrix", strategy="columns", rounds_per_epoch=None, context_size=8, alpha=None
-    ),
+    "rotation": PARAMS.replace(strategy="rotation", n_partitions=3),
+    "columns": PARAMS.replace(objective="context_matrix", strategy="columns", context_size=8, alpha=None),
     "subwords": Params(objective="subwords", strategy="columns", vector_size=8, min_count=2, epochs=1, context_size=8),
     "hierarchical softmax": PARAMS.replace(objective="sg_hs"),
     "phrases": PARAMS.replace(phrases=1),

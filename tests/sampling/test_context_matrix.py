@@ -18,7 +18,7 @@ from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.sampling.settings import SampledContexts
 from daskw2v.store.arrays import open_array, read_array
 
-PARAMS = Params(min_count=2, sample=1e-2, window=3, context_size=20)
+PARAMS = Params(objective="context_matrix", min_count=2, sample=1e-2, window=3, context_size=20)
 RNG = np.random.default_rng(0)
 LINES = [" ".join(f"w{w}" for w in RNG.zipf(1.3, RNG.integers(1, 40)) if w < 300) for _ in range(400)]
 HUGE = [" ".join(LINES[:100])]  # one sentence
@@ -167,7 +167,7 @@ def test_build_matrix__samples_uniformly_without_replacement(client, tmp_path):
     """Of 500 words, each has 30 contexts once; 8 are kept."""
     words, contexts, size = 500, 30, 8
     lines = [f"c{i} x{j}" for j in range(contexts) for i in range(words)]
-    params = Params(min_count=1, sample=0, window=1, context_size=size)
+    params = Params(objective="context_matrix", min_count=1, sample=0, window=1, context_size=size)
     run = run_of(client, tmp_path, [lines], params)
     names, rows = run.vocabulary.load().words, contexts_of(build_matrix(client, run))
     ids = np.array([names.index(f"x{j}") for j in range(contexts)])

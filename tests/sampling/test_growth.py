@@ -19,7 +19,7 @@ from daskw2v.store.arrays import read_array
 
 KEY = stream(5, Purpose.GROWTH, 1)
 SIZE, CENTERS = 20, 300
-PARAMS = Params(min_count=1, sample=0, window=1, context_size=SIZE)
+PARAMS = Params(objective="context_matrix", min_count=1, sample=0, window=1, context_size=SIZE)
 # Each of the centers meets `n` contexts of the text's own, once each.
 PARTS = {
     name: [f"c{i} {name}{j}" for j in range(n) for i in range(CENTERS)]

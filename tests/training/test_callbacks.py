@@ -108,7 +108,7 @@ def test_callback__is_told_of_rounds_epochs_and_the_end(text, tmp_path, client, 
     assert end.loss == pytest.approx(vectors.metadata["metrics"]["loss"])
     assert (end.version, end.metadata) == (vectors.url, vectors.metadata)
     assert vectors.url.endswith(end.run)
-    assert end.params.strategy.name == STRATEGIES[strategy].strategy
+    assert end.params.strategy.name == STRATEGIES[strategy].strategy.name
 
 
 def test_record__cannot_be_changed(text, tmp_path, client):

@@ -101,10 +101,10 @@ def test_choose__takes_the_only_strategy_of_an_objective():
 
 
 def test_choose__leaves_options_as_they_are_given():
-    found = candidates(AUTO.replace(n_replicas=3), Resources(), LONG_TEXT, place())
-    assert [candidate.params for candidate in found] == [PLAIN.replace(n_replicas=3)]
-    found = candidates(AUTO.replace(n_partitions=24), Resources(), LONG_TEXT, place())
-    assert [candidate.params for candidate in found] == [Params(strategy="rotation", n_partitions=24)]
+    """Settings of a strategy choose it."""
+    assert AUTO.replace(n_replicas=3) == PLAIN.replace(n_replicas=3)
+    assert AUTO.replace(n_partitions=24) == Params(strategy="rotation", n_partitions=24)
+    assert AUTO.replace(n_partitions=8) == Params(strategy="rotation")
 
 
 def test_choose__has_no_forecast_of_kernels_that_were_not_measured():
@@ -114,9 +114,10 @@ def test_choose__has_no_forecast_of_kernels_that_were_not_measured():
 
 
 def test_train__refuses_options_that_no_strategy_takes_together(tmp_path):
+    given = {"params": AUTO.replace(maxn=3), "resources": Resources(word_losses=True)}
     with pytest.raises(ParameterError, match="No strategy takes all") as refused:
-        train("text.txt", work=tmp_path, params=AUTO.replace(n_replicas=3, n_partitions=24), listener=None)
-    assert "n_partitions=24 changes nothing for strategy='averaging'" in str(refused.value)
+        train("text.txt", work=tmp_path, **given, listener=None)
+    assert "maxn=3 changes nothing for strategy='rotation'" in str(refused.value)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from daskw2v.training.rotation.memory import OUT_OF_CORE
 PARAMS = Params(vector_size=8, min_count=1, epochs=2, sample=0, held_out=0.1)
 ONE = PARAMS.replace(strategy="averaging", rounds_per_epoch=2)
 ROTATION = PARAMS.replace(strategy="rotation", n_partitions=4, passes_per_epoch=2)
-COLUMNS = PARAMS.replace(strategy="columns", context_size=64, gather_every=32)
+COLUMNS = PARAMS.replace(objective="context_matrix", strategy="columns", context_size=64, gather_every=32)
 RUNS = {
     "sgns": ONE,
     "cbow_ns": ONE.replace(objective="cbow_ns"),
@@ -31,7 +31,7 @@ RUNS = {
     "replicas": ONE.replace(n_replicas=2),
     "rotation": ROTATION,
     "rotation of sg_hs": ROTATION.replace(objective="sg_hs"),
-    "context_matrix": COLUMNS.replace(objective="context_matrix"),
+    "context_matrix": COLUMNS,
     "subwords": COLUMNS.replace(objective="subwords"),
 }
 TOKENS = 6000
@@ -330,7 +330,7 @@ def test_retraining__holds_out_of_new_text_alone(text, tmp_path, client):
         ({"patience": 3}, {}, r"patience=3 changes nothing without monitor"),
         ({"min_delta": 0.1}, {}, r"min_delta=0\.1 changes nothing without monitor"),
         (
-            {"objective": "context_matrix", "strategy": "auto", "rounds_per_epoch": None, "base_matrix": "a"}, {},
+            {"objective": "context_matrix", "strategy": "auto", "base_matrix": "a"}, {},
             r"held_out=0\.1 with base_matrix='a'",
         ),
     ],

@@ -379,7 +379,10 @@ def test_rotation__stops_when_it_diverges(client, text, tmp_path):
             r"negative_rule='sns' changes nothing for objective='sg_hs'; it is for sgns",
         ),
         ({"n_replicas": 2}, r"n_replicas=2 changes nothing for strategy='rotation'; it is for averaging"),
-        ({"strategy": "averaging"}, r"passes_per_epoch=2 changes nothing for strategy='averaging'; it is for rotation"),
+        (
+            {"strategy": "averaging", "passes_per_epoch": 2},
+            r"passes_per_epoch=2 changes nothing for strategy='averaging'; it is for rotation",
+        ),
         ({"negative_sharing": "pair"}, r"negative_sharing='pair' has no kernel for strategy='rotation'"),
         ({"n_groups": 3}, "n_groups=3 does not divide n_partitions=8"),
         ({"negative_rule": "dns"}, r"negative_rule='dns' is not one of tns, sns, bns"),

@@ -100,7 +100,7 @@ def test_steps__merge_rows_as_often_as_they_are_frequent():
     rounds = AveragingRounds(Params(n_replicas=2, epochs=1, merges_per_round=9), 10**6, 10**6)
     assert [step.level for step in rounds[1].steps[:8]] == [0, 0, 0, 1, 0, 0, 0, 1]
     assert rounds[1].steps[-1].level is None
-    assert levels(Params(), 10**6) == [16384, 65536, 262144, 1048576]
+    assert levels(Params(strategy="averaging"), 10**6) == [16384, 65536, 262144, 1048576]
 
 
 @given(params, st.integers(1, 500), st.integers(1, 5000))

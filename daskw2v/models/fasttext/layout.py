@@ -2,7 +2,6 @@
 
 import os
 import struct
-from dataclasses import fields
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -11,6 +10,8 @@ from daskw2v.config.params import Params
 from daskw2v.errors import InputError
 from daskw2v.features.keys import NGrams
 from daskw2v.models.vectors import Vectors
+from daskw2v.objectives.settings import OBJECTIVES, ContextsTogether
+from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.store.limits import check_room
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -91,7 +92,8 @@ def read_words(f: BinaryIO, url: str, n: int) -> tuple[list[str], list[int]]:
 def write_header(vectors: Vectors, ngrams: NGrams, f: BinaryIO) -> None:
     """Write the settings that a model was trained with."""
     told = {**Params().as_dict(), **vectors.metadata.get("params", {})}
-    of_pairs = _reads(told["objective"], "negative")
+    objective = OBJECTIVES.find(told["objective"])
+    of_pairs = issubclass(objective, NegativeSampling)
     window, epochs, least, negative = (
         min(int(told[name]), _LARGEST) for name in ("window", "epochs", "min_count", "negative")
     )
@@ -99,15 +101,10 @@ def write_header(vectors: Vectors, ngrams: NGrams, f: BinaryIO) -> None:
         _HEADER.pack(
             *struct.unpack("<i", MAGIC), _VERSION, vectors.vector_size, window, epochs, least,
             negative if of_pairs else 0, 1, _NEGATIVE if of_pairs else _HIERARCHICAL,
-            _CBOW if _reads(told["objective"], "cbow_mean") else _SKIPGRAM,
+            _CBOW if issubclass(objective, ContextsTogether) else _SKIPGRAM,
             ngrams.bucket, ngrams.minn, ngrams.maxn, _LR_UPDATES, told["sample"],
         )
     )  # fmt: skip
-
-
-def _reads(objective: str, name: str) -> bool:
-    """Tell whether an objective reads a field of Params: `negative` and `cbow_mean` tell fastText's loss and model."""
-    return any(f.name == name and objective in f.metadata["used_by"] for f in fields(Params))
 
 
 def write_words(vocabulary: Vocabulary, f: BinaryIO, pruned: int = -1) -> None:

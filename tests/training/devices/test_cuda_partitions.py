@@ -19,6 +19,8 @@ from daskw2v.training.devices.gpu import CudaPartitionTrainer
 from daskw2v.training.devices.gpu_rows import GpuRows
 from tests.support.gpu_memory import context_of
 
+PARAMS = Params(strategy="rotation", vector_size=10)
+
 
 class Stream:
     def __init__(self):
@@ -103,7 +105,7 @@ def make_trainer(max_in_flight=None):
     tables = [rng.random((n, 10), np.float32) for n in (6, 8)]
     counts = {3: np.array([90, 30, 5, 3, 2, 1]), 4: np.array([80, 40, 9, 5, 3, 2, 1, 1])}
     trainer = CudaPartitionTrainer(
-        OBJECTIVES["sgns"], Params(vector_size=10, sample=0), {3: lambda: tables[0]}, {4: lambda: tables[1]},
+        OBJECTIVES["sgns"], PARAMS.replace(sample=0), {3: lambda: tables[0]}, {4: lambda: tables[1]},
         counts.get, 300, max_in_flight,
     )  # fmt: skip
     return trainer, tables, word_table(counts[4], 0.75)
@@ -137,7 +139,13 @@ def test_cuda_partitions__may_leave_rows_on_the_gpu_where_there_is_room(seen, st
     for rows, expected in ((inputs, tables[0] + 1), (outputs, tables[1] - 1)):
         np.testing.assert_allclose(np.asarray(rows)[:, :10], expected)
     again = CudaPartitionTrainer(
-        OBJECTIVES["sgns"], Params(vector_size=10), {3: lambda: inputs}, {4: lambda: outputs}, {}.get, 300, None
+        OBJECTIVES["sgns"],
+        PARAMS,
+        {3: lambda: inputs},
+        {4: lambda: outputs},
+        {}.get,
+        300,
+        None,
     )
     for found, expected in ((again.take_input(3), tables[0] + 1), (again.take_output(4), tables[1] - 1)):
         np.testing.assert_allclose(found[:, :10], expected)
@@ -149,7 +157,7 @@ def test_cuda_partitions__tells_of_rows_that_are_not_finite(seen, stays):
     tables = np.ones((8, 10), np.float32), np.ones((8, 10), np.float32)
     tables[1][5, 2] = np.nan
     outputs = {k: lambda k=k: tables[k] for k in range(2)}
-    trainer = CudaPartitionTrainer(OBJECTIVES["sgns"], Params(vector_size=10), {}, outputs, {}.get, 300, None)
+    trainer = CudaPartitionTrainer(OBJECTIVES["sgns"], PARAMS, {}, outputs, {}.get, 300, None)
     assert [trainer.leave_output(k, stays=stays)[1] for k in range(2)] == [True, False]
 
 

@@ -209,7 +209,7 @@ def has_free(n_bytes):
     device.load("numba.cuda").current_context = lambda: context_of(n_bytes)
 
 
-PARAMS = Params(vector_size=10, window=2)
+PARAMS = Params(strategy="averaging", vector_size=10, window=2)
 
 
 def make_replica(threads):
