@@ -15,8 +15,8 @@ from daskw2v.evaluation.catalogue import DATASETS
 from daskw2v.evaluation.datasets import fetch
 from daskw2v.evaluation.results import COLUMNS
 from daskw2v.models.vectors import Vectors
-from daskw2v.report import compare, write_report
-from daskw2v.report.layouts import LAYOUTS
+from daskw2v.reports import compare, write_report
+from daskw2v.reports.layouts import LAYOUTS
 
 _KINDS = {
     "similarity": "Word pairs with human scores.",

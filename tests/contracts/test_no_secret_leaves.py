@@ -20,7 +20,7 @@ from daskw2v.config.settings import Settings
 from daskw2v.errors import DamageError, Daskw2vError, ParameterError
 from daskw2v.models import export as exporting
 from daskw2v.progress import Progress
-from daskw2v.report import write_report
+from daskw2v.reports import write_report
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from tests.support.command_line import invoke
 from tests.support.secret_urls import SECRET, URLS

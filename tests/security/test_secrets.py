@@ -16,7 +16,7 @@ from daskw2v.masking import masked, without_secrets
 from daskw2v.models.export import export
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.word2vec import import_word2vec
-from daskw2v.report import write_report
+from daskw2v.reports import write_report
 from daskw2v.store.credentials import Options, refuse_secret
 from daskw2v.store.storage import Store
 from tests.support.command_line import invoke

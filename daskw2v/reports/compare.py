@@ -8,8 +8,8 @@ from daskw2v.errors import ParameterError
 from daskw2v.evaluation import Evaluation
 from daskw2v.evaluation.stability import StabilityResult, neighbour_stability
 from daskw2v.models.vectors import Vectors
-from daskw2v.report.text import percent, plain, shown, signed
-from daskw2v.report.words import Neighbours, chosen_words, neighbours_of
+from daskw2v.reports.text import percent, plain, shown, signed
+from daskw2v.reports.words import Neighbours, chosen_words, neighbours_of
 
 _EXAMPLES = 10  # words whose neighbours are shown
 

@@ -6,8 +6,8 @@ import pytest
 from browser import Browser, find_browser
 from examples import HARMFUL
 
-from daskw2v.report import write_report
-from daskw2v.report.text import shown
+from daskw2v.reports import write_report
+from daskw2v.reports.text import shown
 
 pytestmark = [
     pytest.mark.slow,

@@ -12,8 +12,8 @@ from daskw2v.config.params import Params
 from daskw2v.errors import MissingExtraError, ParameterError, UnknownWordError
 from daskw2v.models.rows import StoredRows
 from daskw2v.models.vectors import Vectors
-from daskw2v.report import compare, text, write_report
-from daskw2v.report.wordmap import word_map
+from daskw2v.reports import compare, text, write_report
+from daskw2v.reports.wordmap import word_map
 from daskw2v.store.arrays import open_array, write_array
 from daskw2v.store.storage import Store
 

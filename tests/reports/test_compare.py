@@ -5,7 +5,7 @@ import pytest
 
 from daskw2v.errors import ParameterError, UnknownWordError
 from daskw2v.evaluation.stability import neighbour_stability
-from daskw2v.report import compare
+from daskw2v.reports import compare
 
 
 def nearest(vectors, word, n):

@@ -9,12 +9,12 @@ from daskw2v.errors import ParameterError
 from daskw2v.evaluation import Evaluation
 from daskw2v.models.files import writing
 from daskw2v.models.vectors import Vectors
-from daskw2v.report import plots, text
-from daskw2v.report.compare import Comparison, compare
-from daskw2v.report.scores import interval_notes, rated
-from daskw2v.report.training import choices_of, curves_of, facts_of, held_out_of, stages_of, steps_of, text_of
-from daskw2v.report.wordmap import WordMap, check_map, word_map
-from daskw2v.report.words import chosen_words, neighbours_of
+from daskw2v.reports import plots, text
+from daskw2v.reports.compare import Comparison, compare
+from daskw2v.reports.scores import interval_notes, rated
+from daskw2v.reports.training import choices_of, curves_of, facts_of, held_out_of, stages_of, steps_of, text_of
+from daskw2v.reports.wordmap import WordMap, check_map, word_map
+from daskw2v.reports.words import chosen_words, neighbours_of
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
 
@@ -99,7 +99,7 @@ def write_report(
 def _templates() -> Environment:
     """Return the templates, which escape every value."""
     templates = Environment(
-        loader=PackageLoader("daskw2v.report"),
+        loader=PackageLoader("daskw2v.reports"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
