@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from daskw2v.models.word2vec import import_word2vec
     from daskw2v.phrases.build import build_phrases
     from daskw2v.release import VERSION as __version__
+    from daskw2v.reports.compare import compare
+    from daskw2v.reports.page import report
     from daskw2v.retraining.gates import Gates
     from daskw2v.retraining.notify import Notices
     from daskw2v.retraining.policy import Policy
@@ -72,6 +74,7 @@ __all__ = [
     "build_matrix",
     "build_phrases",
     "build_vocabulary",
+    "compare",
     "corpus_ids",
     "evaluate",
     "export",
@@ -79,6 +82,7 @@ __all__ = [
     "import_vectors",
     "import_word2vec",
     "items",
+    "report",
     "retrain",
     "show_progress",
     "to_gensim",
@@ -107,6 +111,8 @@ _MODULES = {
     "import_word2vec": "models.word2vec",
     "build_phrases": "phrases.build",
     "__version__": "release",
+    "compare": "reports.compare",
+    "report": "reports.page",
     "Gates": "retraining.gates",
     "Notices": "retraining.notify",
     "Policy": "retraining.policy",

@@ -15,8 +15,9 @@ from daskw2v.evaluation.catalogue import DATASETS
 from daskw2v.evaluation.datasets import fetch
 from daskw2v.evaluation.results import COLUMNS
 from daskw2v.models.vectors import Vectors
-from daskw2v.reports import compare, write_report
+from daskw2v.reports.compare import compare
 from daskw2v.reports.layouts import LAYOUTS
+from daskw2v.reports.page import report
 
 _KINDS = {
     "similarity": "Word pairs with human scores.",
@@ -116,7 +117,7 @@ def compare_command(
     chosen = list(words) or None
     if html is not None:
         say(
-            write_report(
+            report(
                 models[1], html, evaluation=after, other=models[0], other_evaluation=before, words=chosen,
                 storage_options=storage_options,
             )
@@ -151,7 +152,7 @@ def report_command(
     vectors = open_once(model, storage_options)
     before = None if other is None else open_once(other, storage_options)
     say(
-        write_report(
+        report(
             vectors, url, evaluation=_evaluated(vectors, sets, storage_options), other=before,
             other_evaluation=None if before is None else _evaluated(before, sets, storage_options),
             words=list(words) or None, map_method=map_method, storage_options=storage_options,

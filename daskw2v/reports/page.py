@@ -25,7 +25,7 @@ _MOST_STEPS = 500  # points of a curve
 _MOST_ROWS = 40  # rows of the table of the curves
 
 
-def write_report(
+def report(
     vectors: Vectors,
     url: Location,
     *,
@@ -80,6 +80,12 @@ def write_report(
         If no space is left.
     OSError
         If writing fails otherwise (no permission).
+
+    Examples
+    --------
+    >>> vectors = daskw2v.Vectors.open("work")
+    >>> daskw2v.report(vectors, "memory://reports/model.html", map_words=100)
+    'memory://reports/model.html'
     """
     target = as_url(url, "url")
     if target.endswith("/"):

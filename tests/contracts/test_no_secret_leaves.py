@@ -14,13 +14,12 @@ import numpy as np
 import pytest
 
 import daskw2v
-from daskw2v import Params, Resources, Store, Vectors
+from daskw2v import Params, Resources, Store, Vectors, report
 from daskw2v.cli import main
 from daskw2v.config.settings import Settings
 from daskw2v.errors import DamageError, Daskw2vError, ParameterError
 from daskw2v.models import export as exporting
 from daskw2v.progress import Progress
-from daskw2v.reports import write_report
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from tests.support.command_line import invoke
 from tests.support.secret_urls import SECRET, URLS
@@ -128,7 +127,7 @@ def test_model__is_shown_without_secrets(work, tmp_path):
     first, page = work / "models/v0001-0123456789ab", tmp_path / "page.html"
     opened = Vectors.open(work)
     assert SECRET not in repr((opened, opened.metadata)) + opened._repr_html_()
-    write_report(opened, page, other=Vectors.open(first))
+    report(opened, page, other=Vectors.open(first))
     assert PRIVATE in page.read_text("utf-8")
     assert SECRET not in page.read_text("utf-8")
     opened.save(tmp_path / "copy")
