@@ -14,19 +14,20 @@ import numpy as np
 import pytest
 
 import daskw2v
-from daskw2v import Params, Resources, Store, Vectors, report
+from daskw2v import Params, Resources, Vectors, report
 from daskw2v.cli import main
 from daskw2v.config.settings import Settings
 from daskw2v.errors import DamageError, Daskw2vError, ParameterError
 from daskw2v.models import export as exporting
 from daskw2v.progress import Progress
+from daskw2v.stages import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from tests.support.command_line import invoke
 from tests.support.secret_urls import SECRET, URLS
 
 KINDS = URLS[::4]
 PRIVATE = "customer-acme"
-PUBLIC = [getattr(daskw2v, name) for name in daskw2v.__all__]
+PUBLIC = [getattr(module, name) for module in (daskw2v, daskw2v.stages) for name in module.__all__]
 HERE = r"\b(URLs?|URI|path|folder|directory|address|list of words)\b"  # what the help of a field calls a place
 
 

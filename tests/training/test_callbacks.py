@@ -6,9 +6,10 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from daskw2v import Callback, Gates, Params, Resources, Store, TrainingRecord, Versions, retrain, train
+from daskw2v import Callback, Gates, Params, Resources, TrainingRecord, Versions, retrain, train
 from daskw2v.errors import DamageError, ParameterError
 from daskw2v.retraining.outcome import Outcome
+from daskw2v.stages import Store
 from daskw2v.training import checkpoint
 from daskw2v.training.averaging.averaging import AveragingRun
 from daskw2v.training.columns.losses import read_losses
