@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from daskw2v.config.resources import Resources
     from daskw2v.errors import Daskw2vError
     from daskw2v.evaluation import evaluate
+    from daskw2v.evaluation.datasets import datasets
     from daskw2v.models.export import export
     from daskw2v.models.follower import Follower
     from daskw2v.models.importing import import_vectors
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from daskw2v.sequences.sessions import Sessions
     from daskw2v.sequences.sources import Events, Graph
     from daskw2v.training.callbacks import Callback, TrainingRecord
+    from daskw2v.training.estimating import estimate
     from daskw2v.training.items import items
     from daskw2v.training.loggers.mlflow import MLflowLogger
     from daskw2v.training.loggers.tensorboard import TensorBoardLogger
@@ -66,6 +68,8 @@ __all__ = [
     "__version__",
     "build_index",
     "compare",
+    "datasets",
+    "estimate",
     "evaluate",
     "export",
     "from_gensim",
@@ -86,6 +90,7 @@ _MODULES = {
     "Params": "config.params",
     "Resources": "config.resources",
     "Daskw2vError": "errors",
+    "datasets": "evaluation.datasets",
     "evaluate": "evaluation",
     "export": "models.export",
     "Follower": "models.follower",
@@ -112,6 +117,7 @@ _MODULES = {
     "Walks": "sequences.kinds",
     "Callback": "training.callbacks",
     "TrainingRecord": "training.callbacks",
+    "estimate": "training.estimating",
     "items": "training.items",
     "walks": "training.walks",
     "MLflowLogger": "training.loggers.mlflow",

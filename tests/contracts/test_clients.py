@@ -60,6 +60,9 @@ class Call:
         walks = daskw2v.Walks(number=1, length=5)
         return daskw2v.walks(self._edges, work=self._store().url, walks=walks, params=PARAMS, **given)
 
+    def estimate(self, **given):
+        return daskw2v.estimate(self._text, params=PARAMS, **given)
+
     def build_corpus(self, **given):
         return daskw2v.stages.build_corpus(self._text, self._store(), PARAMS, given.pop("resources"), **given)
 

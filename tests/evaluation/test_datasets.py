@@ -50,6 +50,18 @@ def test_datasets__say_where_they_are_and_under_which_terms():
     assert {dataset.kind for dataset in DATASETS.values()} == set(get_args(Kind))
 
 
+def test_datasets__lists_all_and_downloads_some(publish, tmp_path):
+    assert datasets.datasets() == DATASETS
+    assert {dataset.path for dataset in DATASETS.values()} == {None}
+    publish("ws353", b"a\tb\t1\n")
+    with pytest.raises(ParameterError, match=r"no set 'nope'\. Give one of: ws353, "):
+        datasets.datasets("ws353", "nope", folder=tmp_path / "sets")
+    assert not (tmp_path / "sets").exists()
+    (found,) = datasets.datasets("ws353", folder=tmp_path / "sets").items()
+    assert found == ("ws353", dataclasses.replace(DATASETS["ws353"], path=str(tmp_path / "sets" / "ws353.tsv")))
+    assert Path(found[1].path).read_text() == "a\tb\t1\n"
+
+
 @pytest.mark.parametrize("folder", ["{tmp_path}/sets", "memory://sets-{tmp_path.name}"])
 def test_fetch__downloads_once(publish, tmp_path, folder):
     folder, source = folder.format(tmp_path=tmp_path), publish("ws353", b"a\tb\t1\r\n")
