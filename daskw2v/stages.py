@@ -1,4 +1,17 @@
-"""The stages of `train` one by one, and the folder that they write to: building blocks for experts."""
+"""The stages of `train` one by one, and the folder that they write to: building blocks for experts.
+
+Examples
+--------
+>>> import daskw2v
+>>> from daskw2v.stages import Store, build_corpus, build_vocabulary, train_model
+>>> store, params = Store("stages"), daskw2v.Params(vector_size=8, min_count=1, epochs=1)
+>>> how = {"store": store, "params": params, "resources": daskw2v.Resources(), "listener": None}
+>>> corpus = build_corpus("text.txt", **how)
+>>> vocabulary = build_vocabulary(corpus, **how)
+>>> vectors = train_model(corpus, vocabulary, **how)
+>>> len(vectors) == vocabulary.size
+True
+"""
 
 from daskw2v.phrases.build import build_phrases
 from daskw2v.shards.encode import build_corpus
