@@ -42,6 +42,7 @@ def datasets(*names: str, folder: Location = "datasets") -> dict[str, Dataset]:
 
     `daskw2v.datasets("simlex999")["simlex999"].path` is the file to evaluate on.
     """
+    folder = as_url(folder, "folder")
     if not names:
         return dict(DATASETS)
     wanted = {name: _find(name) for name in names}  # refuses names before anything is downloaded
@@ -49,7 +50,7 @@ def datasets(*names: str, folder: Location = "datasets") -> dict[str, Dataset]:
 
 
 def _find(name: str) -> Dataset:
-    if name not in DATASETS:
+    if not isinstance(name, str) or name not in DATASETS:
         raise ParameterError(f"There is no set {name!r}.", f"Give one of: {', '.join(DATASETS)}.")
     return DATASETS[name]
 

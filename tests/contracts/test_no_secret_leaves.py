@@ -209,7 +209,8 @@ def _calls():
 @pytest.mark.parametrize(("call", "name", "several"), list(_calls()))
 def test_call__refuses_a_secret_in_a_place(call, name, several, tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
-    needed = [p.name for p in inspect.signature(call).parameters.values() if p.default is p.empty]
+    parameters = inspect.signature(call).parameters.values()
+    needed = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
     others = {of: request.getfixturevalue(of) if of == "client" else GIVEN[of] for of in needed if of != name}
     for url in KINDS:
         with pytest.raises(ParameterError, match="holds a secret") as error:
