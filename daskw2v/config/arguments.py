@@ -10,7 +10,7 @@ from daskw2v.errors import ParameterError
 from daskw2v.store.storage import Store
 
 _TYPES: dict[str, tuple[Any, str]] = {
-    "store": (Store, "daskw2v.Store(url)"),
+    "store": (Store, "daskw2v.stages.Store(url)"),
     "params": (Params, "daskw2v.Params(...)"),
     "resources": (Resources, "daskw2v.Resources(...)"),
     "client": (Client | None, "distributed.Client(address)"),

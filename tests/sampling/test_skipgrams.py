@@ -5,7 +5,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from daskw2v import Params, Resources, Store, build_corpus, build_vocabulary
+from daskw2v import Params, Resources
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.kernels.alias import alias_table
 from daskw2v.kernels.rng import Purpose, stream
@@ -18,6 +18,7 @@ from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.sampling.skipgrams import Dealer, StoredPairs, Stretch, build_skipgrams, read_buckets
+from daskw2v.stages import Store, build_corpus, build_vocabulary
 from daskw2v.training.rotation.settings import Rotation
 from daskw2v.vocabulary.partition import Partitions
 
