@@ -45,7 +45,7 @@ STAGES = {
 
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize(("name", "value", "remedy"), [
-    ("store", "s3://a:secret@work", "a daskw2v.stages.Store, not a str. Give daskw2v.Store(url)."),
+    ("store", "s3://a:secret@work", "a daskw2v.stages.Store, not a str. Give daskw2v.stages.Store(url)."),
     ("client", "tcp://host:8786", "a distributed.Client, not a str. Give distributed.Client(address)."),
     ("params", Resources(), "a daskw2v.Params, not a Resources. Give daskw2v.Params(...)."),
     ("resources", {}, "a daskw2v.Resources, not a dict. Give daskw2v.Resources(...)."),
