@@ -35,6 +35,9 @@ class Choice(Settings):
     axis: ClassVar[str]
     is_open: ClassVar[bool] = False
 
+    def check(self, settings: Any) -> None:
+        """Refuse settings that this choice is part of, where a value of it does not go with the others."""
+
     @classmethod
     def of(cls, settings: "WithChoices") -> Self:
         """Return the choice of this class, or of one derived from it, that settings hold.
@@ -123,7 +126,7 @@ class KnownSetting(NamedTuple):
     """A field of settings or of one of their choices; the class that declares it, and the choices that have it."""
 
     field: "Field[Any]"
-    owner: type[Settings]
+    owner: Any
     choices: tuple[str, ...] = ()
 
 
@@ -178,6 +181,8 @@ class WithChoices(Settings):
         if rest:
             self._refuse(rest)
         self.__post_init__()
+        for f in _axes(type(self)):
+            getattr(self, f.name).check(self)
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         """Leave it to `__init__` to refuse names that are none."""

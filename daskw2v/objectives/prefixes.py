@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskw2v.config.params import Params
-from daskw2v.config.prefixes import MOST
 from daskw2v.kernels.jit import inline
 from daskw2v.kernels.rng import Purpose, below, draw, stream
+from daskw2v.objectives.prefix_sizes import MOST
 from daskw2v.objectives.settings import TrainsPrefixes
 
 

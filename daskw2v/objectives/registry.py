@@ -5,9 +5,8 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import TypeVar
 
-from daskw2v.config.choice import known_fields
+from daskw2v.config.choice import known_settings
 from daskw2v.config.params import Params
-from daskw2v.config.prefixes import check_prefixes
 from daskw2v.config.readers import readers_of, refuse_unread
 from daskw2v.config.registry import Registry, find
 from daskw2v.errors import ParameterError
@@ -15,7 +14,6 @@ from daskw2v.objectives.base import BucketTrainer, ColumnTrainer, Objective, Tra
 from daskw2v.objectives.cbow_hs import CBOW_HS
 from daskw2v.objectives.cbow_ns import CBOW_NS
 from daskw2v.objectives.context_matrix import CONTEXT_MATRIX
-from daskw2v.objectives.settings import TrainsPrefixes
 from daskw2v.objectives.sg_hs import SG_HS
 from daskw2v.objectives.sgns import SGNS
 from daskw2v.objectives.subwords.objective import SUBWORDS
@@ -37,7 +35,10 @@ def find_objective(name: str) -> Objective:
 
 def reads(objective: Objective, field: str) -> bool:
     """Tell whether an objective reads a field of Params."""
-    return objective.name in readers_of(known_fields(Params)[field], {**OBJECTIVES, objective.name: objective})
+    known = known_settings(Params)[field]
+    if known.choices and known.owner.axis == "objective":
+        return field in objective.settings.names()
+    return objective.name in readers_of(known.field, {**OBJECTIVES, objective.name: objective})
 
 
 def check_options(params: Params) -> None:
@@ -49,8 +50,6 @@ def check_options(params: Params) -> None:
         If the objective does not exist or has no such optimizer, or an option of others is set.
     """
     refuse_unread(params, "objective", params.objective.name, OBJECTIVES.including(params.objective.name))
-    if isinstance(params.objective, TrainsPrefixes):
-        check_prefixes(params.objective.prefix_sizes, params.vector_size)
     settled(params)
 
 

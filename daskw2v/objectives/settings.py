@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from daskw2v.config.choice import Choices, TrainingChoice
-from daskw2v.config.prefixes import PREFIX_SIZES
+from daskw2v.config.params import Params
 from daskw2v.config.settings import FLAG, URL, integer, one_of, setting
+from daskw2v.errors import ParameterError
+from daskw2v.objectives.prefix_sizes import PREFIX_SIZES, check_prefixes
 from daskw2v.sampling.settings import NegativeSampling, SampledContexts
 
 
@@ -22,6 +24,11 @@ class TrainsPrefixes(TrainingChoice):
         stage="train",
         used_by=("averaging", "cpu"),
     )
+
+    def check(self, settings: Params) -> None:
+        """Refuse prefixes that are no part of a vector."""
+        super().check(settings)
+        check_prefixes(self.prefix_sizes, settings.vector_size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +56,17 @@ class SharedNegatives(NegativeSampling):
         "the events when not given",
         URL,
         stage="train",
-        used_by=("market_negative",),
         optional=True,
     )
+
+    def check(self, settings: Params) -> None:
+        """Refuse a table of markets that nobody would read."""
+        super().check(settings)
+        if self.markets is not None and not self.market_negative:
+            raise ParameterError(
+                f"markets={self.markets!r} changes nothing for market_negative=0.",
+                "Give market_negative=1 or more, or leave markets out.",
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,5 +64,4 @@ class Partitioned(TrainingChoice):
         "bns, each in a drawn partition of its own",
         one_of("tns", "sns", "bns"),
         stage="train",
-        used_by=("sgns",),
     )

@@ -29,8 +29,8 @@ from daskw2v.vocabulary.markets import MarketCounts, check_table, read_table
 _MARKETS = "markets"
 
 
-def check_markets(params: Params, inputs: TextInputs = None) -> None:
-    """Refuse markets that nobody would read, and negatives of markets without these.
+def check_markets(params: Params, inputs: TextInputs) -> None:
+    """Refuse markets of inputs that nobody would read, and negatives of markets without these.
 
     Raises
     ------
@@ -39,11 +39,6 @@ def check_markets(params: Params, inputs: TextInputs = None) -> None:
     """
     named, of = isinstance(inputs, Derived) and inputs.has_markets, params.objective
     negative, table = (of.market_negative, of.markets) if isinstance(of, SharedNegatives) else (0, None)
-    if table is not None and not negative:
-        raise ParameterError(
-            f"markets={table!r} changes nothing for market_negative=0.",
-            "Give market_negative=1 or more, or leave markets out.",
-        )
     if named and not negative:
         raise ParameterError(
             "The markets of the events change nothing for market_negative=0.",
@@ -53,7 +48,7 @@ def check_markets(params: Params, inputs: TextInputs = None) -> None:
         raise ParameterError(
             f"markets={table!r}, and the events have a column of their markets.", "Leave one of the two out."
         )
-    if inputs is not None and negative and not named and table is None:
+    if negative and not named and table is None:
         raise _no_markets(negative)
 
 

@@ -1,6 +1,6 @@
 """The registry of strategies: how workers train one model together. A new one is a module here and a line below."""
 
-from daskw2v.config.choice import known_fields
+from daskw2v.config.choice import known_settings
 from daskw2v.config.params import Params
 from daskw2v.config.readers import readers_of, refuse_unread
 from daskw2v.config.registry import Registry
@@ -13,7 +13,7 @@ from daskw2v.training.devices import find_device
 from daskw2v.training.rotation.rotation import ROTATION
 from daskw2v.training.strategy import Strategy
 
-__all__ = ["STRATEGIES", "can_train", "check_strategy", "find_strategy", "reads", "usable"]
+__all__ = ["STRATEGIES", "check_strategy", "find_strategy", "reads", "usable", "with_strategy"]
 
 STRATEGIES = Registry(
     "strategy", "daskw2v.strategies", Strategy, {strategy.name: strategy for strategy in (AVERAGING, ROTATION, COLUMNS)}
@@ -27,7 +27,10 @@ def find_strategy(name: str) -> Strategy:
 
 def reads(strategy: Strategy, field: str) -> bool:
     """Tell whether a strategy reads a field of Params."""
-    return strategy.name in readers_of(known_fields(Params)[field], {**STRATEGIES, strategy.name: strategy})
+    known = known_settings(Params)[field]
+    if known.choices and known.owner.axis == "strategy":
+        return field in strategy.settings.names()
+    return strategy.name in readers_of(known.field, {**STRATEGIES, strategy.name: strategy})
 
 
 def check_strategy(params: Params, resources: Resources) -> None:
@@ -47,15 +50,16 @@ def check_strategy(params: Params, resources: Resources) -> None:
     find_strategy(params.strategy.name).check(params)
 
 
-def can_train(params: Params, resources: Resources) -> bool:
-    """Tell whether the strategy of these Params has a kernel for objective and device, and takes the other Params."""
-    strategy = find_strategy(params.strategy.name)
+def with_strategy(params: Params, name: str, resources: Resources) -> Params | None:
+    """Return the Params with a strategy; None where it has no kernel for objective and device, or refuses a value."""
+    strategy = find_strategy(name)
     try:
         strategy.find_kernel(find_objective(params.objective.name), find_device(resources.device))
-        strategy.check(params)
+        other = params.replace(strategy=name)
+        strategy.check(other)
     except ParameterError:
-        return False
-    return True
+        return None
+    return other
 
 
 def usable(params: Params, resources: Resources) -> list[Params]:
@@ -63,12 +67,12 @@ def usable(params: Params, resources: Resources) -> list[Params]:
 
     Strategies of plug-ins are not among them.
     """
-    return [other for name in STRATEGIES if not _refusal(other := params.replace(strategy=name), resources)]
+    return [params.replace(strategy=name) for name in STRATEGIES if _refusal(params, name, resources) is None]
 
 
-def _refusal(params: Params, resources: Resources) -> ParameterError | None:
+def _refusal(params: Params, name: str, resources: Resources) -> ParameterError | None:
     try:
-        check_strategy(params, resources)
+        check_strategy(params.replace(strategy=name), resources)
     except ParameterError as error:
         return error
     return None
@@ -77,7 +81,7 @@ def _refusal(params: Params, resources: Resources) -> ParameterError | None:
 def _check_auto(params: Params, resources: Resources) -> None:
     if usable(params, resources):
         return
-    found = {name: _refusal(params.replace(strategy=name), resources) for name in STRATEGIES}
+    found = {name: _refusal(params, name, resources) for name in STRATEGIES}
     refused = {name: error for name, error in found.items() if error is not None}
     own = [error for name, error in refused.items() if _could_train(name, params, resources)]
     if len({error.problem for error in own or refused.values()}) == 1:
@@ -104,7 +108,7 @@ def _check_kernel(params: Params, resources: Resources) -> None:
     try:
         find_strategy(params.strategy.name).find_kernel(objective, device)
     except ParameterError as error:
-        fitting = [name for name in STRATEGIES if can_train(params.replace(strategy=name), resources)]
+        fitting = [name for name in STRATEGIES if with_strategy(params, name, resources) is not None]
         if not fitting:
             raise
         others = " or ".join(f"strategy={name!r}" for name in fitting)

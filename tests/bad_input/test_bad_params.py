@@ -18,7 +18,6 @@ from daskw2v.config.choice import is_axis, known_settings
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError
-from daskw2v.objectives.registry import check_options
 
 MANY = 10**400  # beyond any float
 INTEGERS = {  # lowest and highest
@@ -97,15 +96,16 @@ KNOWN = {name: (cls, known) for cls in (Params, Resources) for name, known in kn
 FIELDS = {name: (cls, known.field) for name, (cls, known) in KNOWN.items()}
 
 # Fields that limit each other: the other end, out of the way.
-OTHER = {"alpha": {"min_alpha": 0}, "min_alpha": {"alpha": 10}, "prefix_sizes": {"vector_size": 65536}}
+OTHER = {"alpha": {"min_alpha": 0}, "min_alpha": {"alpha": 10}, "prefix_sizes": {"vector_size": 65536},
+         "markets": {"market_negative": 1}}  # fmt: skip
 
 
 def make(name, value):
     cls, known = KNOWN[name]
     owner = {known.owner.axis: known.choices[0]} if known.choices else {}
+    if name == "n_groups" and known.field.metadata["check"](value):
+        owner["n_partitions"] = value  # it divides itself
     params = cls(**{**OTHER.get(name, {}), **owner, name: value})
-    if name == "prefix_sizes":
-        check_options(params)
     return getattr(params, name) if is_axis(known.field) else params.flat()[name]
 
 

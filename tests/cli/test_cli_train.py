@@ -180,7 +180,7 @@ def test_help_for__explains_what_only_one_reads(calls, command):
     brief = " ".join(invoke(command, "--help").output.split())
     assert (
         "sgns --prefix-sizes, --negative, --ns-exponent, --negative-sharing, --market-negative, --markets, --maxn, "
-        "--features, --frozen-words, --negative-rule cbow_ns"
+        "--features, --frozen-words cbow_ns"
     ) in brief
     assert "--rounds-per-epoch, --merges-per-round, --frequent-rows, --merge, --hot-rows" in brief
     assert "Negative samples of each pair." not in brief

@@ -42,7 +42,6 @@ def test_choices__are_those_there_are(name, registry):
         ("window", ("sgns", "sg_hs", "theirs")),
         ("maxn", ("sgns", "sg_hs", "theirs")),  # it says so itself
         ("features", ("sgns", "sg_hs")),
-        ("negative_rule", ("sgns",)),
     ],
 )
 def test_plug_in__reads_what_all_read_and_what_it_says(name, readers):

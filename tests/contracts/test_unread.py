@@ -62,6 +62,7 @@ def settings_with(name, value):
     given |= {"market_negative": 1} if name == "markets" else {}
     given |= {"markets": "x"} if name == "market_negative" else {}
     given |= {"alpha": 10} if name == "min_alpha" else {}
+    given |= {"n_partitions": value} if name == "n_groups" else {}
     params = Params(**given, **({name: value} if CLASSES[name] is Params else {}))
     return params, Resources(**({name: value} if CLASSES[name] is Resources else {}))
 

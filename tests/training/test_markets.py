@@ -8,7 +8,7 @@ import pytest
 from daskw2v import Params, Resources, Versions, retrain, train
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import InputError, ParameterError
-from daskw2v.objectives.registry import OBJECTIVES, reads
+from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.retraining.gates import Gates
 from daskw2v.retraining.outcome import Outcome
 from daskw2v.training.markets import with_market_table
@@ -145,9 +145,11 @@ def test_nights__go_on_where_the_table_has_grown(tmp_path, client):
     ],
 )
 def test_what_is_not_read__is_refused(tmp_path, client, params, message):
-    params = Params(**{"markets": "markets.csv" if "market_negative" in params else None, **params})
+    markets = {"markets": "markets.csv"} if "objective" not in params else {}
     with pytest.raises(ParameterError, match=message):
-        train(tmp_path / "text.txt", work=tmp_path, params=params, client=client, listener=None)
+        train(
+            tmp_path / "text.txt", work=tmp_path, params=Params(**{**markets, **params}), client=client, listener=None
+        )
 
 
 def test_text_without_markets__is_refused(tmp_path, client):

@@ -20,7 +20,7 @@ from daskw2v.training.memory import data
 from daskw2v.training.memory.base import MemoryPart, StageMemory, Workers, shown
 from daskw2v.training.memory.text import Text, guess_text
 from daskw2v.training.memory.workers import gpus_of, workers_of
-from daskw2v.training.strategies import STRATEGIES, can_train, find_strategy
+from daskw2v.training.strategies import STRATEGIES, find_strategy, with_strategy
 
 Kinds = Mapping[Workers, float]  # kinds of workers, each with the least limit among them
 Change = tuple[str, StageMemory]  # what can be changed, and what the stage takes then
@@ -79,8 +79,9 @@ def check_training(client: Client, params: Params, resources: Resources, text: T
         if lighter := find_strategy(params.strategy.name).lighter(params):
             given = ", ".join(f"{name}={value}" for name, value in lighter.items() if value is not None)
             yield given, need(workers, params.replace(**lighter))
-        for other in (params.replace(strategy=name) for name in STRATEGIES if name != params.strategy.name):
-            if can_train(other, resources):
+        for name in STRATEGIES:
+            other = with_strategy(params, name, resources)
+            if name != params.strategy.name and other is not None:
                 yield f"strategy={other.strategy.name!r}", need(workers, other)
         yield from _one_thread(workers, need)
         smaller = params.replace(vector_size=max(1, params.vector_size // 2))

@@ -23,7 +23,7 @@ from distributed import Client
 from daskw2v.cluster import await_worker, gather, total_threads, usable_memory, workers_known
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.errors import ParameterError, counted
+from daskw2v.errors import counted
 from daskw2v.models.attempts import finish_tables
 from daskw2v.models.tables import create_model
 from daskw2v.progress import Listener, Progress
@@ -279,21 +279,6 @@ def _remove_trained(place: Store, params: Params, coming: Sequence[RotationPass]
             (place / "pairs" / name).remove()
 
 
-def _check(params: Params) -> None:
-    of = Rotation.of(params)
-    if of.n_partitions % (of.n_groups or 1):
-        raise ParameterError(
-            f"n_groups={of.n_groups} does not divide n_partitions={of.n_partitions}.",
-            "Give groups of equal size: n_partitions as a multiple of n_groups.",
-        )
-    sharing = params.flat().get("negative_sharing", "shared")
-    if sharing != "shared":
-        raise ParameterError(
-            f"negative_sharing={sharing!r} has no kernel for strategy='rotation'.",
-            "Leave negative_sharing out (pairs of a bucket share negatives by eight), or choose strategy='averaging'.",
-        )
-
-
 def _lighter(params: Params) -> Mapping[str, Any]:
     return {"n_partitions": 2 * Rotation.of(params).n_partitions, "n_groups": None}
 
@@ -316,7 +301,6 @@ ROTATION = Strategy(
     exercise_text=exercise_dealing,
     cost=run_cost,
     tried=tried,
-    check=_check,
     lighter=_lighter,
     describe_run=_describe_run,
     deterministic=True,

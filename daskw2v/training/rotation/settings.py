@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass
 
+from daskw2v.config.params import Params
 from daskw2v.config.settings import integer, one_of, setting
-from daskw2v.sampling.settings import Partitioned
+from daskw2v.errors import ParameterError
+from daskw2v.objectives.settings import SharedNegatives
+from daskw2v.sampling.settings import NegativeSampling, Partitioned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,3 +45,24 @@ class Rotation(Partitioned):
         one_of("float32", "bfloat16"),
         stage="train",
     )
+
+    def check(self, settings: Params) -> None:
+        """Refuse groups of unequal size, and what kernels of buckets do not read."""
+        super().check(settings)
+        rule, objective = self.negative_rule, settings.objective
+        if self.n_partitions % (self.n_groups or 1):
+            raise ParameterError(
+                f"n_groups={self.n_groups} does not divide n_partitions={self.n_partitions}.",
+                "Give groups of equal size: n_partitions as a multiple of n_groups.",
+            )
+        if rule != "tns" and not isinstance(objective, NegativeSampling):
+            raise ParameterError(
+                f"negative_rule={rule!r} changes nothing for objective={objective.name!r}; it is for sgns.",
+                "Leave negative_rule out, or choose another objective.",
+            )
+        if isinstance(objective, SharedNegatives) and objective.negative_sharing != "shared":
+            raise ParameterError(
+                f"negative_sharing={objective.negative_sharing!r} has no kernel for strategy='rotation'.",
+                "Leave negative_sharing out (pairs of a bucket share negatives by eight), or choose "
+                "strategy='averaging'.",
+            )

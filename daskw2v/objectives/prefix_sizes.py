@@ -1,4 +1,4 @@
-"""`Params.prefix_sizes`: the numbers of first columns of the vectors that are to be models by themselves."""
+"""`prefix_sizes`: the numbers of first columns of the vectors that are to be models by themselves."""
 
 from collections.abc import Sequence
 from itertools import pairwise
