@@ -16,9 +16,10 @@ def spreads(**values):
 def test_setting__has_what_the_paper_says():
     setting = lab.Setting(dict)
     params, text, vanilla = setting.params(), setting.params("sgns"), setting.vanilla()
-    assert (params.strategy, params.context_size, text.strategy) == ("columns", 4096, "averaging")
+    of = params.flat()
+    assert (of["strategy"], of["context_size"], text.strategy.name) == ("columns", 4096, "averaging")
     for kind in (params, text):
-        assert (kind.min_count, kind.window, kind.shrink_windows, kind.negative) == (50, 2, False, 5)
+        assert (kind.min_count, kind.window, kind.shrink_windows, kind.flat()["negative"]) == (50, 2, False, 5)
     assert (vanilla.batch, vanilla.alpha, vanilla.lazy, vanilla.vector_size) == (1024, 0.001, False, 500)
     assert [kind.lazy for kind in setting.vanillas().values()] == [False, True, True]
 

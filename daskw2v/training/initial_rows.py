@@ -73,7 +73,7 @@ def find_base(work: Store, params: Params) -> Store:
 def base_tables(model: Store, params: Params) -> tuple[str, ...]:
     """Return the tables that begin with rows of a model; only the input if another objective trained it."""
     manifest = read_finished(model) or {}
-    if manifest.get("params", {}).get("objective") != params.objective:
+    if manifest.get("params", {}).get("objective") != params.objective.name:
         return ("input",)
     return tuple(table for table in find_objective(params.objective.name).of_words if table in manifest["tables"])
 

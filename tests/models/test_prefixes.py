@@ -45,7 +45,7 @@ def test_prefix__refuses_columns_that_are_not_there(columns):
 
 
 def test_params__take_sizes_in_any_form_and_keep_numbers():
-    assert Params(prefix_sizes=["32", 64]).prefix_sizes == (32, 64)
+    assert Params(prefix_sizes=["32", 64]).flat()["prefix_sizes"] == (32, 64)
     assert Params.from_dict(json.loads(json.dumps(PARAMS.as_dict()))) == PARAMS
 
 
@@ -72,9 +72,8 @@ def test_training__is_the_same_however_text_is_cut_into_tasks(text, objective):
 
 @pytest.mark.parametrize(
     ("params", "device", "reader"),
-    [({"strategy": "rotation"}, "cpu", "strategy='rotation'"), ({"objective": "context_matrix"}, "cpu", "objective="),
-     ({}, "cuda", "device='cuda'")],
-)  # fmt: skip
+    [({"strategy": "rotation"}, "cpu", "strategy='rotation'"), ({}, "cuda", "device='cuda'")],
+)
 def test_training__refuses_what_has_no_prefixes(text, params, device, reader):
     chosen = PARAMS.replace(**{**params, "strategy": params.get("strategy", "auto")})
     with pytest.raises(ParameterError, match="changes nothing for " + reader):

@@ -53,7 +53,10 @@ def test_rules__have_the_scorings_own_threshold():
             {"phrases": 1, "phrase_threshold": 10, "phrase_scoring": "npmi"},
             r"phrase_threshold=10\.0 is out of range for phrase_scoring='npmi'.*above -1 and at most 1\.",
         ),
-        ({"phrases": 2, "base_matrix": "0"}, r"phrases=2 cannot be used with base_matrix='0'"),
+        (
+            {"objective": "context_matrix", "phrases": 2, "base_matrix": "0"},
+            r"phrases=2 cannot be used with base_matrix='0'",
+        ),
     ],
 )
 def test_check_phrases__refuses_what_means_nothing(options, message):

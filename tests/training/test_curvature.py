@@ -82,7 +82,9 @@ def test_curvature__of_windows_is_that_of_their_hidden_vectors(tables, touched, 
 def test_curvature__of_windows_counts_what_contexts_move_together(tables, touched):
     """One context is a pair."""
     one = {**touched, "input": touched["input"] / CONTEXTS}
-    found, pairs = (of(Params(), moments(tables, one)) for of in (curvature_of_windows, curvature_of_pairs))
+    found, pairs = (
+        of(Params(objective="cbow_ns"), moments(tables, one)) for of in (curvature_of_windows, curvature_of_pairs)
+    )
     for table in found:
         np.testing.assert_allclose(found[table], pairs[table], rtol=1e-4, atol=1e-4)
 

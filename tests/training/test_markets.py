@@ -8,7 +8,7 @@ import pytest
 from daskw2v import Params, Resources, Versions, retrain, train
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import InputError, ParameterError
-from daskw2v.objectives.registry import OBJECTIVES
+from daskw2v.objectives.registry import OBJECTIVES, reads
 from daskw2v.retraining.gates import Gates
 from daskw2v.retraining.outcome import Outcome
 from daskw2v.training.markets import with_market_table
