@@ -209,7 +209,7 @@ def _cuts_of_several(params: Params, length: int, sizes: RoundSizes) -> list[lis
     """Return the ends of each round's steps, behind its start. Rounds that nobody asked for have equally many steps."""
     total, asked = params.epochs * length, params.rounds_per_epoch
     parts = params.epochs * (asked or -(-length // (params.n_replicas * _ROUND)))
-    ends = {share_of(0, total, i, parts)[1] for i in range(parts)}
+    ends = {share_of(0, total, i, parts)[1] for i in range(parts)} - {0}  # a part of a short text may be empty
     together = asked is not None and sizes.steps == 1  # all rows are merged, at the ends of rounds
     n = 0 if together else params.epochs * sizes.rounds * sizes.steps
     rounds, cuts = list[list[int]](), [0]
