@@ -9,7 +9,7 @@ from daskw2v.evaluation import Evaluation
 from daskw2v.evaluation.stability import StabilityResult, neighbour_stability
 from daskw2v.models.vectors import Vectors
 from daskw2v.report.text import percent, plain, shown, signed
-from daskw2v.report.words import Neighbours, chosen_words, neighbours_of
+from daskw2v.report.words import Neighbours, chosen_words, named_nearest
 
 _EXAMPLES = 10  # words whose neighbours are shown
 
@@ -144,7 +144,7 @@ def compare(
         raise ParameterError(f"topn={topn!r} is below 1.", "Give the number of neighbours of each word, such as 10.")
     if words is None:
         words = chosen_words(a, _EXAMPLES, lambda word: word.isalpha() and word in b)
-    near = zip(words, neighbours_of(a, words, topn), neighbours_of(b, words, topn), strict=True)
+    near = zip(words, named_nearest(a, words, topn), named_nearest(b, words, topn), strict=True)
     first, second = evaluations
     return Comparison(
         (a.url, b.url),
