@@ -316,7 +316,7 @@ def test_pickles__hold_secrets_with_an_address_alone(places):
         model = saved(with_table, folder, storage_options=options, in_memory=in_memory_)
         content = pickle.dumps(model)
         assert (b"a-secret" in content) == held
-        found = differences(answer(pickle.loads(content), "neighbours"), answer(model, "neighbours"))
+        found = differences(answer(pickle.loads(content), "to_dask_neighbours"), answer(model, "to_dask_neighbours"))
         assert (found == []) == held
     with pytest.raises(errors.ParameterError, match="a pickle left out their storage options, open their URL again"):
         sent(saved(with_table, folder, storage_options=options, in_memory=True)).to_dask_neighbours()
