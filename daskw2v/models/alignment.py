@@ -76,6 +76,16 @@ def find_alignment(new: Vectors, other: Vectors, most_words: int | None = None) 
         If the models differ in dimensions, or `most_words` is below their number of dimensions.
     VocabularyError
         If they share fewer words than they have dimensions: the rotation would be arbitrary.
+
+    Examples
+    --------
+    >>> from daskw2v import Vectors
+    >>> from daskw2v.models.alignment import find_alignment
+    >>> old = Vectors(["king", "queen", "apple"], [[3, 1], [2, 2], [-1, 1]])
+    >>> new = Vectors(["king", "queen", "apple"], [[-1, 3], [-2, 2], [-1, -1]])
+    >>> found = find_alignment(new, old)
+    >>> found.shared, round(found.before, 3), round(found.after, 3)
+    (3, 0.0, 1.0)
     """
     size = new.vector_size
     if other.vector_size != size:
@@ -107,7 +117,7 @@ def find_alignment(new: Vectors, other: Vectors, most_words: int | None = None) 
 
 
 def aligned(vectors: Vectors, other: Vectors, most_words: int | None = None) -> Vectors:
-    """Return the model of `Vectors.align`."""
+    """Return the model of `Vectors.align`, whose arguments and errors these are."""
     rotation = find_alignment(vectors, other, most_words).rotation
     rows = np.empty((len(vectors), vectors.vector_size), np.float32)
     for ids in vectors.slices():

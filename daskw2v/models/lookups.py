@@ -20,12 +20,26 @@ class Lookups(RowReader):
 
     @property
     def index_to_key(self) -> Keys:
-        """The words in order of their ids: a list that makes texts of those that are asked for."""
+        """The words in order of their ids: a list that makes texts of those that are asked for.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> Vectors(["king", "queen", "apple"], [[3, 1], [2, 2], [-1, 1]]).index_to_key[:2]
+        ['king', 'queen']
+        """
         return Keys(self.vocabulary)
 
     @property
     def key_to_index(self) -> KeyNumbers:
-        """The id of each word, which is its row."""
+        """The id of each word, which is its row.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> Vectors(["king", "queen", "apple"], [[3, 1], [2, 2], [-1, 1]]).key_to_index["apple"]
+        2
+        """
         return KeyNumbers(self.vocabulary)
 
     def get_index(self, key: Word, default: int | None = None) -> int:

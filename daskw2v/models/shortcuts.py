@@ -5,7 +5,7 @@ Queries load none of them. Evaluation and reports stand above models in the laye
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from daskw2v.models.files import writing
 from daskw2v.models.reader import RowReader
@@ -13,9 +13,12 @@ from daskw2v.store.urls import Location, as_url
 from daskw2v.types import Float32Array
 from daskw2v.vocabulary.vocabulary import Word
 
+if TYPE_CHECKING:
+    from daskw2v.models.vectors import Vectors
+
 
 class Shortcuts(RowReader):
-    """Texts, other spaces, scores, reports and other tools."""
+    """Texts, other spaces, prefixes, scores, reports and other tools."""
 
     def encode(
         self, texts: str | Sequence[str | Sequence[Word]], sif: float | None = None, tokenizer: Any = None
@@ -60,7 +63,7 @@ class Shortcuts(RowReader):
         found: Float32Array = _call("models.encoding:encode", self, texts, sif, tokenizer)
         return found
 
-    def align(self, other: Any, most_words: int | None = None) -> Any:
+    def align(self, other: "Vectors", most_words: int | None = None) -> "Vectors":
         """Return the model rotated into the space of another one: cosines of words of both tell something then.
 
         The rotation brings the words that both know closest together (orthogonal Procrustes). Cosines within the model
@@ -93,7 +96,34 @@ class Shortcuts(RowReader):
         >>> new.align(old)["king"].round(3).tolist()
         [3.0, 1.0]
         """
-        return _call("models.alignment:aligned", self, other, most_words)
+        found: Vectors = _call("models.alignment:aligned", self, other, most_words)
+        return found
+
+    def prefix(self, columns: int) -> "Vectors":
+        """Return the first columns of the vectors as a model of its own, in memory.
+
+        Prefixes of a model that was trained with `Params.prefix_sizes` are nearly as good as smaller models.
+
+        Parameters
+        ----------
+        columns
+            Number of columns, at most `vector_size`.
+
+        Raises
+        ------
+        ParameterError
+            If it is below 1 or above `vector_size`, or a subword network computes vectors of all columns.
+        StoreError
+            If a vector is not finite.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> Vectors(["king", "queen"], [[3, 1, 5], [2, 2, 6]]).prefix(2)
+        Vectors(2 words x 2, url=None)
+        """
+        found: Vectors = _call("models.prefixes:prefix", self, columns)
+        return found
 
     def evaluate(self, *args: Any, **options: Any) -> Any:
         r"""Return the scores of the model on evaluation sets: `daskw2v.evaluate(vectors, ...)`.

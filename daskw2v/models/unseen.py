@@ -77,6 +77,13 @@ class UnseenWords(RowReader):
         ParameterError
             If a number is below 1 or beyond those of `Params`, `minn` is above `maxn`, no word has an n-gram of that
             length, or the model has a table of features.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> vectors = Vectors(["walk", "walks", "sing"], [[3, 1], [3, 2], [-1, 1]]).with_ngrams(bucket=1000)
+        >>> vectors.most_similar("walking", topn=1)[0][0] in ("walk", "walks")
+        True
         """
         given = (at_least_one("minn", minn), at_least_one("maxn", maxn), at_least_one("bucket", bucket))
         Params(minn=minn, maxn=maxn, bucket=bucket)  # refuses what is too large

@@ -75,6 +75,13 @@ class Vectors(UnseenWords, WordQueries, Distances, Lookups, Shortcuts, Outputs, 
         a text nor an integer; or `subwords` or `stable_ids` do not fit.
     VocabularyError
         If a word occurs twice.
+
+    Examples
+    --------
+    >>> from daskw2v import Vectors
+    >>> vectors = Vectors(["king", "queen", "apple"], [[3, 1], [2, 2], [-1, 1]])
+    >>> vectors["king"].tolist(), "pear" in vectors
+    ([3.0, 1.0], False)
     """
 
     vocabulary: WordsField = WordsField()
@@ -141,6 +148,13 @@ class Vectors(UnseenWords, WordQueries, Distances, Lookups, Shortcuts, Outputs, 
             If there is no finished model, it is damaged, or a newer daskw2v wrote it.
         VocabularyError
             If its vocabulary is damaged.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> Vectors(["king", "queen"], [[3, 1], [2, 2]]).save("memory://open")
+        >>> Vectors.open("memory://open")
+        Vectors(2 words x 2, url='memory://open')
         """
         read = partial(cls._read, in_memory=in_memory)
         return read_resolved(read, url, storage_options, store_timeout, version)
@@ -260,44 +274,6 @@ class Vectors(UnseenWords, WordQueries, Distances, Lookups, Shortcuts, Outputs, 
     def blocks_for(self, n_queries: int, limit: int | None = None) -> Iterator[VectorBlock]:
         """Read the vectors of the ids below `limit` in blocks of which the scores of `n_queries` vectors take 16 MB."""
         return self.blocks(limit, max(1, SCORES // max(1, n_queries)))
-
-    def prefix(self, columns: int) -> "Vectors":
-        """Return the first columns of the vectors as a model of its own, in memory.
-
-        Prefixes of a model that was trained with `Params.prefix_sizes` are nearly as good as smaller models.
-
-        Parameters
-        ----------
-        columns
-            Number of columns, at most `vector_size`.
-
-        Raises
-        ------
-        ParameterError
-            If it is below 1 or above `vector_size`, or a subword network computes vectors of all columns.
-        StoreError
-            If a vector is not finite.
-        """
-        columns = at_least_one("columns", columns)
-        if columns > self.vector_size:
-            raise ParameterError(
-                f"columns={columns} is more than the {self.vector_size} that the vectors have.", "Give fewer."
-            )
-        if self.subwords is not None:
-            raise ParameterError(
-                f"columns={columns}: the model's subword network computes vectors of {self.vector_size} columns.",
-                "Take a prefix of a model without a network.",
-            )
-        rows = np.empty((len(self), columns), np.float32)
-        for ids in self.slices():
-            rows[ids] = self.rows(ids)[:, :columns]
-        metadata, params = self.metadata, self.metadata.get("params", {})
-        if params:
-            inner = [size for size in params.get("prefix_sizes", ()) if size < columns]
-            metadata = {**metadata, "params": {**params, "vector_size": columns, "prefix_sizes": inner}}
-        found = self._of_rows(rows, metadata, None, None if self.features is None else self.features.prefix(columns))
-        vars(found)["_outputs"] = self._outputs
-        return found
 
     def _of_rows(
         self, rows: Float32Array, metadata: Mapping[str, Any], network: Subwords | None, features: FeatureVectors | None

@@ -41,10 +41,11 @@ def test_docstring__shows_what_happens(name, monkeypatch, tmp_path):
 def test_examples__are_shown_of_what_vectors_are_asked():
     shown = {name.rpartition(".")[2] for name in EXAMPLES}
     wanted = {
-        "align", "analogy", "closer_than", "cosine_similarities", "distance", "distances", "doesnt_match", "encode",
-        "evaluate", "get_index", "get_mean_vector", "get_vecattr", "get_vector", "has_index_for", "most_similar",
-        "most_similar_cosmul", "n_similarity", "nearest", "open", "predict_output_word", "push_to_hub", "rank",
-        "report", "save", "save_word2vec_format", "similar_by_vector", "similar_by_word", "similarity",
-        "to_dask_neighbours", "to_gensim", "to_polars",
+        "Vectors", "align", "analogy", "closer_than", "cosine_similarities", "distance", "distances", "doesnt_match",
+        "encode", "evaluate", "exact", "find_alignment", "get_index", "get_mean_vector", "get_vecattr", "get_vector",
+        "has_index_for", "index_to_key", "key_to_index", "most_similar", "most_similar_cosmul", "n_similarity",
+        "nearest", "open", "predict_output_word", "prefix", "push_to_hub", "rank", "report", "save",
+        "save_word2vec_format", "similar_by_vector", "similar_by_word", "similarity", "to_dask_neighbours",
+        "to_gensim", "to_polars", "with_ngrams",
     }  # fmt: skip
     assert wanted <= shown

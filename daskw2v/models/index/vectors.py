@@ -112,7 +112,16 @@ class IndexedVectors(Vectors):
     def exact(
         self, queries: Word | Sequence[Word] | npt.ArrayLike, topn: int = 10, restrict_vocab: int | None = None
     ) -> tuple[Int64Array, Float32Array]:
-        """Find the words nearest to words or vectors without the index; arguments and answer are those of `nearest`."""
+        """Find the words nearest to words or vectors without the index; arguments and answer are those of `nearest`.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> daskw2v.Vectors(["king", "queen", "apple"], [[3, 1], [2, 2], [-1, 1]]).save("memory://exact")
+        >>> _ = daskw2v.build_index("memory://exact", kind="int8")
+        >>> daskw2v.IndexedVectors.open("memory://exact").exact("king", topn=2)[0].tolist()
+        [1, 2]
+        """
         return self._searched(super()._nearest, queries, topn, restrict_vocab)
 
     def _ranked(self, units: Float32Array, ids: Int64Array, topn: int) -> tuple[Int64Array, Float32Array]:
