@@ -110,6 +110,19 @@ def test_nearest__of_no_queries_is_empty():
         assert ids.shape == cosines.shape == (0, 3)
 
 
+def test_nearest__of_words_by_an_index(tmp_path):
+    VECTORS.save(tmp_path / "model")
+    daskw2v.build_index(tmp_path / "model", kind="int8")
+    indexed = daskw2v.IndexedVectors.open(tmp_path / "model")
+    for search in (indexed.nearest, indexed.exact):
+        ids, cosines = search(["w3", "w30"], 5)
+        assert ids.tolist() == VECTORS.nearest(["w3", "w30"], 5)[0].tolist()
+        np.testing.assert_allclose(cosines, VECTORS.nearest(["w3", "w30"], 5)[1], atol=1e-6)
+    assert search("w3", 5)[0].tolist() == ids[0].tolist()
+    with pytest.raises(ParameterError, match="an index always searches all words"):
+        indexed.nearest("w3", restrict_vocab=5)
+
+
 @pytest.mark.parametrize("name", ["neighbours", "neighbours_of"])
 def test_old_names__are_gone(name):
     assert not hasattr(VECTORS, name)
