@@ -31,7 +31,7 @@ class Alignment:
     rotation
         Orthogonal matrix, shape (D, D) float64: `rows @ rotation` are rows in the other model's space.
     shared, words
-        Number of words that both models know, and of those that the rotation was fitted on.
+        Number of words that both models know, and of words that the rotation was fitted on.
     before, after
         Mean cosine between both models' vectors of these words, before and after the rotation.
     """
@@ -56,7 +56,7 @@ class Alignment:
 
 
 def find_alignment(new: Vectors, other: Vectors, most_words: int | None = None) -> Alignment:
-    """Find the rotation that brings a model's vectors closest to those of another one.
+    """Find the rotation that brings a model's vectors closest to another model's.
 
     It is fitted on unit vectors, each word with the same weight. With two versions of 100 dimensions, the mean cosine
     of 11,000 held-out words is .857. Raw vectors give .857, words weighted by counts .848, by square roots of counts
@@ -83,8 +83,8 @@ def find_alignment(new: Vectors, other: Vectors, most_words: int | None = None) 
     >>> from daskw2v.models.alignment import find_alignment
     >>> old = Vectors(["king", "queen", "apple"], [[3, 1], [2, 2], [-1, 1]])
     >>> new = Vectors(["king", "queen", "apple"], [[-1, 3], [-2, 2], [-1, -1]])
-    >>> found = find_alignment(new, old)
-    >>> found.shared, round(found.before, 3), round(found.after, 3)
+    >>> alignment = find_alignment(new, old)
+    >>> alignment.shared, round(alignment.before, 3), round(alignment.after, 3)
     (3, 0.0, 1.0)
     """
     size = new.vector_size
@@ -132,10 +132,10 @@ def aligned(vectors: Vectors, other: Vectors, most_words: int | None = None) -> 
 
 def turned(rows: Float32Array, rotation: Float64Array) -> Float32Array:
     """Return rotated rows, rounded to float32 once."""
-    found = np.empty_like(rows)
+    result = np.empty_like(rows)
     for part in cut(len(rows), _AT_ONCE):
-        found[part] = rows[part] @ rotation
-    return found
+        result[part] = rows[part] @ rotation
+    return result
 
 
 def turned_network(network: Subwords, rotation: Float64Array) -> Subwords:

@@ -67,10 +67,10 @@ def own_card(vectors: Vectors) -> str:
 
 
 def public_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a manifest tells that may be public: parameters without places, and the number of tokens."""
+    """Return what a manifest tells that may be public: parameters without URLs, and the number of tokens."""
     tokens = metadata.get("corpus", {}).get("tokens")
-    given = metadata.get("params", {})
-    public = {"params": {name: value for name, value in published(given).items() if value == given[name]}}
+    params = metadata.get("params", {})
+    public = {"params": {name: value for name, value in published(params).items() if value == params[name]}}
     return {**public, "corpus": {"tokens": tokens}} if isinstance(tokens, int) else public
 
 

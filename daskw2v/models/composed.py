@@ -70,8 +70,7 @@ class FeatureVectors:
 
     def knows(self, words: Sequence[str]) -> BoolArray:
         """Tell which words have an n-gram with a row, shape (n,)."""
-        found: BoolArray = np.diff(self.keys.of_words(words).known().offsets) > 0
-        return found
+        return np.asarray(np.diff(self.keys.of_words(words).known().offsets) > 0)
 
     def of(self, items: Sequence[Mapping[str, Any]]) -> Float32Array:
         """Return the means of items' features, shape (n, D) float32; raises as `Vectors.of_features`."""

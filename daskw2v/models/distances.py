@@ -90,14 +90,14 @@ class Distances(RowReader):
             rows = self._look_up(others)[1]
             cosines: Float32Array = VectorBlock(np.arange(len(rows)), rows, lengths(rows)).cosines(query)[0]
             return np.subtract(1, cosines)
-        found = np.empty(len(self.vocabulary), np.float32)
+        away = np.empty(len(self.vocabulary), np.float32)
         for block in self.blocks_for(1):
-            found[block.ids] = 1 - block.cosines(query)[0]
-        return found
+            away[block.ids] = 1 - block.cosines(query)[0]
+        return away
 
     @staticmethod
     def cosine_similarities(vector_1: npt.ArrayLike, vectors_all: npt.ArrayLike) -> Float32Array:
-        """Return the cosines of a vector with others, shape (n,) float32; those of a zero vector are 0.
+        """Return the cosines of a vector with others, shape (n,) float32; 0 for a zero vector.
 
         Parameters
         ----------

@@ -29,17 +29,17 @@ Split = Callable[[str], Sequence[str]]
 
 
 def encode(vectors: Vectors, texts: Any, sif: float | None, tokenizer: Any) -> Float32Array:
-    """Return the vectors of texts; arguments and errors are those of `Vectors.encode`."""
+    """Return the vectors of texts; arguments and errors are as in `Vectors.encode`."""
     if isinstance(texts, bytes) or not isinstance(texts, Iterable):
         raise ParameterError(f"{texts!r} is neither a text nor a list of texts.", "Give texts in a list.")
     if sif is not None:
         check_sif(sif)
     weights = None if sif is None else sif_weights(vectors, sif)
     split, listed = _Words(vectors, tokenizer), [texts] if isinstance(texts, str) else list(texts)
-    found = np.zeros((len(listed), vectors.vector_size), np.float32)
+    means = np.zeros((len(listed), vectors.vector_size), np.float32)
     for part in cut(len(listed), TEXTS_AT_ONCE):
-        found[part] = _means(vectors, [split(text) for text in listed[part]], weights)
-    return np.asarray(found[0]) if isinstance(texts, str) else found
+        means[part] = _means(vectors, [split(text) for text in listed[part]], weights)
+    return np.asarray(means[0]) if isinstance(texts, str) else means
 
 
 def _means(vectors: Vectors, texts: list[Sequence[str]], weights: Float32Array | None) -> Float32Array:
@@ -47,10 +47,10 @@ def _means(vectors: Vectors, texts: list[Sequence[str]], weights: Float32Array |
     ids, rows, known = vectors._look_up_known(words)
     if weights is not None:
         rows[ids >= 0] *= weights[ids[ids >= 0], None]
-    places = {word: place for place, word in enumerate(words) if known[place]}
+    row_of = {word: row for row, word in enumerate(words) if known[row]}
     means = np.zeros((len(texts), vectors.vector_size), np.float32)
     for mean, text in zip(means, texts, strict=True):
-        if kept := [places[word] for word in text if word in places]:
+        if kept := [row_of[word] for word in text if word in row_of]:
             mean[:] = rows[kept].mean(axis=0, dtype=np.float64)
     return means
 
@@ -68,9 +68,10 @@ class _Words:
                 split, phrases = _split_by(self._vectors, self._tokenizer), _phrases_of(self._vectors)
                 self._split = split if phrases is None else lambda text: phrases.apply(split(text))
             return self._split(text)
-        if isinstance(text, bytes) or not isinstance(text, Iterable) or not all(map(is_word, text)):
+        words = None if isinstance(text, bytes) or not isinstance(text, Iterable) else list(text)
+        if words is None or not all(map(is_word, words)):
             raise ParameterError(f"{text!r} is neither a text nor a list of words.", "Give texts, or lists of words.")
-        return [as_text(word) for word in text]
+        return [as_text(word) for word in words]
 
 
 def _phrases_of(vectors: Vectors) -> Phrases | None:
@@ -121,8 +122,8 @@ def _of_json(content: bytes) -> Split:
 def _tokens(tokenizer: Tokenizer, text: str) -> list[str]:
     # Lone surrogates, which UTF-8 does not have, are replaced as invalid bytes of a text are
     data = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode()
-    found: RawText | Tokens = tokenizer(data)
-    if isinstance(found, RawText):
-        return [token.decode() for token in found.data.translate(_BLANKS).split(b" ") if token]
-    content, bounds = found.data.tobytes(), found.offsets.tolist()
+    pieces: RawText | Tokens = tokenizer(data)
+    if isinstance(pieces, RawText):
+        return [token.decode() for token in pieces.data.translate(_BLANKS).split(b" ") if token]
+    content, bounds = pieces.data.tobytes(), pieces.offsets.tolist()
     return [content[start:stop].decode() for start, stop in pairwise(bounds)]

@@ -16,7 +16,7 @@ _FORMATS = "daskw2v", "static"
 def push_to_hub(
     vectors: Vectors, repo_id: str, format: str, private: bool | None, token: str | None, commit_message: str
 ) -> str:
-    """Upload a model; arguments, result and errors are those of `Vectors.push_to_hub`."""
+    """Upload a model; all is as in `Vectors.push_to_hub`."""
     if format not in _FORMATS:
         raise ParameterError(f"format={format!r} is unknown.", f"Give one of {', '.join(_FORMATS)}.")
     hub = needed("huggingface_hub", "hub").HfApi(token=token)

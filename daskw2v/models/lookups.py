@@ -20,7 +20,7 @@ class Lookups(RowReader):
 
     @property
     def index_to_key(self) -> Keys:
-        """The words in order of their ids: a list that makes texts of those that are asked for.
+        """The words in order of their ids: a list that makes a text of a word when it is asked for.
 
         Examples
         --------
@@ -64,10 +64,10 @@ class Lookups(RowReader):
         >>> vectors.get_index("queen"), vectors.get_index("pear", -1)
         (1, -1)
         """
-        found = self.vocabulary.find(key)
-        if found is None:
+        id_ = self.vocabulary.find(key)
+        if id_ is None:
             return self.vocabulary.id(key) if default is None else default
-        return found
+        return id_
 
     def has_index_for(self, key: Word) -> bool:
         """Tell whether a word has a row; others may still have a vector, by a subword network or n-grams.
@@ -177,7 +177,7 @@ class Lookups(RowReader):
         [1.0, 2.5]
         """
         keys = some_words(keys)
-        given = np.ones(len(keys), np.float32) if weights is None else _finite(weights, len(keys))
+        weighing = np.ones(len(keys), np.float32) if weights is None else _finite(weights, len(keys))
         are_words = np.array([not isinstance(key, np.ndarray) for key in keys])
         words = [key for key in keys if not isinstance(key, np.ndarray)]
         if not ignore_missing:
@@ -187,13 +187,13 @@ class Lookups(RowReader):
         terms[are_words] = scaled(rows) if pre_normalize else rows
         for i in np.flatnonzero(~are_words).tolist():
             terms[i] = query_vector(np.asarray(keys[i]), self.vector_size)
-        given = given * known
-        mean: Float32Array = given @ terms / (np.abs(given).sum() or 1)
+        weighing = weighing * known
+        mean: Float32Array = weighing @ terms / (np.abs(weighing).sum() or 1)
         return np.asarray(unit(mean[None])[0] if post_normalize else mean)
 
 
 def _finite(weights: npt.ArrayLike, n: int) -> Float32Array:
-    given = np.asarray(weights, np.float32)
-    if given.shape != (n,) or not np.isfinite(given).all():
+    numbers = np.asarray(weights, np.float32)
+    if numbers.shape != (n,) or not np.isfinite(numbers).all():
         raise ParameterError(f"{weights!r} are not the weights of {counted(n, 'key')}.", "Give a finite one for each.")
-    return given
+    return numbers

@@ -40,7 +40,7 @@ def open(
     storage_options
         Options for fsspec.
     in_memory
-        Whether all vectors are in memory, as in `Vectors.open`; those of a file of another tool always are.
+        Whether all vectors are in memory, as in `Vectors.open`; a file of another tool always is.
     store_timeout
         Seconds to wait for each answer of the store, as in `Resources`.
     version
@@ -98,8 +98,8 @@ def _imported(
     if format in _OTHERS:
         raise InputError(f"{url} is a file in the format {format}.", f"Read it by {_OTHERS[format]}.")
     if in_memory is False or version is not None:
-        given = "in_memory=False" if version is None else f"version={version!r}"
+        option = "in_memory=False" if version is None else f"version={version!r}"
         raise ParameterError(
-            f"{given}: {url} is a file of another tool, which is read as a whole.", "Leave it out, or save a model."
+            f"{option}: {url} is a file of another tool, which is read as a whole.", "Leave it out, or save a model."
         )
     return import_vectors(url, storage_options=storage_options)

@@ -92,8 +92,8 @@ class Outputs(RowReader):
         ParameterError
             If the format is unknown, or an option is for another one.
         StoreError
-            If there is something in the folder, a vector is not finite, or writing fails. Formats of other tools have
-            more errors, those of `daskw2v.export`.
+            If there is something in the folder, a vector is not finite, or writing fails. Formats of other tools
+            raise the errors of `daskw2v.export`.
 
         Examples
         --------

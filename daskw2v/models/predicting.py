@@ -11,7 +11,7 @@ from daskw2v.vocabulary.vocabulary import Word
 
 
 def predict_output_word(vectors: Vectors, words: Sequence[Word], topn: int) -> list[tuple[str, float]]:
-    """Return the most probable words and their probabilities; arguments and errors are those of the method."""
+    """Return the most probable words and their probabilities; arguments and errors are as in the method."""
     topn, context = at_least_one("topn", topn), vectors[some_words(words)].sum(axis=0, dtype=np.float64)
     output = vectors.output_rows()
     if output is None:

@@ -27,6 +27,6 @@ def prefix(vectors: Vectors, columns: int) -> Vectors:
         inner = [size for size in params.get("prefix_sizes", ()) if size < columns]
         metadata = {**metadata, "params": {**params, "vector_size": columns, "prefix_sizes": inner}}
     features = None if vectors.features is None else vectors.features.prefix(columns)
-    found = vectors._of_rows(rows, metadata, None, features)
-    vars(found)["_outputs"] = vectors._outputs
-    return found
+    made = vectors._of_rows(rows, metadata, None, features)
+    vars(made)["_outputs"] = vectors._outputs
+    return made

@@ -23,7 +23,7 @@ class Shortcuts(RowReader):
     def encode(
         self, texts: str | Sequence[str | Sequence[Word]], sif: float | None = None, tokenizer: Any = None
     ) -> Float32Array:
-        """Return the mean of the vectors of each text's words, of those that are known; zeros if none is.
+        """Return the mean vector of each text's known words, zeros for a text without any.
 
         Texts are split by the model's tokenizer, and phrases joined, as the text that it was trained on. Words outside
         the vocabulary count if n-grams or a subword network give them a vector.
@@ -60,8 +60,8 @@ class Shortcuts(RowReader):
         >>> vectors.encode([["apple", "king"]]).tolist()
         [[1.0, 1.0]]
         """
-        found: Float32Array = _call("models.encoding:encode", self, texts, sif, tokenizer)
-        return found
+        answer: Float32Array = _call("models.encoding:encode", self, texts, sif, tokenizer)
+        return answer
 
     def align(self, other: "Vectors", most_words: int | None = None) -> "Vectors":
         """Return the model rotated into the space of another one: cosines of words of both tell something then.
@@ -96,8 +96,8 @@ class Shortcuts(RowReader):
         >>> new.align(old)["king"].round(3).tolist()
         [3.0, 1.0]
         """
-        found: Vectors = _call("models.alignment:aligned", self, other, most_words)
-        return found
+        answer: Vectors = _call("models.alignment:aligned", self, other, most_words)
+        return answer
 
     def prefix(self, columns: int) -> "Vectors":
         """Return the first columns of the vectors as a model of its own, in memory.
@@ -122,8 +122,8 @@ class Shortcuts(RowReader):
         >>> Vectors(["king", "queen"], [[3, 1, 5], [2, 2, 6]]).prefix(2)
         Vectors(2 words x 2, url=None)
         """
-        found: Vectors = _call("models.prefixes:prefix", self, columns)
-        return found
+        answer: Vectors = _call("models.prefixes:prefix", self, columns)
+        return answer
 
     def evaluate(self, *args: Any, **options: Any) -> Any:
         r"""Return the scores of the model on evaluation sets: `daskw2v.evaluate(vectors, ...)`.
@@ -176,7 +176,7 @@ class Shortcuts(RowReader):
         return str(_call("report:write_report", self, url, **options))
 
     def predict_output_word(self, context_words_list: Sequence[Word], topn: int = 10) -> list[tuple[str, float]]:
-        """Return the most probable words between some words, by the output table, as gensim does.
+        """Return the most probable words between others, by the output table, as gensim does.
 
         The mean of the words' vectors, or their sum if the model has `cbow_mean=False`, times each output vector:
         softmax of these numbers.
@@ -209,8 +209,8 @@ class Shortcuts(RowReader):
         >>> model.predict_output_word(["king", "queen"], topn=1)[0][0]  # doctest: +SKIP
         'and'
         """
-        found: list[tuple[str, float]] = _call("models.predicting:predict_output_word", self, context_words_list, topn)
-        return found
+        answer: list[tuple[str, float]] = _call("models.predicting:predict_output_word", self, context_words_list, topn)
+        return answer
 
     def to_gensim(self) -> Any:
         """Return gensim's KeyedVectors with the words, counts and a copy of the vectors: `daskw2v.to_gensim(vectors)`.
@@ -279,9 +279,9 @@ class Shortcuts(RowReader):
         token: str | None = None,
         commit_message: str = "Word vectors of daskw2v",
     ) -> str:
-        """Upload the model to the Hugging Face Hub, with a model card that names no license and no private place.
+        """Upload the model to the Hugging Face Hub, with a model card that names no license and nothing private.
 
-        Of how it was trained, its parameters go along, without places such as URLs of tables, and the number of tokens.
+        Of how it was trained, its parameters go along, without URLs of tables and the like, and the number of tokens.
 
         Parameters
         ----------

@@ -279,9 +279,9 @@ class Vectors(UnseenWords, WordQueries, Distances, Lookups, Shortcuts, Outputs, 
         self, rows: Float32Array, metadata: Mapping[str, Any], network: Subwords | None, features: FeatureVectors | None
     ) -> "Vectors":
         """Return a model in memory with the same words and other rows, which no output table goes with."""
-        found = Vectors(self.vocabulary, rows, metadata, self.url, network, self.stable_ids, features)
-        vars(found)["_version"] = self._version
-        return found
+        made = Vectors(self.vocabulary, rows, metadata, self.url, network, self.stable_ids, features)
+        vars(made)["_version"] = self._version
+        return made
 
     def _lengths(self, ids: Int64Array, vectors: Float32Array) -> Float32Array:
         """Return the lengths of the vectors of `ids`, which are cached."""
@@ -318,7 +318,7 @@ class Vectors(UnseenWords, WordQueries, Distances, Lookups, Shortcuts, Outputs, 
     def to_dask_neighbours(self, words: Iterable[Word] | None = None, topn: int = 10) -> Any:
         """Return the nearest words of many words as a Dask DataFrame, such as the graph of all words.
 
-        They are those of `nearest`. Each task searches for some thousand words: its worker opens the model, reads all
+        They are as in `nearest`. Each task searches for some thousand words: its worker opens the model, reads all
         rows once, block by block, and takes some 400 MB. `to_parquet` of the result writes it.
 
         Parameters

@@ -97,8 +97,8 @@ class WordQueries(RowReader):
         words = texts_of(queries)
         if words is None:
             vectors = query_vectors(queries, self.vector_size)
-            found = search(np.atleast_2d(vectors), topn, restrict_vocab)
-            return found if vectors.ndim == 2 else (found[0][0], found[1][0])
+            ids, cosines = search(np.atleast_2d(vectors), topn, restrict_vocab)
+            return (ids, cosines) if vectors.ndim == 2 else (ids[0], cosines[0])
         own, rows = self._look_up(words)
         limit = self._limit(restrict_vocab)
         ids, cosines = search(scaled(rows), topn + 1, restrict_vocab)
@@ -181,7 +181,7 @@ class WordQueries(RowReader):
         Returns
         -------
         neighbours
-            Words and their scores, best first, without the words that were given.
+            Words and their scores, best first, without the words themselves.
 
         Raises
         ------
@@ -204,11 +204,11 @@ class WordQueries(RowReader):
         if any(weight != 1 for _, weight in (*near, *far)):
             raise ParameterError("A product of cosines has no weights.", "Give words alone, or use most_similar.")
         ids, units = self._units_of([key for key, _ in (*near, *far)])
-        found, scores = self._products(units, len(near), GENSIM_EPSILON, topn + len(ids), restrict_vocab)
-        return self._named(found, scores, ids, topn)
+        best, scores = self._products(units, len(near), GENSIM_EPSILON, topn + len(ids), restrict_vocab)
+        return self._named(best, scores, ids, topn)
 
     def similar_by_word(self, word: Word, topn: int = 10, restrict_vocab: int | None = None) -> list[tuple[str, float]]:
-        """Find the words nearest to a word; arguments, answer and errors are those of `most_similar`.
+        """Find the words nearest to a word; all else is as in `most_similar`.
 
         Parameters
         ----------
@@ -329,14 +329,14 @@ class WordQueries(RowReader):
     def _products(
         self, units: Float32Array, n_positive: int, epsilon: float, topn: int, restrict_vocab: int | None = None
     ) -> tuple[Int64Array, Float32Array]:
-        """Return ids and scores of the highest products of cosines, mapped to 0..1, divided by those of the others."""
+        """Return ids and scores of the highest products of cosines, mapped to 0..1, divided by that of the others."""
         ranking = Ranking(1, topn)
         for block in self.blocks_for(len(units), self._limit(restrict_vocab)):
             shifted = (1 + block.cosines(units)) / 2
             scores = shifted[:n_positive].prod(axis=0) / (shifted[n_positive:].prod(axis=0) + epsilon)
             ranking.add(scores[None], block.ids)
-        found, scores = ranking.best()
-        return found[0], scores[0]
+        best, scores = ranking.best()
+        return best[0], scores[0]
 
     def _named(self, ids: Int64Array, scores: Float32Array, without: Int64Array, topn: int) -> list[tuple[str, float]]:
         keep = ~np.isin(ids, without)

@@ -35,7 +35,7 @@ def chosen_words(vectors: Vectors, n: int, usable: Callable[[str], bool] = str.i
 
 
 def named_nearest(vectors: Vectors, words: Sequence[str], topn: int) -> list[Neighbours]:
-    """Return the nearest words of each word by name, best first, found in one pass over the model.
+    """Return the nearest words of each word by name, best first, in one pass over the model.
 
     Raises
     ------

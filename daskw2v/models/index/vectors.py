@@ -112,7 +112,7 @@ class IndexedVectors(Vectors):
     def exact(
         self, queries: Word | Sequence[Word] | npt.ArrayLike, topn: int = 10, restrict_vocab: int | None = None
     ) -> tuple[Int64Array, Float32Array]:
-        """Find the words nearest to words or vectors without the index; arguments and answer are those of `nearest`.
+        """Find the words nearest to words or vectors without the index; all else is as in `nearest`.
 
         Examples
         --------
