@@ -4,7 +4,7 @@ The schedule, the kernels, what replicas send and the merges are the package's, 
 with so many replicas. Scores stand beside one replica's, with the megabytes of changes that a replica sends an epoch.
 
     python -m benchmarks.replicas [--replicas 1 2 8 64] [--objectives sgns cbow_ns] [--runs 10:5 30:1] [--seeds 1 2 3]
-                                  [--rules sequential mean] [--merges N] [--cache DIR]
+                                  [--rules sequential mean] [--merges N] [--rotation] [--cache DIR]
 
 A run is a number of parts of 10 MB of Wikipedia and a number of epochs. `--merges` are those an epoch of the rows of
 the most frequent words; the package's own number where it is left out. What --cache holds is not trained again.
@@ -46,6 +46,7 @@ from daskw2v.training.averaging.round_schedule import AveragingRounds, Averaging
 from daskw2v.training.blocks import TableBlock, cut_tables
 from daskw2v.training.devices import read_piece
 from daskw2v.training.initial_rows import first_rows
+from daskw2v.training.pipeline import train
 from daskw2v.training.prepared import prepared_of
 from daskw2v.training.setup import read_text
 from daskw2v.training.version import make_run, settled_params
@@ -163,33 +164,39 @@ class Place(NamedTuple):
     cache: Store
 
 
+def _train(params: Params, place: Place) -> tuple[Vectors, int]:
+    """Return the vectors of replicas, and the bytes that one of them sends."""
+    resources, store = Resources(threads=1), Store(str(place.work))
+    with one_thread() as client:
+        corpus, vocabulary = read_text(find_sources(place.text), store, params, resources, lambda: client, silent)
+    replicas = Replicas(make_run(corpus, vocabulary, store, params, resources), corpus.n_tokens)
+    replicas.train()
+    rows = np.ascontiguousarray(replicas.model["input"][:, : params.vector_size])
+    return Vectors(vocabulary.load(), rows), replicas.sent
+
+
+def _rotate(params: Params, place: Place) -> tuple[Vectors, int]:
+    with one_thread() as client:
+        return train(place.text, work=place.work, params=params, resources=Resources(threads=1), client=client), 0
+
+
 def score(params: Params, place: Place) -> Scores:
     """Train and judge, unless that was done before."""
     made = [CODE, params.as_dict(), place.text.stat().st_size]
-    name = f"{params.objective}-{params.n_replicas}-seed{params.seed}-{digest(made)}.json"
+    name = f"{params.objective}-{params.strategy}-{params.n_replicas}-seed{params.seed}-{digest(made)}.json"
 
     def make() -> Scores:
-        began, resources = time.process_time(), Resources(threads=1)
-        store = Store(str(place.work))
-        with one_thread() as client:
-            corpus, vocabulary = read_text(find_sources(place.text), store, params, resources, lambda: client, silent)
-        replicas = Replicas(make_run(corpus, vocabulary, store, params, resources), corpus.n_tokens)
-        replicas.train()
+        began = time.process_time()
+        vectors, sent = (_train if params.strategy == "averaging" else _rotate)(params, place)
         seconds = time.process_time() - began
-        rows = np.ascontiguousarray(replicas.model["input"][:, : params.vector_size])
-        unit = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30)
-        return {
-            **judged(Vectors(vocabulary.load(), rows)),
-            "mean": float(np.linalg.norm(unit[:20_000].mean(axis=0))),
-            "sent": replicas.sent / params.epochs / 1e6,
-            "seconds": seconds,
-        }
+        mean = np.linalg.norm(vectors.units(np.arange(min(len(vectors), 20_000))).mean(axis=0))
+        return {**judged(vectors), "mean": float(mean), "sent": sent / params.epochs / 1e6, "seconds": seconds}
 
     return kept(place.cache, name, {"params": params.as_dict()}, make)
 
 
 def variants_of(options: argparse.Namespace, params: Params) -> Iterator[tuple[str, Params]]:
-    """Yield the numbers of replicas and rules to compare, one replica first."""
+    """Yield the numbers of replicas and rules to compare, one replica first, and rotation behind it."""
     for n in options.replicas:
         for rule in options.rules if n > 1 else [None]:
             changes: dict[str, Any] = {"n_replicas": n, "merge": rule}
@@ -197,6 +204,8 @@ def variants_of(options: argparse.Namespace, params: Params) -> Iterator[tuple[s
                 per_round = min(16, options.merges)
                 changes |= {"merges_per_round": per_round, "rounds_per_epoch": -(-options.merges // per_round)}
             yield counted(n, "replica") + (f", {rule}" if n > 1 else ""), settled_params(params.replace(**changes))
+        if n == 1 and options.rotation and find_objective(params.objective).bucket_trainers:
+            yield "rotation", settled_params(params.replace(strategy="rotation"))
 
 
 def measure(session: Session) -> None:
@@ -230,6 +239,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--replicas", type=int, nargs="+", default=[1, 8])
     parser.add_argument("--objectives", nargs="+", default=["sgns"])
     parser.add_argument("--rules", nargs="+", default=["sequential"], help="merge rules of several replicas")
+    parser.add_argument("--rotation", action="store_true", help="train by rotation, too")
     parser.add_argument("--merges", type=int, help="merges an epoch of the most frequent rows")
     parser.add_argument("--runs", type=_run_of, nargs="+", default=[(10, 5)], help="parts of 10 MB, and epochs: 10:5")
     parser.add_argument("--vector-size", type=int, default=Params.vector_size)
@@ -243,7 +253,7 @@ BENCHMARK = Benchmark(
     Smoke(
         {"seeds": [1], "runs": [(0.05, 1)]},
         ("1 replica", "replicas, sequential", *NAMES),
-        ((), ("--replicas", "1", "9", "--merges", "4")),
+        ((), ("--replicas", "1", "9", "--merges", "4", "--rotation")),
     ),
     add_arguments,
     measure,

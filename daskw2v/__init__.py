@@ -1,18 +1,20 @@
 """Word vectors from text too large for one machine, trained on any Dask cluster.
 
 The module of a public name is imported when the name is first used, so that queries of a model load neither compiler
-nor cluster.
+nor cluster. The building blocks of `train` are in `daskw2v.stages`.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from daskw2v import stages as stages
     from daskw2v.cluster.console import show_progress
     from daskw2v.config.params import Params
     from daskw2v.config.resources import Resources
     from daskw2v.errors import Daskw2vError
     from daskw2v.evaluation import evaluate
+    from daskw2v.evaluation.datasets import datasets
     from daskw2v.models.export import export
     from daskw2v.models.follower import Follower
     from daskw2v.models.importing import import_vectors
@@ -24,8 +26,9 @@ if TYPE_CHECKING:
     from daskw2v.models.vectors import Vectors
     from daskw2v.models.versions import Versions
     from daskw2v.models.word2vec import import_word2vec
-    from daskw2v.phrases.build import build_phrases
     from daskw2v.release import VERSION as __version__
+    from daskw2v.reports.compare import compare
+    from daskw2v.reports.page import report
     from daskw2v.retraining.gates import Gates
     from daskw2v.retraining.notify import Notices
     from daskw2v.retraining.policy import Policy
@@ -33,17 +36,14 @@ if TYPE_CHECKING:
     from daskw2v.sequences.kinds import EdgeList, Walks
     from daskw2v.sequences.sessions import Sessions
     from daskw2v.sequences.sources import Events, Graph
-    from daskw2v.shards.encode import build_corpus
-    from daskw2v.store.storage import Store
     from daskw2v.training.callbacks import Callback, TrainingRecord
+    from daskw2v.training.estimating import estimate
     from daskw2v.training.items import items
     from daskw2v.training.loggers.mlflow import MLflowLogger
     from daskw2v.training.loggers.tensorboard import TensorBoardLogger
-    from daskw2v.training.pipeline import build_matrix, train, train_model
+    from daskw2v.training.pipeline import train
     from daskw2v.training.walks import walks
     from daskw2v.training.warm_up import warm_up
-    from daskw2v.vocabulary.count import build_vocabulary
-    from daskw2v.vocabulary.text_ids import corpus_ids
 
 __all__ = [
     "Callback",
@@ -61,19 +61,16 @@ __all__ = [
     "Policy",
     "Resources",
     "Sessions",
-    "Store",
     "TensorBoardLogger",
     "TrainingRecord",
     "Vectors",
     "Versions",
     "Walks",
     "__version__",
-    "build_corpus",
     "build_index",
-    "build_matrix",
-    "build_phrases",
-    "build_vocabulary",
-    "corpus_ids",
+    "compare",
+    "datasets",
+    "estimate",
     "evaluate",
     "export",
     "from_gensim",
@@ -81,11 +78,11 @@ __all__ = [
     "import_word2vec",
     "items",
     "open",
+    "report",
     "retrain",
     "show_progress",
     "to_gensim",
     "train",
-    "train_model",
     "walks",
     "warm_up",
 ]
@@ -95,6 +92,7 @@ _MODULES = {
     "Params": "config.params",
     "Resources": "config.resources",
     "Daskw2vError": "errors",
+    "datasets": "evaluation.datasets",
     "evaluate": "evaluation",
     "export": "models.export",
     "Follower": "models.follower",
@@ -108,8 +106,9 @@ _MODULES = {
     "Vectors": "models.vectors",
     "Versions": "models.versions",
     "import_word2vec": "models.word2vec",
-    "build_phrases": "phrases.build",
     "__version__": "release",
+    "compare": "reports.compare",
+    "report": "reports.page",
     "Gates": "retraining.gates",
     "Notices": "retraining.notify",
     "Policy": "retraining.policy",
@@ -119,21 +118,21 @@ _MODULES = {
     "Events": "sequences.sources",
     "Graph": "sequences.sources",
     "Walks": "sequences.kinds",
-    "build_corpus": "shards.encode",
-    "Store": "store.storage",
     "Callback": "training.callbacks",
     "TrainingRecord": "training.callbacks",
+    "estimate": "training.estimating",
     "items": "training.items",
     "walks": "training.walks",
     "MLflowLogger": "training.loggers.mlflow",
     "TensorBoardLogger": "training.loggers.tensorboard",
-    "build_matrix": "training.pipeline",
     "train": "training.pipeline",
-    "train_model": "training.pipeline",
     "warm_up": "training.warm_up",
-    "build_vocabulary": "vocabulary.count",
-    "corpus_ids": "vocabulary.text_ids",
 }
+
+# Names that were here before
+_STAGES = (
+    "Store", "build_corpus", "build_matrix", "build_phrases", "build_vocabulary", "corpus_ids", "train_model",
+)  # fmt: skip
 
 
 def __dir__() -> list[str]:
@@ -144,6 +143,10 @@ if not TYPE_CHECKING:  # with __getattr__, mypy would accept any name
 
     def __getattr__(name: str) -> Any:
         """Import the object of a public name, and keep it as an attribute."""
+        if name == "stages":
+            return import_module("daskw2v.stages")
+        if name in _STAGES:
+            raise AttributeError(f"daskw2v.{name} is daskw2v.stages.{name} now.", name=name)
         if name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         module = import_module(f"daskw2v.{_MODULES[name]}")

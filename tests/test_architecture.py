@@ -87,6 +87,7 @@ def test_public_names__are_told_to_mypy_from_where_they_are_imported(trees):
         for node in block.body
         for alias in node.names
     }
+    assert told.pop("stages") == "daskw2v"
     assert told == {name: f"daskw2v.{module}" for name, module in daskw2v._MODULES.items()}
     assert sorted(told) == sorted(daskw2v.__all__) == dir(daskw2v)
 
@@ -94,6 +95,14 @@ def test_public_names__are_told_to_mypy_from_where_they_are_imported(trees):
 def test_public_names__are_all_there_is():
     with pytest.raises(AttributeError, match="module 'daskw2v' has no attribute 'trian'"):
         daskw2v.trian  # noqa: B018
+
+
+def test_public_names__that_moved_say_where_to():
+    for name in daskw2v.stages.__all__:
+        with pytest.raises(AttributeError, match=rf"^daskw2v\.{name} is daskw2v\.stages\.{name} now\.$"):
+            getattr(daskw2v, name)
+        assert getattr(daskw2v.stages, name).__doc__
+    assert sorted(daskw2v._STAGES) == sorted(daskw2v.stages.__all__)
 
 
 def test_public_names__are_no_names_of_modules():

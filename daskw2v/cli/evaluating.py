@@ -7,16 +7,16 @@ import click
 
 from daskw2v.cli.opening import model_argument, open_once
 from daskw2v.cli.options import CommandFunction, Many, storage_option
-from daskw2v.cli.printing import print_json, print_table, say
+from daskw2v.cli.printing import json_option, print_json, print_named, print_table, say
 from daskw2v.cli.program import main
 from daskw2v.evaluation import Evaluation, evaluate
 from daskw2v.evaluation.analogy import Method
-from daskw2v.evaluation.catalogue import DATASETS
-from daskw2v.evaluation.datasets import fetch
+from daskw2v.evaluation.datasets import datasets
 from daskw2v.evaluation.results import COLUMNS
 from daskw2v.models.vectors import Vectors
-from daskw2v.report import compare, write_report
-from daskw2v.report.layouts import LAYOUTS
+from daskw2v.reports.compare import compare
+from daskw2v.reports.layouts import LAYOUTS
+from daskw2v.reports.page import report
 
 _KINDS = {
     "similarity": "Word pairs with human scores.",
@@ -53,7 +53,7 @@ def _evaluated(vectors: Vectors, sets: dict[str, Any], storage_options: dict[str
 )
 @click.option("--cnn", is_flag=True, help="Also classify texts with a convolutional network (needs PyTorch).")
 @click.option("--restrict-vocab", type=click.IntRange(1), help="In analogies, use only so many frequent words.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.option("--markdown", is_flag=True, help="Print a table in Markdown.")
 @storage_option
 def evaluate_command(
@@ -97,7 +97,7 @@ def evaluate_command(
 @click.option("--word", "words", cls=Many, metavar="WORD...", help="Words whose neighbours are shown.")
 @_sets
 @click.option("--html", metavar="URL", help="Write a report about SECOND, compared with FIRST, to this URL.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @storage_option
 def compare_command(
     first: str,
@@ -116,7 +116,7 @@ def compare_command(
     chosen = list(words) or None
     if html is not None:
         say(
-            write_report(
+            report(
                 models[1], html, evaluation=after, other=models[0], other_evaluation=before, words=chosen,
                 storage_options=storage_options,
             )
@@ -137,6 +137,7 @@ def compare_command(
 @click.option("--word", "words", cls=Many, metavar="WORD...", help="Words whose neighbours are shown.")
 @click.option("--map", "map_method", type=click.Choice(list(LAYOUTS)), default="graph", show_default=True,
               help="Method that lays out words in two dimensions.")  # fmt: skip
+@json_option
 @storage_option
 def report_command(
     model: str,
@@ -144,33 +145,32 @@ def report_command(
     other: str | None,
     words: tuple[str, ...],
     map_method: str,
+    as_json: bool,
     storage_options: dict[str, Any],
     **sets: Any,
 ) -> None:
     """Write a report about MODEL to URL: one HTML file, which needs no network."""
     vectors = open_once(model, storage_options)
     before = None if other is None else open_once(other, storage_options)
-    say(
-        write_report(
-            vectors, url, evaluation=_evaluated(vectors, sets, storage_options), other=before,
-            other_evaluation=None if before is None else _evaluated(before, sets, storage_options),
-            words=list(words) or None, map_method=map_method, storage_options=storage_options,
-        )
+    page = report(
+        vectors, url, evaluation=_evaluated(vectors, sets, storage_options), other=before,
+        other_evaluation=None if before is None else _evaluated(before, sets, storage_options),
+        words=list(words) or None, map_method=map_method, storage_options=storage_options,
     )  # fmt: skip
+    print_named("url", page, as_json)
 
 
 @main.command("datasets")
 @click.argument("names", nargs=-1, metavar="[NAME...]")
 @click.option("--folder", default="datasets", show_default=True, help="Folder or URL to download to.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def datasets_command(names: tuple[str, ...], folder: str, as_json: bool) -> None:
     """List published evaluation sets, or download the sets NAME."""
-    if names:
-        for name in names:
-            say(fetch(name, folder))
-        return
+    found = datasets(*names, folder=folder)
     if as_json:
-        print_json({name: asdict(dataset) for name, dataset in DATASETS.items()})
+        print_json({name: asdict(dataset) for name, dataset in found.items()})
+    elif names:
+        say("\n".join(str(dataset.path) for dataset in found.values()))
     else:
-        rows = ((name, d.kind, d.licence, d.url or f"by hand, from {d.page}") for name, d in DATASETS.items())
+        rows = ((name, d.kind, d.licence, d.url or f"by hand, from {d.page}") for name, d in found.items())
         print_table(("name", "kind", "licence", "from"), rows)

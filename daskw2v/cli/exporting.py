@@ -6,7 +6,7 @@ import click
 
 from daskw2v.cli.opening import model_argument, open_once
 from daskw2v.cli.options import storage_option
-from daskw2v.cli.printing import say
+from daskw2v.cli.printing import json_option, print_named
 from daskw2v.cli.program import main
 from daskw2v.models.codebooks import MOST_PART
 from daskw2v.models.export import WITH_NGRAMS, export, format_by_name, refuse_unread
@@ -30,6 +30,7 @@ from daskw2v.models.sif import USUAL
     "--part-size", type=click.IntRange(1, MOST_PART),
     help=f"For ftz: dimensions that a byte stands for, {PART_SIZE} by default; 1 for int8.",
 )  # fmt: skip
+@json_option
 @storage_option
 def export_command(
     model: str,
@@ -39,6 +40,7 @@ def export_command(
     sif: float | None,
     ngrams: int | None,
     part_size: int | None,
+    as_json: bool,
     storage_options: dict[str, Any],
 ) -> None:
     """Write MODEL to URL in a format of another tool.
@@ -54,4 +56,4 @@ def export_command(
     vectors = vectors if prefix is None else vectors.prefix(prefix)
     vectors = vectors if ngrams is None else vectors.prune(ngrams)
     export(vectors, url, format, storage_options, sif=sif, part_size=part_size)
-    say(url)
+    print_named("url", url, as_json)

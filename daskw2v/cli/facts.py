@@ -3,11 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import click
-
 from daskw2v.cli.opening import model_argument, open_once
 from daskw2v.cli.options import storage_option
-from daskw2v.cli.printing import print_groups, print_json
+from daskw2v.cli.printing import json_option, print_groups, print_json
 from daskw2v.cli.program import main
 from daskw2v.config.params import Params
 from daskw2v.config.settings import by_heading
@@ -21,7 +19,7 @@ Facts = list[tuple[str, str]]
 
 @main.command(no_args_is_help=True)
 @model_argument
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @storage_option
 def info(model: str, as_json: bool, storage_options: dict[str, Any]) -> None:
     """Show the metadata of MODEL: parameters, corpus, sizes, loss."""

@@ -7,7 +7,7 @@ import click
 
 from daskw2v.cli.opening import model_argument, open_once
 from daskw2v.cli.options import storage_option
-from daskw2v.cli.printing import print_json, print_neighbours
+from daskw2v.cli.printing import json_option, print_json, print_neighbours
 from daskw2v.cli.program import main
 from daskw2v.models.codebooks import MOST_PART
 from daskw2v.models.index.build import build_index
@@ -23,6 +23,7 @@ from daskw2v.models.index.vectors import IndexedVectors
 @click.option("--negative", multiple=True, metavar="WORD", help="Word with negative weight. Repeatable.")
 @click.option("--topn", type=click.IntRange(1), default=10, show_default=True, help="How many words to show.")
 @click.option("--approximate", is_flag=True, help="Search the index that `daskw2v index` has built.")
+@json_option
 @storage_option
 def similar(
     model: str,
@@ -30,6 +31,7 @@ def similar(
     negative: tuple[str, ...],
     topn: int,
     approximate: bool,
+    as_json: bool,
     storage_options: dict[str, Any],
 ) -> None:
     """Show the words nearest to the mean of all WORDs.
@@ -41,7 +43,7 @@ def similar(
         if approximate
         else open_once(model, storage_options)
     )
-    print_neighbours(vectors.most_similar(positive=list(words), negative=list(negative), topn=topn))
+    print_neighbours(vectors.most_similar(positive=list(words), negative=list(negative), topn=topn), as_json)
 
 
 @main.command(no_args_is_help=True)
@@ -50,13 +52,14 @@ def similar(
 @click.argument("b")
 @click.argument("c")
 @click.option("--topn", type=click.IntRange(1), default=10, show_default=True, help="How many words to show.")
+@json_option
 @storage_option
-def analogy(model: str, a: str, b: str, c: str, topn: int, storage_options: dict[str, Any]) -> None:
+def analogy(model: str, a: str, b: str, c: str, topn: int, as_json: bool, storage_options: dict[str, Any]) -> None:
     """Show the words that are to C as B is to A.
 
     For example: daskw2v analogy MODEL man king woman.
     """
-    print_neighbours(open_once(model, storage_options).analogy(a, b, c, topn=topn))
+    print_neighbours(open_once(model, storage_options).analogy(a, b, c, topn=topn), as_json)
 
 
 @main.command(no_args_is_help=True)
@@ -68,7 +71,7 @@ def analogy(model: str, a: str, b: str, c: str, topn: int, storage_options: dict
 @click.option("--expansion", type=click.IntRange(1), help=f"Candidates for links.  [default: {EXPANSION}]")
 @click.option("--part-size", type=click.IntRange(1, MOST_PART), help=f"Dimensions of a byte.  [default: {PART_SIZE}]")
 @click.option("--threads", type=click.IntRange(0), default=0, help="Threads to build with; 0 uses all cores.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @storage_option
 def index(
     model: str,

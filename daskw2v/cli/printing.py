@@ -16,6 +16,8 @@ from daskw2v.escapes import escaped, escaped_json, escaped_lines
 _LONG = 4  # entries of a list that a table still shows
 _NARROW = 20  # characters that a column has at least
 
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
 
 def say(text: str) -> None:
     """Print lines of text, which may hold what others wrote."""
@@ -49,13 +51,24 @@ def print_groups(groups: Iterable[tuple[str, Sequence[tuple[str, str]]]]) -> Non
         print_table(("", ""), ((f"  {name}", text) for name, text in rows))
 
 
-def print_neighbours(neighbours: Iterable[tuple[str, float]]) -> None:
+def print_neighbours(neighbours: Iterable[tuple[str, float]], as_json: bool) -> None:
     """Print words with their cosines."""
+    if as_json:
+        print_json({"neighbours": [{"word": word, "cosine": float(cosine)} for word, cosine in neighbours]})
+        return
     print_table(("word", "cosine"), ((word, f"{cosine:.4f}") for word, cosine in neighbours))
 
 
+def print_named(name: str, value: str, as_json: bool) -> None:
+    """Print a value alone, or JSON that names it."""
+    if as_json:
+        print_json({name: value})
+    else:
+        say(value)
+
+
 def print_json(values: Mapping[str, Any]) -> None:
-    """Print JSON."""
+    """Print one document of JSON."""
     click.echo(escaped_json(json.dumps(values, indent=1, ensure_ascii=False)))
 
 

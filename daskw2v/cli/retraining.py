@@ -13,7 +13,7 @@ from daskw2v.cli.derived import TABLES, inputs_of
 from daskw2v.cli.fields import choose, fields_of
 from daskw2v.cli.importing import import_from_here
 from daskw2v.cli.options import config_option
-from daskw2v.cli.printing import print_json, print_table
+from daskw2v.cli.printing import json_option, print_json, print_table
 from daskw2v.cli.program import main
 from daskw2v.cluster.console import show_progress
 from daskw2v.collections.kinds import default_params
@@ -34,7 +34,7 @@ _SAYS = ("inputs", "work", *TABLES, "policy", "gates", "notices")  # names in th
 @config_option
 @click.option("--full", is_flag=True, help="Train from scratch, on all text.")
 @click.option("--webhook", envvar="DASKW2V_WEBHOOK", show_envvar=False, help="URL to post the summary to; never shown.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@json_option
 @fields_of(Params, Resources)
 @click.pass_context
 def retrain_command(

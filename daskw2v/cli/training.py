@@ -32,7 +32,7 @@ from daskw2v.training.pipeline import train
 
 def write_report(*args: Any, **options: Any) -> str:
     """Write a report, by the function of that name, whose plots are loaded only now: that takes half a second."""
-    return str(import_module("daskw2v.report").write_report(*args, **options))
+    return str(import_module("daskw2v.reports.page").report(*args, **options))
 
 
 def _train(inputs: TextInputs, work: str, params: Params, resources: Resources) -> Vectors:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from daskw2v.cli.options import Command, storage_option
-from daskw2v.cli.printing import flat, print_json, print_table, say
+from daskw2v.cli.printing import flat, json_option, print_json, print_named, print_table, say
 from daskw2v.cli.program import main
 from daskw2v.errors import counted
 from daskw2v.escapes import escaped
@@ -32,12 +32,11 @@ def versions() -> None:
 _work = click.argument("work")
 _WHOLE = "whole"
 _NOT_BOUND = "whole; an older daskw2v wrote it: its checksums say nothing of places, so swapped files are not found"
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @versions.command("list", no_args_is_help=True)
 @_work
-@_json
+@json_option
 @storage_option
 def list_versions(work: str, as_json: bool, storage_options: dict[str, Any]) -> None:
     """List the finished versions in WORK, oldest first; a star marks the served one."""
@@ -59,7 +58,7 @@ def list_versions(work: str, as_json: bool, storage_options: dict[str, Any]) -> 
 @versions.command(no_args_is_help=True)
 @_work
 @click.argument("version", default="LATEST")
-@_json
+@json_option
 @storage_option
 def show(work: str, version: str, as_json: bool, storage_options: dict[str, Any]) -> None:
     """Show the metadata of a VERSION: tables, text, Params, base model, training."""
@@ -74,19 +73,21 @@ def show(work: str, version: str, as_json: bool, storage_options: dict[str, Any]
 @versions.command(no_args_is_help=True)
 @_work
 @click.argument("version")
+@json_option
 @storage_option
-def publish(work: str, version: str, storage_options: dict[str, Any]) -> None:
+def publish(work: str, version: str, as_json: bool, storage_options: dict[str, Any]) -> None:
     """Serve a VERSION: readers that open WORK get it from then on."""
-    say(Versions.open(work, storage_options).publish(version).name)
+    print_named("served", Versions.open(work, storage_options).publish(version).name, as_json)
 
 
 @versions.command(no_args_is_help=True)
 @_work
+@json_option
 @storage_option
-def rollback(work: str, storage_options: dict[str, Any]) -> None:
+def rollback(work: str, as_json: bool, storage_options: dict[str, Any]) -> None:
     """Serve the previously served version again; damaged ones are passed over."""
     every = Versions.open(work, storage_options)
-    say(every.rollback().name)
+    print_named("served", every.rollback().name, as_json)
     _warn(every.problems())
 
 
@@ -111,7 +112,7 @@ def tag(work: str, version: str, tag: str, remove: bool, storage_options: dict[s
 @_work
 @click.argument("earlier")
 @click.argument("later", default="LATEST")
-@_json
+@json_option
 @storage_option
 def diff(work: str, earlier: str, later: str, as_json: bool, storage_options: dict[str, Any]) -> None:
     """Show the differences between two versions: words that entered and left, with reasons; Params; text.
@@ -142,14 +143,18 @@ def diff(work: str, earlier: str, later: str, as_json: bool, storage_options: di
 @click.option("--keep", type=click.IntRange(1), default=3, show_default=True, help="Number of newest versions to keep.")
 @click.option("--min-age", type=click.FloatRange(0), default=1.0, show_default=True, help="Hours to keep a new one.")
 @click.option("--damaged", is_flag=True, help="Read all versions, and delete damaged ones that have no tag.")
+@json_option
 @storage_option
-def gc(work: str, keep: int, min_age: float, damaged: bool, storage_options: dict[str, Any]) -> None:
+def gc(work: str, keep: int, min_age: float, damaged: bool, as_json: bool, storage_options: dict[str, Any]) -> None:
     """Delete old versions, except served, previously served and tagged ones, and remains of interrupted runs.
 
     With --damaged, the version served before is served again if the served one is deleted.
     """
     every = Versions.open(work, storage_options)
-    for name in every.gc(keep, min_age * 3600, damaged=damaged):
+    deleted = list(every.gc(keep, min_age * 3600, damaged=damaged))
+    if as_json:
+        print_json({"deleted": deleted})
+    for name in [] if as_json else deleted:
         say(name)
     _warn(every.problems())
 
@@ -158,7 +163,7 @@ def gc(work: str, keep: int, min_age: float, damaged: bool, storage_options: dic
 @_work
 @click.argument("version", default="LATEST")
 @click.option("--all", "every", is_flag=True, help="Check all versions.")
-@_json
+@json_option
 @storage_option
 @click.pass_context
 def verify(

@@ -60,7 +60,7 @@ class _ClosingClient(Client):  # type: ignore[misc]  # Dask has no types
 @contextmanager
 def connected(
     given: Client | None,
-    work: Store,
+    work: Store | None,
     resources: Resources,
     listener: Listener,
     options: Callable[[int], Mapping[str, Any]] = _dask_default,
@@ -75,7 +75,7 @@ def connected(
     given
         The argument `client` of the call.
     work
-        The work directory.
+        The work directory; None where nothing is written.
     resources, options
         As in `connect`.
     listener
@@ -237,8 +237,8 @@ def _uninterrupted() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def check_cluster(client: Client, work: Store) -> None:
-    """Wait for a worker; check that all present workers have the client's versions and see the work URL.
+def check_cluster(client: Client, work: Store | None) -> None:
+    """Wait for a worker; check that all present workers have the client's versions and see the work URL, if any.
 
     Raises
     ------
@@ -249,6 +249,8 @@ def check_cluster(client: Client, work: Store) -> None:
     """
     await_worker(client)
     _check_versions(client)
+    if work is None:
+        return
     name, token = f".probe-{uuid.uuid4().hex}", uuid.uuid4().hex
     try:
         work.write_bytes(name, token.encode())

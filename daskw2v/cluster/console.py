@@ -164,9 +164,11 @@ def show_progress(console: Console | None = None) -> Iterator[Listener]:
 
     Examples
     --------
+    >>> small = daskw2v.Params(vector_size=8, min_count=1, epochs=1)
     >>> with daskw2v.show_progress() as listener:
-    ...     files = write_walks(..., listener)
-    ...     daskw2v.train(files, work="work", listener=listener)
+    ...     for window in (2, 5):
+    ...         params = small.replace(window=window)
+    ...         vectors = daskw2v.train("text.txt", work="windows", params=params, listener=listener)
     """
     console = console or Console(stderr=True, highlight=False)
     if _draws(console):

@@ -43,6 +43,8 @@ class Dataset:
         Size of the set, and what to know before using it.
     layout
         Layout of the downloaded file.
+    path
+        File or folder that it was downloaded to, for `evaluate`; None for a set that is only listed.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Dataset:
     citation: str
     note: str
     layout: FileLayout = "ready"
+    path: str | None = None
 
     @property
     def file(self) -> str:

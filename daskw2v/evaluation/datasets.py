@@ -3,6 +3,7 @@
 import hashlib
 import posixpath
 import zipfile
+from dataclasses import replace
 
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
 from daskw2v.evaluation.catalogue import DATASETS, Dataset
@@ -10,6 +11,48 @@ from daskw2v.evaluation.layouts import unpack
 from daskw2v.evaluation.reading import MOST_BYTES
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url, filesystem
+
+
+def datasets(*names: str, folder: Location = "datasets") -> dict[str, Dataset]:
+    """List published evaluation sets, or download some of them.
+
+    Parameters
+    ----------
+    names
+        Sets to download; without names, all sets are listed, and nothing is downloaded. Each set has its own terms of
+        use: see its `licence` and `page`.
+    folder
+        Folder to download to, a path or any fsspec URL. What is there is not downloaded again.
+
+    Returns
+    -------
+    sets
+        The sets by name. Those that were downloaded have a `path`, for `evaluate`.
+
+    Raises
+    ------
+    Daskw2vError
+        As `fetch` does.
+
+    Examples
+    --------
+    >>> sets = daskw2v.datasets()
+    >>> sets["simlex999"].kind, sets["simlex999"].path
+    ('similarity', None)
+
+    `daskw2v.datasets("simlex999")["simlex999"].path` is the file to evaluate on.
+    """
+    folder = as_url(folder, "folder")
+    if not names:
+        return dict(DATASETS)
+    wanted = {name: _find(name) for name in names}  # refuses names before anything is downloaded
+    return {name: replace(dataset, path=fetch(name, folder)) for name, dataset in wanted.items()}
+
+
+def _find(name: str) -> Dataset:
+    if not isinstance(name, str) or name not in DATASETS:
+        raise ParameterError(f"There is no set {name!r}.", f"Give one of: {', '.join(DATASETS)}.")
+    return DATASETS[name]
 
 
 def fetch(name: str, folder: Location) -> str:
@@ -39,9 +82,7 @@ def fetch(name: str, folder: Location) -> str:
     MissingExtraError
         If fsspec needs a package to read the URL that is not installed: aiohttp for https.
     """
-    dataset = DATASETS.get(name)
-    if dataset is None:
-        raise ParameterError(f"There is no set {name!r}.", f"Give one of: {', '.join(DATASETS)}.")
+    dataset = _find(name)
     store = Store(as_url(folder, "folder"))
     target, origin = store / dataset.file, f"{name}.json"
     there = target.exists()

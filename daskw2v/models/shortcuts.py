@@ -158,8 +158,8 @@ class Shortcuts(RowReader):
         url
             File to write, any fsspec URL or local path. An existing file is replaced.
         **options
-            As `daskw2v.report.write_report` takes them: `evaluation` (of `evaluate`), `other` (a model to compare
-            with), `words`, `map_words`, `map_method`, `storage_options`.
+            As `daskw2v.report` takes them: `evaluation` (of `evaluate`), `other` (a model to compare with), `words`,
+            `map_words`, `map_method`, `storage_options`.
 
         Returns
         -------
@@ -173,7 +173,7 @@ class Shortcuts(RowReader):
         >>> vectors.report("memory://report.html")
         'memory://report.html'
         """
-        return str(_call("report:write_report", self, url, **options))
+        return str(_call("reports.page:report", self, url, **options))
 
     def predict_output_word(self, context_words_list: Sequence[Word], topn: int = 10) -> list[tuple[str, float]]:
         """Return the most probable words between others, by the output table, as gensim does.

@@ -1,5 +1,7 @@
 """Vectors of items, from events."""
 
+from collections.abc import Sequence
+
 from distributed import Client
 
 from daskw2v.config.params import Params
@@ -10,6 +12,7 @@ from daskw2v.progress import Watching
 from daskw2v.sequences.sessions import Sessions
 from daskw2v.sequences.sources import Events
 from daskw2v.store.urls import Location
+from daskw2v.training.callbacks import Callback
 from daskw2v.training.pipeline import train
 
 
@@ -22,6 +25,7 @@ def items(
     resources: Resources | None = None,
     client: Client | None = None,
     listener: Watching = "show",
+    callbacks: Sequence[Callback] = (),
 ) -> Vectors:
     """Train vectors of items from events, whose sessions are the text (item2vec, Barkan and Koenigstein 2016).
 
@@ -31,7 +35,7 @@ def items(
     ----------
     inputs
         URLs, paths, folders or patterns of Parquet or CSV files; each row is an event.
-    work, resources, client, listener
+    work, resources, client, listener, callbacks
         As in `train`.
     sessions
         Columns of the events, and how sessions are cut.
@@ -47,6 +51,15 @@ def items(
     ------
     Daskw2vError
         As `train` and `write_sessions` do.
+
+    Examples
+    --------
+    >>> params = daskw2v.Params(vector_size=8, min_count=1, epochs=1)
+    >>> vectors = daskw2v.items("events.csv", work="shop", params=params, listener=None)
+    >>> len(vectors)
+    5
     """
     events = Events(inputs, Sessions() if sessions is None else sessions)
-    return train(events, work=work, params=params, resources=resources, client=client, listener=listener)
+    return train(
+        events, work=work, params=params, resources=resources, client=client, listener=listener, callbacks=callbacks
+    )

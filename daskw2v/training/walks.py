@@ -1,5 +1,7 @@
 """Vectors of nodes, from edges."""
 
+from collections.abc import Sequence
+
 from distributed import Client
 
 from daskw2v.config.params import Params
@@ -10,6 +12,7 @@ from daskw2v.progress import Watching
 from daskw2v.sequences.kinds import EdgeList, Walks
 from daskw2v.sequences.sources import Graph
 from daskw2v.store.urls import Location
+from daskw2v.training.callbacks import Callback
 from daskw2v.training.pipeline import train
 
 
@@ -23,6 +26,7 @@ def walks(
     resources: Resources | None = None,
     client: Client | None = None,
     listener: Watching = "show",
+    callbacks: Sequence[Callback] = (),
 ) -> Vectors:
     """Train vectors of a graph's nodes on random walks.
 
@@ -33,7 +37,7 @@ def walks(
     ----------
     inputs
         URLs, paths, folders or patterns of edge lists: Parquet, CSV, or text with columns separated by blanks.
-    work, resources, client, listener
+    work, resources, client, listener, callbacks
         As in `train`.
     edges
         Columns of the edges and of types of nodes, and whether edges are directed.
@@ -51,6 +55,15 @@ def walks(
     ------
     Daskw2vError
         As `train` and `write_walks` do.
+
+    Examples
+    --------
+    >>> params = daskw2v.Graph.params.replace(vector_size=8, epochs=1)
+    >>> vectors = daskw2v.walks("edges.txt", work="nodes", params=params, listener=None)
+    >>> len(vectors)
+    9
     """
     graph = Graph(inputs, EdgeList() if edges is None else edges, Walks() if walks is None else walks)
-    return train(graph, work=work, params=params, resources=resources, client=client, listener=listener)
+    return train(
+        graph, work=work, params=params, resources=resources, client=client, listener=listener, callbacks=callbacks
+    )

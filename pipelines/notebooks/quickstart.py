@@ -86,9 +86,7 @@ round(spearman, 2)
 # words. It needs no network.
 
 # %%
-from daskw2v.report import write_report
-
-page = write_report(vectors, here / "report.html", evaluation=evaluation)
+page = daskw2v.report(vectors, here / "report.html", evaluation=evaluation)
 print(f"{Path(page).stat().st_size / 1e6:.1f} MB")
 
 # %% [markdown]

@@ -6,8 +6,9 @@ from functools import partial
 
 import pytest
 
-from daskw2v import Params, Resources, build_corpus, build_vocabulary, train
+from daskw2v import Params, Resources, train
 from daskw2v.errors import InputError, ParameterError, VocabularyError
+from daskw2v.stages import build_corpus, build_vocabulary
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.word_lists import read_list
 

@@ -22,7 +22,7 @@ def calls(monkeypatch):
         seen["evaluate"] = {name: value for name, value in given.items() if value}
         return Evaluation({"ws": SimilarityResult(0.5, 0.4, 0.6, 300, 53)}, {}, {}, {}, {})
 
-    def write_report(vectors, url, **given):
+    def report(vectors, url, **given):
         seen["report"] = {"url": url, **given}
         return url
 
@@ -30,7 +30,8 @@ def calls(monkeypatch):
     monkeypatch.setattr(exporting, "export", lambda _, *args, **own: seen.update(export=(*args, own)))
     for module in (training, evaluating):
         monkeypatch.setattr(module, "evaluate", evaluate)
-        monkeypatch.setattr(module, "write_report", write_report)
+    monkeypatch.setattr(training, "write_report", report)
+    monkeypatch.setattr(evaluating, "report", report)
     for module in (opening, evaluating):
         monkeypatch.setattr(module, "Vectors", FakeVectors)
     return seen

@@ -3,8 +3,9 @@ import json
 import click
 from click.testing import CliRunner
 
-from daskw2v.cli import demo, evaluating, main, models, options, program, training
+from daskw2v.cli import demo, main, models, options, program, training
 from daskw2v.errors import InputError
+from daskw2v.evaluation import datasets
 from tests.cli.fakes import FakeVectors
 from tests.support.command_line import invoke
 
@@ -72,7 +73,7 @@ def test_datasets__lists_what_there_is_and_fetches_what_is_named(monkeypatch):
     assert json.loads(invoke("datasets", "--json").stdout).keys() == {
         line.split()[0] for line in listed.splitlines()[1:]
     }
-    monkeypatch.setattr(evaluating, "fetch", lambda name, folder: f"{folder}/{name}")
+    monkeypatch.setattr(datasets, "fetch", lambda name, folder: f"{folder}/{name}")
     assert invoke("datasets", "simlex999", "--folder", "sets").stdout == "sets/simlex999\n"
 
 

@@ -1,8 +1,8 @@
-from contextlib import contextmanager
+import json
 
 import pytest
 
-from daskw2v.cli import estimating
+import daskw2v
 from tests.support.command_line import invoke
 
 
@@ -42,16 +42,31 @@ def test_estimate__of_a_gpu_tells_its_memory(text):
     assert "train, a GPU" in result.output
 
 
-def test_estimate__asks_the_workers_of_a_scheduler(text, client, monkeypatch):
-    @contextmanager
-    def connect(resources, *_):
-        assert resources.scheduler == "tcp://there:1"
-        yield client
-
-    monkeypatch.setattr(estimating, "connect", connect)
-    result = invoke("estimate", text, "--scheduler", "tcp://there:1")
+def test_estimate__asks_the_workers_of_a_scheduler(text, client):
+    result = invoke("estimate", text, "--scheduler", client.scheduler.address)
     assert result.exit_code == 0, result.output
-    assert "of 1 worker of 2 threads" in result.output
+    assert "of 1 worker of 2 threads" in result.stdout
+
+
+def test_estimate__is_a_function_too(text):
+    how = {"params": daskw2v.Params(strategy="averaging"), "types": 9_000_000, "words": 8_000_000, "listener": None,
+           "resources": daskw2v.Resources(workers=2, threads=1, memory_limit="2 GiB")}  # fmt: skip
+    found = daskw2v.estimate(text, **how, network="10Gbps")
+    assert (found.text.words, found.text.types, found.guessed, found.machines) == (10_000_000, 9_000_000, (), 2)
+    (kind,) = found.workers
+    assert (kind.memory_limit, kind.fits, kind.workers.n) == (2 << 30, False, 2)
+    (chosen,) = (way for way in found.as_dict()["trainings"] if way["chosen"])
+    assert (chosen["strategy"], chosen["fits"]) == ("averaging", False)
+    assert chosen["machine_hours"] == chosen["seconds"] * 2 / 3600
+    options = ("--types", 9_000_000, "--words", 8_000_000, "--strategy", "averaging", "--network", "10Gbps",
+               "--workers", 2, "--threads", 1, "--memory-limit", "2 GiB")  # fmt: skip
+    assert json.loads(invoke("estimate", text, *options, "--json").stdout) == found.as_dict()
+    lines = str(found).splitlines()
+    assert [line.split() for line in invoke("estimate", text, *options).stdout.splitlines()] == [
+        line.split() for line in lines
+    ]
+    with pytest.raises(daskw2v.Daskw2vError, match=r"^types=0 is not an integer >= 1\. Give types="):
+        daskw2v.estimate(text, types=0)
 
 
 def test_estimate__refuses_what_train_would(text):

@@ -5,12 +5,13 @@ import io
 import pytest
 from rich.console import Console
 
-from daskw2v import build_corpus, train
+from daskw2v import train
 from daskw2v.cluster import console
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError
 from daskw2v.progress import Progress
+from daskw2v.stages import build_corpus
 from daskw2v.store.storage import Store
 
 

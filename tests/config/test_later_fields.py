@@ -4,20 +4,10 @@ import numpy as np
 import pytest
 from later_params import LaterParams, later
 
-from daskw2v import (
-    Gates,
-    Params,
-    Resources,
-    Store,
-    build_corpus,
-    build_matrix,
-    build_phrases,
-    build_vocabulary,
-    retrain,
-    train,
-)
+from daskw2v import Gates, Params, Resources, retrain, train
 from daskw2v.retraining.outcome import Outcome
 from daskw2v.shards.layout import digest
+from daskw2v.stages import Store, build_corpus, build_matrix, build_phrases, build_vocabulary
 
 CHOSEN = {
     "vector_size": 8,

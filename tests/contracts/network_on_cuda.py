@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from daskw2v import Store
 from daskw2v.models.store import read_subwords
 from daskw2v.objectives.subwords.alphabet import Alphabet
 from daskw2v.objectives.subwords.network import rows_of
 from daskw2v.objectives.subwords.training import check_torch, forward, gradients, initial_weights
+from daskw2v.stages import Store
 from daskw2v.training.devices import CUDA
 from tests.contracts.on_cuda import COLUMNS, loss_of, train_both
 

@@ -6,9 +6,10 @@ import pytest
 from distributed import Client
 from numba import cuda
 
-from daskw2v import Params, Resources, Store, train
+from daskw2v import Params, Resources, train
 from daskw2v.kernels.cuda.warp import kernel, sum_of_lanes, sums_of_lanes, sync_warp
 from daskw2v.objectives.registry import OBJECTIVES, find_objective
+from daskw2v.stages import Store
 
 COLUMNS = Params(
     objective="context_matrix", strategy="columns", vector_size=6, negative=2, min_count=1, epochs=1, sample=1.0,

@@ -17,7 +17,7 @@ from daskw2v.config import registry as registries
 from daskw2v.corpus.pieces import RawText
 from daskw2v.corpus.tokenizers import TOKENIZERS, tokenizer_identity
 from daskw2v.errors import ClusterError, ParameterError
-from daskw2v.report.training import Fact, choices_of, facts_of
+from daskw2v.reports.training import Fact, choices_of, facts_of
 from daskw2v.training.averaging.merge import SummedChanges, Training, find_merge_rule, merge_block
 from daskw2v.training.axes import AXES, check_plug_ins
 from daskw2v.training.strategies import find_strategy

@@ -11,8 +11,9 @@ import pytest
 from distributed import Client, LocalCluster, Scheduler, SpecCluster, Worker, get_client, worker_client
 
 import daskw2v
-from daskw2v import Params, Resources, Store
+from daskw2v import Params, Resources
 from daskw2v.errors import ClusterError, ParameterError
+from daskw2v.stages import Store
 from daskw2v.training import pipeline
 
 PARAMS = Params(vector_size=4, min_count=1, epochs=1, sample=0)
@@ -20,11 +21,11 @@ SENTENCES = ["a b c d a c e"] * 20
 
 
 def corpus_of(text, store, **given):
-    return daskw2v.build_corpus(text, store, PARAMS, Resources(), **given)
+    return daskw2v.stages.build_corpus(text, store, PARAMS, Resources(), **given)
 
 
 def words_of(corpus, store, **given):
-    return daskw2v.build_vocabulary(corpus, store, PARAMS, Resources(), **given)
+    return daskw2v.stages.build_vocabulary(corpus, store, PARAMS, Resources(), **given)
 
 
 class Call:
@@ -59,30 +60,33 @@ class Call:
         walks = daskw2v.Walks(number=1, length=5)
         return daskw2v.walks(self._edges, work=self._store().url, walks=walks, params=PARAMS, **given)
 
+    def estimate(self, **given):
+        return daskw2v.estimate(self._text, params=PARAMS, **given)
+
     def build_corpus(self, **given):
-        return daskw2v.build_corpus(self._text, self._store(), PARAMS, given.pop("resources"), **given)
+        return daskw2v.stages.build_corpus(self._text, self._store(), PARAMS, given.pop("resources"), **given)
 
     def build_vocabulary(self, **given):
         store = self._store()
         corpus = corpus_of(self._text, store, **self._other)
-        return daskw2v.build_vocabulary(corpus, store, PARAMS, given.pop("resources"), **given)
+        return daskw2v.stages.build_vocabulary(corpus, store, PARAMS, given.pop("resources"), **given)
 
     def build_phrases(self, **given):
         store = self._store()
         corpus = corpus_of(self._text, store, **self._other)
-        return daskw2v.build_phrases(corpus, store, PARAMS.replace(phrases=1), given.pop("resources"), **given)
+        return daskw2v.stages.build_phrases(corpus, store, PARAMS.replace(phrases=1), given.pop("resources"), **given)
 
     def build_matrix(self, **given):
         corpus, vocabulary, store = self._built()
         params = PARAMS.replace(objective="context_matrix")
-        return daskw2v.build_matrix(corpus, vocabulary, store, params, given.pop("resources"), **given)
+        return daskw2v.stages.build_matrix(corpus, vocabulary, store, params, given.pop("resources"), **given)
 
     def train_model(self, **given):
         corpus, vocabulary, store = self._built()
-        return daskw2v.train_model(corpus, vocabulary, store, PARAMS, given.pop("resources"), **given)
+        return daskw2v.stages.train_model(corpus, vocabulary, store, PARAMS, given.pop("resources"), **given)
 
 
-PUBLIC = {name: getattr(daskw2v, name) for name in daskw2v.__all__}
+PUBLIC = {name: getattr(module, name) for module in (daskw2v, daskw2v.stages) for name in module.__all__}
 TAKE_A_CLIENT = sorted(
     name for name, value in PUBLIC.items()
     if inspect.isfunction(value) and "client" in inspect.signature(value).parameters

@@ -14,20 +14,20 @@ import numpy as np
 import pytest
 
 import daskw2v
-from daskw2v import Params, Resources, Store, Vectors
+from daskw2v import Params, Resources, Vectors, report
 from daskw2v.cli import main
 from daskw2v.config.settings import Settings
 from daskw2v.errors import DamageError, Daskw2vError, ParameterError
 from daskw2v.models import export as exporting
 from daskw2v.progress import Progress
-from daskw2v.report import write_report
+from daskw2v.stages import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from tests.support.command_line import invoke
 from tests.support.secret_urls import SECRET, URLS
 
 KINDS = URLS[::4]
 PRIVATE = "customer-acme"
-PUBLIC = [getattr(daskw2v, name) for name in daskw2v.__all__]
+PUBLIC = [getattr(module, name) for module in (daskw2v, daskw2v.stages) for name in module.__all__]
 HERE = r"\b(URLs?|URI|path|folder|directory|address|list of words)\b"  # what the help of a field calls a place
 
 
@@ -128,7 +128,7 @@ def test_model__is_shown_without_secrets(work, tmp_path):
     first, page = work / "models/v0001-0123456789ab", tmp_path / "page.html"
     opened = Vectors.open(work)
     assert SECRET not in repr((opened, opened.metadata)) + opened._repr_html_()
-    write_report(opened, page, other=Vectors.open(first))
+    report(opened, page, other=Vectors.open(first))
     assert PRIVATE in page.read_text("utf-8")
     assert SECRET not in page.read_text("utf-8")
     opened.save(tmp_path / "copy")
@@ -209,7 +209,8 @@ def _calls():
 @pytest.mark.parametrize(("call", "name", "several"), list(_calls()))
 def test_call__refuses_a_secret_in_a_place(call, name, several, tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
-    needed = [p.name for p in inspect.signature(call).parameters.values() if p.default is p.empty]
+    parameters = inspect.signature(call).parameters.values()
+    needed = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
     others = {of: request.getfixturevalue(of) if of == "client" else GIVEN[of] for of in needed if of != name}
     for url in KINDS:
         with pytest.raises(ParameterError, match="holds a secret") as error:

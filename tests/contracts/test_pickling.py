@@ -209,7 +209,12 @@ def name(request):
 
 
 def test_public_classes__have_examples():
-    classes = {name for name in daskw2v.__all__ if inspect.isclass(getattr(daskw2v, name))}
+    classes = {
+        name
+        for module in (daskw2v, daskw2v.stages)
+        for name in module.__all__
+        if inspect.isclass(getattr(module, name))
+    }
     assert classes - EXAMPLES.keys() == NOT_SENT.keys()
 
 

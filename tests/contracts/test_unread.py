@@ -12,7 +12,7 @@ import dask.bag
 import numpy as np
 import pytest
 
-from daskw2v import EdgeList, Events, Graph, Params, Resources, Store, Vectors, build_corpus, retrain, train
+from daskw2v import EdgeList, Events, Graph, Params, Resources, Vectors, retrain, train
 from daskw2v.cli import main
 from daskw2v.collections.kinds import FILES, KINDS, Derived, check_texts, kinds_with
 from daskw2v.collections.parts import find_texts
@@ -24,6 +24,7 @@ from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.corpus.tokenizers import make_tokenizer
 from daskw2v.errors import Daskw2vError, ParameterError
 from daskw2v.progress import silent
+from daskw2v.stages import Store, build_corpus
 from tests.support.command_line import invoke
 from tests.support.reading import sentences
 

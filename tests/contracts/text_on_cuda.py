@@ -11,7 +11,7 @@ import pytest
 from distributed import Client
 from numba import cuda
 
-from daskw2v import Params, Resources, Store
+from daskw2v import Params, Resources
 from daskw2v.errors import DamageError
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.objectives.base import Rate
@@ -21,6 +21,7 @@ from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.sampling.text import RunText
 from daskw2v.shards.encode import build_corpus
+from daskw2v.stages import Store
 from daskw2v.training.devices.gpu_text import DevicePiece, DeviceText
 from daskw2v.vocabulary.count import build_vocabulary
 

@@ -26,7 +26,7 @@ def wheel(archives):
 def test_wheel__carries_the_package_whole_and_nothing_else(wheel):
     names, _ = wheel
     assert {name for name in names if ".dist-info/" not in name} == CARRIED
-    assert {"daskw2v/py.typed", "daskw2v/report/templates/page.html", "daskw2v/ARCHITECTURE.md"} <= names
+    assert {"daskw2v/py.typed", "daskw2v/reports/templates/page.html", "daskw2v/ARCHITECTURE.md"} <= names
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
 
 

@@ -15,7 +15,10 @@ from pipelines.docs.links import dead_links, read_page
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "pipelines" / "docs"
-DOCUMENTED = re.compile(r"^\.\. (?:auto(?:class|function|exception)|py:data):: daskw2v\.(\w+)(?=$|\()", re.MULTILINE)
+PUBLIC = [*daskw2v.__all__, *(f"stages.{name}" for name in daskw2v.stages.__all__)]
+DOCUMENTED = re.compile(
+    r"^\.\. (?:auto(?:class|function|exception)|py:data):: daskw2v\.((?:stages\.)?\w+)(?=$|\()", re.MULTILINE
+)
 needs_sphinx = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("sphinx", "furo", "myst_nb", "jupytext", "numpydoc")),
     reason="Sphinx comes with daskw2v[docs]",
@@ -34,7 +37,7 @@ def site(tmp_path_factory):
 def test_reference__has_every_public_name_once():
     """A name that is new goes to the page of `pipelines/docs/reference` where a user would look for it."""
     found = [name for page in (DOCS / "reference").glob("*.md") for name in DOCUMENTED.findall(page.read_text())]
-    assert sorted(found) == sorted(daskw2v.__all__)
+    assert sorted(found) == sorted(PUBLIC)
 
 
 def rows_of(page):
@@ -66,7 +69,7 @@ def test_from_gensim__names_what_is_there():
     theirs = {"Word2Vec": models.Word2Vec, "KeyedVectors": models.KeyedVectors, "Phrases": models.Phrases,
               "FastText": models.FastText, **vars(models.fasttext),
               "model": model, "wv": model.wv}  # fmt: skip
-    ours = {**{name: getattr(daskw2v, name) for name in daskw2v.__all__}, "vectors": vectors}
+    ours = {**{name: getattr(daskw2v, name) for name in daskw2v.__all__}, "vectors": vectors, "stages": daskw2v.stages}
     rows = list(rows_of(DOCS / "from_gensim.md"))
     assert len(rows) > 40
     for left, right in rows:
@@ -117,7 +120,7 @@ def test_site__has_all_pages(site):
 @pytest.mark.slow
 def test_site__documents_names_and_settings(site):
     anchors = set().union(*(read_page(path).anchors for path in (site / "reference").glob("*.html")))
-    assert {f"daskw2v.{name}" for name in daskw2v.__all__} <= anchors
+    assert {f"daskw2v.{name}" for name in PUBLIC} <= anchors
     assert {"daskw2v.Vectors.most_similar", "daskw2v.errors.ParameterError"} <= anchors
     settings = (site / "reference" / "settings.html").read_text(encoding="utf-8")
     missing = [f.name for cls in (Params, Resources) for f in fields(cls) if f">{f.name}<" not in settings]

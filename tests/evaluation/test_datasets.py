@@ -50,6 +50,20 @@ def test_datasets__say_where_they_are_and_under_which_terms():
     assert {dataset.kind for dataset in DATASETS.values()} == set(get_args(Kind))
 
 
+def test_datasets__lists_all_and_downloads_some(publish, tmp_path):
+    assert datasets.datasets() == DATASETS
+    assert {dataset.path for dataset in DATASETS.values()} == {None}
+    publish("ws353", b"a\tb\t1\n")
+    with pytest.raises(ParameterError, match=r"no set 'nope'\. Give one of: ws353, "):
+        datasets.datasets("ws353", "nope", folder=tmp_path / "sets")
+    with pytest.raises(ParameterError, match=r"no set \['ws353'\]"):
+        datasets.datasets(["ws353"], folder=tmp_path / "sets")
+    assert not (tmp_path / "sets").exists()
+    (found,) = datasets.datasets("ws353", folder=tmp_path / "sets").items()
+    assert found == ("ws353", dataclasses.replace(DATASETS["ws353"], path=str(tmp_path / "sets" / "ws353.tsv")))
+    assert Path(found[1].path).read_text() == "a\tb\t1\n"
+
+
 @pytest.mark.parametrize("folder", ["{tmp_path}/sets", "memory://sets-{tmp_path.name}"])
 def test_fetch__downloads_once(publish, tmp_path, folder):
     folder, source = folder.format(tmp_path=tmp_path), publish("ws353", b"a\tb\t1\r\n")
@@ -127,6 +141,8 @@ def test_fetch__names_a_file_of_another_layout(publish, tmp_path, name, content)
     publish(name, content)
     with pytest.raises(InputError, match=rf"is not in the layout '{DATASETS[name].layout}'.*get {name} from http"):
         datasets.fetch(name, tmp_path / "sets")
+    with pytest.raises(ParameterError, match=r"no set \['ws353'\]"):
+        datasets.datasets(["ws353"], folder=tmp_path / "sets")
     assert not (tmp_path / "sets").exists()
 
 
@@ -137,6 +153,8 @@ def test_fetch__refuses_another_content(publish, tmp_path, algorithm):
         InputError, match=rf"returned 3 bytes with {algorithm} {hashlib.new(algorithm, b'abc').hexdigest()}"
     ):
         datasets.fetch("men", tmp_path / "sets")
+    with pytest.raises(ParameterError, match=r"no set \['ws353'\]"):
+        datasets.datasets(["ws353"], folder=tmp_path / "sets")
     assert not (tmp_path / "sets").exists()
 
 

@@ -5,6 +5,7 @@ import importlib
 import pkgutil
 
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 import daskw2v.models
 
@@ -24,6 +25,14 @@ def examples():
 
 
 EXAMPLES = {test.name: test for test in examples()}
+
+
+@pytest.fixture(autouse=True)
+def no_files_in_memory():
+    """An example writes where none has written before, in whatever process it is run once more."""
+    MemoryFileSystem.store.clear()
+    yield
+    MemoryFileSystem.store.clear()
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -6,24 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from daskw2v import (
-    Params,
-    Phrases,
-    Resources,
-    Store,
-    Vectors,
-    build_corpus,
-    build_phrases,
-    build_vocabulary,
-    train,
-    train_model,
-)
+from daskw2v import Params, Phrases, Resources, Vectors, train
 from daskw2v.errors import DamageError, ParameterError, StoreError
 from daskw2v.models import phrases
 from daskw2v.models.manifest import read_finished
 from daskw2v.models.store import write_vocabulary
 from daskw2v.models.tables import create_model, write_table_rows
 from daskw2v.models.versions import publish
+from daskw2v.stages import Store, build_corpus, build_phrases, build_vocabulary, train_model
 from daskw2v.store.arrays import open_array, write_array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

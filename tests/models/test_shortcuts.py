@@ -10,7 +10,6 @@ from daskw2v.models.export import export
 from daskw2v.objectives.subwords.alphabet import Alphabet
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.objectives.subwords.training import initial_weights
-from daskw2v.report import write_report
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 V, D = 40, 6
@@ -28,7 +27,7 @@ def test_evaluate__is_the_functions(tmp_path):
 def test_report__is_the_functions(tmp_path):
     url = VECTORS.report(tmp_path / "method.html", words=["w1", "w2"], map_method="pca")
     assert url == str(tmp_path / "method.html")
-    write_report(VECTORS, tmp_path / "function.html", words=["w1", "w2"], map_method="pca")
+    daskw2v.report(VECTORS, tmp_path / "function.html", words=["w1", "w2"], map_method="pca")
     sizes = [(tmp_path / name).stat().st_size for name in ("method.html", "function.html")]
     assert sizes[0] == sizes[1] > 10_000  # Bokeh draws the ids of a drawing
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from daskw2v import Params, Resources, Store, Vectors, build_corpus, export, retrain, train
+from daskw2v import Params, Resources, Vectors, export, retrain, train
 from daskw2v.corpus import stored_tokenizers
 from daskw2v.errors import DamageError, InputError, MissingExtraError, ParameterError
 from daskw2v.retraining.outcome import Outcome
+from daskw2v.stages import Store, build_corpus
 from tests.support.command_line import invoke
 
 tokenizers = pytest.importorskip("tokenizers")

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-from daskw2v import Params, Phrases, Resources, Store, build_corpus, build_phrases, train
+from daskw2v import Params, Phrases, Resources, train
 from daskw2v.errors import DamageError
 from daskw2v.phrases import bigrams, build, tasks
+from daskw2v.stages import Store, build_corpus, build_phrases
 from daskw2v.store.arrays import read_array
 from daskw2v.training.repair import repair
 

@@ -4,7 +4,8 @@ import gzip
 
 import pytest
 
-from daskw2v import Params, Phrases, Resources, Store, build_corpus, build_phrases
+from daskw2v import Params, Phrases, Resources
+from daskw2v.stages import Store, build_corpus, build_phrases
 
 GensimPhrases = pytest.importorskip("gensim.models.phrases").Phrases
 

@@ -1,9 +1,9 @@
 """What no run uses any more is deleted, and nothing that one still uses."""
 
-from daskw2v import Store
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.retraining.clearing import clear_unused, note_uses
 from daskw2v.shards.layout import Corpus, Shard
+from daskw2v.stages import Store
 
 PATHS = {
     "old": ["shards/e/only-old/a/0", "shards/e/shared/a/0", "phrases/old/join/0/a"],

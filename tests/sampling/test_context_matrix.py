@@ -8,13 +8,14 @@ import pytest
 from distributed import Client
 from scipy import stats
 
-from daskw2v import Params, Resources, Store, build_corpus, build_vocabulary
+from daskw2v import Params, Resources
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.kernels.rng import Purpose, draws, mix, stream
 from daskw2v.sampling import context_matrix, matrix_tasks
 from daskw2v.sampling.context_matrix import build_matrix, open_matrix, read_contexts
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import keep_thresholds
+from daskw2v.stages import Store, build_corpus, build_vocabulary
 from daskw2v.store.arrays import open_array, read_array
 
 PARAMS = Params(min_count=2, sample=1e-2, window=3, context_size=20)

@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from daskw2v import Params, Resources, Store, build_corpus, build_vocabulary
+from daskw2v import Params, Resources
 from daskw2v.errors import InputError, ParameterError, StoreError, VocabularyError
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sampling import context_matrix, matrix_tasks
 from daskw2v.sampling.context_matrix import build_matrix, read_contexts
 from daskw2v.sampling.growth import merge_rows
 from daskw2v.sampling.run import Run
+from daskw2v.stages import Store, build_corpus, build_vocabulary
 from daskw2v.store.arrays import read_array
 
 KEY = stream(5, Purpose.GROWTH, 1)

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from daskw2v import Params, Resources, Store, build_corpus, build_vocabulary
+from daskw2v import Params, Resources
 from daskw2v.objectives.context_matrix import prepare
 from daskw2v.sampling.context_matrix import build_matrix, read_contexts
 from daskw2v.sampling.run import Run
+from daskw2v.stages import Store, build_corpus, build_vocabulary
 from daskw2v.store.arrays import read_array
 from tests.support.alias import shares_of
 

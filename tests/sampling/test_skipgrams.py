@@ -5,7 +5,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from daskw2v import Params, Resources, Store, build_corpus, build_vocabulary
+from daskw2v import Params, Resources
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.kernels.alias import alias_table
 from daskw2v.kernels.rng import Purpose, stream
@@ -17,6 +17,7 @@ from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.sampling.skipgrams import Dealer, StoredPairs, Stretch, build_skipgrams, read_buckets
+from daskw2v.stages import Store, build_corpus, build_vocabulary
 from daskw2v.vocabulary.partition import Partitions
 
 P, GROUPS = 6, 2

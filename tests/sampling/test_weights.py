@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from daskw2v import Params, Resources, Store, build_corpus, build_vocabulary
+from daskw2v import Params, Resources
 from daskw2v.sampling import weights
 from daskw2v.sampling.hierarchy import word_weights
 from daskw2v.sampling.weights import partition_counts
+from daskw2v.stages import Store, build_corpus, build_vocabulary
 from daskw2v.vocabulary.partition import Partitions
 
 

@@ -8,7 +8,7 @@ import pytest
 from distributed import Client
 from fsspec.implementations.memory import MemoryFileSystem
 
-from daskw2v import Params, Resources, train
+from daskw2v import Params, Resources, report, train
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import Daskw2vError, ParameterError
 from daskw2v.evaluation.pairs import read_pairs
@@ -16,7 +16,6 @@ from daskw2v.masking import masked, without_secrets
 from daskw2v.models.export import export
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.word2vec import import_word2vec
-from daskw2v.report import write_report
 from daskw2v.store.credentials import Options, refuse_secret
 from daskw2v.store.storage import Store
 from tests.support.command_line import invoke
@@ -91,7 +90,7 @@ def test_training__leaves_no_secret_anywhere(files, cluster, caplog, capfd, tmp_
             client=cluster,
             listener=said.append,
         )
-        page = write_report(vectors, str(tmp_path / "page.html"))
+        page = report(vectors, str(tmp_path / "page.html"))
     written = b"".join(files.cat(files.find("/work")).values())
     assert b"quick" in written
     assert SECRET.encode() not in written

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v import Params, Resources, Sessions, Store
+from daskw2v import Params, Resources, Sessions
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.progress import silent
 from daskw2v.sequences.cutting import Cut, divide, sessions_of
 from daskw2v.sequences.sources import Events
+from daskw2v.stages import Store
 
 pd = pytest.importorskip("pandas")
 

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from daskw2v import Events, Params, Resources, Sessions, Store, Vectors, retrain, train
+from daskw2v import Events, Params, Resources, Sessions, Vectors, retrain, train
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.retraining.gates import Gates
 from daskw2v.retraining.outcome import Outcome
 from daskw2v.sequences.parts import read_markets
+from daskw2v.stages import Store
 
 pd = pytest.importorskip("pandas")
 

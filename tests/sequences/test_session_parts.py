@@ -7,8 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from daskw2v import Events, Params, Resources, Sessions, Store, train
+from daskw2v import Events, Params, Resources, Sessions, train
 from daskw2v.errors import InputError
+from daskw2v.stages import Store
 
 pd = pytest.importorskip("pandas")
 

@@ -8,12 +8,13 @@ import dask
 import numpy as np
 import pytest
 
-from daskw2v import Params, Resources, build_corpus, train
+from daskw2v import Params, Resources, train
 from daskw2v.cluster import connect, connecting
 from daskw2v.config.tokenizers import tokenizer_name
 from daskw2v.errors import InputError, TrainingError
 from daskw2v.progress import silent
 from daskw2v.shards import encode
+from daskw2v.stages import build_corpus
 from daskw2v.store.storage import Store
 from daskw2v.training import setup
 

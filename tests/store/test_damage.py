@@ -10,9 +10,10 @@ import pytest
 from distributed.core import error_message
 from distributed.protocol.pickle import dumps, loads
 
-from daskw2v import Params, Resources, Store, Vectors, train
+from daskw2v import Params, Resources, Vectors, train
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.models.store import write_vocabulary
+from daskw2v.stages import Store
 from daskw2v.store.arrays import create_array, open_array, read_array, write_array
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.retries import RetryingStore

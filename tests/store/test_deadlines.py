@@ -5,9 +5,10 @@ import threading
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from daskw2v import Params, Resources, Store, Vectors, build_corpus, build_vocabulary, train
+from daskw2v import Params, Resources, Vectors, train
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import InputError, StoreError
+from daskw2v.stages import Store, build_corpus, build_vocabulary
 
 SHORT = 0.02
 GIVEN_UP = rf"memory://\S* cannot be read or written: 5 tries failed, .*no answer for {SHORT:g} s"

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from daskw2v import Store
 from daskw2v.errors import BusyError, DamageError, StoreError
+from daskw2v.stages import Store
 from daskw2v.store import lease
 from daskw2v.store.lease import hold
 from daskw2v.store.numbered import NumberedLog

@@ -13,8 +13,8 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskw2v import Store
 from daskw2v.errors import DamageError
+from daskw2v.stages import Store
 from daskw2v.store.arrays import create_array, finish_arrays, open_array, read_array, write_array, write_rows
 from daskw2v.store.checksums import checksum_of
 from daskw2v.store.partfile import read_part, write_parts

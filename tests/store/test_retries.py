@@ -17,8 +17,8 @@ import pytest
 import zarr
 from zarr.storage import MemoryStore, WrapperStore
 
-from daskw2v import Store
 from daskw2v.errors import DamageError, StoreError
+from daskw2v.stages import Store
 from daskw2v.store import limits
 from daskw2v.store.arrays import open_array, read_array, write_array
 from daskw2v.store.retries import RetryingFile, RetryingStore, with_retries

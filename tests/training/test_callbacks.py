@@ -6,9 +6,10 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from daskw2v import Callback, Gates, Params, Resources, Store, TrainingRecord, Versions, retrain, train
+from daskw2v import Callback, Gates, Params, Resources, TrainingRecord, Versions, items, retrain, train, walks
 from daskw2v.errors import DamageError, ParameterError
 from daskw2v.retraining.outcome import Outcome
+from daskw2v.stages import Store
 from daskw2v.training import checkpoint
 from daskw2v.training.averaging.averaging import AveragingRun
 from daskw2v.training.columns.losses import read_losses
@@ -412,3 +413,23 @@ class Holder(Callback):
 def test_bad_callback__is_refused(text, tmp_path, client, callbacks, match):
     with pytest.raises(ParameterError, match=match):
         train(text, work=tmp_path, params=COMMON, client=client, callbacks=callbacks, listener=None)
+
+
+def test_items_and_walks__tell_callbacks(tmp_path, client):
+    pytest.importorskip("dask.dataframe", reason="events need daskw2v[events]")
+    (tmp_path / "events.csv").write_text("user,item,time\n" + "".join(f"{i // 6},i{i % 5},{i}\n" for i in range(60)))
+    (tmp_path / "edges.txt").write_text("".join(f"{i} {(i + 1) % 9}\n" for i in range(9)))
+    params = Params(vector_size=4, min_count=1, sample=0, epochs=3)
+    for function, inputs in ((items, "events.csv"), (walks, "edges.txt")):
+        log, work = Log(), tmp_path / function.__name__
+        vectors = function(
+            tmp_path / inputs,
+            work=work,
+            params=params,
+            client=client,
+            listener=None,
+            callbacks=[log, StopsAfterEpoch()],
+        )
+        assert [record.epoch for record in log.records("epoch")] == [1, 2]
+        assert log.records("end")[0].version == vectors.url
+        assert vectors.metadata["stopped"]["reason"].endswith("two are enough")

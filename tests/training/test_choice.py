@@ -5,16 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from daskw2v import Params, Resources, Store, train
-from daskw2v.cli.estimating import parse_rate
+from daskw2v import Params, Resources, train
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import ParameterError
 from daskw2v.models.versions import Versions
+from daskw2v.stages import Store
 from daskw2v.training import choice
 from daskw2v.training.averaging.cost import averaging_cost
 from daskw2v.training.choice import Machines, candidates, choose_in, hardware_of
 from daskw2v.training.cost.constants import constants_of
 from daskw2v.training.cost.load import load_of
+from daskw2v.training.estimating import parse_rate
 from daskw2v.training.memory.base import Workers
 from daskw2v.training.memory.text import Text, guess_text
 from daskw2v.training.rotation.cost import rotation_cost

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-from daskw2v import Params, Resources, Store, Vectors, build_corpus, build_matrix, build_vocabulary, train, train_model
+from daskw2v import Params, Resources, Vectors, train
 from daskw2v.errors import ParameterError, StoreError, TrainingError
 from daskw2v.models.tables import open_table
 from daskw2v.models.versions import latest_version
+from daskw2v.stages import Store, build_corpus, build_matrix, build_vocabulary, train_model
 from daskw2v.training.columns import columns, parts
 from daskw2v.training.columns.losses import read_losses
 from daskw2v.training.columns.step_schedule import ColumnRounds

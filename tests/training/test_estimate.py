@@ -181,8 +181,8 @@ def test_estimate__counts_replicas_that_stay_on_a_worker_between_steps():
         return [tuple(part.get(name) for name in names) for part in found]
 
     steps = most_steps(params, TEXT.words, TEXT.vocabulary)
-    assert steps == 27
-    given = 2 * 4 * 96 * 16384 * (26 + 3 * 6 + 12)  # of the next 49,152 words' rows, 6 times; of more, once
+    assert steps == 16
+    given = 2 * 4 * 96 * 16384 * (15 + 3 * 3)  # of the next 49,152 words' rows, 3 times; of more, never
     assert parts(params) == [(n * tables, n * tables // 2, given) for n in (4, 2, 1)]
 
 

@@ -6,13 +6,14 @@ import importlib.util
 import numpy as np
 import pytest
 
-from daskw2v import Gates, Params, Policy, Resources, Store, Vectors, build_corpus, build_vocabulary, retrain, train
+from daskw2v import Gates, Params, Policy, Resources, Vectors, retrain, train
 from daskw2v.errors import ParameterError, TrainingError
 from daskw2v.models.tables import open_table
 from daskw2v.objectives.base import Rate, initial_rows
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.text import read_text
 from daskw2v.shards.layout import CORPORA, Corpus
+from daskw2v.stages import Store, build_corpus, build_vocabulary
 from daskw2v.training import evaluation, held_out
 from daskw2v.training.held_out import split_text
 from daskw2v.training.prepared import prepared_of

@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from daskw2v import Params, Resources, Store, Vectors, build_corpus, build_vocabulary, train
+from daskw2v import Params, Resources, Vectors, train
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.progress import silent
 from daskw2v.shards.layout import Corpus, open_codes
+from daskw2v.stages import Store, build_corpus, build_vocabulary
 from daskw2v.store.lease import hold_run
 from daskw2v.training.repair import _damage_of_blocks, mending, repair
 

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from dask.sizeof import sizeof
 
-from daskw2v import Params, Resources, Store, train
+from daskw2v import Params, Resources, train
 from daskw2v.corpus.sources import find_sources
 from daskw2v.models.tables import open_table
 from daskw2v.objectives.registry import find_objective
 from daskw2v.progress import silent
+from daskw2v.stages import Store
 from daskw2v.training import blocks
 from daskw2v.training.averaging.averaging import AveragingRun
 from daskw2v.training.averaging.curvature import curvature_of, moments_of, touched_rows

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-from daskw2v import Resources, Store, Vectors, train
+from daskw2v import Resources, Vectors, train
 from daskw2v.errors import ParameterError, TrainingError
 from daskw2v.models.tables import open_table
 from daskw2v.models.versions import latest_version
+from daskw2v.stages import Store
 from daskw2v.training.devices import base
 from daskw2v.training.devices.cpu import CpuPartitionTrainer
 from daskw2v.training.rotation import bucket_task, in_memory, memory, rotation

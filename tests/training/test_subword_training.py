@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-from daskw2v import Params, Resources, Store, Vectors, build_corpus, build_vocabulary, train, train_model
+from daskw2v import Params, Resources, Vectors, train
 from daskw2v.errors import MissingExtraError
 from daskw2v.models.store import read_subwords
 from daskw2v.models.tables import open_table
 from daskw2v.objectives.registry import settled
 from daskw2v.sampling.run import Run
+from daskw2v.stages import Store, build_corpus, build_vocabulary, train_model
 from daskw2v.training.columns import parts, subwords
 from daskw2v.training.columns.losses import read_losses
 from daskw2v.training.columns.part_task import ColumnsContext, TableOrigin, WordRange

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from daskw2v import Params, Resources, Store, train
+from daskw2v import Params, Resources, train
 from daskw2v.errors import ClusterError
 from daskw2v.models.tables import open_table
+from daskw2v.stages import Store
 from daskw2v.training.columns import parts
 
 COMMON = Params(vector_size=12, min_count=1, epochs=2, sample=1e-2)

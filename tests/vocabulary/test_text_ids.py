@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from daskw2v import Params, Resources, Store, build_corpus, build_vocabulary, corpus_ids
+from daskw2v import Params, Resources
 from daskw2v.errors import ParameterError
+from daskw2v.stages import Store, build_corpus, build_vocabulary, corpus_ids
 
 LINES = [f"the cat{i % 7} sat on rare{i}" for i in range(1200)]
 

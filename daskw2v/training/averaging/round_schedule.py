@@ -7,7 +7,6 @@ from typing import NamedTuple, overload
 
 from daskw2v.config.params import Params
 from daskw2v.objectives.base import Rate
-from daskw2v.objectives.registry import start_alpha
 from daskw2v.training.schedule import alpha_at, share_of
 
 
@@ -50,15 +49,13 @@ _HEARD = 8  # steps of such a round, at most: it is heard of after each
 _MERGES = 64  # an epoch, of the rows of the most frequent words, at most
 _OF_ONE_EPOCH = 128  # the same where there is no other: rows grow fastest at first
 _OF_EACH = 16  # an epoch for each of few replicas
-_STEPS = 16  # a round, on average, at most; if a worker is lost, its replicas go back to the start of the round
-_SHORT = 5  # steps that the first one is cut into besides: each trains twice as much as the one before
-_AT_REST = 0.2  # share of the merges that does not depend on the learning rate
+_STEPS = 16  # a round, at most; if a worker is lost, its replicas go back to the start of the round
 _ROUND = 1 << 30  # positions of a replica's round, at most, for the same reason
 _RARER = 4  # times as many rows are merged as many times less often
 
 
 class RoundSizes(NamedTuple):
-    """Rounds of an epoch, and steps of a round."""
+    """Rounds of an epoch, and steps of a round; of several replicas both on average."""
 
     rounds: int
     steps: int
@@ -82,13 +79,8 @@ def round_sizes(params: Params, length: int, n_words: int, step: int = 1) -> Rou
 
 
 def most_steps(params: Params, length: int, n_words: int) -> int:
-    """Return the steps of the round that has most of them, as `AveragingRounds` cuts it."""
-    return _share_of_steps(round_sizes(params, length, n_words).steps, 1.0)
-
-
-def _share_of_steps(steps: int, rate: float) -> int:
-    """Return the steps of a round, given how many there are on average, and its share of the first learning rate."""
-    return max(1, round(steps * (rate + _AT_REST) / (0.5 + _AT_REST)))
+    """Return the steps of the round that has most of them."""
+    return max(len(this.steps) for this in AveragingRounds(params, length, n_words))
 
 
 def levels(params: Params, n_words: int) -> list[int]:
@@ -142,9 +134,10 @@ class AveragingRound:
 class AveragingRounds(Sequence[AveragingRound]):
     """The rounds of the averaging strategy, each made when it is asked for.
 
-    Each round's stretch of text is cut into steps, and these evenly among n_replicas. A model whose rows are still
-    nearly zero has no curvature to merge by, so the first steps are short. The learning rate falls with the progress of
-    the whole run, from alpha to min_alpha: all replicas of a step go through the same fall.
+    Each round's stretch of text is cut into steps, and these evenly among n_replicas. Of N steps of several replicas,
+    the i-th ends after (i / N)² of the run: rows change fastest at first, where they are small and the learning rate is
+    high. The rate falls with the progress of the whole run, from alpha to min_alpha: all replicas of a step go through
+    the same fall.
 
     Rows of the most frequent words are merged after each step, those of rarer ones after every fourth, and so on
     (`levels`); all rows after the last one. Replicas drift apart by the updates that a row has between two merges, and
@@ -166,21 +159,26 @@ class AveragingRounds(Sequence[AveragingRound]):
 
     def __init__(self, params: Params, length: int, n_words: int, step: int = 1, task: int = 1) -> None:
         sizes = round_sizes(params, length, n_words, step)
-        self._params, self._steps, self._highest = params, sizes.steps, len(levels(params, n_words)) - 1
+        self._params, self._highest = params, len(levels(params, n_words)) - 1
         self._total = params.epochs * length
-        self._n = min(self._total, params.epochs * sizes.rounds)
-        self._together = max(1, task * self._n // max(1, self._total)) if params.n_replicas == 1 else 1
+        if params.n_replicas == 1:
+            n = min(self._total, params.epochs * sizes.rounds)
+            rounds = (share_of(0, self._total, i, n) for i in range(n))
+            self._cuts = [_even_cuts(start, stop, sizes.steps) for start, stop in rounds]
+            self._together = max(1, task * n // max(1, self._total))
+        else:
+            self._cuts, self._together = _cuts_of_several(params, length, sizes), 1
 
     def together(self, number: int) -> range:
         """Return the rounds that a task trains from this one on, at most: several where these have little text."""
-        return range(number, max(number + 1, min(number + self._together, self._n)))
+        return range(number, max(number + 1, min(number + self._together, len(self))))
 
     def rate(self, start: int, stop: int) -> float:
         """Return the sum of the learning rates of the positions between two points of progress."""
         return alpha_at(self._params, (start + stop) / 2 / self._total) * (stop - start)
 
     def __len__(self) -> int:
-        return self._n
+        return len(self._cuts)
 
     @overload
     def __getitem__(self, number: int) -> AveragingRound: ...
@@ -191,27 +189,36 @@ class AveragingRounds(Sequence[AveragingRound]):
             return [self[i] for i in range(*number.indices(len(self)))]
         if not 0 <= number < len(self):
             raise IndexError(number)
-        start, stop = share_of(0, self._total, number, self._n)
-        if self._params.n_replicas == 1:
-            n_steps, n_short = self._steps, 0
-        else:
-            n_steps, n_short = self._merges(start, stop), _SHORT if number == 0 else 0
-        ends = [share_of(start, stop, i, n_steps)[1] for i in range(n_steps)]
-        ends = [start + ((ends[0] - start) >> i) for i in range(n_short, 0, -1)] + ends
-        cuts = sorted({start, *ends})  # steps that are empty are none
+        cuts = self._cuts[number]
         steps = (self._step(a, b, i, len(cuts) - 1) for i, (a, b) in enumerate(pairwise(cuts), 1))
-        return AveragingRound(number, start, stop, tuple(steps))
-
-    def _merges(self, start: int, stop: int) -> int:
-        """Return how many steps a round has: the more, the higher its learning rate."""
-        rate = self.rate(start, stop) / (stop - start) / start_alpha(self._params)
-        return _share_of_steps(self._steps, rate)
+        return AveragingRound(number, cuts[0], cuts[-1], tuple(steps))
 
     def _step(self, start: int, stop: int, number: int, n_steps: int) -> AveragingStep:
         replicas = self._params.n_replicas
         rates = alpha_at(self._params, start / self._total), alpha_at(self._params, stop / self._total)
         works = (ReplicaWork(i, *share_of(start, stop, i, replicas), *rates) for i in range(replicas))
         return AveragingStep(stop, tuple(works), None if number == n_steps else min(self._highest, _level_of(number)))
+
+
+def _even_cuts(start: int, stop: int, n: int) -> list[int]:
+    """Return the ends of n steps, without those that are empty, behind their start."""
+    return sorted({start, *(share_of(start, stop, i, n)[1] for i in range(n))})
+
+
+def _cuts_of_several(params: Params, length: int, sizes: RoundSizes) -> list[list[int]]:
+    """Return the ends of each round's steps, behind its start. Rounds that nobody asked for have equally many steps."""
+    total, asked = params.epochs * length, params.rounds_per_epoch
+    parts = params.epochs * (asked or -(-length // (params.n_replicas * _ROUND)))
+    ends = {share_of(0, total, i, parts)[1] for i in range(parts)}
+    together = asked is not None and sizes.steps == 1  # all rows are merged, at the ends of rounds
+    n = 0 if together else params.epochs * sizes.rounds * sizes.steps
+    rounds, cuts = list[list[int]](), [0]
+    for end in sorted({*ends, *(-(-total * i * i // (n * n)) for i in range(1, n + 1))}):
+        cuts.append(end)
+        if end in ends or (asked is None and len(cuts) > sizes.steps):
+            rounds.append(cuts)
+            cuts = [end]
+    return rounds
 
 
 def _level_of(number: int) -> int:

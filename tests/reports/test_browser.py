@@ -6,8 +6,8 @@ import pytest
 from browser import Browser, find_browser
 from examples import HARMFUL
 
-from daskw2v.report import write_report
-from daskw2v.report.text import shown
+from daskw2v import report
+from daskw2v.reports.text import shown
 
 pytestmark = [
     pytest.mark.slow,
@@ -107,7 +107,7 @@ def browser(tmp_path_factory):
 @pytest.fixture(scope="module")
 def url(tmp_path_factory, trained, earlier, evaluation):
     target = tmp_path_factory.mktemp("page") / "page.html"
-    write_report(trained, target, evaluation=evaluation, other=earlier, other_evaluation=evaluation)
+    report(trained, target, evaluation=evaluation, other=earlier, other_evaluation=evaluation)
     return target.as_uri()
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from daskw2v.report import text
+from daskw2v.reports import text
 
 
 @pytest.mark.parametrize(

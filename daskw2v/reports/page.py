@@ -9,12 +9,12 @@ from daskw2v.errors import ParameterError
 from daskw2v.evaluation import Evaluation
 from daskw2v.models.files import writing
 from daskw2v.models.vectors import Vectors
-from daskw2v.report import plots, text
-from daskw2v.report.compare import Comparison, compare
-from daskw2v.report.scores import interval_notes, rated
-from daskw2v.report.training import choices_of, curves_of, facts_of, held_out_of, stages_of, steps_of, text_of
-from daskw2v.report.wordmap import WordMap, check_map, word_map
-from daskw2v.report.words import chosen_words, named_nearest
+from daskw2v.reports import plots, text
+from daskw2v.reports.compare import Comparison, compare
+from daskw2v.reports.scores import interval_notes, rated
+from daskw2v.reports.training import choices_of, curves_of, facts_of, held_out_of, stages_of, steps_of, text_of
+from daskw2v.reports.wordmap import WordMap, check_map, word_map
+from daskw2v.reports.words import chosen_words, named_nearest
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
 
@@ -25,7 +25,7 @@ _MOST_STEPS = 500  # points of a curve
 _MOST_ROWS = 40  # rows of the table of the curves
 
 
-def write_report(
+def report(
     vectors: Vectors,
     url: Location,
     *,
@@ -80,6 +80,12 @@ def write_report(
         If no space is left.
     OSError
         If writing fails otherwise (no permission).
+
+    Examples
+    --------
+    >>> vectors = daskw2v.Vectors.open("work")
+    >>> daskw2v.report(vectors, "memory://reports/model.html", map_words=100)
+    'memory://reports/model.html'
     """
     target = as_url(url, "url")
     if target.endswith("/"):
@@ -99,7 +105,7 @@ def write_report(
 def _templates() -> Environment:
     """Return the templates, which escape every value."""
     templates = Environment(
-        loader=PackageLoader("daskw2v.report"),
+        loader=PackageLoader("daskw2v.reports"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

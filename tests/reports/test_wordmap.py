@@ -6,7 +6,7 @@ from examples import model
 
 from daskw2v.errors import MissingExtraError, ParameterError
 from daskw2v.models.vectors import Vectors
-from daskw2v.report.wordmap import word_map
+from daskw2v.reports.wordmap import word_map
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 TOPICS, OF_A_TOPIC = 12, 50

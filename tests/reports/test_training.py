@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from daskw2v.report.training import Fact, choices_of, curves_of, facts_of, held_out_of, stages_of, steps_of, text_of
+from daskw2v.reports.training import Fact, choices_of, curves_of, facts_of, held_out_of, stages_of, steps_of, text_of
 
 
 def test_facts__tell_what_the_manifest_does(trained, plain):

@@ -16,9 +16,9 @@ from bokeh.models import ColumnDataSource, HoverTool, PanTool, Plot, Range1d, Ta
 from bokeh.plotting import figure
 from bokeh.resources import Resources
 
-from daskw2v.report.text import shown
-from daskw2v.report.training import TrainingPoint
-from daskw2v.report.wordmap import WordMap
+from daskw2v.reports.text import shown
+from daskw2v.reports.training import TrainingPoint
+from daskw2v.reports.wordmap import WordMap
 
 SERIES_COLOURS = 6  # colours that the page has for curves; further curves reuse them, dashed
 

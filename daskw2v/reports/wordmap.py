@@ -6,8 +6,8 @@ import numpy as np
 
 from daskw2v.errors import ParameterError
 from daskw2v.models.vectors import Vectors
-from daskw2v.report.clusters import Cluster, clusters_of
-from daskw2v.report.layouts import LAYOUTS, NEIGHBOURS, check_layout
+from daskw2v.reports.clusters import Cluster, clusters_of
+from daskw2v.reports.layouts import LAYOUTS, NEIGHBOURS, check_layout
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

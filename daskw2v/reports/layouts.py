@@ -12,7 +12,7 @@ import numpy as np
 
 from daskw2v.errors import ParameterError
 from daskw2v.extras import needed
-from daskw2v.report.text import number, percent
+from daskw2v.reports.text import number, percent
 from daskw2v.types import Float32Array, Float64Array, Int64Array
 
 NEIGHBOURS = 15  # edges that each word has in the graph; UMAP's default, too

@@ -3,9 +3,9 @@ import json
 import numpy as np
 import pytest
 
+from daskw2v import compare
 from daskw2v.errors import ParameterError, UnknownWordError
 from daskw2v.evaluation.stability import neighbour_stability
-from daskw2v.report import compare
 
 
 def nearest(vectors, word, n):

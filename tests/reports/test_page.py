@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from examples import HARMFUL, manifest, model
 
+from daskw2v import compare, report
 from daskw2v.config.params import Params
 from daskw2v.errors import MissingExtraError, ParameterError, UnknownWordError
 from daskw2v.models.rows import StoredRows
 from daskw2v.models.vectors import Vectors
-from daskw2v.report import compare, text, write_report
-from daskw2v.report.wordmap import word_map
+from daskw2v.reports import text
+from daskw2v.reports.wordmap import word_map
 from daskw2v.store.arrays import open_array, write_array
 from daskw2v.store.storage import Store
 
@@ -53,7 +54,7 @@ class Parsed(HTMLParser):
 
 
 def written(tmp_path, *args, **kwargs):
-    url = write_report(args[0], tmp_path / "page.html", *args[1:], **kwargs)
+    url = report(args[0], tmp_path / "page.html", *args[1:], **kwargs)
     content = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert url == str(tmp_path / "page.html")
     return content, Parsed(content)
@@ -213,37 +214,37 @@ def test_page__reads_a_model_in_a_store_by_the_rows_it_needs(tmp_path, trained):
     assert re.sub(r"p\d+|[0-9a-f-]{36}", "", content) == re.sub(r"p\d+|[0-9a-f-]{36}", "", expected)
 
 
-def test_write_report__writes_to_any_url_and_replaces_what_is_there(tmp_path, plain):
-    url = write_report(plain, "memory://reports/a.html", map_words=5)
+def test_report__writes_to_any_url_and_replaces_what_is_there(tmp_path, plain):
+    url = report(plain, "memory://reports/a.html", map_words=5)
     assert url == "memory://reports/a.html"
     with fsspec.open(url) as f:
         assert f.read().lstrip().startswith(b"<!doctype html>")
     target = tmp_path / "folder" / "a.html"
     target.parent.mkdir()
     target.write_text("old")
-    assert write_report(plain, target, map_words=5) == str(target)
+    assert report(plain, target, map_words=5) == str(target)
     assert [path.name for path in target.parent.iterdir()] == ["a.html"]
     assert target.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
-def test_write_report__names_what_it_cannot_do(tmp_path, plain, trained, evaluation):
+def test_report__names_what_it_cannot_do(tmp_path, plain, trained, evaluation):
     target = tmp_path / "page.html"
     with pytest.raises(ParameterError, match=r"'reports/' names no file\. Give"):
-        write_report(plain, "reports/")
+        report(plain, "reports/")
     with pytest.raises(ParameterError, match="map_method='tsne'"):
-        write_report(plain, target, map_method="tsne")
+        report(plain, target, map_method="tsne")
     with pytest.raises(ParameterError, match="other_evaluation is given without other"):
-        write_report(plain, target, other_evaluation=evaluation)
+        report(plain, target, other_evaluation=evaluation)
     with pytest.raises(UnknownWordError, match="'no'"):
-        write_report(plain, target, words=["no"])
+        report(plain, target, words=["no"])
     with pytest.raises(UnknownWordError, match="'king'"):
-        write_report(trained, target, other=plain, words=["king"])
+        report(trained, target, other=plain, words=["king"])
     with pytest.raises((MissingExtraError, ParameterError), match="umap"):
-        write_report(plain, target, map_method="umap", map_words=12)
+        report(plain, target, map_method="umap", map_words=12)
     assert not target.exists()
 
 
-def test_write_report__takes_one_word_and_one_dimension(tmp_path):
+def test_report__takes_one_word_and_one_dimension(tmp_path):
     vectors = model(["only"], 1)
     vectors.vectors[:] = np.float32(2)
     _, parsed = written(tmp_path, vectors)

@@ -8,8 +8,8 @@ from daskw2v.errors import ParameterError
 from daskw2v.evaluation import Evaluation
 from daskw2v.evaluation.stability import StabilityResult, neighbour_stability
 from daskw2v.models.vectors import Vectors
-from daskw2v.report.text import percent, plain, shown, signed
-from daskw2v.report.words import Neighbours, chosen_words, named_nearest
+from daskw2v.reports.text import percent, plain, shown, signed
+from daskw2v.reports.words import Neighbours, chosen_words, named_nearest
 
 _EXAMPLES = 10  # words whose neighbours are shown
 
@@ -113,8 +113,8 @@ class Comparison:
 
 
 def compare(
-    a: Vectors,
-    b: Vectors,
+    first: Vectors,
+    second: Vectors,
     words: Sequence[str] | None = None,
     topn: int = 10,
     evaluations: tuple[Evaluation | None, Evaluation | None] = (None, None),
@@ -123,8 +123,8 @@ def compare(
 
     Parameters
     ----------
-    a, b
-        First and second model; differences are second minus first.
+    first, second
+        The two models; differences are second minus first.
     words
         Words whose neighbours are shown. The default is ten words of the first model that both know, as
         `chosen_words` chooses them.
@@ -133,26 +133,38 @@ def compare(
     evaluations
         Results of `evaluate` for the first and the second model; None for a model that was not evaluated.
 
+    Returns
+    -------
+    comparison
+        What differs; `as_dict` and `as_text` give all of it.
+
     Raises
     ------
     UnknownWordError
         If a model does not know one of `words`.
     ParameterError
         If `topn` is below 1.
+
+    Examples
+    --------
+    >>> earlier, later = daskw2v.Vectors.open("last-week"), daskw2v.Vectors.open("work")
+    >>> comparison = daskw2v.compare(earlier, later, words=["king"], topn=2)
+    >>> [(value.name, value.first, value.second) for value in comparison.params]
+    [('window', 5, 2)]
     """
     if topn < 1:
         raise ParameterError(f"topn={topn!r} is below 1.", "Give the number of neighbours of each word, such as 10.")
     if words is None:
-        words = chosen_words(a, _EXAMPLES, lambda word: word.isalpha() and word in b)
-    near = zip(words, named_nearest(a, words, topn), named_nearest(b, words, topn), strict=True)
-    first, second = evaluations
+        words = chosen_words(first, _EXAMPLES, lambda word: word.isalpha() and word in second)
+    near = zip(words, named_nearest(first, words, topn), named_nearest(second, words, topn), strict=True)
+    before, after = evaluations
     return Comparison(
-        (a.url, b.url),
-        tuple(_differences(_sizes(a), _sizes(b))),
-        tuple(d for d in _differences(a.metadata.get("params", {}), b.metadata.get("params", {})) if _differ(d)),
-        tuple(_differences(_scores(first), _scores(second))),
+        (first.url, second.url),
+        tuple(_differences(_sizes(first), _sizes(second))),
+        tuple(d for d in _differences(*(each.metadata.get("params", {}) for each in (first, second))) if _differ(d)),
+        tuple(_differences(_scores(before), _scores(after))),
         tuple(SideBySide(*each) for each in near),
-        neighbour_stability(a, b, topn=topn),
+        neighbour_stability(first, second, topn=topn),
     )
 
 

@@ -1,6 +1,0 @@
-"""An HTML report about a model, and the comparison of two models."""
-
-from daskw2v.report.compare import Comparison, compare
-from daskw2v.report.page import write_report
-
-__all__ = ["Comparison", "compare", "write_report"]

@@ -1,0 +1,1 @@
+"""An HTML report about a model, and the comparison of two models."""
