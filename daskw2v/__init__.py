@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from daskw2v.models.index.build import build_index
     from daskw2v.models.index.vectors import IndexedVectors
     from daskw2v.models.keyed_vectors import from_gensim, to_gensim
+    from daskw2v.models.opening import open
     from daskw2v.models.phrases import Phrases
     from daskw2v.models.vectors import Vectors
     from daskw2v.models.versions import Versions
@@ -89,6 +90,7 @@ __all__ = [
     "import_vectors",
     "import_word2vec",
     "items",
+    "open",
     "report",
     "retrain",
     "show_progress",
@@ -121,6 +123,7 @@ _MODULES = {
     "IndexedVectors": "models.index.vectors",
     "from_gensim": "models.keyed_vectors",
     "to_gensim": "models.keyed_vectors",
+    "open": "models.opening",
     "Phrases": "models.phrases",
     "Vectors": "models.vectors",
     "Versions": "models.versions",

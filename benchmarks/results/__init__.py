@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from benchmarks.records import ROOT, Record, age, cell_of, names
-from benchmarks.results.front import claims, forecast_scaling, measured_scaling, methods
+from benchmarks.results.front import claims, forecast_scaling, measured_scaling, methods, replica_quality
 from benchmarks.tables import line_of
 from daskw2v.errors import counted
 
@@ -25,6 +25,7 @@ MARKED = {  # parts of README.md, by their marks
     "figures": claims,
     "measured scaling": measured_scaling,
     "forecast scaling": forecast_scaling,
+    "replica quality": replica_quality,
     "how they were measured": methods,
 }
 

@@ -1,6 +1,7 @@
 """The figures of README.md's first screen, and how they were measured, from the records that they are of."""
 
-from benchmarks.records import Record
+from benchmarks.records import Record, names
+from daskw2v.errors import counted
 
 _SGNS, _WHOLE = "sgns, d=100 sample 1e-4, {}, {}", "Whole runs on 2 threads, 5 epochs"
 _STRATEGIES = ("averaging", "rotation")
@@ -148,3 +149,26 @@ def forecast_scaling() -> str:
             f"| {_SETTINGS[name]}, an epoch takes {one:.2g} hours on 1, {eight:.2g} on 8 | {' | '.join(cells)} |"
         )
     return "\n".join(["", *lines, "", *record.notes, "", ""])
+
+
+def replica_quality() -> str:
+    """Return the scores of one replica, and those of rotation and of several replicas as percentages of them."""
+    columns = ("rotation", *(f"{n} replicas" for n in (2, 4, 8, 16, 64)))
+    lines = [
+        "| WordSim-353, SimLex-999, Google analogies | one replica | " + ", % | ".join(columns) + ", % |",
+        "|---" * (2 + len(columns)) + "|",
+    ]
+    rows = dict[str, dict[str, str]]()
+    for record in (Record.read(name) for name in names() if name.startswith("quality_replicas")):
+        (table,) = record.tables
+        for row in table["rows"]:
+            *text, variant = row.removesuffix(", sequential").rsplit(", ", 1)
+            cells = rows.setdefault(f"{text[0]} ({counted(len(record.seeds), 'seed')})", {})
+            one = [record.number("Replicas", f"{text[0]}, 1 replica", name) for name in _SETS]
+            these = [record.number("Replicas", row, name) for name in _SETS]
+            shares = (f"{100 * score / of:.1f}" for score, of in zip(these, one, strict=True))
+            scores = (f"{score:.3f}".lstrip("0") for score in one)
+            cells[variant] = ", ".join(scores if variant == "1 replica" else shares)
+    for text, found in rows.items():
+        lines.append(f"| {text} | " + " | ".join(found.get(name, "") for name in ("1 replica", *columns)) + " |")
+    return "\n".join(["", *lines, "", ""])

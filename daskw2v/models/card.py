@@ -15,9 +15,9 @@ from daskw2v.models.vectors import Vectors
 
 _CARD = """\
 ---
-library_name: model2vec
+library_name: {library}
 pipeline_tag: feature-extraction
-tags: [daskw2v, word2vec, word-embeddings, static-embeddings, sentence-transformers]
+tags: [{tags}]
 ---
 
 # Word vectors
@@ -25,12 +25,25 @@ tags: [daskw2v, word2vec, word-embeddings, static-embeddings, sentence-transform
 {words:,} words in {dimensions:,} dimensions{text}. A text is embedded as the mean of the vectors of its words:
 
 ```python
-from model2vec import StaticModel
-
-model = StaticModel.from_pretrained("path or name of this repository")
+{usage}
 model.encode(["a text"])
 ```
 """
+_MODEL2VEC = {
+    "library": "model2vec",
+    "tags": "daskw2v, word2vec, word-embeddings, static-embeddings, sentence-transformers",
+    "usage": """from model2vec import StaticModel
+
+model = StaticModel.from_pretrained("path or name of this repository")""",
+}
+_OWN = {
+    "library": "daskw2v",
+    "tags": "daskw2v, word2vec, word-embeddings",
+    "usage": """import daskw2v
+
+model = daskw2v.open("name of this repository")
+model.most_similar("a word of it")""",
+}
 _OF_WORDS = """
 `model.safetensors` has a row for each word and one of zeros for unknown words; `tokenizer.json` has the words and their
 row numbers.
@@ -45,11 +58,31 @@ Rows are scaled by smooth inverse frequency (Arora et al. 2017): a word of proba
 
 def model_card(vectors: Vectors, sif: float | None = None) -> str:
     """Return the text of README.md: sizes, weights, and scores and parameters where the manifest has some."""
+    return _card(vectors, _MODEL2VEC, _OF_TOKENS if _has_tokens(vectors) else _OF_WORDS, sif)
+
+
+def own_card(vectors: Vectors) -> str:
+    """Return the text of README.md of a folder that `Vectors.save` wrote."""
+    return _card(vectors, _OWN, "")
+
+
+def public_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a manifest tells that may be public: parameters without URLs, and the number of tokens."""
+    tokens = metadata.get("corpus", {}).get("tokens")
+    params = metadata.get("params", {})
+    public = {"params": {name: value for name, value in published(params).items() if value == params[name]}}
+    return {**public, "corpus": {"tokens": tokens}} if isinstance(tokens, int) else public
+
+
+def _has_tokens(vectors: Vectors) -> bool:
+    return is_settled_file(vectors.metadata.get("params", {}).get("tokenizer"))
+
+
+def _card(vectors: Vectors, library: Mapping[str, str], files: str, sif: float | None = None) -> str:
     metadata = vectors.metadata
     tokens = metadata.get("corpus", {}).get("tokens")
     text = f", trained by daskw2v on {tokens:,} tokens" if isinstance(tokens, int) else ""
-    card = _CARD.format(words=len(vectors), dimensions=vectors.vector_size, text=text)
-    card += _OF_TOKENS if is_settled_file(metadata.get("params", {}).get("tokenizer")) else _OF_WORDS
+    card = _CARD.format(words=len(vectors), dimensions=vectors.vector_size, text=text, **library) + files
     card += "" if sif is None else _WEIGHTED.format(a=sif)
     scores = dict(_scores(metadata))
     return card + _section("Scores", scores) + _section("Parameters", published(metadata.get("params", {})))

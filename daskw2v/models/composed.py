@@ -11,7 +11,7 @@ from daskw2v.features.keys import FeatureKeys, NGrams
 from daskw2v.features.words import WordFeatures, sum_features, total_weights
 from daskw2v.models.coded_rows import CodedRows
 from daskw2v.models.rows import StoredRows
-from daskw2v.types import Float32Array, Int64Array
+from daskw2v.types import BoolArray, Float32Array, Int64Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +67,10 @@ class FeatureVectors:
             If a word has no n-gram with a row.
         """
         return self._composed(self.keys.of_words(words), words, "n-gram")
+
+    def knows(self, words: Sequence[str]) -> BoolArray:
+        """Tell which words have an n-gram with a row, shape (n,)."""
+        return np.asarray(np.diff(self.keys.of_words(words).known().offsets) > 0)
 
     def of(self, items: Sequence[Mapping[str, Any]]) -> Float32Array:
         """Return the means of items' features, shape (n, D) float32; raises as `Vectors.of_features`."""

@@ -43,8 +43,10 @@ def _search(words: Sequence[str] | range, read: Read, store: Store, topn: int) -
     # Rows stay in the store: a worker's tasks take memory for blocks, whatever the size of the model
     model = read(store, False)
     asked = model.vocabulary.between(words.start, words.stop) if isinstance(words, range) else words
-    places, ranks, ids, cosines = model.neighbours_of(asked, topn)
-    return _frame([asked[place] for place in places.tolist()], ranks, _texts(model.vocabulary, ids), cosines)
+    ids, cosines = model.nearest(asked, topn)
+    ranks = np.tile(np.arange(1, ids.shape[1] + 1), len(asked))
+    repeated = [word for word in asked for _ in range(ids.shape[1])]
+    return _frame(repeated, ranks, _texts(model.vocabulary, ids.ravel()), cosines.ravel())
 
 
 def _texts(vocabulary: Vocabulary, ids: Int64Array) -> list[str]:

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from html import escape
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
 from daskw2v.types import Float32Array
 
+pl = Extra("polars", "polars")
 # Queries load no Dask, which is installed without any extra
 dask, da, dd = Extra("dask", "events"), Extra("dask.array", "events"), Extra("dask.dataframe", "events")
 
@@ -41,6 +43,7 @@ class Outputs(RowReader):
     features: FeatureVectors | None
     _store: Store | None  # folder that workers can read them from; None where they are in memory alone
     _version: Store | None  # folder of the version that the vectors are of
+    _outputs: Store | None  # the same, if its output table goes with the vectors
 
     @property
     @abstractmethod
@@ -60,23 +63,51 @@ class Outputs(RowReader):
         rows = (f"<tr><th>{name}</th><td>{escape(escaped(text))}</td></tr>" for name, text in shown.items())
         return f"<table>{''.join(rows)}</table>"
 
-    def save(self, url: Location, storage_options: Mapping[str, Any] | None = None) -> None:
-        """Write the model into a folder, which `Vectors.open` opens: all that queries and a static export need.
+    def save(
+        self,
+        url: Location,
+        format: str | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        """Write the model into a folder, which `daskw2v.open` opens, or into a file of another tool.
 
-        Stable ids and phrases stay with the versions of their work directory.
+        The folder holds all that queries and a static export need. Stable ids and phrases stay with the versions of
+        their work directory.
 
         Parameters
         ----------
         url
-            A folder that does not exist or is empty, at any fsspec URL or local path.
+            Any fsspec URL or local path: a file, which is replaced; or a folder that does not exist or is empty.
+        format
+            A format of `daskw2v.export`. By default the suffix of the name decides, and one that tells of no format is
+            a folder.
         storage_options
             Options for fsspec.
+        **options
+            `sif` and `part_size` of `daskw2v.export`.
 
         Raises
         ------
+        ParameterError
+            If the format is unknown, or an option is for another one.
         StoreError
-            If there is something in the folder, a vector is not finite, or writing fails.
+            If there is something in the folder, a vector is not finite, or writing fails. Formats of other tools
+            raise the errors of `daskw2v.export`.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> vectors = daskw2v.Vectors(["king", "queen"], [[3, 1], [2, 2]])
+        >>> vectors.save("memory://model")
+        >>> vectors.save("memory://vectors.txt")
+        >>> daskw2v.open("memory://model"), daskw2v.open("memory://vectors.txt")
+        (Vectors(2 words x 2, url='memory://model'), Vectors(2 words x 2, url='memory://vectors.txt'))
         """
+        exporting = import_module("daskw2v.models.export")  # which imports this
+        if format is not None or options or exporting.format_by_name(as_url(url, "model")) is not None:
+            exporting.export(self, url, format, storage_options, **options)
+            return
         with new_folder(as_url(url, "model"), storage_options) as store:
             self.write_to(store)
 
@@ -118,11 +149,11 @@ class Outputs(RowReader):
         """Return the output table (word2vec's syn1neg), shape (V, D) float32, of a version that was opened.
 
         It is None if the version's table does not have a row for each word, as with hierarchical softmax, and for
-        vectors that are only in memory.
+        vectors that are only in memory or that `align` has rotated.
         """
-        if self._version is None or _OUTPUT not in table_names(self._version):
+        if self._outputs is None or _OUTPUT not in table_names(self._outputs):
             return None
-        rows = open_table(self._version, _OUTPUT)
+        rows = open_table(self._outputs, _OUTPUT)
         return rows if rows.shape == (len(self.vocabulary), self.vector_size) else None  # not of a prefix
 
     def record_batches(self) -> Iterator[Any]:
@@ -154,6 +185,26 @@ class Outputs(RowReader):
             If a vector is not finite.
         """
         return frame(self.vocabulary, self.vocabulary.counts, self.rows(slice(0, len(self.vocabulary))))
+
+    def to_polars(self) -> Any:
+        """Return a polars DataFrame in order of ids: word, count (Int64) and vector (Array of D Float32).
+
+        Raises
+        ------
+        MissingExtraError
+            If polars is not installed.
+        StoreError
+            If a vector is not finite.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> Vectors(["king", "queen"], [[3, 1], [2, 2]]).to_polars()["word"].to_list()
+        ['king', 'queen']
+        """
+        words, rows = pl.Series(self.vocabulary.words, dtype=pl.String), self.rows(slice(0, len(self.vocabulary)))
+        vectors = pl.Series(rows, dtype=pl.Array(pl.Float32, self.vector_size))
+        return pl.DataFrame({"word": words, "count": self.vocabulary.counts, "vector": vectors})
 
     def to_dask_array(self) -> Any:
         """Return the vectors as a Dask array, shape (V, D) float32, in order of ids.

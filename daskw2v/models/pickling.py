@@ -12,7 +12,7 @@ from daskw2v.types import Float32Array
 
 tokens = Extra("dask.base", "events")  # queries load no Dask
 
-_PLACES = ("_store", "_version")  # what opens the model again
+_PLACES = ("_store", "_version", "_outputs")  # what opens the model again
 
 
 class PickledModel:

@@ -71,6 +71,17 @@ def _pair(word: Any) -> tuple[Word | Vector, float]:
     return word[0], float(word[1])
 
 
+def texts_of(queries: Any) -> list[str] | None:
+    """Return a word or words as a list; None for numbers, and for all else that is no list of texts."""
+    if isinstance(queries, str):
+        return [queries]
+    are_numbers = isinstance(queries, np.ndarray) and queries.dtype.kind in "fiub"
+    if are_numbers or isinstance(queries, bytes) or not isinstance(queries, Iterable):
+        return None
+    listed = list(queries)
+    return listed if all(isinstance(query, str) for query in listed) else None
+
+
 def at_least_one(name: str, value: Any) -> int:
     """Return an argument that is an integer >= 1; raise ParameterError for anything else."""
     if not is_number(value, Integral) or value < 1:
@@ -110,6 +121,6 @@ def query_vector(vector: npt.ArrayLike, size: int) -> Float32Array:
     if query.ndim != 1:
         raise ParameterError(
             f"The query has the shape {query.shape}, and is not one vector of {size} dimensions.",
-            "Give one vector; several are searched by `nearest`.",
+            "Give one vector; `nearest` takes several.",
         )
     return query

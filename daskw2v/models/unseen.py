@@ -16,7 +16,7 @@ from daskw2v.models.rows import StoredRows
 from daskw2v.models.spelling import fit_ngrams, most_frequent
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.store.storage import Store
-from daskw2v.types import Float32Array, Int64Array
+from daskw2v.types import BoolArray, Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Word, as_text, is_word
 
 
@@ -27,6 +27,7 @@ class UnseenWords(RowReader):
     features: FeatureVectors | None
     _rows: Float32Array | StoredRows
     _version: Store | None
+    _outputs: Store | None
 
     def _look_up(self, words: Sequence[Word]) -> tuple[Int64Array, Float32Array]:
         """Return ids, shape (n,), -1 for words outside the vocabulary, and vectors, shape (n, D)."""
@@ -38,6 +39,19 @@ class UnseenWords(RowReader):
                 [as_text(word) for word, id_ in zip(words, ids, strict=True) if id_ < 0]
             )
         return ids, rows
+
+    def _look_up_known(self, words: Sequence[Word]) -> tuple[Int64Array, Float32Array, BoolArray]:
+        """Return what `_look_up` does, zeros for words without a vector, and which have one, shape (n,)."""
+        ids = np.array([-1 if (id_ := self.vocabulary.find(word)) is None else id_ for word in words], np.int64)
+        known, rows = ids >= 0, np.zeros((len(ids), self.vector_size), np.float32)
+        rows[known] = self.rows(ids[known])
+        others = np.flatnonzero(~known)
+        if self._speller is not None and len(others):
+            texts = [as_text(words[i]) for i in others.tolist()]
+            spelled = others[self._speller.knows(texts)]
+            rows[spelled] = self._speller.vectors([as_text(words[i]) for i in spelled.tolist()])
+            known[spelled] = True
+        return ids, rows, known
 
     @property
     def _speller(self) -> Subwords | FeatureVectors | None:
@@ -63,6 +77,13 @@ class UnseenWords(RowReader):
         ParameterError
             If a number is below 1 or beyond those of `Params`, `minn` is above `maxn`, no word has an n-gram of that
             length, or the model has a table of features.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> vectors = Vectors(["walk", "walks", "sing"], [[3, 1], [3, 2], [-1, 1]]).with_ngrams(bucket=1000)
+        >>> vectors.most_similar("walking", topn=1)[0][0] in ("walk", "walks")
+        True
         """
         given = (at_least_one("minn", minn), at_least_one("maxn", maxn), at_least_one("bucket", bucket))
         Params(minn=minn, maxn=maxn, bucket=bucket)  # refuses what is too large
@@ -133,7 +154,7 @@ class UnseenWords(RowReader):
     def _with(self, features: FeatureVectors) -> Self:
         """Return the model with other features; rows in files that are mapped stay there."""
         found: Self = replace(self, vectors=self._rows, features=features)  # type: ignore[type-var]
-        vars(found)["_version"] = self._version
+        vars(found).update(_version=self._version, _outputs=self._outputs)
         return found
 
     def _ids(self, words: Sequence[Word]) -> Int64Array:

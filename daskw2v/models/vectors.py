@@ -16,15 +16,18 @@ import numpy.typing as npt
 from daskw2v.errors import ParameterError, StoreError, counted
 from daskw2v.models.blocks import VectorBlock, compared
 from daskw2v.models.composed import FeatureVectors
+from daskw2v.models.distances import Distances
 from daskw2v.models.keys import WordsField
+from daskw2v.models.lookups import Lookups
 from daskw2v.models.neighbours import neighbours_table
 from daskw2v.models.opened import open_model
 from daskw2v.models.outputs import Outputs
 from daskw2v.models.pickling import PickledModel
-from daskw2v.models.queries import at_least_one, query_vectors, word_list
+from daskw2v.models.queries import at_least_one, word_list
 from daskw2v.models.ranking import Ranking, cut
 from daskw2v.models.resolving import read_resolved
 from daskw2v.models.rows import PiecedRows, RowsField, StoredRows
+from daskw2v.models.shortcuts import Shortcuts
 from daskw2v.models.units import lengths, scaled, unit
 from daskw2v.models.unseen import UnseenWords
 from daskw2v.models.word_queries import WordQueries
@@ -42,7 +45,7 @@ QUERIES = 1 << 10  # queries compared with a block of words at once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Vectors(UnseenWords, WordQueries, Outputs, PickledModel):
+class Vectors(UnseenWords, WordQueries, Distances, Lookups, Shortcuts, Outputs, PickledModel):
     """Words and their vectors.
 
     Parameters
@@ -72,6 +75,13 @@ class Vectors(UnseenWords, WordQueries, Outputs, PickledModel):
         a text nor an integer; or `subwords` or `stable_ids` do not fit.
     VocabularyError
         If a word occurs twice.
+
+    Examples
+    --------
+    >>> from daskw2v import Vectors
+    >>> vectors = Vectors(["king", "queen", "apple"], [[3, 1], [2, 2], [-1, 1]])
+    >>> vectors["king"].tolist(), "pear" in vectors
+    ([3.0, 1.0], False)
     """
 
     vocabulary: WordsField = WordsField()
@@ -83,7 +93,8 @@ class Vectors(UnseenWords, WordQueries, Outputs, PickledModel):
     features: FeatureVectors | None = None
     _rows: Float32Array | StoredRows = field(init=False)  # what `vectors` holds, as long as nobody has read that
     _store: Store | None = field(default=None, init=False)
-    _version: Store | None = field(default=None, init=False)  # the same, also where features are others by now
+    _version: Store | None = field(default=None, init=False)  # the same, also where rows are others by now
+    _outputs: Store | None = field(default=None, init=False)  # the same, if its output table goes with the rows
 
     def __post_init__(self) -> None:
         refuse_secret("url", self.url)
@@ -137,6 +148,13 @@ class Vectors(UnseenWords, WordQueries, Outputs, PickledModel):
             If there is no finished model, it is damaged, or a newer daskw2v wrote it.
         VocabularyError
             If its vocabulary is damaged.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> Vectors(["king", "queen"], [[3, 1], [2, 2]]).save("memory://open")
+        >>> Vectors.open("memory://open")
+        Vectors(2 words x 2, url='memory://open')
         """
         read = partial(cls._read, in_memory=in_memory)
         return read_resolved(read, url, storage_options, store_timeout, version)
@@ -147,7 +165,7 @@ class Vectors(UnseenWords, WordQueries, Outputs, PickledModel):
 
     def _within(self, store: Store) -> Self:
         """Return these, which lie in the folder of a version."""
-        vars(self).update(_store=store, _version=store)
+        vars(self).update(_store=store, _version=store, _outputs=store)
         return self
 
     def __repr__(self) -> str:
@@ -257,44 +275,13 @@ class Vectors(UnseenWords, WordQueries, Outputs, PickledModel):
         """Read the vectors of the ids below `limit` in blocks of which the scores of `n_queries` vectors take 16 MB."""
         return self.blocks(limit, max(1, SCORES // max(1, n_queries)))
 
-    def prefix(self, columns: int) -> "Vectors":
-        """Return the first columns of the vectors as a model of its own, in memory.
-
-        Prefixes of a model that was trained with `TrainsPrefixes.prefix_sizes` are nearly as good as smaller models.
-
-        Parameters
-        ----------
-        columns
-            Number of columns, at most `vector_size`.
-
-        Raises
-        ------
-        ParameterError
-            If it is below 1 or above `vector_size`, or a subword network computes vectors of all columns.
-        StoreError
-            If a vector is not finite.
-        """
-        columns = at_least_one("columns", columns)
-        if columns > self.vector_size:
-            raise ParameterError(
-                f"columns={columns} is more than the {self.vector_size} that the vectors have.", "Give fewer."
-            )
-        if self.subwords is not None:
-            raise ParameterError(
-                f"columns={columns}: the model's subword network computes vectors of {self.vector_size} columns.",
-                "Take a prefix of a model without a network.",
-            )
-        rows = np.empty((len(self), columns), np.float32)
-        for ids in self.slices():
-            rows[ids] = self.rows(ids)[:, :columns]
-        metadata, params = self.metadata, self.metadata.get("params", {})
-        if params:
-            inner = [size for size in params.get("prefix_sizes", ()) if size < columns]
-            metadata = {**metadata, "params": {**params, "vector_size": columns, "prefix_sizes": inner}}
-        features = None if self.features is None else self.features.prefix(columns)
-        found = Vectors(self.vocabulary, rows, metadata, self.url, None, self.stable_ids, features)
-        vars(found)["_version"] = self._version
-        return found
+    def _of_rows(
+        self, rows: Float32Array, metadata: Mapping[str, Any], network: Subwords | None, features: FeatureVectors | None
+    ) -> "Vectors":
+        """Return a model in memory with the same words and other rows, which no output table goes with."""
+        made = Vectors(self.vocabulary, rows, metadata, self.url, network, self.stable_ids, features)
+        vars(made)["_version"] = self._version
+        return made
 
     def _lengths(self, ids: Int64Array, vectors: Float32Array) -> Float32Array:
         """Return the lengths of the vectors of `ids`, which are cached."""
@@ -310,35 +297,11 @@ class Vectors(UnseenWords, WordQueries, Outputs, PickledModel):
         for rows in self.slices():
             yield from zip(self.vocabulary.between(rows.start, rows.stop), self.rows(rows), strict=True)
 
-    def nearest(
-        self, vectors: npt.ArrayLike, topn: int = 10, restrict_vocab: int | None = None
+    def _nearest(
+        self, queries: Float32Array, topn: int, restrict_vocab: int | None = None
     ) -> tuple[Int64Array, Float32Array]:
-        """Find the words nearest to vectors by cosine, by exact search.
-
-        Parameters
-        ----------
-        vectors
-            One vector of shape (D,), or n of them, shape (n, D).
-        topn
-            Number of words to find; all if the model has fewer.
-        restrict_vocab
-            Search only this many of the most frequent words.
-
-        Returns
-        -------
-        ids, cosines
-            Both of shape (topn,) or (n, topn), best first.
-
-        Raises
-        ------
-        ParameterError
-            If the vectors do not have D dimensions or are not finite, or a number is below 1.
-        StoreError
-            If a word's vector is not finite.
-        """
-        queries = query_vectors(vectors, self.vector_size)
-        single, queries = queries.ndim == 1, np.atleast_2d(queries)
-        topn, limit = at_least_one("topn", topn), self._limit(restrict_vocab)
+        """Return ids and cosines of the words nearest to n vectors, both of shape (n, topn) or narrower, best first."""
+        limit = self._limit(restrict_vocab)
         groups = [unit(queries[rows]) for rows in cut(len(queries), QUERIES)]
         rankings = [Ranking(len(units), topn) for units in groups]
         blocks = self.blocks_for(min(len(queries), QUERIES), limit)
@@ -350,13 +313,13 @@ class Vectors(UnseenWords, WordQueries, Outputs, PickledModel):
         cosines = np.empty(ids.shape, np.float32)
         for rows, ranking in zip(cut(len(queries), QUERIES), rankings, strict=True):
             ids[rows], cosines[rows] = ranking.best()
-        return (ids[0], cosines[0]) if single else (ids, cosines)
+        return ids, cosines
 
-    def neighbours(self, words: Iterable[Word] | None = None, topn: int = 10) -> Any:
+    def to_dask_neighbours(self, words: Iterable[Word] | None = None, topn: int = 10) -> Any:
         """Return the nearest words of many words as a Dask DataFrame, such as the graph of all words.
 
-        They are those of `most_similar`, word by word. Each task searches for some thousand words: its worker opens the
-        model, reads all rows once, block by block, and takes some 400 MB. `to_parquet` of the result writes it.
+        They are as in `nearest`. Each task searches for some thousand words: its worker opens the model, reads all
+        rows once, block by block, and takes some 400 MB. `to_parquet` of the result writes it.
 
         Parameters
         ----------
@@ -378,6 +341,15 @@ class Vectors(UnseenWords, WordQueries, Outputs, PickledModel):
             If `words` is no list, `topn` is below 1, or the vectors lie in no store.
         MissingExtraError
             If Dask's dataframes, which need pandas and pyarrow, are not installed.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> vectors = daskw2v.Vectors(["king", "queen", "apple"], [[3, 1], [2, 2], [-1, 1]])
+        >>> vectors.save("memory://neighbours")
+        >>> opened = daskw2v.open("memory://neighbours")
+        >>> opened.to_dask_neighbours(topn=1).compute(scheduler="sync")["neighbour"].tolist()
+        ['queen', 'king', 'queen']
         """
         topn = at_least_one("topn", topn)
         if self._store is None:

@@ -9,7 +9,7 @@ from daskw2v.evaluation import Evaluation
 from daskw2v.evaluation.stability import StabilityResult, neighbour_stability
 from daskw2v.models.vectors import Vectors
 from daskw2v.reports.text import percent, plain, shown, signed
-from daskw2v.reports.words import Neighbours, chosen_words, neighbours_of
+from daskw2v.reports.words import Neighbours, chosen_words, named_nearest
 
 _EXAMPLES = 10  # words whose neighbours are shown
 
@@ -156,7 +156,7 @@ def compare(
         raise ParameterError(f"topn={topn!r} is below 1.", "Give the number of neighbours of each word, such as 10.")
     if words is None:
         words = chosen_words(first, _EXAMPLES, lambda word: word.isalpha() and word in second)
-    near = zip(words, neighbours_of(first, words, topn), neighbours_of(second, words, topn), strict=True)
+    near = zip(words, named_nearest(first, words, topn), named_nearest(second, words, topn), strict=True)
     before, after = evaluations
     return Comparison(
         (first.url, second.url),

@@ -14,7 +14,7 @@ from daskw2v.reports.compare import Comparison, compare
 from daskw2v.reports.scores import interval_notes, rated
 from daskw2v.reports.training import choices_of, curves_of, facts_of, held_out_of, stages_of, steps_of, text_of
 from daskw2v.reports.wordmap import WordMap, check_map, word_map
-from daskw2v.reports.words import chosen_words, neighbours_of
+from daskw2v.reports.words import chosen_words, named_nearest
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
 
@@ -180,7 +180,7 @@ def _render(
             kept={among: drawn.kept(among) for among in (10, 50)},
             cluster_labels=[", ".join(text.shown(word, 24) for word in cluster.label) for cluster in drawn.clusters],
             on_map=_on_map(drawn, words),
-            neighbours=list(zip(words, neighbours_of(vectors, words, _TOPN), strict=True)),
+            neighbours=list(zip(words, named_nearest(vectors, words, _TOPN), strict=True)),
             comparison=comparison,
             other=_name(comparison.urls[0]) if comparison else None,
             drawings=drawings,

@@ -83,14 +83,10 @@ def word_map(vectors: Vectors, n_words: int = 2000, method: str = "graph") -> Wo
     units, words = vectors.units(ids), vectors.vocabulary.between(0, n)
     counts = vectors.vocabulary.counts[:n]
     among = Vectors(Vocabulary.from_words(words, counts), units)
-    found, cosines = among.nearest(units, NEIGHBOURS + 1)
-    # Among equal vectors the word itself may have any rank, or be missing: drop it, or else the last.
-    itself = found == ids[:, None]
-    itself[~itself.any(axis=1), -1:] = True
-    near = found[~itself].reshape(n, -1)
+    near, cosines = among.nearest(words, NEIGHBOURS)
     places, note = LAYOUTS[method](units, near)
     clusters = clusters_of(units, words, places)
-    return WordMap(words, counts, places, near, cosines[~itself].reshape(n, -1), clusters, note)
+    return WordMap(words, counts, places, near, cosines, clusters, note)
 
 
 def check_map(n_words: int, method: str) -> None:

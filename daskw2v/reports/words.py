@@ -34,20 +34,16 @@ def chosen_words(vectors: Vectors, n: int, usable: Callable[[str], bool] = str.i
     return [frequent[part[np.argmax(lengths[part])]] for part in parts]
 
 
-def neighbours_of(vectors: Vectors, words: Sequence[str], topn: int) -> list[Neighbours]:
-    """Find the nearest words of each word, without itself, in one pass over the model.
+def named_nearest(vectors: Vectors, words: Sequence[str], topn: int) -> list[Neighbours]:
+    """Return the nearest words of each word by name, best first, in one pass over the model.
 
     Raises
     ------
     UnknownWordError
         If a word is not known.
     """
-    if not words:
-        return []
-    own = [vectors.vocabulary.id(word) for word in words]
-    ids, cosines = vectors.nearest(vectors.units(own), topn + 1)
-    found = [
-        [(i, cosine) for i, cosine in zip(row, scores, strict=True) if i != itself][:topn]
-        for itself, row, scores in zip(own, ids.tolist(), cosines.tolist(), strict=True)
+    ids, cosines = vectors.nearest(list(words), topn)
+    return [
+        tuple((vectors.vocabulary.word(i), cosine) for i, cosine in zip(row, scores, strict=True))
+        for row, scores in zip(ids.tolist(), cosines.tolist(), strict=True)
     ]
-    return [tuple((vectors.vocabulary.word(i), cosine) for i, cosine in row) for row in found]

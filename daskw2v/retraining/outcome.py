@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import IntEnum
 from typing import Any
 
-from daskw2v.retraining.align import Alignment
+from daskw2v.models.alignment import Alignment
 from daskw2v.retraining.gates import Verdict, finite_or_none
 
 

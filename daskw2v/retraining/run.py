@@ -22,6 +22,7 @@ from daskw2v.corpus.files import Source
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import InputError, ParameterError, counted
 from daskw2v.evaluation import Score, evaluate
+from daskw2v.models.alignment import Alignment, find_alignment
 from daskw2v.models.index.build import index_version
 from daskw2v.models.naming import RUN, next_version, number_of, run_of
 from daskw2v.models.phrases import write_phrases
@@ -32,7 +33,7 @@ from daskw2v.models.vectors import Vectors
 from daskw2v.models.version import Version
 from daskw2v.models.versions import Versions, latest_version, was_served
 from daskw2v.progress import Listener, Progress
-from daskw2v.retraining.align import Alignment, find_alignment, read_alignment, write_aligned
+from daskw2v.retraining.align import read_alignment, write_aligned
 from daskw2v.retraining.changes import Changes, compare
 from daskw2v.retraining.clearing import clear_unused, note_uses
 from daskw2v.retraining.gates import Evaluated, Gates, Verdict, judge, scores_of

@@ -82,7 +82,8 @@ def filesystem(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
     except ImportError as error:
         raise MissingExtraError(
             f"URLs of {protocol}:// need a package that is not installed ({error}).",
-            "Install it here and on all workers; for s3 and gs, run: pip install 'daskw2v[s3]' or 'daskw2v[gcs]'.",
+            "Install it here and on all workers; for s3, gs and hf, run: pip install 'daskw2v[s3]', 'daskw2v[gcs]' or "
+            "'daskw2v[hub]'.",
         ) from error
     except ValueError as error:
         raise ParameterError(

@@ -88,7 +88,7 @@ vectors
 # it, join it, write it with `to_parquet`; the workers do it.
 
 # %%
-pairs = vectors.neighbours(topn=3)
+pairs = vectors.to_dask_neighbours(topn=3)
 close = pairs[pairs["cosine"] > 0.6]
 close.to_parquet(here / "pairs")
 found = pd.read_parquet(here / "pairs")

@@ -78,10 +78,24 @@ REFUSED = {  # what is asked, with what, and what is said
         for name in names
         for n in (0, -1, -(10**30), 1.0, 2.5, float("nan"), float("inf"), "5", True, [5], *([None] * (name == "topn")))
     },
+    "most_similar_cosmul nothing": (lambda v: v.most_similar_cosmul([], "one"), "No positive word to compare with."),
+    "most_similar_cosmul weights": (lambda v: v.most_similar_cosmul([("one", 2)]), "A product of cosines has no weig"),
+    "most_similar_cosmul topn": (lambda v: v.most_similar_cosmul("one", topn=0), "topn=0 is not an integer >= 1."),
+    "get_vecattr": (lambda v: v.get_vecattr("one", "sample"), "attr='sample' is unknown. Give count"),
+    "get_mean_vector []": (lambda v: v.get_mean_vector([]), "No words to compare."),
+    "get_mean_vector weights": (lambda v: v.get_mean_vector(["one"], [1, 2]), "[1, 2] are not the weights of 1 key."),
+    "get_mean_vector NaN": (lambda v: v.get_mean_vector(["one"], [np.nan]), "[nan] are not the weights of 1 key."),
+    "distances": (lambda v: v.distances(np.ones(3)), NO_FIT.format((3,))),
+    "cosine_similarities": (lambda v: v.cosine_similarities(np.ones(3), np.ones((2, 4))), "The query has the shape (2"),
+    "predict_output_word": (lambda v: v.predict_output_word(["one"]), "Vectors(4 words x 4, url=None) has no outpu"),
+    "encode a number": (lambda v: v.encode(5), "5 is neither a text nor a list of texts."),
+    "encode numbers": (lambda v: v.encode([5]), "5 is neither a text nor a list of words."),
+    "encode sif": (lambda v: v.encode(["one"], sif=0), "sif=0 is not"),
+    "push_to_hub format": (lambda v: v.push_to_hub("a/b", format="text"), "format='text' is unknown."),
     "analogy method": (lambda v: v.analogy("one", "two", "three", method=[]), "method=[] is unknown. Give 3cosadd or"),
     **{
         f"nearest {given!r}": (lambda v, given=given: v.nearest(given), NO_VECTOR.format(str(given)))
-        for given in (None, "one", b"one", ["one"], [[1, 2], [1]], [1j] * 4, [True] * 4, [None] * 4)
+        for given in (None, b"one", [b"one"], ["one", 2], [[1, 2], [1]], [1j] * 4, [True] * 4, [None] * 4)
     },
     **{
         f"nearest {np.shape(given)}": (lambda v, given=given: v.nearest(given), NO_FIT.format(np.shape(given)))
@@ -115,6 +129,14 @@ def test_unknown_word__is_named_wherever_it_stands(word):
         lambda: VECTORS.similarity("one", word),
         lambda: VECTORS.distance(word, "one"),
         lambda: VECTORS.rank("one", word),
+        lambda: VECTORS.closer_than(word, "one"),
+        lambda: VECTORS.distances(word),
+        lambda: VECTORS.distances("one", ["two", word]),
+        lambda: VECTORS.get_index(word),
+        lambda: VECTORS.get_vecattr(word, "count"),
+        lambda: VECTORS.get_mean_vector(["one", word], ignore_missing=False),
+        lambda: VECTORS.most_similar_cosmul(["one", word]),
+        lambda: VECTORS.nearest(["one", str(word)]),
         lambda: VECTORS.get_vector(word),
         lambda: VECTORS.n_similarity(["one"], ["two", word]),
         lambda: VECTORS.most_similar([np.ones(4), word]),

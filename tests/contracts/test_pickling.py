@@ -149,7 +149,7 @@ MODELS = {
 }
 ADDRESSES = {"in a store", "in a store, in partitions"}
 # What a pickle of a model changes: where rows are read from, and what needs a store that others reach
-CHANGED = {"in this process's memory://": {"in_memory", "neighbours"}}
+CHANGED = {"in this process's memory://": {"in_memory", "to_dask_neighbours"}}
 
 EXAMPLES = {
     "Callback": (daskw2v.Callback, None),
@@ -321,10 +321,10 @@ def test_pickles__hold_secrets_with_an_address_alone(places):
         model = saved(with_table, folder, storage_options=options, in_memory=in_memory_)
         content = pickle.dumps(model)
         assert (b"a-secret" in content) == held
-        found = differences(answer(pickle.loads(content), "neighbours"), answer(model, "neighbours"))
+        found = differences(answer(pickle.loads(content), "to_dask_neighbours"), answer(model, "to_dask_neighbours"))
         assert (found == []) == held
     with pytest.raises(errors.ParameterError, match="a pickle left out their storage options, open their URL again"):
-        sent(saved(with_table, folder, storage_options=options, in_memory=True)).neighbours()
+        sent(saved(with_table, folder, storage_options=options, in_memory=True)).to_dask_neighbours()
 
 
 @pytest.mark.parametrize("other", [None, ROWS[::-1].copy()])
@@ -342,7 +342,7 @@ def test_address__without_the_rows_is_refused(other, tmp_path):
 
 @pytest.mark.slow
 def test_address__in_an_object_store_is_sent_with_its_options(s3):
-    in_memory(None).save("s3://bucket/pickled", s3)
+    in_memory(None).save("s3://bucket/pickled", storage_options=s3)
     model = Vectors.open("s3://bucket/pickled", s3, in_memory=False)
     found = sent(model)
     assert tokenize(found) == tokenize(model)

@@ -51,20 +51,20 @@ def assert_equal(found, vectors, words, topn):
 
 @pytest.mark.parametrize("in_memory", [True, False])
 @pytest.mark.parametrize("topn", [1, 7, 1000])
-def test_neighbours__of_all_words_are_those_of_most_similar(url, in_memory, topn):
+def test_to_dask_neighbours__of_all_words_are_those_of_most_similar(url, in_memory, topn):
     vectors = Vectors.open(url, in_memory=in_memory)
-    found = vectors.neighbours(topn=topn)
+    found = vectors.to_dask_neighbours(topn=topn)
     assert found.npartitions == 3
     assert_equal(found.compute(), vectors, WORDS, topn)
 
 
-def test_neighbours__of_equal_words_and_of_no_length(rows, tmp_path):
+def test_to_dask_neighbours__of_equal_words_and_of_no_length(rows, tmp_path):
     """A word may lie beyond others that are equal to it, and is still none of its neighbours."""
     rows = rows.copy()
     rows[3], rows[4:25] = 0, rows[4]
     Vectors(Vocabulary.from_words(WORDS, range(V, 0, -1)), rows).save(tmp_path / "saved")
     vectors = Vectors.open(tmp_path / "saved")
-    found = vectors.neighbours(topn=2).compute()
+    found = vectors.to_dask_neighbours(topn=2).compute()
     assert found["word"].tolist() == np.repeat(WORDS, 2).tolist()
     assert found["rank"].tolist() == [1, 2] * V
     assert not (found["word"] == found["neighbour"]).any()
@@ -74,42 +74,42 @@ def test_neighbours__of_equal_words_and_of_no_length(rows, tmp_path):
     np.testing.assert_allclose(found["cosine"], cosines, atol=1e-6)
 
 
-def test_neighbours__are_found_by_two_workers(url, two_processes, tmp_path):
+def test_to_dask_neighbours__are_found_by_two_workers(url, two_processes, tmp_path):
     vectors = Vectors.open(url)
-    vectors.neighbours(topn=5).to_parquet(str(tmp_path / "graph"))
+    vectors.to_dask_neighbours(topn=5).to_parquet(str(tmp_path / "graph"))
     assert_equal(pd.read_parquet(tmp_path / "graph"), vectors, WORDS, 5)
 
 
-def test_neighbours__of_no_words_are_none(url):
-    assert Vectors.open(url).neighbours([]).compute().shape == (0, 4)
+def test_to_dask_neighbours__of_no_words_are_none(url):
+    assert Vectors.open(url).to_dask_neighbours([]).compute().shape == (0, 4)
 
 
-def test_neighbours__of_words_outside_the_vocabulary(url, tmp_path):
+def test_to_dask_neighbours__of_words_outside_the_vocabulary(url, tmp_path):
     alphabet, plain = Alphabet.of(WORDS), Vectors.open(url)
     network = Subwords(alphabet, initial_weights(D, len(alphabet), seed=1))
     replace(plain, vectors=np.asarray(plain.vectors), subwords=network).save(tmp_path / "parts")
     vectors = Vectors.open(tmp_path / "parts")
-    assert_equal(vectors.neighbours(["w5w5", "w70é"], topn=V).compute(), vectors, ["w5w5", "w70é"], V)
+    assert_equal(vectors.to_dask_neighbours(["w5w5", "w70é"], topn=V - 1).compute(), vectors, ["w5w5", "w70é"], V - 1)
 
 
-def test_neighbours__of_an_index_are_exact(url):
+def test_to_dask_neighbours__of_an_index_are_exact(url):
     build_index(url, kind="int8")
-    assert_equal(IndexedVectors.open(url).neighbours(topn=3).compute(), Vectors.open(url), WORDS, 3)
+    assert_equal(IndexedVectors.open(url).to_dask_neighbours(topn=3).compute(), Vectors.open(url), WORDS, 3)
 
 
-def test_neighbours__hold_no_words_of_the_model_and_read_when_computed(url, monkeypatch):
+def test_to_dask_neighbours__hold_no_words_of_the_model_and_read_when_computed(url, monkeypatch):
     read, asked = StoredRows.__getitem__, []
     monkeypatch.setattr(StoredRows, "__getitem__", lambda rows, key: asked.append(key) or read(rows, key))
-    found = Vectors.open(url, in_memory=False).neighbours()
+    found = Vectors.open(url, in_memory=False).to_dask_neighbours()
     assert WORDS[70].encode() not in pickle.dumps(dict(found.__dask_graph__()))
     assert asked == []
     found.partitions[0].compute(scheduler="sync")
     assert asked
 
 
-def test_neighbours__names_an_unknown_word_before_the_cluster_works(url):
+def test_to_dask_neighbours__names_an_unknown_word_before_the_cluster_works(url):
     with pytest.raises(UnknownWordError, match="'no' is not among the 130 words"):
-        Vectors.open(url).neighbours(["w1é", "no"])
+        Vectors.open(url).to_dask_neighbours(["w1é", "no"])
 
 
 @pytest.mark.parametrize(
@@ -121,12 +121,12 @@ def test_neighbours__names_an_unknown_word_before_the_cluster_works(url):
         ({"words": 5}, "5 is not a list of words"),
     ],
 )
-def test_neighbours__refuses_bad_arguments(url, arguments, message):
+def test_to_dask_neighbours__refuses_bad_arguments(url, arguments, message):
     with pytest.raises(ParameterError, match=message):
-        Vectors.open(url).neighbours(**arguments)
+        Vectors.open(url).to_dask_neighbours(**arguments)
 
 
-def test_neighbours__needs_a_store_that_workers_read(url):
+def test_to_dask_neighbours__needs_a_store_that_workers_read(url):
     vectors = Vectors.open(url)
     with pytest.raises(ParameterError, match="in memory alone, where no worker reads them"):
-        replace(vectors, vectors=np.asarray(vectors.vectors)).neighbours()
+        replace(vectors, vectors=np.asarray(vectors.vectors)).to_dask_neighbours()

@@ -142,7 +142,7 @@ def test_dask_outputs__are_read_by_workers(url, two_processes):
 @pytest.mark.slow
 def test_dask_outputs__read_object_stores(s3):
     vectors, place = Vectors(Vocabulary.from_words(WORDS, range(V, 0, -1)), ROWS), "s3://bucket/outputs/model"
-    vectors.save(place, s3)
+    vectors.save(place, storage_options=s3)
     opened = Vectors.open(place, s3)
     np.testing.assert_array_equal(opened.to_dask_array().compute(), ROWS)
     assert_frame(opened.to_dask_dataframe().compute())

@@ -123,6 +123,14 @@ def test_saved_model__has_its_tokenizer(vectors, tmp_path):
         export(saved, tmp_path / f"{name}-static", format="static")
 
 
+def test_encode__is_the_mean_of_known_tokens_vectors(vectors, made, tmp_path):
+    vectors.save(tmp_path / "saved")
+    other = Vectors(list(vectors), np.asarray(vectors))
+    for model in (vectors, vectors.prefix(3), vectors.align(other), Vectors.open(tmp_path / "saved")):
+        known = [token for token in tokens_of(made, f"{TOLD} zebra") if token in model]
+        np.testing.assert_allclose(model.encode([f"{TOLD} zebra"]), [model[known].mean(axis=0)], atol=1e-6)
+
+
 def test_object__is_its_content(made):
     params = PARAMS.replace(tokenizer=made)
     assert pickle.loads(pickle.dumps(params)) == copy.deepcopy(params) == params.replace(tokenizer=made) == params

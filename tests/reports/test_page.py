@@ -9,7 +9,6 @@ import pytest
 from examples import HARMFUL, manifest, model
 
 from daskw2v import compare, report
-from daskw2v.config.params import Params
 from daskw2v.errors import MissingExtraError, ParameterError, UnknownWordError
 from daskw2v.models.rows import StoredRows
 from daskw2v.models.vectors import Vectors
@@ -69,13 +68,13 @@ def whole(tmp_path_factory, trained, earlier, evaluation):
     )  # fmt: skip
 
 
-def test_page__has_every_section_of_a_model_that_tells_all(whole):
+def test_page__has_every_section_of_a_model_that_tells_all(whole, trained):
     _, parsed = whole
     assert parsed.sections == ["settings", "training", "scores", "words", "neighbours", "comparison"]
     for said in (
         "180,000", "1 min 01 s", "98,765", "1.23 GB", "45.6 MB", "0.688", "0.625 to 0.750", "96 %", "capitals <b>",
         "semantic", "<b>$$set$$", "daskw2v 9.8.7", "2026-11-21 17:07:29 UTC", "v0001-abc<i>",
-        f"{len(Params().as_dict()) - 2} others",
+        f"{len(trained.metadata['params']) - 2} others",
     ):  # fmt: skip
         assert said in parsed.text, said
 

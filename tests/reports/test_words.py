@@ -3,7 +3,7 @@ import pytest
 from examples import model
 
 from daskw2v.errors import UnknownWordError
-from daskw2v.reports.words import chosen_words, neighbours_of
+from daskw2v.reports.words import chosen_words, named_nearest
 
 
 def test_chosen_words__are_the_longest_of_each_part_of_the_frequent():
@@ -16,16 +16,16 @@ def test_chosen_words__are_the_longest_of_each_part_of_the_frequent():
     assert chosen_words(vectors, 3, lambda _: False) == []
 
 
-def test_neighbours_of__equals_most_similar(trained):
+def test_named_nearest__equals_most_similar(trained):
     words = ["king", "waa", "漢字"]
-    found = neighbours_of(trained, words, 5)
+    found = named_nearest(trained, words, 5)
     for word, near in zip(words, found, strict=True):
         expected = trained.most_similar(word, topn=5)
         assert [w for w, _ in near] == [w for w, _ in expected]
         assert np.allclose([c for _, c in near], [c for _, c in expected], atol=1e-6)
-    assert neighbours_of(trained, [], 5) == []
+    assert named_nearest(trained, [], 5) == []
 
 
-def test_neighbours_of__names_an_unknown_word(trained):
+def test_named_nearest__names_an_unknown_word(trained):
     with pytest.raises(UnknownWordError, match="'no'"):
-        neighbours_of(trained, ["king", "no"], 5)
+        named_nearest(trained, ["king", "no"], 5)

@@ -6,13 +6,14 @@ from scipy.linalg import orthogonal_procrustes
 
 from daskw2v.errors import ParameterError, StoreError, VocabularyError
 from daskw2v.evaluation import evaluate
+from daskw2v.models.alignment import find_alignment
 from daskw2v.models.store import finish, read_subwords, write_subwords, write_vocabulary
 from daskw2v.models.tables import create_model, open_table, read_table, write_partition, write_table_rows
 from daskw2v.models.vectors import Vectors
 from daskw2v.objectives.subwords.alphabet import Alphabet
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.objectives.subwords.training import initial_weights
-from daskw2v.retraining.align import find_alignment, read_rotation, write_aligned
+from daskw2v.retraining.align import read_rotation, write_aligned
 from daskw2v.store.storage import Store
 from daskw2v.training import rewriting
 from daskw2v.vocabulary.partition import Partitions

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from daskw2v.errors import ParameterError
+from daskw2v.models.alignment import Alignment
 from daskw2v.retraining import webhook
-from daskw2v.retraining.align import Alignment
 from daskw2v.retraining.gates import Gate, Verdict
 from daskw2v.retraining.notify import Notices, tell
 from daskw2v.retraining.outcome import Outcome, Summary

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from itertools import chain
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -23,6 +24,8 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 WORDS = ["walk", "walked", "walker", "sing", "singer", "sings", "bridge", "bridges", "ridge", "zebra", "zebras", "éa"]
 UNSEEN = "walkers"
 
+_LIKE = Vectors(WORDS, np.random.default_rng(9).standard_normal((len(WORDS), 6), np.float32))  # another space
+
 QUERIES: dict[str, Callable[[Any], Any]] = {
     "__array__": np.asarray,
     "__contains__": lambda model: ["walk" in model, UNSEEN in model, 3 in model],
@@ -32,30 +35,43 @@ QUERIES: dict[str, Callable[[Any], Any]] = {
     "__repr__": repr,
     "__reversed__": lambda model: list(reversed(model)),
     "analogy": lambda model: [model.analogy("walk", "walked", "sing", 3, kind) for kind in ("3cosadd", "3cosmul")],
+    "align": lambda model: model.align(_LIKE)[["walk", UNSEEN]],
     "blocks": lambda model: _by_id(model.blocks(5, 2)),
     "blocks_for": lambda model: _by_id(model.blocks_for(3)),
+    "closer_than": lambda model: model.closer_than("walk", "zebra"),
+    "cosine_similarities": lambda model: model.cosine_similarities([1.0, 2.0], np.eye(2)),
     "distance": lambda model: model.distance("walk", "zebra"),
+    "distances": lambda model: (model.distances("walk"), model.distances(model["sing"], ["zebra", UNSEEN])),
     "doesnt_match": lambda model: model.doesnt_match(["walk", "sing", "zebra"]),
+    "encode": lambda model: (model.encode(["walk the walkers", "sing"]), model.encode([["éa", 3]], sif=0.1)),
+    "evaluate": lambda model: _evaluated(model.evaluate),
     "exact": lambda model: model.exact(model["walk"], 3),
+    "get_index": lambda model: (model.get_index("sing"), model.get_index(UNSEEN, -1)),
+    "get_mean_vector": lambda model: model.get_mean_vector(["walk", UNSEEN, "?"], [1, 2, 3]),
+    "get_vecattr": lambda model: model.get_vecattr("sing", "count"),
     "get_vector": lambda model: (model.get_vector("walk"), model.get_vector(UNSEEN, norm=True)),
+    "has_index_for": lambda model: (model.has_index_for("sing"), model.has_index_for(UNSEEN)),
     "index_to_key": lambda model: (list(model.index_to_key), model.index_to_key.index("sing")),
     "items": lambda model: dict(model.items()),
     "key_to_index": lambda model: dict(model.key_to_index),
     "most_similar": lambda model: model.most_similar(["walk", ("sing", 0.5)], "zebra", topn=4),
+    "most_similar_cosmul": lambda model: model.most_similar_cosmul(["walked", "sing"], ["walk"], topn=4),
     "n_similarity": lambda model: model.n_similarity(["walk", "sing"], ["zebra"]),
-    "nearest": lambda model: model.nearest(np.arange(2 * model.vector_size).reshape(2, -1), 3),
-    "neighbours": lambda model: model.neighbours(["walk", "sing"], 2),
-    "neighbours_of": lambda model: model.neighbours_of(["walk", "sing"], 2),
+    "nearest": lambda model: (model.nearest(np.arange(2 * model.vector_size).reshape(2, -1), 3),
+                              model.nearest(["walk", "sing"], 2)),
     "norms": lambda model: model.norms,
     "of_features": lambda model: model.of_features([{"brand": "acme", "price": 1.5}, {"brand": ["zorg", "?"]}]),
     "output_rows": lambda model: model.output_rows(),
     "pieces": lambda model: _by_id(model.pieces()),
+    "predict_output_word": lambda model: model.predict_output_word(["walk", "sing"], 3),
     "prefix": lambda model: model.prefix(2),
     "prune": lambda model: model.prune(9)["singers"],
     "rank": lambda model: model.rank("walk", "zebra"),
     "record_batches": lambda model: [batch.to_pylist() for batch in model.record_batches()],
+    "report": lambda model: len(_reported(model.report)) > 1000,
     "rows": lambda model: (model.rows(slice(1, 4)), model.rows(np.array([5, 0]))),
     "save": lambda model: _saved(model.save),
+    "save_word2vec_format": lambda model: _exported(model.save_word2vec_format),
     "similar_by_vector": lambda model: model.similar_by_vector(np.ones(model.vector_size), 3),
     "similar_by_word": lambda model: model.similar_by_word("bridge", 3),
     "similarity": lambda model: (model.similarity("walk", "zebra"), model.similarity(UNSEEN, "zebra")),
@@ -63,7 +79,10 @@ QUERIES: dict[str, Callable[[Any], Any]] = {
     "to_arrow": lambda model: model.to_arrow().to_pylist(),
     "to_dask_array": lambda model: model.to_dask_array(),
     "to_dask_dataframe": lambda model: model.to_dask_dataframe(),
+    "to_dask_neighbours": lambda model: model.to_dask_neighbours(["walk", "sing"], 2),
+    "to_gensim": lambda model: model.to_gensim().vectors,
     "to_pandas": lambda model: model.to_pandas(),
+    "to_polars": lambda model: model.to_polars().to_dicts(),
     "tokenizer_json": lambda model: model.tokenizer_json(),
     "units": lambda model: model.units([0, 7]),
     "with_ngrams": lambda model: model.with_ngrams(3, 3, 40)[UNSEEN],
@@ -76,10 +95,10 @@ QUERIES |= {
                  "url", "vector_size", "vectors", "vocabulary")
 }  # fmt: skip
 
-# What makes a model, leaves it as it is, or copies it
+# What makes a model, leaves it as it is, copies it, or needs a network
 _NO_QUERIES = {
     "open", "__init__", "__post_init__", "__setattr__", "__delattr__", "__replace__", "__getstate__", "__copy__",
-    "__deepcopy__", "__dask_tokenize__",
+    "__deepcopy__", "__dask_tokenize__", "push_to_hub",
 }  # fmt: skip
 
 
@@ -183,6 +202,23 @@ def _saved(save: Callable[[str], None]) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         save(f"{folder}/saved")
         return plain(Vectors.open(f"{folder}/saved", in_memory=False))
+
+
+def _evaluated(evaluate: Callable[..., Any]) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "pairs.txt").write_text("walk sing 3\nwalk zebra 1\nsing zebra 2\n")
+        return evaluate(similarity=[f"{folder}/pairs.txt"]).as_dict()
+
+
+def _reported(report: Callable[[str], str]) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        return Path(report(f"{folder}/page.html")).read_text()
+
+
+def _exported(export: Callable[[str], None]) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        export(f"{folder}/vectors.txt")
+        return Path(folder, "vectors.txt").read_bytes()
 
 
 def _written(write: Callable[[Store], None]) -> dict[str, int]:

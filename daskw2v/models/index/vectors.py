@@ -1,6 +1,6 @@
 """Vectors with an index for nearest neighbours."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,7 +12,7 @@ from daskw2v.models.index.files import IndexSummary, read_file, read_summary
 from daskw2v.models.index.kinds import KINDS
 from daskw2v.models.index.searcher import EFFORT, Searcher
 from daskw2v.models.opened import open_model
-from daskw2v.models.queries import at_least_one, query_vectors
+from daskw2v.models.queries import at_least_one
 from daskw2v.models.ranking import cut
 from daskw2v.models.resolving import read_resolved
 from daskw2v.models.units import unit
@@ -21,6 +21,7 @@ from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
 from daskw2v.types import Float32Array, Int64Array
+from daskw2v.vocabulary.vocabulary import Word
 
 _QUERIES = 256  # whose candidates are found at once
 _COMPARED = 1 << 15  # candidates whose rows are in memory at once: those of as many queries for ten words each
@@ -30,8 +31,10 @@ _COMPARED = 1 << 15  # candidates whose rows are in memory at once: those of as 
 class IndexedVectors(Vectors):
     """Vectors with an index, which finds the nearest words, or most of them, with exact cosines.
 
-    `nearest`, `most_similar` and analogies by `3cosadd` use the index; everything else is as in `Vectors`. `exact`
-    searches without the index. Words whose vectors a subword network computes can be queries but not neighbours.
+    `nearest`, `most_similar` and analogies by `3cosadd` use the index, which finds all of the nearest words if it is
+    `int8`, and most of them otherwise. Where it finds too few, the search is done again without it. `exact` searches
+    without the index, which has no `restrict_vocab`; everything else is as in `Vectors`. Words whose vectors a subword
+    network computes can be queries but not neighbours.
 
     Parameters
     ----------
@@ -86,37 +89,16 @@ class IndexedVectors(Vectors):
         opened: Self = read_resolved(read, url, storage_options, store_timeout, version)
         return opened
 
-    def nearest(
-        self, vectors: npt.ArrayLike, topn: int = 10, restrict_vocab: int | None = None
+    def _nearest(
+        self, queries: Float32Array, topn: int, restrict_vocab: int | None = None
     ) -> tuple[Int64Array, Float32Array]:
-        """Find the words nearest to vectors by cosine: all of them with an `int8` index, most with others.
-
-        Parameters
-        ----------
-        vectors, topn
-            As in `Vectors.nearest`.
-        restrict_vocab
-            Must be None, as an index always searches all words.
-
-        Returns
-        -------
-        ids, cosines
-            As in `Vectors.nearest`. Where the index finds fewer than `topn` words, or cannot tell that they are the
-            nearest, the search is done again without it.
-
-        Raises
-        ------
-        ParameterError
-            As `Vectors.nearest`, and if `restrict_vocab` is given.
-        """
+        """Return what the index finds; where it finds fewer words or cannot tell that they are nearest, search all."""
         assert self.searcher is not None
         if restrict_vocab is not None:
             raise ParameterError(
                 f"restrict_vocab={restrict_vocab!r}: an index always searches all words.", "Use `exact` instead."
             )
-        queries = query_vectors(vectors, self.vector_size)
-        single, units = queries.ndim == 1, unit(np.atleast_2d(queries))
-        topn = min(at_least_one("topn", topn), len(self))
+        units, topn = unit(queries), min(topn, len(self))
         ids, cosines = np.empty((len(units), topn), np.int64), np.empty((len(units), topn), np.float32)
         unsure = np.empty(len(units), bool)
         for part in cut(len(units), _QUERIES):
@@ -124,14 +106,23 @@ class IndexedVectors(Vectors):
             ids[part], cosines[part] = self._ranked(units[part], candidates, topn)
             unsure[part] = others > cosines[part, -1]
         if unsure.any():
-            ids[unsure], cosines[unsure] = self.exact(units[unsure], topn)
-        return (ids[0], cosines[0]) if single else (ids, cosines)
+            ids[unsure], cosines[unsure] = super()._nearest(units[unsure], topn)
+        return ids, cosines
 
     def exact(
-        self, vectors: npt.ArrayLike, topn: int = 10, restrict_vocab: int | None = None
+        self, queries: Word | Sequence[Word] | npt.ArrayLike, topn: int = 10, restrict_vocab: int | None = None
     ) -> tuple[Int64Array, Float32Array]:
-        """Find the words nearest to vectors, as `Vectors.nearest` does."""
-        return super().nearest(vectors, topn, restrict_vocab)
+        """Find the words nearest to words or vectors without the index; all else is as in `nearest`.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> daskw2v.Vectors(["king", "queen", "apple"], [[3, 1], [2, 2], [-1, 1]]).save("memory://exact")
+        >>> _ = daskw2v.build_index("memory://exact", kind="int8")
+        >>> daskw2v.IndexedVectors.open("memory://exact").exact("king", topn=2)[0].tolist()
+        [1, 2]
+        """
+        return self._searched(super()._nearest, queries, topn, restrict_vocab)
 
     def _ranked(self, units: Float32Array, ids: Int64Array, topn: int) -> tuple[Int64Array, Float32Array]:
         """Return the `topn` best candidates by exact cosines."""

@@ -24,7 +24,7 @@ import zarr
 from daskw2v.errors import StoreError
 from daskw2v.objectives.subwords.alphabet import Alphabet
 from daskw2v.store.arrays import read_array, write_array
-from daskw2v.types import Float32Array, Int32Array, Int64Array
+from daskw2v.types import BoolArray, Float32Array, Int32Array, Int64Array
 
 _LONGEST = 1 << 12  # numbers of a word that a stored network may ask for
 _AT_ONCE = 1024  # words: with all their places, some 150 MB in training where words are long
@@ -121,6 +121,10 @@ class Subwords:
     def vector_size(self) -> int:
         """Dimensions of a vector."""
         return len(self.weights["bias"])
+
+    def knows(self, words: Sequence[str]) -> BoolArray:
+        """Tell which words have a vector, shape (n,): all that have letters."""
+        return np.array([word != "" for word in words], bool)
 
     def vectors(self, words: Sequence[str]) -> Float32Array:
         """Return words' vectors, seen in training or not, shape (n, D) float32."""

@@ -1,0 +1,105 @@
+"""Opens vectors wherever they are: trained models, files of other tools, and the Hugging Face Hub."""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from daskw2v.errors import InputError, MissingExtraError, ParameterError, StoreError
+from daskw2v.models.export import format_by_name
+from daskw2v.models.importing import import_vectors
+from daskw2v.models.vectors import Vectors
+from daskw2v.store.retries import TIMEOUT
+from daskw2v.store.urls import Location, absolute, as_url, filesystem
+
+_REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")  # OWNER/NAME
+_HUB = "hf://"
+# What `export` writes, and what reads it again
+_OTHERS = {
+    "parquet": "pandas.read_parquet(url), and Vectors(table['word'], numpy.stack(table['vector']))",
+    "faiss": "faiss.read_index(url), and Vectors(words, index.reconstruct_n()), whose words are in <url>.words",
+    "lance": "lance.dataset(url).to_table(), and Vectors of its columns word and vector",
+}
+
+
+def open(
+    url: Location,
+    storage_options: Mapping[str, Any] | None = None,
+    in_memory: bool | None = None,
+    store_timeout: float = TIMEOUT,
+    version: str | None = None,
+) -> Vectors:
+    """Open vectors: a trained model, a file of another tool, or a model of the Hugging Face Hub.
+
+    Parameters
+    ----------
+    url
+        A work directory or its `models` folder (the served version is read), one version, or a folder that
+        `Vectors.save` wrote; a file of word2vec, fastText or safetensors, as `import_vectors` reads it; or a model that
+        `Vectors.push_to_hub` uploaded, `hf://OWNER/NAME`, or OWNER/NAME if there is no such folder here.
+    storage_options
+        Options for fsspec.
+    in_memory
+        Whether all vectors are in memory, as in `Vectors.open`; a file of another tool always is.
+    store_timeout
+        Seconds to wait for each answer of the store, as in `Resources`.
+    version
+        Name or tag of a version of the work directory, instead of the served one.
+
+    Returns
+    -------
+    Vectors
+        The vectors. `IndexedVectors.open` opens a model with its index.
+
+    Raises
+    ------
+    StoreError
+        If there is no finished model, it is damaged, or a newer daskw2v wrote it.
+    InputError
+        If it is a file that cannot be read, or one that nothing here reads: the message says what does.
+    ParameterError
+        If `in_memory=False` or a version is asked of a file.
+    MissingExtraError
+        If the URL needs a package that is not installed, such as huggingface_hub.
+
+    Examples
+    --------
+    >>> import daskw2v
+    >>> vectors = daskw2v.Vectors(["king", "queen"], [[3, 1], [2, 2]])
+    >>> vectors.save("memory://opened/model")
+    >>> daskw2v.open("memory://opened/model")
+    Vectors(2 words x 2, url='memory://opened/model')
+    """
+    url = as_url(url, "model")
+    if _is_file(url, storage_options or {}):
+        return _imported(url, storage_options, in_memory, version)
+    if not _REPOSITORY.fullmatch(url) or os.path.exists(absolute(url)):
+        return Vectors.open(url, storage_options, in_memory, store_timeout, version)
+    try:
+        return Vectors.open(_HUB + url, storage_options, in_memory, store_timeout, version)
+    except MissingExtraError as error:
+        raise MissingExtraError(
+            f"There is no folder {url}, and the Hugging Face Hub needs huggingface_hub, which is not installed.",
+            "Give a folder that exists; or, for the model of that name on the Hub, run: pip install 'daskw2v[hub]'.",
+        ) from error
+    except StoreError as error:
+        raise StoreError(f"There is no folder {url}; of the Hub: {error.problem}", error.remedy) from error
+
+
+def _is_file(url: str, storage_options: Mapping[str, Any]) -> bool:
+    fs, path = filesystem(absolute(url), storage_options)
+    return bool(fs.isfile(path))
+
+
+def _imported(
+    url: str, storage_options: Mapping[str, Any] | None, in_memory: bool | None, version: str | None
+) -> Vectors:
+    format = format_by_name(url)
+    if format in _OTHERS:
+        raise InputError(f"{url} is a file in the format {format}.", f"Read it by {_OTHERS[format]}.")
+    if in_memory is False or version is not None:
+        option = "in_memory=False" if version is None else f"version={version!r}"
+        raise ParameterError(
+            f"{option}: {url} is a file of another tool, which is read as a whole.", "Leave it out, or save a model."
+        )
+    return import_vectors(url, storage_options=storage_options)
