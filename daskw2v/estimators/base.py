@@ -8,6 +8,7 @@ from dataclasses import Field, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from dask.tokenize import normalize_token
 from distributed import Client
 
 from daskw2v.collections.kinds import TextInputs
@@ -25,7 +26,10 @@ from daskw2v.training.keywords import split, unknown_keyword
 from daskw2v.training.pipeline import train
 
 # Names of other libraries, beside those that `Params` knows
-_ALSO = {"walk_length": "length", "num_walks": "number", "n_walks": "number", "walks_per_node": "number"}
+_ALSO = {
+    "walk_length": "length", "num_walks": "number", "n_walks": "number", "walks_per_node": "number",  # node2vec's
+    "inputcol": "column", "maxiter": "epochs", "stepsize": "alpha",  # Spark's
+}  # fmt: skip
 _FIRST = ("sentences", "corpus_file", "input", "inputs", "text", "texts", "X")
 _INSTEAD = {
     "train": "Give fit(text); to train on from vectors: fit with base_vectors=model.wv.",
@@ -70,8 +74,8 @@ class Estimator(ABC):
         for name in settings:
             if name not in names:
                 error = unknown_keyword(call, name, names)
-                if _ALSO.get(name) in names:
-                    error = type(error)(error.problem, f"Give {_ALSO[name]}.")
+                if (meant := _ALSO.get(name.lower())) in names:
+                    error = type(error)(error.problem, f"Give {meant}.")
                 elif name in _FIRST:
                     error = type(error)(error.problem, f"Give it to fit: {call}().fit({name}).")
                 raise error
@@ -106,6 +110,10 @@ class Estimator(ABC):
             input_tags=tags.InputTags(two_d_array=False, string=True),
         )
 
+    def __dask_tokenize__(self) -> Any:
+        """Return what names it among Dask's keys."""
+        return normalize_token((type(self).__qualname__, self.get_params(), vars(self).get("vectors_")))
+
     def __repr__(self) -> str:
         secret = {f.name for f in _fields(Resources) if not f.repr}
         usual = {**dict.fromkeys(self._own), "listener": "show", "callbacks": (), "pooling": "mean", **self._defaults()}
@@ -124,6 +132,9 @@ class Estimator(ABC):
         if not remedy and not name.startswith("_") and hasattr(Vectors, name):
             remedy = f"The vectors have it: give wv.{name}."
         raise AttributeError(f"{title!r} object has no attribute {name!r}. {remedy}".rstrip(), name=name, obj=self)
+
+    def __getitem__(self, word: Any) -> Any:
+        raise TypeError(f"{type(self).__name__!r} object is not subscriptable. The vectors are: give wv[word].")
 
     @property
     def wv(self) -> Vectors:

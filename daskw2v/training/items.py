@@ -14,6 +14,7 @@ from daskw2v.sequences.sessions import Sessions
 from daskw2v.sequences.sources import Events
 from daskw2v.store.urls import Location
 from daskw2v.training.callbacks import Callback
+from daskw2v.training.keywords import with_keywords
 from daskw2v.training.pipeline import train
 
 
@@ -61,7 +62,7 @@ def items(
     5
     """
     events = Events(inputs, Sessions() if sessions is None else sessions)
+    params, resources = with_keywords("items", events.params if params is None else params, resources, settings)
     return train(
-        events, work=work, params=params, resources=resources, client=client, listener=listener, callbacks=callbacks,
-        **settings,
-    )  # fmt: skip
+        events, work=work, params=params, resources=resources, client=client, listener=listener, callbacks=callbacks
+    )

@@ -14,6 +14,7 @@ from daskw2v.sequences.kinds import EdgeList, Walks
 from daskw2v.sequences.sources import Graph
 from daskw2v.store.urls import Location
 from daskw2v.training.callbacks import Callback
+from daskw2v.training.keywords import with_keywords
 from daskw2v.training.pipeline import train
 
 
@@ -65,7 +66,7 @@ def walks(
     9
     """
     graph = Graph(inputs, EdgeList() if edges is None else edges, Walks() if walks is None else walks)
+    params, resources = with_keywords("walks", graph.params if params is None else params, resources, settings)
     return train(
-        graph, work=work, params=params, resources=resources, client=client, listener=listener, callbacks=callbacks,
-        **settings,
-    )  # fmt: skip
+        graph, work=work, params=params, resources=resources, client=client, listener=listener, callbacks=callbacks
+    )

@@ -157,6 +157,8 @@ EXAMPLES = {
     "Events": (lambda: daskw2v.Events(["a.parquet"]), lambda: daskw2v.Events(["b.parquet"])),
     "Gates": (lambda: daskw2v.Gates(min_score={"similarity/ws353": 0.5}), daskw2v.Gates),
     "Graph": (lambda: daskw2v.Graph("a.csv"), lambda: daskw2v.Graph("a.csv", walks=daskw2v.Walks(length=9))),
+    "Item2Vec": (lambda: daskw2v.Item2Vec(user="customer"), daskw2v.Item2Vec),
+    "Node2Vec": (lambda: daskw2v.Node2Vec(q=0.5), daskw2v.Node2Vec),
     "Notices": (lambda: daskw2v.Notices(webhook="https://a.b/c", webhook_headers={"a": "b"}), daskw2v.Notices),
     "Params": (lambda: daskw2v.Params(tokenizer=words_of, filters=("day>=2026-11-01",)), daskw2v.Params),
     "Phrases": (
@@ -170,6 +172,7 @@ EXAMPLES = {
     "TrainingRecord": (lambda: record(loss=0.5), lambda: record(loss=0.4)),
     "Versions": (lambda: daskw2v.Versions(Store("a")), lambda: daskw2v.Versions(Store("b"))),
     "Walks": (lambda: daskw2v.Walks(metapath=("a", "b", "a")), daskw2v.Walks),
+    "Word2Vec": (lambda: daskw2v.Word2Vec(tokenizer=words_of, negative=9), daskw2v.Word2Vec),
     "with vectors": (lambda: daskw2v.Params(base_vectors=in_memory(None)), lambda: daskw2v.Params(base_vectors="a")),
 }
 NOT_SENT = {
