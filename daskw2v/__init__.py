@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from daskw2v.config.params import Params
     from daskw2v.config.resources import Resources
     from daskw2v.errors import Daskw2vError
+    from daskw2v.estimators.derived import Item2Vec, Node2Vec
+    from daskw2v.estimators.words import Word2Vec
     from daskw2v.evaluation import evaluate
     from daskw2v.evaluation.datasets import datasets
     from daskw2v.models.export import export
@@ -63,7 +65,9 @@ __all__ = [
     "Gates",
     "Graph",
     "IndexedVectors",
+    "Item2Vec",
     "MLflowLogger",
+    "Node2Vec",
     "Notices",
     "Params",
     "Phrases",
@@ -78,6 +82,7 @@ __all__ = [
     "Vectors",
     "Versions",
     "Walks",
+    "Word2Vec",
     "WordContextMatrix",
     "__version__",
     "build_index",
@@ -114,6 +119,9 @@ _MODULES = {
     "Params": "config.params",
     "Resources": "config.resources",
     "Daskw2vError": "errors",
+    "Item2Vec": "estimators.derived",
+    "Node2Vec": "estimators.derived",
+    "Word2Vec": "estimators.words",
     "datasets": "evaluation.datasets",
     "evaluate": "evaluation",
     "export": "models.export",

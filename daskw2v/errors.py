@@ -99,6 +99,10 @@ class ClusterError(Daskw2vError):
     """A Dask cluster that cannot do the work: no workers, mixed versions, a work URL it does not share."""
 
 
+class NotFittedError(Daskw2vError, ValueError, AttributeError):
+    """An estimator that was not fitted, where scikit-learn, which has an error of this name, is not installed."""
+
+
 class MissingExtraError(Daskw2vError, ImportError):
     """An optional dependency of the requested feature that is not installed."""
 

@@ -2,7 +2,7 @@
 
 from daskw2v.cluster.clocks import clocks_watched
 from daskw2v.cluster.connecting import check_cluster, connect, connected, lazily_connected, opened_once
-from daskw2v.cluster.current import choose_client, starts_cluster
+from daskw2v.cluster.current import check_here, choose_client, starts_cluster
 from daskw2v.cluster.one_worker import OneWorker
 from daskw2v.cluster.scheduler import scheduler_watched
 from daskw2v.cluster.waiting import all_done, await_worker, first_done, gather, waits_for_workers
@@ -28,6 +28,7 @@ __all__ = [
     "ask_workers",
     "await_worker",
     "check_cluster",
+    "check_here",
     "choose_client",
     "clocks_watched",
     "connect",

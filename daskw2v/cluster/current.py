@@ -3,7 +3,9 @@
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from ipaddress import ip_address
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from dask.base import is_dask_collection
 from distributed import Client, Future, get_client, worker_client
@@ -89,6 +91,38 @@ def refuse_local(local: Mapping[str, Any], beside: str, ways: str = "") -> None:
 def starts_cluster(given: Client | None, resources: Resources) -> bool:
     """Tell whether a call starts a local cluster; raises as `choose_client` does."""
     return choose_client(given, resources) is None and resources.scheduler is None
+
+
+def check_here(given: Client | None, resources: Resources, problem: str, remedy: str) -> None:
+    """Refuse a cluster whose workers may be on other machines.
+
+    Parameters
+    ----------
+    given, resources
+        As in `choose_client`.
+    problem, remedy
+        What those workers could not do, and what to do about it.
+
+    Raises
+    ------
+    ClusterError
+        If the scheduler has an address that other machines reach; or as `choose_client` does.
+    """
+    there = choose_client(given, resources)
+    address = resources.scheduler or resources.host if there is None else there.client.scheduler.address
+    if address is not None and not _is_loopback(address):
+        raise ClusterError(f"{problem}; the cluster at {address} may have workers on other machines.", remedy)
+
+
+def _is_loopback(address: str) -> bool:
+    """Tell whether an address of Dask's is one that this machine alone reaches."""
+    parts = urlsplit(address if "://" in address else f"tcp://{address}")
+    if parts.scheme == "inproc" or parts.hostname == "localhost":
+        return True
+    try:
+        return ip_address(parts.hostname or "").is_loopback
+    except ValueError:  # a name
+        return False
 
 
 def _usable(client: Client, what: str) -> Client:

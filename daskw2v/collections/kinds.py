@@ -24,7 +24,7 @@ TextInputs = Any  # `Inputs`, or a type of a package that is not imported
 _FUTURES = {("distributed", "Future")}
 _TASKS = {("dask", "Delayed"), *_FUTURES}
 _BAGS = {("dask", "Bag")}
-_DASK_FRAMES = {("dask", "DataFrame"), ("dask", "Series")}
+DASK_FRAMES = {("dask", "DataFrame"), ("dask", "Series")}
 FRAMES = {("pandas", "DataFrame"), ("polars", "DataFrame")}
 ARROW_TABLES = {("pyarrow", "Table"), ("pyarrow", "RecordBatch")}
 ARROW_COLUMNS = {("pyarrow", "ChunkedArray"), ("pyarrow", "Array")}
@@ -126,7 +126,7 @@ def check_texts(inputs: TextInputs, params: Params, resources: Resources) -> Non
         refuse_unread(settings, "input", kind, kinds_with(type(inputs)), shown)
     if kind != COLLECTIONS:
         return
-    if isinstance(inputs, list | tuple) and is_one_of(inputs[0], _BAGS | _DASK_FRAMES):
+    if isinstance(inputs, list | tuple) and is_one_of(inputs[0], _BAGS | DASK_FRAMES):
         raise ParameterError(
             f"The input is a list of objects of the type {type(inputs[0]).__name__}.",
             "Give one: dask.bag.concat or dask.dataframe.concat makes it.",
@@ -153,7 +153,7 @@ def kinds_with(kind: type | None) -> Mapping[str, Reader]:
 
 def _is_refused(inputs: Any) -> bool:
     """Tell whether inputs have no order, are no text, or are read in another way."""
-    if isinstance(inputs, Derived) or is_one_of(inputs, _TASKS | _DASK_FRAMES | _TABLES | _DATASETS | _BAGS):
+    if isinstance(inputs, Derived) or is_one_of(inputs, _TASKS | DASK_FRAMES | _TABLES | _DATASETS | _BAGS):
         return False
     unordered = isinstance(inputs, set | frozenset | Mapping | bytes | bytearray)
     return unordered or is_one_of(inputs, _REFUSED) or hasattr(type(inputs), "read") or not isinstance(inputs, Iterable)
@@ -179,7 +179,7 @@ def check_column(column: str, present: list[Any]) -> str:
 
 def tasks_of(inputs: Any, column: str, weight: str | None = None) -> list[Any] | None:
     """Return the partitions of text that Dask computes, as its tasks or futures; None for text in this process."""
-    if is_one_of(inputs, _DASK_FRAMES):
+    if is_one_of(inputs, DASK_FRAMES):
         if inputs.ndim > 1:
             names = [column] if weight is None else [column, weight]
             inputs = inputs[list(dict.fromkeys(check_column(name, list(inputs.columns)) for name in names))]

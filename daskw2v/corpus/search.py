@@ -190,8 +190,8 @@ def _nothing(name: str, *, named: bool) -> InputError:
             f"{name} is a folder without files to read.", f"Names that begin with . or _ are skipped. {_CHECK}"
         )
     is_text = any(character.isspace() for character in name)
-    hint = " Inputs are names of files: write text to a file, and give its name." if is_text else ""
-    return InputError(f"{shortened(name)} matches no file.", f"{_CHECK}{hint}")
+    hint = " Inputs are names of files: write text to a file, and give its name; in Python, iter(texts) is text."
+    return InputError(f"{shortened(name)} matches no file.", f"{_CHECK}{hint if is_text else ''}")
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import Any
 
 from distributed import Client
 
@@ -28,6 +29,7 @@ from daskw2v.store.lease import hold
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
 from daskw2v.training.callbacks import Callback
+from daskw2v.training.keywords import with_keywords
 from daskw2v.training.markets import check_markets
 from daskw2v.training.repair import check_folders
 from daskw2v.training.setup import check_choices, open_callbacks, with_contents
@@ -47,6 +49,7 @@ def retrain(
     client: Client | None = None,
     listener: Watching = "show",
     callbacks: Sequence[Callback] = (),
+    **settings: Any,
 ) -> Summary:
     """Train a new version on text that is new since the served version, and publish it if it passes the gates.
 
@@ -59,8 +62,9 @@ def retrain(
     inputs
         All the text, as in `train`. Files that are no longer listed are no longer counted. Text that is in no file is
         new where it differs from what was there: a partition, or some 32 MB of what is in this process.
-    work, params, resources, client, listener, callbacks
-        As in `train`. Params other than those of the served version train from scratch, on all text.
+    work, params, resources, client, listener, callbacks, **settings
+        As in `train`; only `work` must be given. Params other than those of the served version train from scratch, on
+        all text.
     policy
         What to train on, and how.
     gates
@@ -81,11 +85,11 @@ def retrain(
         As `train` does. Notices have been sent; the served version is unchanged.
     """
     params = default_params(inputs) if params is None else params
-    resources = Resources() if resources is None else resources
+    params, resources = with_keywords("retrain", params, resources, settings)
     policy = Policy() if policy is None else policy
     gates = Gates() if gates is None else gates
     notices = Notices() if notices is None else notices
-    check_arguments(params=params, resources=resources, client=client)
+    check_arguments(client=client)
     choose_client(client, resources)  # refuses what cannot be used
     _check(params, resources, policy, gates, notices)
     check_texts(inputs, params, resources)

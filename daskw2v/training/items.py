@@ -1,6 +1,7 @@
 """Vectors of items, from events."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from distributed import Client
 
@@ -13,19 +14,21 @@ from daskw2v.sequences.sessions import Sessions
 from daskw2v.sequences.sources import Events
 from daskw2v.store.urls import Location
 from daskw2v.training.callbacks import Callback
+from daskw2v.training.keywords import with_keywords
 from daskw2v.training.pipeline import train
 
 
 def items(
     inputs: Inputs,
     *,
-    work: Location,
+    work: Location | None = None,
     sessions: Sessions | None = None,
     params: Params | None = None,
     resources: Resources | None = None,
     client: Client | None = None,
     listener: Watching = "show",
     callbacks: Sequence[Callback] = (),
+    **settings: Any,
 ) -> Vectors:
     """Train vectors of items from events, whose sessions are the text (item2vec, Barkan and Koenigstein 2016).
 
@@ -35,7 +38,7 @@ def items(
     ----------
     inputs
         URLs, paths, folders or patterns of Parquet or CSV files; each row is an event.
-    work, resources, client, listener, callbacks
+    work, resources, client, listener, callbacks, **settings
         As in `train`.
     sessions
         Columns of the events, and how sessions are cut.
@@ -54,12 +57,12 @@ def items(
 
     Examples
     --------
-    >>> params = daskw2v.Params(vector_size=8, min_count=1, epochs=1)
-    >>> vectors = daskw2v.items("events.csv", work="shop", params=params, listener=None)
+    >>> vectors = daskw2v.items("events.csv", vector_size=8, min_count=1, epochs=1, listener=None)
     >>> len(vectors)
     5
     """
     events = Events(inputs, Sessions() if sessions is None else sessions)
+    params, resources = with_keywords("items", events.params if params is None else params, resources, settings)
     return train(
         events, work=work, params=params, resources=resources, client=client, listener=listener, callbacks=callbacks
     )

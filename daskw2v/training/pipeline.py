@@ -3,10 +3,11 @@
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from functools import partial
+from typing import Any
 
 from distributed import Client
 
-from daskw2v.cluster import lazily_connected, opened_once, starts_cluster, waits_for_workers
+from daskw2v.cluster import check_here, lazily_connected, opened_once, starts_cluster, waits_for_workers
 from daskw2v.cluster.console import listening
 from daskw2v.collections.kinds import TextInputs, check_texts, default_params
 from daskw2v.collections.parts import found_texts
@@ -30,9 +31,11 @@ from daskw2v.training.choice import choose_strategy, find_choice
 from daskw2v.training.compile_ahead import CompileAhead
 from daskw2v.training.events import Callbacks
 from daskw2v.training.initial_rows import find_base
+from daskw2v.training.keywords import with_keywords
 from daskw2v.training.markets import check_markets
 from daskw2v.training.repair import check_folders, mending
 from daskw2v.training.setup import check_choices, open_callbacks, read_text, ready_cluster, with_contents
+from daskw2v.training.temporary import in_temporary_folder
 from daskw2v.training.version import (
     check_losses,
     make_run,
@@ -43,16 +46,19 @@ from daskw2v.training.version import (
 )
 from daskw2v.vocabulary.count import StoredVocabulary
 
+_SHARED = "Give work, the URL of a directory that client and workers share, such as work='s3://bucket/words'."
+
 
 def train(
     inputs: TextInputs,
     *,
-    work: Location,
+    work: Location | None = None,
     params: Params | None = None,
     resources: Resources | None = None,
     client: Client | None = None,
     listener: Watching = "show",
     callbacks: Sequence[Callback] = (),
+    **settings: Any,
 ) -> Vectors:
     """Train word vectors from text, on a Dask cluster.
 
@@ -67,7 +73,8 @@ def train(
         Dask, or a list of its Delayed objects or futures; a table of pandas, polars or Arrow; a dataset of Hugging
         Face; an iterable of texts, of lists of tokens, or of records. `column` names the column, or key of records.
     work
-        URL of the directory for everything that is made; client and workers must share it.
+        URL of the directory for everything that is made; client and workers must share it. By default a folder for
+        temporary files of this machine, which is removed with the vectors that are returned; `vectors.save` keeps them.
     params
         What changes the vectors.
     resources
@@ -82,6 +89,8 @@ def train(
     callbacks
         Objects that are told of rounds, epochs and the end, and may stop training early (`Callback`). The run is then
         another one than without those that may: its version says in `metadata["stopped"]` where it was stopped.
+    **settings
+        Fields of `Params` and `Resources`, which change `params` and `resources`: `vector_size=50`, `workers=2`.
 
     Returns
     -------
@@ -106,10 +115,24 @@ def train(
         If what was written is damaged and cannot be made again, or is damaged time and again.
     StoreError
         If the store fails, or another process trains the same model there.
+
+    Examples
+    --------
+    >>> vectors = daskw2v.train("text.txt", vector_size=8, min_count=1, epochs=1, listener=None)
+    >>> vectors["king"].shape
+    (8,)
     """
     params = default_params(inputs) if params is None else params
-    resources = Resources() if resources is None else resources
-    check_arguments(params=params, resources=resources, client=client)
+    params, resources = with_keywords("train", params, resources, settings)
+    check_arguments(client=client)
+    if work is None:
+        check_here(client, resources, "work is not given, and a temporary folder is on this machine alone", _SHARED)
+        return in_temporary_folder(
+            lambda folder: train(
+                inputs, work=folder, params=params, resources=resources, client=client, listener=listener,
+                callbacks=callbacks,
+            )
+        )  # fmt: skip
     starts = starts_cluster(client, resources)
     check_choices(params, resources)
     check_texts(inputs, params, resources)  # before a cluster is started

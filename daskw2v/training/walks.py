@@ -1,6 +1,7 @@
 """Vectors of nodes, from edges."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from distributed import Client
 
@@ -13,13 +14,14 @@ from daskw2v.sequences.kinds import EdgeList, Walks
 from daskw2v.sequences.sources import Graph
 from daskw2v.store.urls import Location
 from daskw2v.training.callbacks import Callback
+from daskw2v.training.keywords import with_keywords
 from daskw2v.training.pipeline import train
 
 
 def walks(
     inputs: Inputs,
     *,
-    work: Location,
+    work: Location | None = None,
     edges: EdgeList | None = None,
     walks: Walks | None = None,
     params: Params | None = None,
@@ -27,6 +29,7 @@ def walks(
     client: Client | None = None,
     listener: Watching = "show",
     callbacks: Sequence[Callback] = (),
+    **settings: Any,
 ) -> Vectors:
     """Train vectors of a graph's nodes on random walks.
 
@@ -37,7 +40,7 @@ def walks(
     ----------
     inputs
         URLs, paths, folders or patterns of edge lists: Parquet, CSV, or text with columns separated by blanks.
-    work, resources, client, listener, callbacks
+    work, resources, client, listener, callbacks, **settings
         As in `train`.
     edges
         Columns of the edges and of types of nodes, and whether edges are directed.
@@ -58,12 +61,12 @@ def walks(
 
     Examples
     --------
-    >>> params = daskw2v.Graph.params.replace(vector_size=8, epochs=1)
-    >>> vectors = daskw2v.walks("edges.txt", work="nodes", params=params, listener=None)
+    >>> vectors = daskw2v.walks("edges.txt", vector_size=8, epochs=1, listener=None)
     >>> len(vectors)
     9
     """
     graph = Graph(inputs, EdgeList() if edges is None else edges, Walks() if walks is None else walks)
+    params, resources = with_keywords("walks", graph.params if params is None else params, resources, settings)
     return train(
         graph, work=work, params=params, resources=resources, client=client, listener=listener, callbacks=callbacks
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from daskw2v import Params, Resources, train
+from daskw2v import Params, Resources, retrain, train
 from daskw2v.cluster import check_cluster
 from daskw2v.errors import ParameterError, StoreError
 from daskw2v.models.export import export
@@ -23,10 +23,15 @@ PARAMS = Params(min_count=1)
 FULL = r"No space is left where .* should be written\. Make room; the same command goes on"
 
 
-@pytest.mark.parametrize("work", ["", None, 5, b"work", "a\0b", ["work"]], ids=repr)
+@pytest.mark.parametrize("work", ["", 5, b"work", "a\0b", ["work"]], ids=repr)
 def test_work__must_be_a_url_or_path(client, work):
     with pytest.raises(ParameterError, match=r"^work=.* is no URL or path\. Give text that is not empty"):
         train("text.txt", work=work, client=client)
+
+
+def test_retrain__needs_a_work_directory(client):
+    with pytest.raises(ParameterError, match=r"^work=None is no URL or path\."):
+        retrain("text.txt", work=None, client=client)
 
 
 @pytest.mark.parametrize(("name", "value"), [("Params", {"window": 3}), ("Params", Resources()), ("Resources", "cpu")])

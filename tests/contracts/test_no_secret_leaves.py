@@ -192,11 +192,13 @@ GIVEN = {
     "params": Params(), "resources": Resources(), "store": Store("memory://nowhere"),
 }  # fmt: skip
 
+ESTIMATORS = daskw2v.Item2Vec, daskw2v.Node2Vec, daskw2v.Word2Vec  # their constructors check nothing
+
 
 def _calls():
     """Yield public calls, and the names of their arguments that are places, lists of them, or inputs."""
     for made in PUBLIC:
-        calls = [made] if callable(made) and made not in SETTINGS else []
+        calls = [made] if callable(made) and made not in (*SETTINGS, *ESTIMATORS) else []
         if inspect.isclass(made):
             names = [name for name, of in vars(made).items() if isinstance(of, FunctionType | classmethod)]
             calls += [getattr(made, name) for name in names if not name.startswith("_")]
@@ -211,9 +213,19 @@ def _calls():
 def test_call__refuses_a_secret_in_a_place(call, name, several, tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
     parameters = inspect.signature(call).parameters.values()
-    needed = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
+    needed = [p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     others = {of: request.getfixturevalue(of) if of == "client" else GIVEN[of] for of in needed if of != name}
     for url in KINDS:
         with pytest.raises(ParameterError, match="holds a secret") as error:
             call(**{**others, name: [url] if several else url})
+        assert SECRET not in _told(error.value)
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_estimator__refuses_a_secret_in_a_place_when_it_is_fitted(cls):
+    for url in KINDS:
+        model = cls(work=url)
+        assert SECRET not in repr(model)
+        with pytest.raises(ParameterError, match="holds a secret") as error:
+            model.fit("a.txt")
         assert SECRET not in _told(error.value)

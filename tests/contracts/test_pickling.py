@@ -32,10 +32,12 @@ from daskw2v.models.rows import PiecedRows
 from daskw2v.models.store import write_ids, write_vocabulary
 from daskw2v.models.vectors import Vectors
 from daskw2v.models.versions import publish
+from daskw2v.objectives.settings import OBJECTIVES
 from daskw2v.objectives.subwords.alphabet import Alphabet
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.store.storage import Store
+from daskw2v.training.strategy_choices import STRATEGIES
 from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from tests.support.answers import (
@@ -157,6 +159,8 @@ EXAMPLES = {
     "Events": (lambda: daskw2v.Events(["a.parquet"]), lambda: daskw2v.Events(["b.parquet"])),
     "Gates": (lambda: daskw2v.Gates(min_score={"similarity/ws353": 0.5}), daskw2v.Gates),
     "Graph": (lambda: daskw2v.Graph("a.csv"), lambda: daskw2v.Graph("a.csv", walks=daskw2v.Walks(length=9))),
+    "Item2Vec": (lambda: daskw2v.Item2Vec(user="customer"), daskw2v.Item2Vec),
+    "Node2Vec": (lambda: daskw2v.Node2Vec(q=0.5), daskw2v.Node2Vec),
     "Notices": (lambda: daskw2v.Notices(webhook="https://a.b/c", webhook_headers={"a": "b"}), daskw2v.Notices),
     "Params": (lambda: daskw2v.Params(tokenizer=words_of, filters=("day>=2026-11-01",)), daskw2v.Params),
     "Phrases": (
@@ -170,6 +174,8 @@ EXAMPLES = {
     "TrainingRecord": (lambda: record(loss=0.5), lambda: record(loss=0.4)),
     "Versions": (lambda: daskw2v.Versions(Store("a")), lambda: daskw2v.Versions(Store("b"))),
     "Walks": (lambda: daskw2v.Walks(metapath=("a", "b", "a")), daskw2v.Walks),
+    "Word2Vec": (lambda: daskw2v.Word2Vec(tokenizer=words_of, negative=9), daskw2v.Word2Vec),
+    **{cls.__name__: (cls, None) for cls in (*OBJECTIVES.values(), *STRATEGIES.values()) if not cls.is_open},
     "with vectors": (lambda: daskw2v.Params(base_vectors=in_memory(None)), lambda: daskw2v.Params(base_vectors="a")),
 }
 NOT_SENT = {

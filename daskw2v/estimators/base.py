@@ -1,0 +1,193 @@
+"""What the estimators share: settings as attributes, training, and errors that say what to type."""
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import Field, fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from dask.tokenize import normalize_token
+from distributed import Client
+
+from daskw2v.collections.kinds import TextInputs
+from daskw2v.config.choice import is_axis
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.config.settings import Settings, default_of
+from daskw2v.errors import NotFittedError
+from daskw2v.masking import masked
+from daskw2v.models.vectors import Vectors
+from daskw2v.progress import Watching
+from daskw2v.store.urls import Location
+from daskw2v.training.callbacks import Callback
+from daskw2v.training.keywords import split, unknown_keyword
+from daskw2v.training.pipeline import train
+
+# Names of other libraries, beside those that `Params` knows
+_ALSO = {
+    "walk_length": "length", "num_walks": "number", "n_walks": "number", "walks_per_node": "number",  # node2vec's
+    "inputcol": "column", "maxiter": "epochs", "stepsize": "alpha",  # Spark's
+}  # fmt: skip
+_FIRST = ("sentences", "corpus_file", "input", "inputs", "text", "texts", "X")
+_INSTEAD = {
+    "train": "Give fit(text); to train on from vectors: fit with base_vectors=model.wv.",
+    "build_vocab": "Give fit(text), which counts words first.",
+    "predict": "Give transform(X) to a classifier.",
+}
+
+
+class Estimator(ABC):
+    """What the estimators share: settings as attributes, and training."""
+
+    _own: ClassVar[tuple[str, ...]] = ("work", "client", "listener", "callbacks")
+    _parts: ClassVar[tuple[type[Settings], ...]] = ()  # classes of settings beside Params and Resources
+    _params: ClassVar[Params] = Params()  # defaults
+
+    work: Location | None
+    client: Client | None
+    listener: Watching
+    callbacks: Sequence[Callback]
+    vectors_: Vectors
+
+    def __init__(self, settings: Mapping[str, Any], **own: Any) -> None:
+        self._check_names(settings)
+        vars(self).update({**self._defaults(), **settings, **own})
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        """Return the settings of a new estimator; those of choices, such as `negative`, are left to their choices."""
+        found = {f.name: default_of(f) for f in _fields(Resources)}
+        found |= {f.name: default_of(f) if is_axis(f) else getattr(cls._params, f.name) for f in _fields(Params)}
+        return found | {f.name: default_of(f) for part in cls._parts for f in _fields(part)}
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        """Return the names of all settings, those of choices too."""
+        parts: tuple[type[Settings], ...] = (*cls._parts, Params, Resources)
+        return list(dict.fromkeys([*cls._own, *(name for part in parts for name in part.names())]))
+
+    @classmethod
+    def _check_names(cls, settings: Mapping[str, Any]) -> None:
+        names, call = cls._names(), cls.__name__
+        for name in settings:
+            if name not in names:
+                error = unknown_keyword(call, name, names)
+                if (meant := _ALSO.get(name.lower())) in names:
+                    error = type(error)(error.problem, f"Give {meant}.")
+                elif name in _FIRST:
+                    error = type(error)(error.problem, f"Give it to fit: {call}().fit({name}).")
+                raise error
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return all settings by name; those of choices, such as `negative`, if they were given."""
+        held = vars(self)
+        return {name: held[name] for name in sorted(self._names()) if name in held}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change settings, as the next `fit` has them.
+
+        Raises
+        ------
+        ParameterError
+            If a name is no setting.
+        """
+        self._check_names(params)
+        vars(self).update(params)
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        """Return an estimator that is not fitted; a client and callbacks are shared, not copied."""
+        return type(self)(**self.get_params())
+
+    def __sklearn_tags__(self) -> Any:
+        tags: Any = importlib.import_module("sklearn.utils")
+        return tags.Tags(
+            estimator_type=None,
+            target_tags=tags.TargetTags(required=False),
+            transformer_tags=tags.TransformerTags(preserves_dtype=[]),
+            input_tags=tags.InputTags(two_d_array=False, string=True),
+        )
+
+    def __dask_tokenize__(self) -> Any:
+        """Return what names it among Dask's keys."""
+        return normalize_token((type(self).__qualname__, self.get_params(), vars(self).get("vectors_")))
+
+    def __repr__(self) -> str:
+        secret = {f.name for f in _fields(Resources) if not f.repr}
+        usual = {**dict.fromkeys(self._own), "listener": "show", "callbacks": (), "pooling": "mean", **self._defaults()}
+        given = (
+            f"{name}={'...' if name in secret else masked(repr(value))}"
+            for name, value in self.get_params().items()
+            if name not in usual or not (value is usual[name] or value == usual[name])
+        )
+        return f"{type(self).__name__}({', '.join(given)})"
+
+    def __getattr__(self, name: str) -> Any:
+        title = type(self).__name__
+        if name in ("vectors_", "wv"):
+            raise _not_fitted(title)
+        remedy = _INSTEAD.get(name, "")
+        if not remedy and not name.startswith("_") and hasattr(Vectors, name):
+            remedy = f"The vectors have it: give wv.{name}."
+        raise AttributeError(f"{title!r} object has no attribute {name!r}. {remedy}".rstrip(), name=name, obj=self)
+
+    def __getitem__(self, word: Any) -> Any:
+        raise TypeError(f"{type(self).__name__!r} object is not subscriptable. The vectors are: give wv[word].")
+
+    @property
+    def wv(self) -> Vectors:
+        """The vectors, as gensim calls them; `vectors_` is the same."""
+        return self.vectors_
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X
+            What to train on, as the class says.
+        y
+            Ignored.
+
+        Raises
+        ------
+        Daskw2vError
+            As `daskw2v.train` does; ParameterError for settings out of range.
+        """
+        settings = {name: value for name, value in self.get_params().items() if name not in self._own}
+        *parts, of_params, of_resources = split(type(self).__name__, settings, *self._parts, Params, Resources)
+        if "seed" not in of_params:  # one seed for all
+            of_params["seed"] = next(part["seed"] for part in parts if "seed" in part)
+        params, resources = Params(**of_params), Resources(**of_resources)
+        given = [cls(**part) for cls, part in zip(self._parts, parts, strict=True)]
+        with self._opened(X, resources, *given) as inputs:
+            self.vectors_ = train(
+                inputs, work=self.work, params=params, resources=resources, client=self.client,
+                listener=self.listener, callbacks=self.callbacks,
+            )  # fmt: skip
+        return self
+
+    @abstractmethod
+    def _opened(self, X: Any, resources: Resources, *parts: Any) -> AbstractContextManager[TextInputs]:
+        """Return the inputs of `train` for the time of a block."""
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray[Any, Any]:
+        """Return a name for each dimension: word2vec0, word2vec1 and so on."""
+        title = type(self).__name__.lower()
+        return np.asarray([f"{title}{i}" for i in range(self.vectors_.vector_size)], object)
+
+
+def _fields(cls: type[Settings]) -> "tuple[Field[Any], ...]":
+    return fields(cls)  # type: ignore[arg-type]
+
+
+def _not_fitted(title: str) -> Exception:
+    """Return scikit-learn's error where it is installed, else ours: both are a ValueError and an AttributeError."""
+    error = NotFittedError(f"This {title} is not fitted.", "Call fit first.")
+    try:
+        theirs: type[Exception] = importlib.import_module("sklearn.exceptions").NotFittedError
+    except ImportError:
+        return error
+    return theirs(str(error))

@@ -1,0 +1,217 @@
+"""`Item2Vec` and `Node2Vec`: vectors of what is in events and graphs."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
+from typing import Any, Self
+
+from distributed import Client
+
+from daskw2v.cluster import check_here
+from daskw2v.collections.kinds import ARROW_TABLES, DASK_FRAMES, FRAMES, TextInputs, is_named, is_one_of
+from daskw2v.config.resources import Resources
+from daskw2v.corpus.inputs import Inputs
+from daskw2v.errors import ParameterError
+from daskw2v.estimators.base import Estimator
+from daskw2v.estimators.encoding import check_pooling, encode, listed
+from daskw2v.extras import Extra
+from daskw2v.progress import Watching
+from daskw2v.sequences.kinds import EdgeList, Walks
+from daskw2v.sequences.sessions import Sessions
+from daskw2v.sequences.sources import Events, Graph
+from daskw2v.store.urls import Location
+from daskw2v.training.callbacks import Callback
+from daskw2v.types import Float32Array
+
+pa = Extra("pyarrow", "arrow")
+pq = Extra("pyarrow.parquet", "arrow")
+
+
+class Item2Vec(Estimator):
+    """Vectors of items and of sessions of them, from events (`daskw2v.items`).
+
+    Parameters
+    ----------
+    pooling
+        As in `Word2Vec`.
+    work, client, listener, callbacks
+        As in `daskw2v.train`.
+    **settings
+        Fields of `Sessions`, such as `user="customer"` and `gap="30 min"`, and of `Params` and `Resources`. Defaults
+        are those of `Events.params`.
+
+    Attributes
+    ----------
+    vectors_ : Vectors
+        The model, after `fit`; `wv` is the same.
+
+    Raises
+    ------
+    ParameterError
+        If a name is no setting. Values are checked by `fit`.
+
+    Examples
+    --------
+    >>> model = daskw2v.Item2Vec(vector_size=8, min_count=1, listener=None).fit("events.csv")
+    >>> model.transform([["i1", "i2"], ["i4"]]).shape
+    (2, 8)
+    """
+
+    _own = (*Estimator._own, "pooling")
+    _parts = (Sessions,)
+    _params = Events.params
+
+    def __init__(
+        self,
+        *,
+        pooling: str = "mean",
+        work: Location | None = None,
+        client: Client | None = None,
+        listener: Watching = "show",
+        callbacks: Sequence[Callback] = (),
+        **settings: Any,
+    ) -> None:
+        super().__init__(
+            settings, pooling=pooling, work=work, client=client, listener=listener, callbacks=callbacks
+        )  # fmt: skip
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Train on events.
+
+        Parameters
+        ----------
+        X
+            Names of Parquet or CSV files, as `daskw2v.items` takes them; or a table of pandas, polars, Arrow or Dask
+            with the columns `user`, `item` and `time`.
+        y
+            Ignored.
+
+        Raises
+        ------
+        Daskw2vError
+            As `daskw2v.items` does.
+        """
+        check_pooling(self.pooling)
+        return super().fit(X, y)
+
+    @contextmanager
+    def _opened(self, X: Any, resources: Resources, *parts: Any) -> Iterator[TextInputs]:
+        with _files(X, self.client, resources, f"columns {self.user}, {self.item} and {self.time}") as files:
+            yield Events(files, *parts)
+
+    def transform(self, X: Any) -> Float32Array:
+        """Return a vector for each session, shape (n, D); zeros for one of unknown items.
+
+        Parameters
+        ----------
+        X
+            A list of items for each session.
+
+        Raises
+        ------
+        NotFittedError
+            If it was not fitted.
+        ParameterError
+            If X holds anything else.
+        """
+        vectors, sessions = self.vectors_, listed(X, self.item, "lists of items")
+        if any(isinstance(session, str) for session in sessions):
+            raise ParameterError("X is a list of items.", "Give a list of them for each session: [['a', 'b'], ['c']].")
+        return encode(vectors, sessions, self.pooling, None)
+
+
+class Node2Vec(Estimator):
+    """Vectors of a graph's nodes, from edges (`daskw2v.walks`).
+
+    Parameters
+    ----------
+    work, client, listener, callbacks
+        As in `daskw2v.train`.
+    **settings
+        Fields of `Walks`, such as `p`, `q`, `length` and `number`, of `EdgeList`, such as `directed` and `weight`, and
+        of `Params` and `Resources`. Defaults are those of `Graph.params`; `seed` is that of walks and training.
+
+    Attributes
+    ----------
+    vectors_ : Vectors
+        The model, after `fit`; `wv` is the same.
+
+    Raises
+    ------
+    ParameterError
+        If a name is no setting. Values are checked by `fit`.
+
+    Examples
+    --------
+    >>> model = daskw2v.Node2Vec(vector_size=8, length=20, q=0.5, listener=None).fit("edges.txt")
+    >>> model.transform([3, 4]).shape
+    (2, 8)
+    """
+
+    _parts = (EdgeList, Walks)
+    _params = Graph.params
+
+    def __init__(
+        self,
+        *,
+        work: Location | None = None,
+        client: Client | None = None,
+        listener: Watching = "show",
+        callbacks: Sequence[Callback] = (),
+        **settings: Any,
+    ) -> None:
+        super().__init__(settings, work=work, client=client, listener=listener, callbacks=callbacks)
+
+    @contextmanager
+    def _opened(self, X: Any, resources: Resources, *parts: Any) -> Iterator[TextInputs]:
+        with _files(X, self.client, resources, f"columns {self.source} and {self.target}") as files:
+            yield Graph(files, *parts)
+
+    def transform(self, X: Any) -> Float32Array:
+        """Return the vectors of nodes, shape (n, D).
+
+        Parameters
+        ----------
+        X
+            Nodes.
+
+        Raises
+        ------
+        NotFittedError
+            If it was not fitted.
+        UnknownWordError
+            If a node is not known.
+        """
+        return self.vectors_[listed(X, self.source, "nodes")]
+
+
+@contextmanager
+def _files(X: Any, client: Client | None, resources: Resources, columns: str) -> Iterator[Inputs]:
+    """Give the names of files that hold a table, for the time of a block; names stay.
+
+    Raises
+    ------
+    ParameterError
+        If X is neither.
+    ClusterError
+        If workers may not see the files.
+    """
+    if is_named(X):
+        yield X
+        return
+    if not is_one_of(X, FRAMES | ARROW_TABLES | DASK_FRAMES):
+        raise ParameterError(
+            f"X is a {type(X).__name__}, neither a table nor names of files.",
+            f"Give a table with the {columns}, such as pandas.DataFrame(rows, columns=[...]); of a graph of networkx: "
+            "networkx.to_pandas_edgelist(graph).",
+        )
+    check_here(
+        client, resources, "X is a table, which is written to a temporary folder of this machine",
+        "Write it to Parquet where workers read it, and give its name.",
+    )  # fmt: skip
+    with TemporaryDirectory(prefix="daskw2v-") as folder:
+        if is_one_of(X, DASK_FRAMES):
+            X.to_parquet(folder)
+        else:
+            pq.write_table(pa.table(X), f"{folder}/rows.parquet")
+        yield folder
