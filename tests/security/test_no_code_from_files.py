@@ -41,9 +41,12 @@ _IMPORTERS = {
     "config/choice.py",
     "kernels/cuda/__init__.py",
     "models/codebooks.py",
+    "estimators/base.py",
     "models/index/binary.py",
     "models/index/product.py",
     "models/index/table.py",
+    "models/outputs.py",
+    "models/shortcuts.py",
     "models/spelling.py",
     "extras.py",
 }
