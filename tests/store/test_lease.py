@@ -20,7 +20,7 @@ from daskw2v.store.numbered import NumberedLog
 
 HOLDER = """
 import sys, time
-from daskw2v import Store
+from daskw2v.stages import Store
 from daskw2v.store.lease import hold
 with hold(Store(sys.argv[1]), "run", "the run"):
     print("held", flush=True)
