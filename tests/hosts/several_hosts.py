@@ -11,6 +11,7 @@ import fsspec
 from distributed import Client
 
 from daskw2v import Params, Vectors
+from daskw2v.config.identity import changed_fields
 
 BUCKET = "s3://bucket"
 CREDENTIALS = {"key": "a-key", "secret": "a-secret"}
@@ -133,8 +134,9 @@ class Site:
 
 
 def _changed(params):
-    usual = Params().as_dict()
-    return {name: value for name, value in params.as_dict().items() if value != usual[name]}
+    """Return what is to be given: choices, and what is not as by default."""
+    given = {"objective", "strategy", *changed_fields(params)}
+    return {name: value for name, value in params.as_dict().items() if name in given}
 
 
 def await_that(condition, seconds=60):
