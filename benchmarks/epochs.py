@@ -55,7 +55,7 @@ def task_of(
     text: Text, params: Params, device: str
 ) -> tuple[Run, list[TableBlock], dict[int, Float32Array], ReplicaWork]:
     """Return what a worker is given to train an epoch: the run, the model's blocks and first rows, and its work."""
-    params = settled(params)
+    params = settled(params.replace(strategy="averaging"))
     run = Run(text.work, text.corpus.name, text.vocabulary, params, device)
     if has_features(params):
         with one_thread() as client:

@@ -29,9 +29,7 @@ from daskw2v.models.vectors import Vectors
 from daskw2v.objectives.registry import settled, start_alpha
 from daskw2v.shards.layout import digest
 from daskw2v.store.storage import Store
-from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.pipeline import train
-from daskw2v.training.rotation.settings import Rotation
 
 NAMES = ("ws353", "simlex999", "google_analogy")  # of scores
 
@@ -59,8 +57,8 @@ class Place(NamedTuple):
 
 
 def train_ours(params: Params, place: Place) -> Vectors:
-    of = params.strategy
-    side_by_side = of.n_partitions if isinstance(of, Rotation) else Averaging.of(params).n_replicas
+    of = params.strategy.flat()
+    side_by_side = of.get("n_partitions") or of.get("n_replicas") or 1
     resources = Resources(
         device=place.device, threads=place.threads, max_in_flight=place.max_in_flight,
         workers=min(2, side_by_side),

@@ -85,10 +85,10 @@ TOOLS = (COLD, WARM, *PEERS)
 def command_of(tool: str, text: Path, output: Path, params: Params, threads: int) -> list[str]:
     """Return what a user types, or for tools without a command line the same in Python."""
     if tool in PEERS:
-        setting = json.dumps({name: getattr(params, name) for name in SETTING})
+        setting = json.dumps({name: params.flat()[name] for name in SETTING})
         return [sys.executable, "-m", "benchmarks.whole_runs", "--child", tool, str(text), str(output), setting,
                 str(threads)]  # fmt: skip
-    options = [part for name in SETTING for part in (f"--{name.replace('_', '-')}", str(getattr(params, name)))]
+    options = [part for name in SETTING for part in (f"--{name.replace('_', '-')}", str(params.flat()[name]))]
     return [sys.executable, "-m", "daskw2v", "train", str(text), "--work", str(output), "--threads", str(threads),
             "--workers", "1", *options]  # fmt: skip
 
