@@ -97,7 +97,7 @@ def test_temporary_work__lives_as_long_as_the_vectors(text, temporary, client):
     vectors = daskw2v.train(text, client=client, listener=None, **SMALL)
     (folder,) = temporary.iterdir()
     assert vectors.url.startswith(f"{folder}/models/")
-    assert len(vectors.neighbours(["a"], topn=1)) == 1  # read from the folder
+    assert len(vectors.to_dask_neighbours(["a"], topn=1).compute()) == 1  # read from the folder
     rows, expected = vectors.vectors, np.array(vectors.vectors)
     del vectors
     gc.collect()
