@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from daskw2v.models.vectors import Vectors
     from daskw2v.models.versions import Versions
     from daskw2v.models.word2vec import import_word2vec
-    from daskw2v.objectives.settings import CBOW, CBOWHS, SGNS, SkipGramHS, Subwords, WordContextMatrix
+    from daskw2v.objectives.settings import CBOW, CBOWHS, SGNS, SkipGramHS, SubwordNetwork, WordContextMatrix
     from daskw2v.release import VERSION as __version__
     from daskw2v.reports.compare import compare
     from daskw2v.reports.page import report
@@ -76,7 +76,7 @@ __all__ = [
     "Rotation",
     "Sessions",
     "SkipGramHS",
-    "Subwords",
+    "SubwordNetwork",
     "TensorBoardLogger",
     "TrainingRecord",
     "Vectors",
@@ -111,7 +111,7 @@ _MODULES = {
     "SkipGramHS": "objectives.settings",
     "CBOWHS": "objectives.settings",
     "WordContextMatrix": "objectives.settings",
-    "Subwords": "objectives.settings",
+    "SubwordNetwork": "objectives.settings",
     "Averaging": "training.averaging.settings",
     "Columns": "training.columns.settings",
     "Rotation": "training.rotation.settings",

@@ -106,7 +106,7 @@ class DeviceTables(NamedTuple):
     stream: Any
 
 
-class Columns(NamedTuple):
+class MatrixColumns(NamedTuple):
     """Columns of the word-context matrix, for the words of a part.
 
     Parameters
@@ -178,7 +178,7 @@ class ColumnTrainer(Protocol):
     """Trains the batches first..last-1 of some columns of the word-context matrix in place."""
 
     def __call__(
-        self, columns: Columns, first: int, last: int, tables: PartTables, prepared: Any, losses: Float32Array, /
+        self, columns: MatrixColumns, first: int, last: int, tables: PartTables, prepared: Any, losses: Float32Array, /
     ) -> None:
         """Add the losses of the part's words to `losses`."""
 

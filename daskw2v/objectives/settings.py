@@ -116,10 +116,12 @@ class WordContextMatrix(SampledContexts):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subwords(SampledContexts):
+class SubwordNetwork(SampledContexts):
     """The same, where a convolutional network of characters makes the vectors; experimental, by PyTorch."""
 
     name = "subwords"
 
 
-OBJECTIVES = Choices("objective", "daskw2v.objectives", SGNS, CBOW, SkipGramHS, CBOWHS, WordContextMatrix, Subwords)
+OBJECTIVES = Choices(
+    "objective", "daskw2v.objectives", SGNS, CBOW, SkipGramHS, CBOWHS, WordContextMatrix, SubwordNetwork
+)

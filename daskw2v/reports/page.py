@@ -12,7 +12,7 @@ from daskw2v.models.vectors import Vectors
 from daskw2v.reports import plots, text
 from daskw2v.reports.compare import Comparison, compare
 from daskw2v.reports.scores import interval_notes, rated
-from daskw2v.reports.training import choices_of, curves_of, facts_of, held_out_of, stages_of, steps_of, text_of
+from daskw2v.reports.training import chosen_settings, curves_of, facts_of, held_out_of, stages_of, steps_of, text_of
 from daskw2v.reports.wordmap import WordMap, check_map, word_map
 from daskw2v.reports.words import chosen_words, named_nearest
 from daskw2v.store.storage import Store
@@ -168,7 +168,7 @@ def _render(
             created=metadata.get("created"),
             facts=list(facts_of(vectors)),
             text=list(text_of(metadata)),
-            choices=choices_of(metadata.get("params", {})),
+            choices=chosen_settings(metadata.get("params", {})),
             steps=steps_of(metrics, _MOST_ROWS),
             stages=stages_of(metrics),
             workers=metrics.get("workers", []),

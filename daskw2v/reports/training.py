@@ -21,7 +21,7 @@ class Fact(NamedTuple):
     note: str = ""
 
 
-class Choice(NamedTuple):
+class ChosenSetting(NamedTuple):
     """A parameter and its default. A parameter that this version does not know has no default and no help."""
 
     name: str
@@ -128,7 +128,7 @@ def text_of(metadata: Mapping[str, Any]) -> Iterator[Fact]:
         yield Fact("identity of the text", str(corpus["identity"]))
 
 
-def choices_of(params: Mapping[str, Any]) -> list[Choice]:
+def chosen_settings(params: Mapping[str, Any]) -> list[ChosenSetting]:
     """List the Params in their order, then parameters of other versions."""
     known = known_fields(Params)
     defaults = {**{name: default_of(f) for name, f in known.items()}, **Params().as_dict()}
@@ -138,7 +138,7 @@ def choices_of(params: Mapping[str, Any]) -> list[Choice]:
         own = next(iter(alphas))
         defaults |= {"optimizer": own, "alpha": alphas.get(params.get("optimizer", own), alphas[own])}
     return [
-        Choice(
+        ChosenSetting(
             name,
             plain(params[name]),
             plain(defaults[name]) if name in known else "",

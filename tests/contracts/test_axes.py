@@ -1,4 +1,4 @@
-"""A dummy of each axis, which an installed distribution adds in about fifteen lines, trains and is known everywhere."""
+"""A dummy of each axis, which an installed distribution adds in about ten lines, trains and is known everywhere."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from daskw2v.config import registry as registries
 from daskw2v.corpus.pieces import RawText
 from daskw2v.corpus.tokenizers import TOKENIZERS, tokenizer_identity
 from daskw2v.errors import ClusterError, ParameterError
-from daskw2v.reports.training import Fact, choices_of, facts_of
+from daskw2v.reports.training import Fact, chosen_settings, facts_of
 from daskw2v.training.averaging.merge import SummedChanges, Training, find_merge_rule, merge_block
 from daskw2v.training.axes import AXES, check_plug_ins
 from daskw2v.training.strategies import find_strategy
@@ -37,9 +37,8 @@ def train(segment, first, last, tables, rate, epoch, prepared):
 
 VALUE = Objective(
     name="counting", settings=Counting, title="the first column counts words", alphas={"by_hand": 2.0},
-    trainers={"cpu": train}, tables=word_tables,
-    initial=lambda params, table, rows: np.zeros((len(rows), params.vector_size), np.float32),
-    prepare=lambda params, counts: (), prepared_bytes=lambda params, n: {},
+    initial=lambda params, table, rows: np.zeros((len(rows), params.vector_size), np.float32), tables=word_tables,
+    prepare=lambda params, counts: (), prepared_bytes=lambda params, n: {}, trainers={"cpu": train},
 )
 """
 STRATEGY = """
@@ -161,7 +160,7 @@ def test_dummies__are_of_every_axis(site):
     assert DUMMIES.keys() == AXES.keys()
     for field, (_, name, source) in DUMMIES.items():
         assert AXES[field].names()[-1] == AXES[field].find(name).name == name
-        assert len(source.split("\n\n", 1)[1].splitlines()) <= 16, "fifteen lines, more or less"
+        assert len(source.split("\n\n", 1)[1].splitlines()) <= 12, "ten lines, more or less"
 
 
 def test_page__names_groups_and_classes_of_plug_ins():
@@ -181,7 +180,7 @@ def test_objective__of_a_plug_in_trains(trained):
     model = trained(objective="counting", cbow_mean=False)
     assert {word: 2 * row[0] for word, row in vectors_by_word(model).items()} == COUNTS
     assert model.metadata["metrics"]["loss"] == 0.5
-    (alpha,) = (choice for choice in choices_of(model.metadata["params"]) if choice.name == "alpha")
+    (alpha,) = (choice for choice in chosen_settings(model.metadata["params"]) if choice.name == "alpha")
     assert alpha.default == "2", "the page has it from the objective"
 
 
@@ -242,7 +241,7 @@ def test_model__of_plug_ins_is_described_without_them(trained, monkeypatch):
         monkeypatch.setattr(registry, "find", registry.__getitem__)
         monkeypatch.setattr(registry, "known", registry.get)
     assert Fact("strategy", "solitary", "") in list(facts_of(model))
-    assert all(choice.name for choice in choices_of(model.metadata["params"]))
+    assert all(choice.name for choice in chosen_settings(model.metadata["params"]))
 
 
 class Elsewhere:

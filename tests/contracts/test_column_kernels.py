@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskw2v.config.params import Params
-from daskw2v.objectives.base import MOMENTS, Columns
+from daskw2v.objectives.base import MOMENTS, MatrixColumns
 from daskw2v.objectives.registry import OBJECTIVES, settled
 from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.training.devices import find_device
@@ -41,7 +41,7 @@ def make_tables(params, n_rows, rng):
 def make_columns(n_rows, n_columns, rng, alpha=0.05, first=3):
     contexts = rng.integers(0, N_WORDS, (n_rows, n_columns)).astype(np.int32)
     contexts[rng.random(n_rows) < 0.2] = -1  # words without any
-    return Columns(contexts, START, first, alpha, np.uint64(rng.integers(2**62)))
+    return MatrixColumns(contexts, START, first, alpha, np.uint64(rng.integers(2**62)))
 
 
 def train(params, device, columns, trained, others, prepared, threads=1):
@@ -162,7 +162,7 @@ def test_columns__bring_a_word_closer_to_its_contexts(objective, device, optimiz
     trained, others = make_tables(params, 1, rng)
     trained = [trained[0], *(np.zeros_like(rows) for rows in trained[1:])]
     prepared = OBJECTIVES[objective].prepare(params, np.array([9]))
-    columns = Columns(np.zeros((1, 20), np.int32), 0, 0, 0.01, np.uint64(7))
+    columns = MatrixColumns(np.zeros((1, 20), np.int32), 0, 0, 0.01, np.uint64(7))
     (rows, *_), losses = train(params, device, columns, trained, others[:6], prepared)
     dots = [float(r[0] @ others[0]) for r in (trained[0], rows)]
     assert dots[0] < dots[1]

@@ -80,6 +80,11 @@ def test_training__refuses_what_has_no_prefixes(text, params, device, reader):
         train(text, work=text.parent / "work", params=chosen, resources=Resources(device=device))
 
 
+def test_params__refuse_prefixes_of_an_objective_that_has_none():
+    with pytest.raises(ParameterError, match="changes nothing for objective='context_matrix'"):
+        Params(objective="context_matrix", prefix_sizes=(16,))
+
+
 def test_command__trains_and_exports_prefixes(text):
     work, file = str(text.parent / "work"), text.parent / "first.vec"
     options = ["--vector-size", "48", "--prefix-sizes", "16", "32", "--min-count", "1", "--epochs", "1"]

@@ -2,7 +2,16 @@ from dataclasses import replace
 
 import pytest
 
-from daskw2v.reports.training import Fact, choices_of, curves_of, facts_of, held_out_of, stages_of, steps_of, text_of
+from daskw2v.reports.training import (
+    Fact,
+    chosen_settings,
+    curves_of,
+    facts_of,
+    held_out_of,
+    stages_of,
+    steps_of,
+    text_of,
+)
 
 
 def test_facts__tell_what_the_manifest_does(trained, plain):
@@ -54,13 +63,16 @@ def test_text__tells_what_was_repaired_only(trained):
 
 
 def test_choices__take_the_objectives_own_alpha_as_default(trained):
-    differing = {choice.name for choice in choices_of(trained.metadata["params"]) if choice.differs}
+    differing = {choice.name for choice in chosen_settings(trained.metadata["params"]) if choice.differs}
     assert differing == {"strategy", "window"}  # what was chosen is always shown
-    assert {c.name for c in choices_of({"objective": "cbow_ns", "alpha": 0.035}) if c.differs} == {"objective", "alpha"}
+    assert {c.name for c in chosen_settings({"objective": "cbow_ns", "alpha": 0.035}) if c.differs} == {
+        "objective",
+        "alpha",
+    }
 
 
 def test_choices__show_parameters_of_other_versions():
-    choices = choices_of({"newer": 3, "window": 5})
+    choices = chosen_settings({"newer": 3, "window": 5})
     assert [(c.name, c.value, c.default, c.differs) for c in choices] == [
         ("window", "5", "5", False),
         ("newer", "3", "", True),

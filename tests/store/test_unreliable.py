@@ -28,7 +28,7 @@ def expected(text, tmp_path_factory, client):
 
 def trained(*args, **options):
     """Give the same command again where it ends with an error of ours, as it may where answers are old."""
-    for _ in range(5):
+    for _ in range(3):
         try:
             return train(*args, **options)
         except Daskw2vError as error:

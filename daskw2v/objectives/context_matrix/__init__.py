@@ -6,7 +6,7 @@ other stays, then they change roles: no row of a batch as large as the vocabular
 
 from daskw2v.config.params import Params
 from daskw2v.kernels.cuda import load
-from daskw2v.objectives.base import Columns, Objective, PartTables, initial_rows
+from daskw2v.objectives.base import MatrixColumns, Objective, PartTables, initial_rows
 from daskw2v.objectives.context_matrix import cpu
 from daskw2v.objectives.noise import PreparedNoise, noise_bytes, word_tables
 from daskw2v.objectives.settings import WordContextMatrix
@@ -36,13 +36,13 @@ def prepare(params: Params, counts: Int64Array) -> PreparedNoise:
 
 
 def _train_cpu(
-    columns: Columns, first: int, last: int, tables: PartTables, prepared: PreparedNoise, losses: Float32Array
+    columns: MatrixColumns, first: int, last: int, tables: PartTables, prepared: PreparedNoise, losses: Float32Array
 ) -> None:
     cpu.train(columns, first, last, tables, SampledContexts.of(prepared.params).negative, prepared.noise, losses)
 
 
 def _train_cuda(
-    columns: Columns, first: int, last: int, tables: PartTables, prepared: PreparedNoise, losses: Float32Array
+    columns: MatrixColumns, first: int, last: int, tables: PartTables, prepared: PreparedNoise, losses: Float32Array
 ) -> None:
     cuda = load("daskw2v.objectives.context_matrix.cuda")
     cuda.train(columns, first, last, tables, SampledContexts.of(prepared.params).negative, prepared.noise, losses)

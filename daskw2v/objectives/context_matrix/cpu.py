@@ -13,7 +13,7 @@ from daskw2v.kernels.alias import pick
 from daskw2v.kernels.jit import inline, kernel
 from daskw2v.kernels.rng import GOLDEN, draw, mix
 from daskw2v.kernels.simd import SLOTS, aligned_zeros
-from daskw2v.objectives.base import Columns, PartTables
+from daskw2v.objectives.base import MatrixColumns, PartTables
 from daskw2v.objectives.context_matrix.adam import BETA1, BETA2, step_size
 from daskw2v.objectives.context_matrix.updates import adam, pull
 from daskw2v.objectives.cpu.centers import RUN
@@ -26,7 +26,7 @@ _PRODUCTS = BATCH * MAX_TARGETS  # losses of a batch, kept as products: MAX_TARG
 
 
 def train(
-    columns: Columns,
+    columns: MatrixColumns,
     first: int,
     last: int,
     tables: PartTables,

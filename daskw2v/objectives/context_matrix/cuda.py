@@ -29,7 +29,7 @@ from daskw2v.kernels.cuda.warp import (
     sync_warp,
 )
 from daskw2v.kernels.rng import below, draw
-from daskw2v.objectives.base import Columns, PartTables
+from daskw2v.objectives.base import MatrixColumns, PartTables
 from daskw2v.objectives.context_matrix.adam import BETA1, BETA2, EPSILON, step_size
 from daskw2v.objectives.cuda.gradients import gradient
 from daskw2v.objectives.noise import BATCH
@@ -44,7 +44,7 @@ _SMALL = np.float32(EPSILON**2)
 
 
 def train(
-    columns: Columns,
+    columns: MatrixColumns,
     first: int,
     last: int,
     tables: PartTables,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from daskw2v.kernels.rng import GOLDEN, draws, mix
-from daskw2v.objectives.base import Columns
+from daskw2v.objectives.base import MatrixColumns
 from daskw2v.objectives.context_matrix.adam import BETA1, BETA2, EPSILON
 from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.reference import picked
@@ -11,7 +11,7 @@ from daskw2v.types import Float64Array, Int64Array, UInt64Array
 
 
 def train_columns(
-    columns: Columns,
+    columns: MatrixColumns,
     rows: Float64Array,
     moments: list[Float64Array],
     others: Float64Array,
@@ -56,7 +56,7 @@ def train_columns(
 
 
 def _targets(
-    columns: Columns, number: int, row: int, context: int, negative: int, noise: UInt64Array
+    columns: MatrixColumns, number: int, row: int, context: int, negative: int, noise: UInt64Array
 ) -> tuple[Int64Array, Float64Array]:
     """Return a row's context and negatives in a column, and their signs, shapes (1 + negative,)."""
     counter = (number << 32) + (columns.row + row) // BATCH

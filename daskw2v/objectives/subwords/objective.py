@@ -6,14 +6,14 @@ The updates of the rows of `context_matrix` are the gradients of the network.
 from dataclasses import replace
 
 from daskw2v.objectives.context_matrix import CONTEXT_MATRIX
-from daskw2v.objectives.settings import Subwords
+from daskw2v.objectives.settings import SubwordNetwork
 from daskw2v.objectives.subwords.training import check_torch
 
 # The learning rate is the network's
 SUBWORDS = replace(
     CONTEXT_MATRIX,
     name="subwords",
-    settings=Subwords,
+    settings=SubwordNetwork,
     title="a network from characters to vectors, over the word-context matrix",
     alphas={"adam": 0.001},
     follows=True,

@@ -8,6 +8,7 @@ is nearly the same for all rows of a table: a matrix of D x D numbers, that the 
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from daskw2v.types import Float32Array, Float64Array
 
 _SLOPE = 0.1  # of the sigmoid, on average: .25 at first, .104 to .108 in later training (100 MB and 300 MB, sgns)
 _SAMPLED = 1 << 11  # rows
+_preparing = Lock()  # merges of many blocks begin at once: one of them reads the counts
 
 
 class Curvature(NamedTuple):
@@ -46,12 +48,17 @@ class Curvature(NamedTuple):
 NO_CURVATURE = Curvature(np.empty(0, np.float32), np.empty((0, 0), np.float32))
 
 
-@lru_cache(maxsize=2)
 def touched_rows(run: Run) -> dict[str, Float64Array]:
     """Return how often a window touches each row, by table, (rows,). Only a cache, as `prepared_of` is.
 
     Rows of a composed vector count by the square of their share of it, as the curvature along them does.
     """
+    with _preparing:
+        return _touched_rows(run)
+
+
+@lru_cache(maxsize=2)
+def _touched_rows(run: Run) -> dict[str, Float64Array]:
     touched = find_objective(run.params.objective.name).touched
     assert touched is not None  # all objectives have it that train windows
     rows = touched(prepared_of(run), run.vocabulary.read_counts())
@@ -69,9 +76,14 @@ def touched_rows(run: Run) -> dict[str, Float64Array]:
     }
 
 
-@lru_cache(maxsize=2)
 def windows_of_position(run: Run) -> float:
     """Return the share of positions that subsampling leaves."""
+    with _preparing:
+        return _windows_of_position(run)
+
+
+@lru_cache(maxsize=2)
+def _windows_of_position(run: Run) -> float:
     counts = run.vocabulary.read_counts()
     kept = counts * (keep_thresholds(counts, run.params.sample) / 2.0**32)
     return float(kept.sum() / max(1, counts.sum()))

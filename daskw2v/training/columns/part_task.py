@@ -10,7 +10,7 @@ from daskw2v.cluster import this_worker
 from daskw2v.cluster.shared_memory import share
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.models.tables import read_table, write_table_rows
-from daskw2v.objectives.base import MOMENTS, Columns, is_finite
+from daskw2v.objectives.base import MOMENTS, MatrixColumns, is_finite
 from daskw2v.objectives.registry import find_objective, settled
 from daskw2v.sampling.context_matrix import read_contexts
 from daskw2v.sampling.run import Run
@@ -179,11 +179,11 @@ def open_part(
 
 def columns_of(
     context: ColumnsContext, words: WordRange, step: ColumnStep, table: str, contexts: Int32Array
-) -> Columns:
+) -> MatrixColumns:
     """Return the columns on which a table's rows of some words are trained in a step, from their contexts."""
     params = context.run.params
     key = stream(params.seed, Purpose.NEGATIVE, len(TABLES) * step.epoch + TABLES.index(table))
-    return Columns(
+    return MatrixColumns(
         contexts, words.start, step.epoch * SampledContexts.of(params).context_size + step.first, step.alpha, key
     )
 

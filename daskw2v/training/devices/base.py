@@ -11,7 +11,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.kernels import buffers
 from daskw2v.kernels.simd import huge_zeros, padded
-from daskw2v.objectives.base import BucketTrainer, Columns, ColumnTrainer, Objective, PartTables, is_finite
+from daskw2v.objectives.base import BucketTrainer, ColumnTrainer, MatrixColumns, Objective, PartTables, is_finite
 from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.registry import find_bucket_trainer, find_column_trainer
 from daskw2v.sampling.skipgrams import Bucket
@@ -217,7 +217,7 @@ class RowTrainer(DeviceTrainer):
         """Return what trains columns by an objective, or raise a ParameterError."""
         return find_column_trainer(objective, cls.device)
 
-    def train(self, table: str, columns: Columns, at: int = 0) -> Float32Array:
+    def train(self, table: str, columns: MatrixColumns, at: int = 0) -> Float32Array:
         """Train columns in place, of all rows or of some; return each one's summed loss, shape (m,) float32.
 
         Parameters
@@ -244,7 +244,7 @@ class RowTrainer(DeviceTrainer):
         return [np.ascontiguousarray(rows[: self._words, : self._columns]) for rows in tables]
 
     @abstractmethod
-    def _run(self, n_batches: int, columns: Columns, memory: PartTables, losses: Any) -> None:
+    def _run(self, n_batches: int, columns: MatrixColumns, memory: PartTables, losses: Any) -> None:
         """Train batches."""
 
     def _tables(self, tables: Sequence[Float32Array]) -> Float32Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 from daskw2v.kernels import buffers
 from daskw2v.kernels.simd import sparse_zeros
-from daskw2v.objectives.base import Columns, HotRows, Objective, PartTables, Tables
+from daskw2v.objectives.base import HotRows, MatrixColumns, Objective, PartTables, Tables
 from daskw2v.objectives.cpu.composed import ComposedRows, composer_of, train_composed
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices.base import DeviceTrainer, PartitionTrainer, RowTrainer, Threads
@@ -161,7 +161,7 @@ class CpuRowTrainer(CpuTrainer, RowTrainer):
     def _make_ready(self) -> None:
         self._pool = ThreadPoolExecutor(self._threads)
 
-    def _run(self, n_batches: int, columns: Columns, memory: PartTables, losses: Float32Array) -> None:
+    def _run(self, n_batches: int, columns: MatrixColumns, memory: PartTables, losses: Float32Array) -> None:
         def train(number: int) -> None:
             first, last = (n_batches * n // self._threads for n in (number, number + 1))
             self._kernel(columns, first, last, memory, self._prepared, losses)

@@ -25,7 +25,7 @@ from daskw2v.cluster.gpus import RESOURCE, VARIABLE, gpus_declared, gpus_for
 from daskw2v.errors import ClusterError
 from daskw2v.kernels import buffers
 from daskw2v.kernels.cuda import check_gpu, load
-from daskw2v.objectives.base import Columns, DeviceTables, PartTables, Rate
+from daskw2v.objectives.base import DeviceTables, MatrixColumns, PartTables, Rate
 from daskw2v.objectives.touched import contexts_in_partition
 from daskw2v.sampling.reader import CHUNK, Span
 from daskw2v.sampling.run import Run
@@ -377,7 +377,7 @@ class CudaRowTrainer(CudaTrainer, RowTrainer):
     """A GPU trains rows: tables are in its memory from the first column of a task to its last."""
 
     @_on_its_gpu
-    def _run(self, n_batches: int, columns: Columns, memory: PartTables, losses: Any) -> None:
+    def _run(self, n_batches: int, columns: MatrixColumns, memory: PartTables, losses: Any) -> None:
         if n_batches:
             self._kernel(columns, 0, n_batches, memory, self._prepared, losses)
 

@@ -16,7 +16,7 @@ from daskw2v.errors import ClusterError
 from daskw2v.extras import needed
 from daskw2v.kernels.cuda import load
 from daskw2v.kernels.simd import padded
-from daskw2v.objectives.base import Columns, DeviceTables, Rate
+from daskw2v.objectives.base import DeviceTables, MatrixColumns, Rate
 from daskw2v.objectives.context_matrix.adam import step_size
 from daskw2v.objectives.context_matrix.reference import train_columns
 from daskw2v.objectives.cuda import reference
@@ -281,7 +281,7 @@ class Matrix(NamedTuple):
     """Columns of the word-context matrix, for one batch of words."""
 
     params: Params
-    columns: Columns
+    columns: MatrixColumns
     trained: list[Table]
     others: Table
     prepared: Any

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from daskw2v.config.params import Params
-from daskw2v.objectives.base import Columns
+from daskw2v.objectives.base import MatrixColumns
 from daskw2v.objectives.registry import OBJECTIVES, reads, settled
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.pairs import pack
@@ -40,7 +40,7 @@ def case_of(name: str, setting: Setting, n_tokens: int, n_words: int = 300) -> A
         n_tables = 3 if params.optimizer == "adam" else 1
         trained = [np.abs(table) if k == 2 else table for k, table in enumerate(tables_of([6] * n_tables, d, rng))]
         (others,), prepared = tables_of([n_words], d, rng), OBJECTIVES["context_matrix"].prepare(params, counts)
-        return Matrix(params, Columns(contexts, 0, 3, 0.05, KEY), trained, others, prepared)
+        return Matrix(params, MatrixColumns(contexts, 0, 3, 0.05, KEY), trained, others, prepared)
     if name == "sg_hs, buckets":
         pairs = pack(np.sort(rng.integers(0, n_words, (2, n_tokens))), np.uint32)
         tables = tables_of([n_words] * 2, d, rng)
