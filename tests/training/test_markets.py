@@ -9,6 +9,7 @@ from daskw2v import Params, Resources, Versions, retrain, train
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.objectives.registry import OBJECTIVES, reads
+from daskw2v.objectives.settings import SharedNegatives
 from daskw2v.retraining.gates import Gates
 from daskw2v.retraining.outcome import Outcome
 from daskw2v.training.markets import with_market_table
@@ -108,11 +109,11 @@ def test_settled_table__is_named_by_its_content(tmp_path, client, monkeypatch):
     (tmp_path / "markets.csv").write_text("word,market\na,Rom\n")
     params = Params(market_negative=1, markets="markets.csv", min_count=1, vector_size=4, epochs=1, sample=0)
     settled = with_market_table(params, ONE)
-    assert settled.markets.startswith(f"{tmp_path}/markets.csv#")
+    assert SharedNegatives.of(settled).markets.startswith(f"{tmp_path}/markets.csv#")
     assert with_market_table(settled, ONE) == settled
     asked = {"work": tmp_path / "work", "client": client, "listener": None}
     first = train(tmp_path / "text.txt", params=params, **asked)
-    assert first.metadata["params"]["markets"] == settled.markets
+    assert first.metadata["params"]["markets"] == SharedNegatives.of(settled).markets
     assert train(tmp_path / "text.txt", params=params, **asked).url == first.url
     (tmp_path / "markets.csv").write_text("word,market\na,Rom\nb,Rom\n")
     with pytest.raises(InputError, match="has changed since the run began"):

@@ -26,6 +26,8 @@ def params_of(name: str, setting: Setting) -> Params:
         how["market_negative"] = setting.market_negative
     if kind == "pair":
         how["negative_sharing"] = "pair"
+    if kind == "buckets":
+        how["strategy"] = "rotation"
     if objective == "context_matrix":
         how["optimizer"] = kind or "adam"
     return settled(Params(objective=objective, **how))
