@@ -38,7 +38,7 @@ from daskw2v.training.memory.base import Workers
 from daskw2v.training.memory.stages import estimate
 from daskw2v.training.memory.text import known_text
 from daskw2v.training.pipeline import train_model
-from daskw2v.training.setup import check_choices
+from daskw2v.training.request import check_choices
 from daskw2v.training.strategies import STRATEGIES
 from daskw2v.vocabulary.count import build_vocabulary
 

@@ -48,9 +48,9 @@ from daskw2v.training.blocks import TableBlock, cut_tables
 from daskw2v.training.devices import read_piece
 from daskw2v.training.initial_rows import first_rows
 from daskw2v.training.pipeline import train
+from daskw2v.training.planned import PlannedRun, settled_params
 from daskw2v.training.prepared import prepared_of
-from daskw2v.training.setup import read_text
-from daskw2v.training.version import make_run, settled_params
+from daskw2v.training.request import read_text
 from daskw2v.types import Float32Array
 
 NAMES = ("ws353", "simlex999", "google_analogy")
@@ -170,7 +170,7 @@ def _train(params: Params, place: Place) -> tuple[Vectors, int]:
     resources, store = Resources(threads=1), Store(str(place.work))
     with one_thread() as client:
         corpus, vocabulary = read_text(find_sources(place.text), store, params, resources, lambda: client, silent)
-    replicas = Replicas(make_run(corpus, vocabulary, store, params, resources), corpus.n_tokens)
+    replicas = Replicas(PlannedRun(corpus, vocabulary, store, params, resources).for_tasks(), corpus.n_tokens)
     replicas.train()
     rows = np.ascontiguousarray(replicas.model["input"][:, : params.vector_size])
     return Vectors(vocabulary.load(), rows), replicas.sent

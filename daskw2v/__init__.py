@@ -42,11 +42,12 @@ if TYPE_CHECKING:
     from daskw2v.training.averaging.settings import Averaging
     from daskw2v.training.callbacks import Callback, TrainingRecord
     from daskw2v.training.columns.settings import Columns
-    from daskw2v.training.estimating import estimate
     from daskw2v.training.items import items
     from daskw2v.training.loggers.mlflow import MLflowLogger
     from daskw2v.training.loggers.tensorboard import TensorBoardLogger
     from daskw2v.training.pipeline import train
+    from daskw2v.training.plan import Plan
+    from daskw2v.training.planning import estimate, plan
     from daskw2v.training.rotation.settings import Rotation
     from daskw2v.training.walks import walks
     from daskw2v.training.warm_up import warm_up
@@ -71,6 +72,7 @@ __all__ = [
     "Notices",
     "Params",
     "Phrases",
+    "Plan",
     "Policy",
     "Resources",
     "Rotation",
@@ -96,6 +98,7 @@ __all__ = [
     "import_word2vec",
     "items",
     "open",
+    "plan",
     "report",
     "retrain",
     "show_progress",
@@ -150,7 +153,9 @@ _MODULES = {
     "Walks": "sequences.kinds",
     "Callback": "training.callbacks",
     "TrainingRecord": "training.callbacks",
-    "estimate": "training.estimating",
+    "estimate": "training.planning",
+    "plan": "training.planning",
+    "Plan": "training.plan",
     "items": "training.items",
     "walks": "training.walks",
     "MLflowLogger": "training.loggers.mlflow",

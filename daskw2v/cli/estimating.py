@@ -12,7 +12,7 @@ from daskw2v.cli.printing import json_option, print_json, print_table, say
 from daskw2v.cli.program import main
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.training.estimating import estimate
+from daskw2v.training.planning import estimate
 
 
 @main.command("estimate", no_args_is_help=True)

@@ -28,6 +28,7 @@ from daskw2v.escapes import escaped
 from daskw2v.evaluation import evaluate
 from daskw2v.models.vectors import Vectors
 from daskw2v.training.pipeline import train
+from daskw2v.training.plan import automatic_choice
 
 
 def write_report(*args: Any, **options: Any) -> str:
@@ -51,7 +52,7 @@ def _outcome(vectors: Vectors) -> Iterator[tuple[str, str]]:
     corpus, metrics = vectors.metadata["corpus"], vectors.metadata["metrics"]
     known, loss = vectors.metadata.get("vocabulary", {}).get("total"), metrics["loss"]
     yield "model", str(vectors.url)
-    if choice := vectors.metadata.get("choice"):
+    if choice := automatic_choice(vectors.metadata):
         yield "strategy", f"{choice['strategy']}, chosen by auto: {choice['why']}"
     yield "text", f"{corpus['tokens']:,} tokens" + (f", {known:,} of them in the vocabulary" if known else "")
     if phrases := vectors.metadata.get("phrases"):

@@ -10,6 +10,7 @@ from daskw2v.config.settings import default_of
 from daskw2v.models.vectors import Vectors
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.reports.text import duration, fixed, number, plain, size
+from daskw2v.training.plan import automatic_choice
 from daskw2v.training.strategies import STRATEGIES
 
 
@@ -80,7 +81,7 @@ def facts_of(vectors: Vectors) -> Iterator[Fact]:
         yield Fact("objective", str(params["objective"]), "" if epochs is None else _many(epochs, "epoch"))
     if "strategy" in params:
         yield Fact("strategy", str(params["strategy"]), ", ".join(_describe_run(params, metrics)))
-    if choice := vectors.metadata.get("choice"):
+    if choice := automatic_choice(vectors.metadata):
         yield Fact("chosen by auto", str(choice["strategy"]), str(choice["why"]))
     if "device" in resources:
         threads = resources.get("threads")

@@ -11,10 +11,9 @@ from typing import Any
 
 from distributed import Client
 
-from daskw2v.cluster import choose_client
 from daskw2v.cluster.console import listening
-from daskw2v.collections.kinds import TextInputs, check_texts, default_params
-from daskw2v.config.arguments import check_arguments, check_type
+from daskw2v.collections.kinds import TextInputs
+from daskw2v.config.arguments import check_type
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import BusyError, Daskw2vError, ParameterError
@@ -27,13 +26,10 @@ from daskw2v.retraining.policy import Policy
 from daskw2v.retraining.run import RetrainingRun, RunResult, record, served_version
 from daskw2v.store.lease import hold
 from daskw2v.store.storage import Store
-from daskw2v.store.urls import Location, as_url
+from daskw2v.store.urls import Location
 from daskw2v.training.callbacks import Callback
-from daskw2v.training.keywords import with_keywords
-from daskw2v.training.markets import check_markets
-from daskw2v.training.repair import check_folders
-from daskw2v.training.setup import check_choices, open_callbacks, with_contents
-from daskw2v.training.version import settled_params
+from daskw2v.training.planned import settled_params
+from daskw2v.training.request import Request
 
 
 def retrain(
@@ -84,19 +80,13 @@ def retrain(
     Daskw2vError
         As `train` does. Notices have been sent; the served version is unchanged.
     """
-    params = default_params(inputs) if params is None else params
-    params, resources = with_keywords("retrain", params, resources, settings)
+    request = Request.by("retrain", inputs, params, resources, client, callbacks, settings)
+    params, resources = request.params, request.resources
     policy = Policy() if policy is None else policy
     gates = Gates() if gates is None else gates
     notices = Notices() if notices is None else notices
-    check_arguments(client=client)
-    choose_client(client, resources)  # refuses what cannot be used
     _check(params, resources, policy, gates, notices)
-    check_texts(inputs, params, resources)
-    check_markets(params, inputs)
-    told = open_callbacks(callbacks, params, resources)
-    store = Store(as_url(work, "work"), dict(resources.storage_options), resources.store_timeout)
-    check_folders(store)
+    store = request.open_store(work)
     began, clock = datetime.now(UTC), time.monotonic()
 
     def tell_all(result: RunResult, listen: Listener) -> Summary:
@@ -109,8 +99,10 @@ def retrain(
         try:
             with hold(store, "retrain", f"the retraining in {store.url}") as lease:
                 held, heard = lease.guard(store), lease.guarding(listen)
-                asked = settled_params(with_contents(params, held, resources, heard))
-                night = RetrainingRun(inputs, held, asked, resources, policy, gates, full, heard, told)
+                settled = settled_params(request.settled(held, heard))
+                night = RetrainingRun(
+                    request.inputs, held, settled, resources, policy, gates, full, heard, request.callbacks
+                )
                 result = night.run(client)
                 summary = tell_all(result, listen)
                 if result.outcome is Outcome.PUBLISHED:
@@ -128,7 +120,6 @@ def _check(params: Params, resources: Resources, policy: Policy, gates: Gates, n
     """Refuse invalid settings before anything is read."""
     for cls, given in ((Policy, policy), (Gates, gates), (Notices, notices)):
         check_type(cls.__name__.lower(), given, cls, f"daskw2v.{cls.__name__}(...)")
-    check_choices(params, resources)
     for name in ("base_model", "base_matrix"):
         if (value := params.flat().get(name)) is not None:
             raise ParameterError(

@@ -39,18 +39,18 @@ from daskw2v.retraining.clearing import clear_unused, note_uses
 from daskw2v.retraining.gates import Evaluated, Gates, Verdict, judge, scores_of
 from daskw2v.retraining.novelty import measure_novelty
 from daskw2v.retraining.outcome import Outcome, Summary
-from daskw2v.retraining.policy import Chosen, Policy
+from daskw2v.retraining.policy import Policy
 from daskw2v.sampling.excerpt import Range, excerpt, ranges_of_blocks
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.store.lease import hold_run
 from daskw2v.store.storage import Store
 from daskw2v.training.choice import choose_strategy, with_choice_of
 from daskw2v.training.events import Callbacks
-from daskw2v.training.held_out import split_text
 from daskw2v.training.named_tables import without_contents
+from daskw2v.training.planned import PlannedRun, run_folder, settled_params
 from daskw2v.training.repair import mending
-from daskw2v.training.setup import read_text, ready_cluster
-from daskw2v.training.version import finish_version, run_folder, settled_params, told_run, write_version
+from daskw2v.training.request import read_text, ready_cluster
+from daskw2v.training.version import finish_version, write_version
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.turnover import WordRules, compare_words
 
@@ -155,27 +155,25 @@ class RetrainingRun:
     def _train(self, client: Client, now: list[Source], served: Version | None, damaged: Collection[str]) -> RunResult:
         corpus, vocabulary = read_text(now, self.work, self.params, self.resources, lambda: client, self.listener)
         changes = compare(self._sources(served), corpus.sources)
-        made, choice = served is not None and self._made(served) and not self.full, None
-        if served is not None and made:
-            asked = with_choice_of(served.manifest["params"], self.params)
-        else:
-            asked, choice = choose_strategy(
-                corpus, vocabulary, self.work, self.params, self.resources, client, self.listener, self.callbacks.rules
-            )
-        params, chosen = asked, Chosen(corpus, None)
+        made = served is not None and self._made(served) and not self.full
+        run = PlannedRun(corpus, vocabulary, self.work, self.params, self.resources, self.callbacks)
         unread = ranges_of_blocks(corpus, self.work, self._blocks(changes))
         if served is not None and made:
-            seed = params.seed + number_of(served.name)  # another sample each time
+            asked = with_choice_of(served.manifest["params"], self.params)
+            seed = asked.seed + number_of(served.name)  # another sample each time
             chosen = self.policy.choose(corpus, unread, seed)
             new, all_text = sum(stop - start for start, stop in unread), corpus.n_tokens
-            params = self.policy.params_after(params, served.name, new / all_text)
-        text = chosen.text
+            params = self.policy.params_after(asked, served.name, new / all_text)
+            run = replace(run, corpus=chosen.text, params=params, new=chosen.new)
+        else:
+            run = choose_strategy(run, client, self.listener)
+            asked = run.params
+        text = run.corpus
         if not text.n_tokens:
             return _nothing(f"No file is new; {counted(len(changes.gone), 'file')} removed.")
         if text is not corpus:
             text.save(self.work)
-        run = told_run(text, vocabulary, self.work, params, self.callbacks, chosen.new)
-        run_id, halves = run.name, [half for half in split_text(text, params, chosen.new) if half is not None]
+        run_id, halves = run.name, [half for half in run.text if half is not None]
         note_uses(self.work / RECORD, run_id, (corpus, text, *halves), vocabulary.key)
         with hold_run(self.work, run_id) as lease:
             held = replace(self, params=asked, work=lease.guard(self.work), listener=lease.guarding(self.listener))
@@ -183,10 +181,7 @@ class RetrainingRun:
             if (held._models / version).read_manifest() is None:
                 held._drop_candidates(run_id)
                 candidate = held._candidates / run_id
-                write_version(
-                    candidate, text, vocabulary, held.work, params, self.resources, client, held.listener, choice,
-                    self.callbacks, chosen.new,
-                )  # fmt: skip
+                write_version(candidate, run.guarded(lease), client, held.listener)
                 stopped = held._finish(client, version, candidate, served, corpus, vocabulary, changes, unread)
                 if stopped is not None:
                     self.callbacks.ended(held.listener)
@@ -197,7 +192,7 @@ class RetrainingRun:
                 index_version(held._models / version, threads=self.resources.threads or 0)
             published = Versions(held.work).publish(version)
             vectors = Vectors.open((held._models / version).url, self.resources.storage_options)
-            self.callbacks.published(run, vectors, held.listener)
+            self.callbacks.published(run.trained, vectors, held.listener)
         return self._published(published)
 
     def _finish(

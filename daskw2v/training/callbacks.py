@@ -21,6 +21,9 @@ class TrainingRecord:
         URL of the work directory.
     params
         Its Params, with all that was chosen for it.
+    plan
+        What was planned: strategy and why, forecast seconds, memory of a worker, as `Vectors.metadata["plan"]`; empty
+        for a version of an earlier release.
     round, epoch
         Number of the last round (a pass of `rotation`), counted from 0, and of epochs that are done.
     progress
@@ -51,6 +54,7 @@ class TrainingRecord:
     run: str
     work: str
     params: Params
+    plan: Mapping[str, Any]
     round: int
     epoch: int
     progress: float

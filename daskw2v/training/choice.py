@@ -6,7 +6,8 @@ cluster, goes on with it or finds its model. A run is named by what was chosen.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dask.system import CPU_COUNT
@@ -19,7 +20,6 @@ from daskw2v.config.resources import Resources
 from daskw2v.config.settings import default_of
 from daskw2v.models.naming import run_of
 from daskw2v.progress import Listener, Progress
-from daskw2v.shards.layout import Corpus
 from daskw2v.store.stage import Layout
 from daskw2v.store.storage import Store
 from daskw2v.training.cost.base import Forecast, Hardware
@@ -29,9 +29,8 @@ from daskw2v.training.devices import trainers_of
 from daskw2v.training.memory.check import Kinds, fits
 from daskw2v.training.memory.text import Text, known_text
 from daskw2v.training.memory.workers import gpus_of, workers_of
+from daskw2v.training.planned import PlannedRun, run_folder
 from daskw2v.training.strategies import find_strategy, usable
-from daskw2v.training.version import run_folder, run_identity
-from daskw2v.vocabulary.count import StoredVocabulary
 
 NETWORK = 10e9 / 8  # bytes/s of a machine's link, which no cluster tells
 LAYOUT = Layout("choices/<choice>")
@@ -111,49 +110,36 @@ def choose_in(found: list[Candidate], place: Machines) -> tuple[Candidate, str]:
     return min(same, key=_seconds), f"there is one worker, of {threads} threads, and no two of them train the same row"
 
 
-def choose_strategy(
-    corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Params, resources: Resources, client: Client,
-    listener: Listener, rules: Sequence[str] = (),
-) -> tuple[Params, Mapping[str, Any] | None]:  # fmt: skip
-    """Return the Params with a strategy that is named, and what is recorded of the choice; None where it was given.
-
-    Parameters
-    ----------
-    corpus, vocabulary, store, resources, client, listener
-        As in `train_model`.
-    params
-        They are settled.
-    rules
-        As in `run_identity`.
-    """
-    known = find_choice(corpus, vocabulary, store, params, listener, rules)
-    if known is not None:
+def choose_strategy(run: PlannedRun, client: Client, listener: Listener) -> PlannedRun:
+    """Return a run with a strategy that is named, and what is recorded of the choice where "auto" named it."""
+    if (known := find_choice(run, listener)) is not None:
         return known
-    text, place = known_text(corpus, vocabulary, params), machines_of(client, resources)
-    best, why = choose_in(candidates(params, resources, text, place), place)
+    place = machines_of(client, run.resources)
+    text = known_text(run.corpus, run.vocabulary, run.params)
+    best, why = choose_in(candidates(run.params, run.resources, text, place), place)
     record = {**_settings(best.params), "why": why, "workers": place.hardware.nodes,
               "threads": place.hardware.threads}  # fmt: skip
-    _home(corpus, vocabulary, store, params, rules).write_manifest(record)
+    _record_of(run).write_manifest(record)
     _tell(listener, record)
-    return best.params, record
+    return replace(run, params=best.params, choice=record)
 
 
-def find_choice(
-    corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Params, listener: Listener,
-    rules: Sequence[str] = (),
-) -> tuple[Params, Mapping[str, Any] | None] | None:  # fmt: skip
+def find_choice(run: PlannedRun, listener: Listener) -> PlannedRun | None:
     """Return what `choose_strategy` returns where there is nothing to choose; None if it has to."""
-    if not params.strategy.is_open:
-        return params, None
-    record = _home(corpus, vocabulary, store, params, rules).read_manifest()
-    if record is None or not _lives(store, run_identity(corpus, vocabulary, chosen := _with(params, record), rules)):
+    if not run.params.strategy.is_open:
+        return run
+    record = _record_of(run).read_manifest()
+    if record is None:
+        return None
+    chosen = replace(run, params=_with(run.params, record), choice=record)
+    if not _lives(run.store, chosen.name):
         return None
     _tell(listener, record)
-    return chosen, record
+    return chosen
 
 
-def _home(corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Params, rules: Sequence[str]) -> Store:
-    return store / LAYOUT.folder / run_identity(corpus, vocabulary, params, rules)
+def _record_of(run: PlannedRun) -> Store:
+    return run.store / LAYOUT.folder / run.name
 
 
 def with_choice_of(theirs: Mapping[str, Any], params: Params) -> Params:

@@ -28,12 +28,15 @@ class TrainedRun(NamedTuple):
         Its Params.
     total
         Corpus positions over all epochs.
+    plan
+        What was planned, as in the manifest.
     """
 
     name: str
     work: str
     params: Params
     total: int
+    plan: Mapping[str, Any] = _NOTHING
 
     def epochs_after(self, progress: int) -> int:
         """Return the number of epochs that are done by then."""
@@ -130,6 +133,7 @@ class Callbacks:
 
     def published(self, run: TrainedRun, vectors: Vectors, listener: Listener) -> None:
         """Tell that the version of a run is published, and before that, of rounds that were not told yet."""
+        run = run._replace(plan=MappingProxyType(dict(vectors.metadata.get("plan", {}))))
         self.restored(run, vectors.metadata["metrics"]["history"], listener)
         self.ended(listener, version=vectors.url, metadata=MappingProxyType(dict(vectors.metadata)))
 
@@ -152,7 +156,7 @@ class Callbacks:
         run, last = self._run, entries[-1]
         words, pairs, loss, seconds = (sum(e[name] for e in entries) for name in ("words", "pairs", "loss", "seconds"))
         return TrainingRecord(
-            run=run.name, work=run.work, params=run.params, round=last["round"],
+            run=run.name, work=run.work, params=run.params, plan=run.plan, round=last["round"],
             epoch=run.epochs_after(last["progress"]), progress=last["progress"] / max(1, run.total),
             words=words, pairs=pairs, loss=loss / pairs if pairs else None, alpha=last["alpha"], seconds=seconds,
             held_out_loss=last.get("held_out_loss"), scores=MappingProxyType(dict(last.get("scores", {}))),

@@ -9,7 +9,7 @@ from distributed import Client
 
 from daskw2v.cluster import check_here, lazily_connected, opened_once, starts_cluster, waits_for_workers
 from daskw2v.cluster.console import listening
-from daskw2v.collections.kinds import TextInputs, check_texts, default_params
+from daskw2v.collections.kinds import TextInputs
 from daskw2v.collections.parts import found_texts
 from daskw2v.config.arguments import check_arguments
 from daskw2v.config.params import Params
@@ -25,25 +25,16 @@ from daskw2v.sampling.context_matrix import ContextMatrix
 from daskw2v.shards.layout import Corpus
 from daskw2v.store.lease import hold_run
 from daskw2v.store.storage import Store
-from daskw2v.store.urls import Location, as_url
+from daskw2v.store.urls import Location
 from daskw2v.training.callbacks import Callback
 from daskw2v.training.choice import choose_strategy, find_choice
 from daskw2v.training.compile_ahead import CompileAhead
-from daskw2v.training.events import Callbacks
 from daskw2v.training.initial_rows import find_base
-from daskw2v.training.keywords import with_keywords
-from daskw2v.training.markets import check_markets
-from daskw2v.training.repair import check_folders, mending
-from daskw2v.training.setup import check_choices, open_callbacks, read_text, ready_cluster, with_contents
+from daskw2v.training.planned import PlannedRun, settled_params
+from daskw2v.training.repair import mending
+from daskw2v.training.request import Request, callbacks_of, check_choices, read_text, ready_cluster, with_contents
 from daskw2v.training.temporary import in_temporary_folder
-from daskw2v.training.version import (
-    check_losses,
-    make_run,
-    run_folder,
-    settled_params,
-    told_run,
-    write_version,
-)
+from daskw2v.training.version import check_losses, write_version
 from daskw2v.vocabulary.count import StoredVocabulary
 
 _SHARED = "Give work, the URL of a directory that client and workers share, such as work='s3://bucket/words'."
@@ -72,6 +63,7 @@ def train(
         list. Or text that is in no file, which is written to the work directory first: a bag, DataFrame or Series of
         Dask, or a list of its Delayed objects or futures; a table of pandas, polars or Arrow; a dataset of Hugging
         Face; an iterable of texts, of lists of tokens, or of records. `column` names the column, or key of records.
+        Or a `Plan` of files, which is then carried out with its settings.
     work
         URL of the directory for everything that is made; client and workers must share it. By default a folder for
         temporary files of this machine, which is removed with the vectors that are returned; `vectors.save` keeps them.
@@ -102,7 +94,7 @@ def train(
     ParameterError
         If a parameter is out of range or names what does not exist.
     InputError
-        If the text cannot be found, read or decoded, or holds no token.
+        If the text cannot be found, read or decoded, holds no token, or is not what was planned.
     VocabularyError
         If no word is left.
     ClusterError
@@ -122,49 +114,38 @@ def train(
     >>> vectors["king"].shape
     (8,)
     """
-    params = default_params(inputs) if params is None else params
-    params, resources = with_keywords("train", params, resources, settings)
-    check_arguments(client=client)
-    if work is None:
-        check_here(client, resources, "work is not given, and a temporary folder is on this machine alone", _SHARED)
-        return in_temporary_folder(
-            lambda folder: train(
-                inputs, work=folder, params=params, resources=resources, client=client, listener=listener,
-                callbacks=callbacks,
-            )
-        )  # fmt: skip
-    starts = starts_cluster(client, resources)
-    check_choices(params, resources)
-    check_texts(inputs, params, resources)  # before a cluster is started
-    check_markets(params, inputs)
-    told = open_callbacks(callbacks, params, resources)
-    store = Store(as_url(work, "work"), dict(resources.storage_options), resources.store_timeout)
-    check_folders(store)
+    request = Request.by("train", inputs, params, resources, client, callbacks, settings)
+    if work is not None:
+        return _train_in(work, request, listener)
+    check_here(client, request.resources, "work is not given, and a temporary folder is on this machine alone", _SHARED)
+    return in_temporary_folder(partial(_train_in, request=request, listener=listener))
+
+
+def _train_in(work: Location, request: Request, listener: Watching) -> Vectors:
+    """Train what a request asks for, in a work directory."""
+    params, resources, store = request.params, request.resources, request.open_store(work)
     if params.base_model is not None:
         find_base(store, params)
-
+    starts = starts_cluster(request.client, resources)
     with listening(listener) as listen, CompileAhead(params, resources) as kernel, ExitStack() as opened:
-
-        def settled() -> Params:
-            return with_contents(params, store, resources, listen)
-
-        settled()  # before a cluster is started
-
-        ready = partial(ready_cluster, client, store, params, resources, listen)
-        cluster = opened.enter_context(opened_once(ready))
+        request.settled(store, listen)  # before a cluster is started
+        cluster = opened.enter_context(opened_once(request.ready_cluster(store, listen)))
 
         def reading() -> Client:
             if starts:
                 kernel.start()
             return cluster()
 
-        find = opened.enter_context(found_texts(inputs, store, params, resources, cluster, listen))
+        find = opened.enter_context(found_texts(request.inputs, store, params, resources, cluster, listen))
 
         def make(damaged: Collection[str]) -> Vectors:
-            based = settled()
-            corpus, vocabulary = read_text(find(), store, based, resources, reading, listen)
+            settled, sources = request.settled(store, listen), find()
+            if request.plan is not None:
+                request.plan.check_sources(sources)
+            corpus, vocabulary = read_text(sources, store, settled, resources, reading, listen)
             kernel.wait()
-            return _train(corpus, vocabulary, store, based, resources, cluster, listen, told, damaged)
+            run = PlannedRun(corpus, vocabulary, store, settled_params(settled), resources, request.callbacks)
+            return _train(run, cluster, listen, damaged)
 
         return mending(store, listen, make, cluster)
 
@@ -187,55 +168,38 @@ def train_model(
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
     check_choices(params, resources)
-    told = open_callbacks(callbacks, params, resources)
+    heeded = callbacks_of(callbacks, params, resources)
     with (
         listening(listener) as heard,
         opened_once(partial(ready_cluster, client, store, params, resources, heard)) as cluster,
     ):
-        named = with_contents(params, store, resources, heard)
-        return _train(corpus, vocabulary, store, named, resources, cluster, heard, told, damaged)
+        settled = settled_params(with_contents(params, store, resources, heard))
+        run = PlannedRun(corpus, vocabulary, store, settled, resources, heeded)
+        return _train(run, cluster, heard, damaged)
 
 
-def _train(
-    corpus: Corpus,
-    vocabulary: StoredVocabulary,
-    store: Store,
-    params: Params,
-    resources: Resources,
-    client: Callable[[], Client],
-    heard: Listener,
-    callbacks: Callbacks,
-    damaged: Collection[str],
-) -> Vectors:
-    """Do what `train_model` does; the cluster is asked for where there is something to do."""
-    check_joined(corpus, params)
-    params = settled_params(params)
-    rules = callbacks.rules
-    found = find_choice(corpus, vocabulary, store, params, heard, rules)
-    if found is None:
-        found = choose_strategy(corpus, vocabulary, store, params, resources, client(), heard, rules)
-    params, choice = found
-    run = told_run(corpus, vocabulary, store, params, callbacks)
-    run_id = run.name
-    if (store / "models" / next_version(store / "models", run_id, damaged)).read_manifest() is None:
+def _train(run: PlannedRun, client: Callable[[], Client], heard: Listener, damaged: Collection[str]) -> Vectors:
+    """Train a run and publish its version; the cluster is asked for where there is something to do."""
+    check_joined(run.corpus, run.params)
+    run = find_choice(run, heard) or choose_strategy(run, client(), heard)
+    if (run.store / "models" / next_version(run.store / "models", run.name, damaged)).read_manifest() is None:
         client()  # before the lease is taken, as it may be waited for
-    with hold_run(store, run_id) as lease, waits_for_workers(resources, lease.guarding(heard)):
-        listen, store = lease.guarding(heard), lease.guard(store)
-        models = store / "models"
-        version = next_version(models, run_id, damaged)
+    resources = run.resources
+    with hold_run(run.store, run.name) as lease, waits_for_workers(resources, lease.guarding(heard)):
+        listen, run = lease.guarding(heard), run.guarded(lease)
+        models = run.store / "models"
+        version = next_version(models, run.name, damaged)
         if (models / version).read_manifest() is not None:
             check_version(models / version)
             check_losses(models / version, resources)
         else:
-            write_version(
-                models / version, corpus, vocabulary, store, params, resources, client(), listen, choice, callbacks
-            )
+            write_version(models / version, run, client(), listen)
         if latest_version(models) != version:  # trained before, or killed before it was published
-            Versions(store).publish(version)
-        run_folder(store, run_id).remove()  # checkpoints, and pairs
+            Versions(run.store).publish(version)
+        run.folder.remove()  # checkpoints, and pairs
         vectors = Vectors.open((models / version).url, resources.storage_options, store_timeout=resources.store_timeout)
         listen(Progress("publish", 1, 1, "model", message=vectors.url or ""))
-        callbacks.published(run, vectors, listen)
+        run.callbacks.published(run.trained, vectors, listen)
         return vectors
 
 
@@ -250,6 +214,6 @@ def build_matrix(
 ) -> ContextMatrix:
     """Sample the matrix that `train_model` then finds; `sampling.context_matrix.build_matrix` says more."""
     check_arguments(store=store, params=params, resources=resources, client=client)
-    run = make_run(corpus, vocabulary, store, params, resources)
+    run = PlannedRun(corpus, vocabulary, store, params, resources)
     with lazily_connected(client, store, resources, listener) as (cluster, listen):
-        return context_matrix.build_matrix(cluster(), run, listen)
+        return context_matrix.build_matrix(cluster(), run.for_tasks(), listen)

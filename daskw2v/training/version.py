@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -10,10 +10,7 @@ from typing import Any
 from distributed import Client
 
 from daskw2v.cluster import Usage, gather, usage
-from daskw2v.config.identity import identity_fields
-from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.config.tokenizers import tokenizer_name
 from daskw2v.errors import ParameterError
 from daskw2v.features.choice import has_features
 from daskw2v.models.phrases import describe_phrases, write_phrases
@@ -21,82 +18,63 @@ from daskw2v.models.sources import write_sources
 from daskw2v.models.store import finish, write_features, write_vocabulary
 from daskw2v.models.tokenizer import write_tokenizer
 from daskw2v.objectives.noise import has_markets
-from daskw2v.objectives.registry import settled
-from daskw2v.phrases.score import with_threshold
 from daskw2v.progress import Listener
-from daskw2v.sampling.excerpt import Range
 from daskw2v.sampling.run import Base, Run
-from daskw2v.shards.layout import Corpus, digest
 from daskw2v.store.durability import force
 from daskw2v.store.storage import Store
 from daskw2v.training.columns import losses
 from daskw2v.training.evaluation import TrainingEvaluation
-from daskw2v.training.events import Callbacks, TrainedRun
+from daskw2v.training.events import TrainedRun
 from daskw2v.training.features import composed_rows, find_features, keys_of, with_composed
-from daskw2v.training.held_out import HeldOutText, SplitText, split_text
+from daskw2v.training.held_out import HeldOutText
 from daskw2v.training.initial_rows import anchored, base_tables, find_base, has_base, write_base
 from daskw2v.training.loop import TrainingResult, check_pairs, train_rounds, words_per_second
 from daskw2v.training.markets import write_markets
 from daskw2v.training.measurements import Measurements
 from daskw2v.training.memory.check import check_training
-from daskw2v.training.memory.text import known_text
+from daskw2v.training.plan import plan_run
+from daskw2v.training.planned import PlannedRun
 from daskw2v.training.rewriting import declare_like, rewrite
 from daskw2v.training.strategies import find_strategy
 from daskw2v.training.strategy import StrategyRun
 from daskw2v.training.totals import WorkerShare
 from daskw2v.training.watching import RunWatch
 from daskw2v.types import Float32Array, RowIds
-from daskw2v.vocabulary.count import StoredVocabulary
 
 
-def write_version(
-    home: Store,
-    corpus: Corpus,
-    vocabulary: StoredVocabulary,
-    store: Store,
-    params: Params,
-    resources: Resources,
-    client: Client,
-    listener: Listener,
-    choice: Mapping[str, Any] | None = None,
-    callbacks: Callbacks | None = None,
-    new: Sequence[Range] | None = None,
-) -> None:
-    """Train into a folder, unless a finished model lies there; whoever calls holds the run's lease.
+def write_version(home: Store, run: PlannedRun, client: Client, listener: Listener) -> None:
+    """Train a run into a folder, unless a finished model lies there; whoever calls holds the run's lease.
 
-    `params` are settled, as `train_model` has them; `choice` says why their strategy was chosen, if it was. What else
-    was made for it stays in `run_folder`. It tells `callbacks` of all but the end. `new` are the ranges of the corpus
-    that its base was not trained on; None if it was on none.
+    What else is made for it stays in `run.folder`. Its callbacks hear of all but the end.
     """
-    callbacks, text = callbacks or Callbacks(), split_text(corpus, params, new)
-    told = told_run(corpus, vocabulary, store, params, callbacks, new)
+    params, resources, folder = run.params, run.resources, run.folder
     if home.read_manifest() is not None:
         check_losses(home, resources)
         return
-    check_training(client, params, resources, known_text(text.trained, vocabulary, params))
-    place = run_folder(store, told.name)
-    run = _based(make_run(corpus, vocabulary, store, params, resources, new), place, resources, client)
-    run = _with_features(_with_markets(run, place, resources, client), place, resources, client, listener)
-    before, began, length = usage(client), time.monotonic(), text.trained.n_tokens
-    training = find_strategy(params.strategy.name).start(client, run, place, length, resources, listener)
-    watch = _watch(told, training, run, text.held_out, callbacks, resources, client, listener)
-    result = train_rounds(training, place, told.total, resources.checkpoint_seconds, listener, watch)
-    check_pairs(result.history, vocabulary.size, params)
-    trained = place / "trained" if params.anchor or run.features is not None else home
-    training.save_model(trained)
-    if trained is not home:
-        declare_like(trained, home)
-        rewrite(client, "finish", partial(_finished, run, trained), trained, home)
-    if run.features is not None:
-        write_features(home, keys_of(run))
-    write_vocabulary(home, vocabulary)
-    write_phrases(home, store, corpus)
-    write_tokenizer(home, store, params)
-    write_sources(home, corpus.sources)
+    plan = plan_run(run, client)
+    check_training(client, params, resources, run.sizes)
+    shared = _based(run.for_tasks(), folder, resources, client)
+    shared = _with_features(_with_markets(shared, folder, resources, client), folder, resources, client, listener)
+    before, began, length = usage(client), time.monotonic(), run.text.trained.n_tokens
+    training = find_strategy(params.strategy.name).start(client, shared, folder, length, resources, listener)
+    trained = run.trained._replace(plan=plan.facts())
+    watch = _watch(trained, training, shared, run, client, listener)
+    result = train_rounds(training, folder, trained.total, resources.checkpoint_seconds, listener, watch)
+    check_pairs(result.history, run.vocabulary.size, params)
+    rows = folder / "trained" if params.anchor or shared.features is not None else home
+    training.save_model(rows)
+    if rows is not home:
+        declare_like(rows, home)
+        rewrite(client, "finish", partial(_finished, shared, rows), rows, home)
+    if shared.features is not None:
+        write_features(home, keys_of(shared))
+    write_vocabulary(home, run.vocabulary)
+    write_phrases(home, run.store, run.corpus)
+    write_tokenizer(home, run.store, params)
+    write_sources(home, run.corpus.sources)
     workers = _workers(result, before, usage(client))
-    manifest = _manifest(corpus, vocabulary, run, result, workers, time.monotonic() - began)
-    manifest |= {} if choice is None else {"choice": choice}
-    manifest |= _held_out(corpus, text, result) | _stopped(told, result)
+    manifest = _manifest(run, shared, result, workers, time.monotonic() - began)
+    manifest |= {"plan": plan.facts()} | _held_out(run, result) | _stopped(trained, result)
     finish_version(client, home, manifest)
 
 
@@ -104,46 +82,6 @@ def finish_version(client: Client, home: Store, manifest: Mapping[str, Any]) -> 
     """Finish a version on a worker: all tables are read once more, and need not come here for that."""
     force()  # what this process wrote; workers have forced their own
     gather(client, [client.submit(finish, home, manifest, key=f"publish-{uuid.uuid4().hex}")], "Publishing")
-
-
-def make_run(
-    corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Params, resources: Resources,
-    new: Sequence[Range] | None = None,
-) -> Run:  # fmt: skip
-    """Return the run that tasks are given, on text without what Params hold out; that text is then in the store."""
-    text = split_text(corpus, params, new)
-    text.save(store)
-    # The tokenizer is given by its name: tasks do not call it, and would have to carry the function
-    named = params.replace(tokenizer=tokenizer_name(params.tokenizer))
-    return Run(store, text.trained.name, vocabulary, named, resources.device)
-
-
-def run_folder(store: Store, run_id: str) -> Store:
-    """Return where a run keeps what it needs until it is done."""
-    return store / "runs" / run_id
-
-
-def settled_params(params: Params) -> Params:
-    """Return Params with what they leave open as it will be."""
-    return with_threshold(settled(params))
-
-
-def run_identity(corpus: Corpus, vocabulary: StoredVocabulary, params: Params, rules: Sequence[str] = ()) -> str:
-    """Return the name of an experiment: equal for equal text, words and Params, however the text was cut.
-
-    `rules` are those by which it may be stopped early, besides that of Params: where it is stopped, it is another one.
-    """
-    stopping = [list(rules)] if rules else []
-    return digest([corpus.identity, vocabulary.identity, identity_fields(params), *stopping])[:12]
-
-
-def told_run(
-    corpus: Corpus, vocabulary: StoredVocabulary, store: Store, params: Params, callbacks: Callbacks,
-    new: Sequence[Range] | None = None,
-) -> TrainedRun:  # fmt: skip
-    """Return a run as callbacks are told of it."""
-    name = run_identity(corpus, vocabulary, params, callbacks.rules)
-    return TrainedRun(name, store.url, params, split_text(corpus, params, new).trained.n_tokens * params.epochs)
 
 
 def _based(run: Run, place: Store, resources: Resources, client: Client) -> Run:
@@ -191,43 +129,33 @@ def check_losses(model: Store, resources: Resources) -> None:
 
 
 def _watch(
-    told: TrainedRun,
-    training: StrategyRun,
-    run: Run,
-    sample: Corpus | None,
-    callbacks: Callbacks,
-    resources: Resources,
-    client: Client,
-    listener: Listener,
+    trained: TrainedRun, training: StrategyRun, shared: Run, run: PlannedRun, client: Client, listener: Listener
 ) -> RunWatch:
+    resources, sample = run.resources, run.text.held_out
     sets = {kind: urls for kind, urls in resources.eval_sets.items() if urls}
     evaluation = TrainingEvaluation(client, run.vocabulary, sets, resources.storage_options) if sets else None
-    held_out = None if sample is None else HeldOutText(client, run, sample)
+    held_out = None if sample is None else HeldOutText(client, shared, sample)
     measurements = Measurements(client, listener)
     return RunWatch(
-        told, training, callbacks, measurements, evaluation, resources.eval_every, held_out, listener,
-        partial(with_composed, client, run),
+        trained, training, run.callbacks, measurements, evaluation, resources.eval_every, held_out, listener,
+        partial(with_composed, client, shared),
     )  # fmt: skip
 
 
 def _manifest(
-    corpus: Corpus,
-    vocabulary: StoredVocabulary,
-    run: Run,
-    result: TrainingResult,
-    workers: list[dict[str, Any]],
-    seconds: float,
+    run: PlannedRun, shared: Run, result: TrainingResult, workers: list[dict[str, Any]], seconds: float
 ) -> dict[str, Any]:
     """Return what is to be known of a model; training took `seconds` here, with what was written."""
     words, spent, pairs, loss = (
         sum(entry[name] for entry in result.history) for name in ("words", "seconds", "pairs", "loss")
     )
     compiling = sum(entry.get("compiling", 0.0) for entry in result.history)
+    corpus, vocabulary = run.corpus, run.vocabulary
     joining = {"phrases": sum(found.seconds for found in corpus.passes)} if corpus.passes else {}
     stages = {"encode": corpus.seconds, **joining, "vocabulary": vocabulary.seconds, "train": seconds}
     return {
-        "params": run.params.as_dict(),
-        "resources": {"device": run.device, "threads": result.threads},
+        "params": shared.params.as_dict(),
+        "resources": {"device": shared.device, "threads": result.threads},
         "corpus": {
             "identity": corpus.identity,
             "tokens": corpus.n_tokens,
@@ -263,11 +191,12 @@ def _manifest(
     }
 
 
-def _held_out(corpus: Corpus, text: SplitText, result: TrainingResult) -> dict[str, Any]:
+def _held_out(run: PlannedRun, result: TrainingResult) -> dict[str, Any]:
     """Return what a manifest says of held-out text, if there is any."""
+    text = run.text
     if text.held_out is None:
         return {}
-    tokens = corpus.n_tokens - text.trained.n_tokens
+    tokens = run.corpus.n_tokens - text.trained.n_tokens
     loss = result.history[-1].get("held_out_loss")
     return {"held_out": {"tokens": tokens, "measured": text.held_out.n_tokens, "loss": loss}}
 

@@ -88,7 +88,7 @@ def vectors():
         "params": {**params, "later": place, "column": f"https://user:{SECRET}@host/x"},
         "corpus": {"tokens": 12, "identity": secret, "bad_blocks": [{"url": place, "error": secret}]},
         "resources": {"device": "cpu", "later": [secret]},
-        "choice": {"strategy": "averaging", "why": secret},
+        "plan": {"strategy": "averaging", "why": secret},
         "retraining": {"scores": {}, "before": {secret: secret}},
     }
     words = [f"word{i}" for i in range(12)]

@@ -3,7 +3,7 @@
 import pytest
 
 from daskw2v import Params, Policy
-from daskw2v.training.version import settled_params
+from daskw2v.training.planned import settled_params
 
 SUBWORDS = {"objective": "subwords", "strategy": "columns"}
 

@@ -439,5 +439,5 @@ def test_night__keeps_the_strategy_that_was_chosen_for_the_served_version(later,
 
 def test_first_night__chooses(nights):
     summary = nights.run(params=PARAMS.replace(strategy="auto"))
-    assert manifest(nights, summary.version)["choice"]["strategy"] == "averaging"
+    assert manifest(nights, summary.version)["plan"]["strategy"] == "averaging"
     assert nights.run(params=PARAMS.replace(strategy="auto")).outcome is Outcome.NOTHING_NEW

@@ -15,9 +15,9 @@ from daskw2v.training.averaging.cost import averaging_cost
 from daskw2v.training.choice import Machines, candidates, choose_in, hardware_of
 from daskw2v.training.cost.constants import constants_of
 from daskw2v.training.cost.load import load_of
-from daskw2v.training.estimating import parse_rate
 from daskw2v.training.memory.base import Workers
 from daskw2v.training.memory.text import Text, guess_text
+from daskw2v.training.planning import parse_rate
 from daskw2v.training.rotation.cost import rotation_cost
 from daskw2v.training.rotation.pass_schedule import passes_of_epoch
 from tests.support.command_line import invoke
@@ -154,7 +154,7 @@ def test_train__keeps_what_was_chosen_first(client, text, tmp_path, monkeypatch)
     monkeypatch.setattr(choice, "choose_in", pick("rotation"))
     first = train(text, **options)
     assert (first.metadata["params"]["strategy"], first.metadata["params"]["n_partitions"]) == ("rotation", 2)
-    assert first.metadata["choice"]["why"] == "it was picked"
+    assert first.metadata["plan"]["why"] == "it was picked"
     monkeypatch.setattr(choice, "choose_in", pick("averaging"))  # as on another cluster
     assert train(text, **options).url == first.url
     versions = Versions(Store(str(tmp_path)))

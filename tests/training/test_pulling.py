@@ -14,8 +14,8 @@ from daskw2v.training.averaging.cost import pulled_share
 from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.blocks import TableBlock
 from daskw2v.training.cost.load import zipf
-from daskw2v.training.setup import read_text
-from daskw2v.training.version import make_run
+from daskw2v.training.planned import PlannedRun
+from daskw2v.training.request import read_text
 
 PARAMS = Params(vector_size=12, min_count=1, epochs=1, sample=1e-2, n_replicas=3, rounds_per_epoch=4)
 WORDS = 600
@@ -97,7 +97,7 @@ def test_reach__finds_about_as_many_rows_as_are_forecast(client, tmp_path):
     corpus, vocabulary = read_text(
         find_sources(tmp_path / "text.txt"), store, params, resources, lambda: client, silent
     )
-    run = make_run(corpus, vocabulary, store, params, resources)
+    run = PlannedRun(corpus, vocabulary, store, params, resources).for_tasks()
     for stop in (1000, 2000):
         found = [
             pulling.reach(run, (ReplicaWork(0, 0, stop, 0.1, 0.1),), [TableBlock(table, a, a + 300)]).of(0)

@@ -29,11 +29,11 @@ from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.devices import Threads, find_device, read_piece, replica_trainer
 from daskw2v.training.devices.cpu import CpuReplicaTrainer
 from daskw2v.training.initial_rows import first_rows
+from daskw2v.training.planned import PlannedRun, settled_params
 from daskw2v.training.prepared import prepared_of
+from daskw2v.training.request import read_text
 from daskw2v.training.rotation.rotation import RotationRun
-from daskw2v.training.setup import read_text
 from daskw2v.training.totals import TaskTotals
-from daskw2v.training.version import make_run, settled_params
 
 PARAMS = Params(
     vector_size=12, min_count=1, epochs=2, sample=1e-2, n_replicas=3, rounds_per_epoch=2, merges_per_round=6,
@@ -107,7 +107,7 @@ def test_steps__give_the_bits_of_plain_loops(client, text, tmp_path, monkeypatch
     params, resources, work = settled_params(PARAMS.replace(**changes)), Resources(threads=1), Store(str(tmp_path))
     vectors = train(text, work=tmp_path, params=params, resources=resources, client=client)
     corpus, vocabulary = read_text(find_sources(text), work, params, resources, lambda: client, silent)
-    run = make_run(corpus, vocabulary, work, params, resources)
+    run = PlannedRun(corpus, vocabulary, work, params, resources).for_tasks()
     for table, rows in reference(run, corpus.n_tokens).items():
         np.testing.assert_array_equal(open_table(Store(vectors.url), table)[:], rows)
 

@@ -1,11 +1,16 @@
-"""What comes before training: choices are checked, a cluster is found, text becomes ids."""
+"""What a call of `train` or `retrain` asks for: checked before anything is read, and how it finds text and cluster."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Self
 
 from distributed import Client
 
 from daskw2v.cluster import connected, starts_cluster
+from daskw2v.collections.kinds import TextInputs, check_texts, default_params
+from daskw2v.config.arguments import check_arguments
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
@@ -20,6 +25,7 @@ from daskw2v.progress import Listener
 from daskw2v.shards.encode import encode_sources, find_corpus
 from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
+from daskw2v.store.urls import Location, as_url
 from daskw2v.training.axes import check_plug_ins
 from daskw2v.training.base_vectors import with_base_vectors
 from daskw2v.training.callbacks import Callback
@@ -29,11 +35,86 @@ from daskw2v.training.events import Callbacks
 from daskw2v.training.features import with_feature_table
 from daskw2v.training.held_out import check_held_out
 from daskw2v.training.initial_rows import has_base
+from daskw2v.training.keywords import with_keywords
 from daskw2v.training.loggers import loggers_of
-from daskw2v.training.markets import with_market_table
+from daskw2v.training.markets import check_markets, with_market_table
 from daskw2v.training.memory.check import check_encoding
+from daskw2v.training.plan import Plan
+from daskw2v.training.repair import check_folders
 from daskw2v.training.strategies import check_strategy
 from daskw2v.vocabulary.count import StoredVocabulary, count_words, find_vocabulary
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a call asks for; its settings exist and go together.
+
+    Parameters
+    ----------
+    inputs, params, resources, client
+        As in `train`.
+    callbacks
+        Those of the call, and the loggers of `resources`.
+    plan
+        The plan that the call carries out; None where it makes its own.
+    """
+
+    inputs: TextInputs
+    params: Params
+    resources: Resources
+    client: Client | None
+    callbacks: Callbacks
+    plan: Plan | None = None
+
+    @classmethod
+    def by(
+        cls, call: str, inputs: TextInputs, params: Params | None, resources: Resources | None,
+        client: Client | None, callbacks: Sequence[Callback], settings: Mapping[str, Any],
+    ) -> Self:  # fmt: skip
+        """Return the request of a call with these arguments.
+
+        Raises
+        ------
+        ParameterError
+            If an argument or a setting cannot be used, or changes nothing.
+        InputError
+            If there is no text.
+        """
+        plan = inputs if isinstance(inputs, Plan) else None
+        if plan is not None:
+            _refuse_beside_plan(call, params=params, resources=resources, **settings)
+            inputs, params, resources = plan.inputs, plan.params, plan.resources
+        params = default_params(inputs) if params is None else params
+        params, resources = with_keywords(call, params, resources, settings)
+        check_arguments(client=client)
+        starts_cluster(client, resources)  # refuses a client that cannot be used
+        check_choices(params, resources)
+        check_texts(inputs, params, resources)
+        check_markets(params, inputs)
+        return cls(inputs, params, resources, client, callbacks_of(callbacks, params, resources), plan)
+
+    def open_store(self, work: Location) -> Store:
+        """Return the work directory at a place; raises a ParameterError where files of others lie there."""
+        store = Store(as_url(work, "work"), dict(self.resources.storage_options), self.resources.store_timeout)
+        check_folders(store)
+        return store
+
+    def settled(self, store: Store, listener: Listener) -> Params:
+        """Return the Params with files named by their content; raises as `with_contents` does."""
+        return with_contents(self.params, store, self.resources, listener)
+
+    def ready_cluster(self, store: Store, listener: Listener) -> Callable[[], Any]:
+        """Return a function that gives the cluster of the request as a context manager."""
+        return partial(ready_cluster, self.client, store, self.params, self.resources, listener)
+
+
+def _refuse_beside_plan(call: str, **given: Any) -> None:
+    names = [name for name, value in given.items() if value is not None]
+    if names:
+        raise ParameterError(
+            f"{call}() got {', '.join(names)} beside a plan, which has its settings.",
+            f"Leave {', '.join(names)} out, or make another plan.",
+        )
 
 
 def check_choices(params: Params, resources: Resources) -> None:
@@ -64,9 +145,9 @@ def with_contents(params: Params, store: Store, resources: Resources, listener: 
     return with_feature_table(with_market_table(based, resources), resources)
 
 
-def open_callbacks(given: Sequence[Callback], params: Params, resources: Resources) -> Callbacks:
-    """Return the callbacks of a call, whose choices are checked."""
-    return Callbacks(given, list(loggers_of(resources)), monitored_content(params, resources))
+def callbacks_of(own: Sequence[Callback], params: Params, resources: Resources) -> Callbacks:
+    """Return the callbacks of a call: its own, and the loggers of its Resources."""
+    return Callbacks(own, list(loggers_of(resources)), monitored_content(params, resources))
 
 
 @contextmanager

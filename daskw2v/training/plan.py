@@ -1,0 +1,258 @@
+"""`Plan`: what a run will do and what that takes, decided before its first step."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from dask.utils import format_bytes
+from distributed import Client
+
+from daskw2v.collections.kinds import TextInputs
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.corpus.files import Source
+from daskw2v.errors import InputError, counted
+from daskw2v.training.choice import Candidate, Machines, candidate_of, candidates, choose_in, machines_of
+from daskw2v.training.memory import stages
+from daskw2v.training.memory.base import Estimate, Workers
+from daskw2v.training.memory.text import Text
+from daskw2v.training.planned import PlannedRun
+
+_TERMS = ("text", "store", "train", "copies", "handling", "travel", "waiting", "tasks")
+
+
+@dataclass(frozen=True)
+class WorkerPlan:
+    """The memory that a run takes of workers of one kind.
+
+    Parameters
+    ----------
+    workers
+        The workers.
+    memory_limit
+        Bytes that each may take, the least among them; infinity for none.
+    memory
+        What each stage takes of one, and of the client.
+    """
+
+    columns: ClassVar[tuple[str, ...]] = ("stage", "memory", "made of")  # of `memory.rows`
+
+    workers: Workers
+    memory_limit: float
+    memory: Estimate
+
+    @property
+    def fits(self) -> bool:
+        """Whether each stage fits into the limit."""
+        return self.memory.bytes <= self.memory_limit
+
+    @property
+    def verdict(self) -> str:
+        """A sentence about need and limit."""
+        which = f"{counted(self.workers.n, 'worker')} of {counted(self.workers.threads, 'thread')}"
+        if math.isinf(self.memory_limit):
+            return f"{which} have no memory_limit"
+        answer = "fits" if self.fits else "does not fit"
+        limit = f"the memory_limit of {which}, {format_bytes(int(self.memory_limit))} each"
+        return f"{format_bytes(self.memory.bytes)} {answer} into {limit}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return JSON types."""
+        return {
+            "n": self.workers.n,
+            "threads": self.workers.threads,
+            "memory_limit": None if math.isinf(self.memory_limit) else int(self.memory_limit),
+            "bytes": self.memory.bytes,
+            "fits": self.fits,
+            "stages": [
+                {"name": stage.name, "worker": dict(stage.worker), "gpu": dict(stage.gpu)}
+                for stage in self.memory.stages
+            ],
+            "client": dict(self.memory.client),
+            "notes": list(self.memory.notes),
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run will do, and what that takes. `daskw2v.plan` makes it; `train` carries it out.
+
+    Nothing in it is left open: `params` have the strategy and its settings, the learning rate, the thresholds.
+
+    Parameters
+    ----------
+    inputs, resources
+        As in `train`.
+    params
+        What changes the vectors.
+    sources
+        The files of the text.
+    text
+        Sizes of the text: words, distinct words, words in the vocabulary.
+    guessed
+        Which of `text.types` and `text.vocabulary` are guesses; none where the text was read before.
+    workers
+        Memory, for each kind of workers.
+    trainings
+        Ways to train, each with its forecast, if there is one, and whether it fits into memory.
+    why
+        Why "auto" takes the strategy of `params`; None where the strategy was named.
+    machines
+        How many machines train; None if it is not known.
+    run
+        Name of the run, the end of its version's name; None before the text is read.
+    """
+
+    columns: ClassVar[tuple[str, ...]] = ("", "training", *_TERMS, "seconds", "machine hours", "in memory")  # of `rows`
+
+    inputs: TextInputs
+    params: Params
+    resources: Resources
+    sources: tuple[Source, ...]
+    text: Text
+    guessed: tuple[str, ...]
+    workers: tuple[WorkerPlan, ...]
+    trainings: tuple[Candidate, ...]
+    why: str | None
+    machines: int | None
+    run: str | None = None
+
+    @property
+    def chosen(self) -> Candidate:
+        """The way that is trained with."""
+        return next(way for way in self.trainings if way.params == self.params)
+
+    def check_sources(self, found: Sequence[Source]) -> None:
+        """Refuse text that is not the planned one.
+
+        Raises
+        ------
+        InputError
+            If a file is new, gone or changed.
+        """
+        planned, now = (
+            {source.url: (source.size, source.version) for source in some} for some in (self.sources, found)
+        )
+        changed = [url for url in {**planned, **now} if planned.get(url) != now.get(url)]
+        if changed:
+            raise InputError(
+                f"{counted(len(changed), 'file')} of the text changed since the plan was made, such as {changed[0]}.",
+                "Make another plan.",
+            )
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a manifest keeps, as JSON types: strategy and why, forecast seconds, workers and their memory."""
+        forecast, kinds = self.chosen.forecast, self.workers
+        return {
+            "strategy": self.params.strategy.name,
+            **self.params.strategy.flat(),
+            "why": self.why,
+            "seconds": None if forecast is None else forecast.total,
+            "workers": max(kind.workers.n for kind in kinds),
+            "threads": min(kind.workers.threads for kind in kinds),
+            "memory": max(kind.memory.bytes for kind in kinds),
+        }
+
+    def hours(self, seconds: float) -> float | None:
+        """Return the hours of all machines."""
+        return None if self.machines is None else seconds * self.machines / 3600
+
+    def notes(self) -> Iterator[str]:
+        """Yield what is assumed of the text."""
+        yield f"{self.text.words:,} words, by the files' sizes"
+        titles = {"types": "distinct words", "vocabulary": "words kept"}
+        if self.guessed:
+            numbers = " and ".join(f"{getattr(self.text, name):,} {titles[name]}" for name in self.guessed)
+            yield (
+                f"{numbers}: estimated by Heaps' law with the constants of English Wikipedia; other text may have "
+                "several times as many: give --types and --words if you know them"
+            )
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """Yield the rows of a table with `columns`: the way to train, seconds by what takes them, and hours."""
+        for way in self.trainings:
+            mark, fits = "*" if way.params == self.params else "", "fits" if way.fits else "does not fit"
+            if way.forecast is None:
+                yield mark, str(way), *("" for _ in _TERMS), "not known", "", fits
+                continue
+            hours = self.hours(way.forecast.total)
+            terms = (f"{way.forecast.seconds[term]:,.1f}" for term in _TERMS)
+            total = f"{way.forecast.total:,.1f}"
+            yield mark, str(way), *terms, total, "" if hours is None else f"{hours:.3g}", fits
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return JSON types."""
+        return {
+            "run": self.run,
+            "params": self.params.as_dict(),
+            "why": self.why,
+            "text": asdict(self.text),
+            "guessed": list(self.guessed),
+            "workers": [kind.as_dict() for kind in self.workers],
+            "machines": self.machines,
+            "trainings": list(self._trainings()),
+        }
+
+    def _trainings(self) -> Iterator[dict[str, Any]]:
+        for way in self.trainings:
+            seconds = None if way.forecast is None else way.forecast.total
+            yield {
+                "strategy": way.params.strategy.name,
+                **way.params.strategy.flat(),
+                "chosen": way.params == self.params,
+                "fits": way.fits,
+                "seconds": seconds,
+                "machine_hours": None if seconds is None else self.hours(seconds),
+                "terms": None if way.forecast is None else {term: way.forecast.seconds[term] for term in _TERMS},
+            }
+
+    def __str__(self) -> str:
+        lines: list[Iterable[str]] = []
+        for kind in self.workers:
+            lines += [kind.columns, *kind.memory.rows()]
+            lines += [(note,) for note in (*self.notes(), *kind.memory.notes, kind.verdict)]
+        return "\n".join("  ".join(filter(None, line)) for line in (*lines, self.columns, *self.rows()))
+
+
+def plan_run(run: PlannedRun, client: Client) -> Plan:
+    """Return the plan of a run whose text is read, on the workers of a cluster."""
+    place = machines_of(client, run.resources)
+    only = (candidate_of(run.params, run.resources, run.sizes, place),)
+    why = None if run.choice is None else run.choice["why"]
+    return Plan(
+        None, run.params, run.resources, tuple(run.corpus.sources), run.sizes, (),
+        memory_of(run.params, run.resources, run.sizes, place), only, why, None, run.name,
+    )  # fmt: skip
+
+
+def memory_of(params: Params, resources: Resources, text: Text, place: Machines) -> tuple[WorkerPlan, ...]:
+    """Return what a run takes of each kind of workers."""
+    return tuple(
+        WorkerPlan(kind, limit, stages.estimate(params, resources, text, kind)) for kind, limit in place.kinds.items()
+    )
+
+
+def automatic_choice(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return strategy and reason of a model whose strategy "auto" chose; None of others."""
+    plan = metadata.get("plan") or metadata.get("choice", {})  # of earlier releases
+    return plan if plan.get("why") is not None else None
+
+
+class Comparison(NamedTuple):
+    """Ways to train, the Params of the one that is taken, and why where "auto" takes it."""
+
+    trainings: tuple[Candidate, ...]
+    chosen: Params
+    why: str | None
+
+
+def compare(params: Params, resources: Resources, text: Text, place: Machines) -> Comparison:
+    """Return the ways to train a text on machines, and the one that `train` takes."""
+    if params.strategy.is_open:
+        found = candidates(params, resources, text, place)
+        best, why = choose_in(found, place)
+        return Comparison(tuple(found), best.params, why)
+    others = candidates(params.replace(strategy="auto"), resources, text, place)
+    named = candidate_of(params, resources, text, place)
+    return Comparison((named, *(other for other in others if other.params != params)), params, None)

@@ -1,0 +1,109 @@
+"""A run whose text is read: everything that was decided before its first step, and the name that follows from it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+from daskw2v.config.identity import identity_fields
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.config.tokenizers import tokenizer_name
+from daskw2v.objectives.registry import settled
+from daskw2v.phrases.score import with_threshold
+from daskw2v.sampling.excerpt import Range
+from daskw2v.sampling.run import Run
+from daskw2v.shards.layout import Corpus, digest
+from daskw2v.store.lease import Lease
+from daskw2v.store.storage import Store
+from daskw2v.training.events import Callbacks, TrainedRun
+from daskw2v.training.held_out import SplitText, split_text
+from daskw2v.training.memory.text import Text, known_text
+from daskw2v.vocabulary.count import StoredVocabulary
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run on text that is read; nothing of it changes any more.
+
+    Parameters
+    ----------
+    corpus, vocabulary
+        The text, encoded, and its words.
+    store
+        The work directory.
+    params
+        What changes the vectors; the strategy is named, or `training.choice` names it.
+    resources
+        What does not.
+    callbacks
+        Objects that follow the training, and may stop it.
+    new
+        Ranges of the corpus that the base model was not trained on; None without a base model.
+    choice
+        What "auto" chose, and why; None where the strategy was named.
+    """
+
+    corpus: Corpus
+    vocabulary: StoredVocabulary
+    store: Store
+    params: Params
+    resources: Resources
+    callbacks: Callbacks = field(default_factory=Callbacks)
+    new: Sequence[Range] | None = None
+    choice: Mapping[str, Any] | None = None
+
+    @cached_property
+    def name(self) -> str:
+        """Name of the run, equal for equal text, words and Params: the end of its version's name."""
+        return run_identity(self.corpus, self.vocabulary, self.params, self.callbacks.rules)
+
+    @cached_property
+    def text(self) -> SplitText:
+        """The text that is trained, and the sample of the held-out text."""
+        return split_text(self.corpus, self.params, self.new)
+
+    @cached_property
+    def sizes(self) -> Text:
+        """Numbers of words, which memory and time depend on."""
+        return known_text(self.text.trained, self.vocabulary, self.params)
+
+    @property
+    def folder(self) -> Store:
+        """Where the run keeps what it needs until it is done."""
+        return run_folder(self.store, self.name)
+
+    @property
+    def trained(self) -> TrainedRun:
+        """The run as callbacks see it."""
+        return TrainedRun(self.name, self.store.url, self.params, self.text.trained.n_tokens * self.params.epochs)
+
+    def guarded(self, lease: Lease) -> Self:
+        """Return the same run, which writes only as long as a lease is held."""
+        return replace(self, store=lease.guard(self.store))
+
+    def for_tasks(self) -> Run:
+        """Return what is sent with each task; the text without what is held out is then in the store."""
+        self.text.save(self.store)
+        # The tokenizer by its name: tasks do not call it, and would have to carry the function
+        params = self.params.replace(tokenizer=tokenizer_name(self.params.tokenizer))
+        return Run(self.store, self.text.trained.name, self.vocabulary, params, self.resources.device)
+
+
+def run_folder(store: Store, name: str) -> Store:
+    """Return the folder of a run by its name."""
+    return store / "runs" / name
+
+
+def settled_params(params: Params) -> Params:
+    """Return Params with what they leave open as it will be."""
+    return with_threshold(settled(params))
+
+
+def run_identity(corpus: Corpus, vocabulary: StoredVocabulary, params: Params, rules: Sequence[str] = ()) -> str:
+    """Return the name of an experiment: equal for equal text, words and Params, however the text was cut.
+
+    `rules` are those by which it may be stopped early, besides that of Params: where it is stopped, it is another one.
+    """
+    stopping = [list(rules)] if rules else []
+    return digest([corpus.identity, vocabulary.identity, identity_fields(params), *stopping])[:12]

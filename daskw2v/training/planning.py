@@ -1,0 +1,235 @@
+"""`plan` and `estimate`: what a run would do and take, before its text is read."""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from dask.system import CPU_COUNT
+from distributed import Client
+
+from daskw2v.cluster import connected, starts_cluster
+from daskw2v.cluster.console import listening
+from daskw2v.collections.kinds import is_named
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.config.settings import integer
+from daskw2v.corpus.files import Source
+from daskw2v.corpus.formats import check_formats
+from daskw2v.corpus.inputs import Inputs
+from daskw2v.corpus.sources import find_sources
+from daskw2v.errors import ParameterError
+from daskw2v.phrases.build import find_phrases
+from daskw2v.progress import Listener, Watching
+from daskw2v.shards.encode import find_corpus
+from daskw2v.store.urls import Location
+from daskw2v.training.choice import Machines, find_choice, hardware_of, machines_of
+from daskw2v.training.features import with_feature_table
+from daskw2v.training.markets import with_market_table
+from daskw2v.training.memory.text import guess_text
+from daskw2v.training.memory.workers import local_workers
+from daskw2v.training.plan import Plan, compare, memory_of
+from daskw2v.training.planned import PlannedRun, settled_params
+from daskw2v.training.request import Request
+from daskw2v.vocabulary.count import find_vocabulary
+
+_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])(?:bps|bit/s)", re.IGNORECASE)
+_COUNT = integer(1)
+
+
+def plan(
+    inputs: Inputs,
+    *,
+    work: Location | None = None,
+    params: Params | None = None,
+    resources: Resources | None = None,
+    client: Client | None = None,
+    listener: Watching = "show",
+    **settings: Any,
+) -> Plan:
+    """Plan a run: decide what `train` would do with the same arguments, and forecast what that takes.
+
+    No text is read, and no cluster is started. Where the work directory holds the text already, the plan counts its
+    words and names the run; otherwise it guesses from the sizes of the files, as `estimate` does.
+
+    Parameters
+    ----------
+    inputs
+        Files of text, as for `train`.
+    work
+        URL of the work directory, which may hold the text of an earlier run.
+    params, resources, client, listener, **settings
+        As in `train`.
+
+    Returns
+    -------
+    plan
+        `print` shows it; `train(plan, work=...)` carries it out.
+
+    Raises
+    ------
+    Daskw2vError
+        If `train` would refuse the files or the settings, or the cluster cannot be reached.
+
+    Examples
+    --------
+    >>> plan = daskw2v.plan("text.txt", vector_size=8, min_count=1, epochs=1)
+    >>> plan.params.strategy.name, plan.params.alpha
+    ('rotation', 0.025)
+    >>> vectors = daskw2v.train(plan, listener=None)
+    >>> len(vectors["king"])
+    8
+    """
+    request = Request.by("plan", inputs, params, resources, client, (), settings)
+    with listening(listener) as listen:
+        sources = _files(request, listen)
+        local = starts_cluster(client, request.resources)
+        place = _local(request.resources, None) if local else _there(client, request.resources, listen)
+        run = None if work is None else _read_before(request, work, sources, listen)
+    machines = 1 if local else None
+    if run is None:
+        return _guessed(request, sources, place, machines)
+    trainings, chosen, why = compare(run.params, run.resources, run.sizes, place)
+    why = why if run.choice is None else run.choice["why"]
+    named = replace(run, params=chosen)
+    memory = memory_of(chosen, run.resources, run.sizes, place)
+    return Plan(
+        inputs, chosen, run.resources, tuple(sources), run.sizes, (), memory, trainings, why, machines, named.name
+    )
+
+
+def estimate(
+    inputs: Inputs,
+    *,
+    params: Params | None = None,
+    resources: Resources | None = None,
+    client: Client | None = None,
+    types: int | None = None,
+    words: int | None = None,
+    network: str | None = None,
+    listener: Watching = "show",
+) -> Plan:
+    """Plan a run on text and machines that are only described: memory and time, from the sizes of files.
+
+    Time is that of training alone, by each strategy that can. Steps are taken to be as fast as on the machine that they
+    were measured on. Nothing is read of the text, nothing is written, and no cluster is started.
+
+    Parameters
+    ----------
+    inputs
+        Files of text, as for `train`.
+    params, resources, listener
+        As in `train`.
+    client
+        The cluster whose workers the estimate is for. By default that of `resources.scheduler`, or of Dask's current
+        client, or else a local one.
+    types, words
+        Distinct words of the text, and words in the vocabulary; estimated if not given.
+    network
+        Each worker is a machine of its own, with such a link to the others, as in 10Gbps, and the memory of
+        `resources.memory_limit`.
+
+    Returns
+    -------
+    plan
+        Memory of each stage, ways to train with their seconds, and the one that `train` would take. `print` shows all.
+
+    Raises
+    ------
+    Daskw2vError
+        If `train` would refuse the files or the settings, or the cluster cannot be reached.
+
+    Examples
+    --------
+    >>> estimate = daskw2v.estimate("text.txt", resources=daskw2v.Resources(memory_limit="2 GiB"))
+    >>> all(kind.fits for kind in estimate.workers)
+    True
+    >>> [stage.name for stage in estimate.workers[0].memory.stages]
+    ['encode', 'vocabulary', 'train', 'publish']
+    """
+    request = Request.by("estimate", inputs, params, resources, client, (), {})
+    for name, value in (("types", types), ("words", words)):
+        if value is not None and not _COUNT.check(value):
+            raise ParameterError(f"{name}={value!r} is not {_COUNT.bound}.", f"Give {name}=100_000, or leave it out.")
+    rate = None if network is None else parse_rate(network)
+    with listening(listener) as listen:
+        sources = _files(request, listen)
+        local = starts_cluster(client, request.resources)
+        place = _local(request.resources, rate) if local else _there(client, request.resources, listen)
+    if rate is not None:
+        place = place._replace(hardware=replace(place.hardware, network=rate, cores=math.inf))
+    machines = place.hardware.nodes if rate is not None else 1 if local else None
+    return _guessed(request, sources, place, machines, types, words)
+
+
+def _guessed(
+    request: Request, sources: Sequence[Source], place: Machines, machines: int | None, types: int | None = None,
+    words: int | None = None,
+) -> Plan:  # fmt: skip
+    """Return the plan for text of which only the sizes of its files are known."""
+    params, resources = settled_params(_with_tables(request)), request.resources
+    text = guess_text(sources, params, resources, types, words)
+    trainings, chosen, why = compare(params, resources, text, place)
+    guessed = tuple(name for name, value in (("types", types), ("vocabulary", words)) if value is None)
+    memory = memory_of(chosen, resources, text, place)
+    return Plan(request.inputs, chosen, resources, tuple(sources), text, guessed, memory, trainings, why, machines)
+
+
+def _with_tables(request: Request) -> Params:
+    """Return the Params of a request whose tables exist, named by their content."""
+    return with_feature_table(with_market_table(request.params, request.resources), request.resources)
+
+
+def _files(request: Request, listener: Listener) -> list[Source]:
+    """Return the files of a request, whose formats are known."""
+    params, resources = request.params, request.resources
+    if not is_named(request.inputs):
+        raise ParameterError(
+            f"The size of a {type(request.inputs).__name__} is not known before it is read.",
+            "Give files; or call train, which plans when it has read the text.",
+        )
+    sources = find_sources(
+        request.inputs, params.format, resources.storage_options, resources.store_timeout, filters=params.filters,
+        errors=params.errors, listener=listener,
+    )  # fmt: skip
+    check_formats(sources, params)
+    return sources
+
+
+def _read_before(request: Request, work: Location, sources: list[Source], listener: Listener) -> PlannedRun | None:
+    """Return the run on text that a work directory holds already, its strategy as chosen before; None without text."""
+    store, resources = request.open_store(work), request.resources
+    params = settled_params(request.settled(store, listener))
+    corpus = find_corpus(sources, store, params)
+    joined = None if corpus is None else find_phrases(corpus, store, params)
+    vocabulary = None if joined is None else find_vocabulary(joined, store, params, resources)
+    if joined is None or vocabulary is None:
+        return None
+    run = PlannedRun(joined, vocabulary, store, params, resources)
+    return find_choice(run, listener) or run
+
+
+def parse_rate(text: str) -> float:
+    """Return the bytes/s of a link such as 10Gbps or 100 Mbit/s.
+
+    Raises
+    ------
+    ParameterError
+        If it is not written so.
+    """
+    found = _RATE.fullmatch(text.strip())
+    rate = float(found[1]) * 1e3 ** (1 + "KMGT".index(found[2].upper())) / 8 if found else 0.0
+    if not rate:
+        raise ParameterError(f"network={text!r} is no rate above 0.", "Write bits a second, such as 10Gbps or 100Mbps.")
+    return rate
+
+
+def _local(resources: Resources, rate: float | None) -> Machines:
+    kinds = local_workers(resources, machines=rate is not None)
+    return Machines(kinds, {}, hardware_of(kinds, math.inf, CPU_COUNT))
+
+
+def _there(client: Client | None, resources: Resources, listener: Listener) -> Machines:
+    with connected(client, None, resources, listener) as cluster:
+        return machines_of(cluster, resources)
