@@ -27,6 +27,7 @@ from benchmarks.epochs import Epoch
 from benchmarks.stopwatch import stopwatch
 from daskw2v.config.params import Params
 from daskw2v.extras import needed
+from daskw2v.features.settings import NGrams
 from daskw2v.models.vectors import Vectors
 from daskw2v.sampling.hierarchy import NS_EXPONENT
 from daskw2v.vocabulary.count import StoredVocabulary
@@ -111,7 +112,7 @@ def gensim_epoch(text: Path, vocabulary: StoredVocabulary, params: Params, threa
 
 def fasttext_arguments(text: Path, params: Params, threads: int) -> dict[str, Any]:
     """Return what fastText calls the same training."""
-    kind = KINDS[params.objective.name]
+    kind, ngrams = KINDS[params.objective.name], NGrams.find(params)
     return {
         "input": str(text),
         "model": "skipgram" if kind.skip_gram else "cbow",
@@ -123,9 +124,9 @@ def fasttext_arguments(text: Path, params: Params, threads: int) -> dict[str, An
         "t": params.sample or 1.0,  # keeps a word of frequency f with sqrt(t/f) + t/f: 1 keeps all
         "lr": params.alpha,
         "thread": threads,
-        "minn": params.minn if params.maxn else 0,
-        "maxn": params.maxn,
-        "bucket": params.bucket if params.maxn else 0,
+        "minn": 0 if ngrams is None else ngrams.minn,
+        "maxn": 0 if ngrams is None else ngrams.maxn,
+        "bucket": 0 if ngrams is None else ngrams.bucket,
         "verbose": 0,
     }
 

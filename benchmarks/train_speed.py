@@ -33,6 +33,7 @@ from benchmarks.texts import Text, encode, name_of
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import counted
+from daskw2v.features.choice import has_features
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.objectives.registry import settled
 from daskw2v.sampling.reader import SegmentReader
@@ -92,7 +93,7 @@ def compare(table: Table, text: Text, objective: str, setting: str, threads: int
     params = settled(SETTINGS[setting].replace(objective=objective))
     runs: dict[str, Callable[[], Any]] = {"peak": partial(measure_peak, threads)}
     for tool in options.tools:
-        if params.maxn and tool not in NGRAM_TOOLS:
+        if has_features(params) and tool not in NGRAM_TOOLS:
             continue
         if tool != PAIR or not KINDS[objective].tree:  # a tree has no negatives
             runs[tool] = epoch_of(tool, text, params, threads)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from daskw2v.estimators.words import Word2Vec
     from daskw2v.evaluation import evaluate
     from daskw2v.evaluation.datasets import datasets
+    from daskw2v.features.settings import FeatureTable, NGrams, NGramsAndTable
     from daskw2v.models.export import export
     from daskw2v.models.follower import Follower
     from daskw2v.models.importing import import_vectors
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from daskw2v.models.versions import Versions
     from daskw2v.models.word2vec import import_word2vec
     from daskw2v.objectives.settings import CBOW, CBOWHS, SGNS, SkipGramHS, SubwordNetwork, WordContextMatrix
+    from daskw2v.phrases.settings import PhraseDetection
     from daskw2v.release import VERSION as __version__
     from daskw2v.reports.compare import compare
     from daskw2v.reports.page import report
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from daskw2v.sequences.sessions import Sessions
     from daskw2v.sequences.sources import Events, Graph
     from daskw2v.training.averaging.settings import Averaging
+    from daskw2v.training.base_settings import BaseModel, BaseVectors
     from daskw2v.training.callbacks import Callback, TrainingRecord
     from daskw2v.training.columns.settings import Columns
     from daskw2v.training.items import items
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from daskw2v.training.plan import Plan
     from daskw2v.training.planning import estimate, plan
     from daskw2v.training.rotation.settings import Rotation
+    from daskw2v.training.stopping_settings import EarlyStopping
     from daskw2v.training.walks import walks
     from daskw2v.training.warm_up import warm_up
 
@@ -57,20 +61,27 @@ __all__ = [
     "CBOWHS",
     "SGNS",
     "Averaging",
+    "BaseModel",
+    "BaseVectors",
     "Callback",
     "Columns",
     "Daskw2vError",
+    "EarlyStopping",
     "EdgeList",
     "Events",
+    "FeatureTable",
     "Follower",
     "Gates",
     "Graph",
     "IndexedVectors",
     "Item2Vec",
     "MLflowLogger",
+    "NGrams",
+    "NGramsAndTable",
     "Node2Vec",
     "Notices",
     "Params",
+    "PhraseDetection",
     "Phrases",
     "Plan",
     "Policy",
@@ -109,6 +120,13 @@ __all__ = [
 ]
 
 _MODULES = {
+    "PhraseDetection": "phrases.settings",
+    "NGramsAndTable": "features.settings",
+    "NGrams": "features.settings",
+    "FeatureTable": "features.settings",
+    "EarlyStopping": "training.stopping_settings",
+    "BaseVectors": "training.base_settings",
+    "BaseModel": "training.base_settings",
     "SGNS": "objectives.settings",
     "CBOW": "objectives.settings",
     "SkipGramHS": "objectives.settings",

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -95,7 +95,7 @@ def table(
     return fields_in(cls, {**values, **(given or {})})
 
 
-def fields_in(cls: type[T], values: Mapping[str, Any], defaults: T | None = None) -> T:
+def fields_in(cls: type[T], values: Mapping[str, Any], defaults: Any = None) -> T:
     """Make a dataclass from those values that are its fields, else from `defaults`; raises as the dataclass does."""
     given = {name: values[name] for name in _names(cls) if name in values}
-    return cls(**given) if defaults is None else replace(defaults, **given)  # type: ignore[type-var]
+    return cls(**given) if defaults is None else defaults.replace(**given)

@@ -77,7 +77,7 @@ def _readers(known: KnownSetting) -> tuple[str, ...]:
     for axis, registry in _READERS.items():
         if axis in f.metadata["honoured_by"]:
             names += readers_of(f, axis, registry)
-    return (*names, *f.metadata["needs"])
+    return (*names, *known.needs)
 
 
 def _variable(name: str) -> str:
@@ -90,7 +90,7 @@ def _add(
 ) -> CommandFunction:
     """Add the option of a field, which the help shows under a heading, or hides."""
     f = known.field
-    hint = get_type_hints(known.owner)[f.name]
+    hint = get_type_hints(known.owner)[known.attribute]
     kinds, name = _kinds(hint), f.name.replace("_", "-")
     if Mapping in kinds:
         return storage_option(function, heading)
@@ -134,7 +134,7 @@ def fields_of(
         for f, known, heading in reversed(every):
             function = _add(known, defaults.get(f.name, default_of(f)), heading, function, hidden=f not in read)
         values = (name for registry in _READERS.values() for name in registry.names())
-        needed = (name for f, _, _ in every if f in read for name in f.metadata["needs"])
+        needed = (name for f, known, _ in every if f in read for name in known.needs)
         return help_for_option([*values, *dict.fromkeys(needed)], _read_by)(function)
 
     return decorate

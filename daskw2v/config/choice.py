@@ -11,6 +11,7 @@ from importlib import import_module
 from inspect import Parameter, Signature
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
+from daskw2v.config.groups import Group, flat_settings, is_group, items_of, merged, resolved_group
 from daskw2v.config.registry import Registry
 from daskw2v.config.settings import HEADINGS, Constraint, Settings, StageName, default_of, shown_value
 from daskw2v.errors import ParameterError, UnknownParameterError
@@ -97,7 +98,7 @@ def axis(default: str, help: str, choices: str, *, stage: StageName, heading: st
     constraint = Constraint(lambda value: isinstance(value, Choice), "the name of a choice or an object of its class")
     metadata = {
         **constraint._asdict(), "help": help, "stage": stage, "heading": heading, "axis": choices, "honoured_by": (),
-        "needs": (), "optional": False, "first": None, "told": False, "refuse": lambda *_: None,
+        "optional": False, "first": None, "told": False, "refuse": lambda *_: None,
     }  # fmt: skip
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -117,28 +118,47 @@ def _axes(cls: type[Settings]) -> "list[Field[Any]]":
     return [f for f in fields(cls) if is_axis(f)]  # type: ignore[arg-type]
 
 
+def _groups(cls: type[Settings]) -> "list[Field[Any]]":
+    return [f for f in fields(cls) if is_group(f)]  # type: ignore[arg-type]
+
+
 def known_fields(cls: type[Settings]) -> dict[str, "Field[Any]"]:
-    """Return the fields of a class of settings, each axis followed by the settings of all of its choices, by name."""
+    """Return the fields of a class of settings by name, with the settings of all choices and groups."""
     return {name: known.field for name, known in known_settings(cls).items()}
 
 
 class KnownSetting(NamedTuple):
-    """A field of settings or of one of their choices; the class that declares it, and the choices that have it."""
+    """A field of settings, of one of their choices or of a group.
+
+    Parameters
+    ----------
+    field, owner, attribute
+        The field, the class that declares it, and its name there.
+    choices
+        The choices that have it.
+    needs
+        The keys of groups of which one must be set for it to be read.
+    """
 
     field: "Field[Any]"
     owner: Any
+    attribute: str
     choices: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
 
 
 def known_settings(cls: type[Settings]) -> dict[str, KnownSetting]:
     """Return the same with what is known of each."""
     found = dict[str, KnownSetting]()
     for f in fields(cls):  # type: ignore[arg-type]
-        found[f.name] = KnownSetting(f, cls)
+        if is_group(f):
+            found |= {n: KnownSetting(s.field, s.owner, s.attribute, (), s.needs) for n, s in flat_settings(f).items()}
+            continue
+        found[f.name] = KnownSetting(f, cls, f.name)
         choices = choices_of(f) if is_axis(f) else {}
         for choice in choices.values():
             for own in fields(choice):  # type: ignore[arg-type]
-                before = found.get(own.name, KnownSetting(own, choice))
+                before = found.get(own.name, KnownSetting(own, choice, own.name))
                 found[own.name] = before._replace(choices=(*before.choices, choice.name))
     return found
 
@@ -161,8 +181,8 @@ class _Signature:
     """What `help` shows of a class with choices: its fields, and the settings of choices."""
 
     def __get__(self, _: Any, cls: Any) -> Signature:
-        names = (Parameter(f.name, Parameter.KEYWORD_ONLY, default=default_of(f)) for f in known_fields(cls).values())
-        return Signature([*names])
+        known = {f.name: f for f in fields(cls)} | known_fields(cls)
+        return Signature([Parameter(n, Parameter.KEYWORD_ONLY, default=default_of(f)) for n, f in known.items()])
 
 
 class WithChoices(Settings):
@@ -178,11 +198,14 @@ class WithChoices(Settings):
             object.__setattr__(self, f.name, value)
         for f in _axes(type(self)):
             object.__setattr__(self, f.name, _resolved(f, getattr(self, f.name), rest))
+        for f in _groups(type(self)):
+            object.__setattr__(self, f.name, resolved_group(f, getattr(self, f.name), rest))
         if rest:
             self._refuse(rest)
         self.__post_init__()
-        for f in _axes(type(self)):
-            getattr(self, f.name).check(self)
+        for f in (*_axes(type(self)), *_groups(type(self))):
+            if (part := getattr(self, f.name)) is not None:
+                part.check(self)
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         """Leave it to `__init__` to refuse names that are none."""
@@ -190,13 +213,16 @@ class WithChoices(Settings):
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """Return the names of its fields, and of the settings of choices."""
-        return tuple(known_fields(cls))
+        """Return the names of its fields, and of the settings of choices and groups."""
+        return tuple(dict.fromkeys([*known_fields(cls), *(f.name for f in _groups(cls))]))
 
     def items(self) -> Iterator[tuple["Field[Any]", Any]]:
-        """Yield each field and its value, behind each choice the settings of it."""
+        """Yield each field and its value, behind each choice the settings of it; of a group its settings alone."""
         for f in fields(self):  # type: ignore[arg-type]
             value = getattr(self, f.name)
+            if is_group(f):
+                yield from items_of(f, value)
+                continue
             yield f, value
             if isinstance(value, Choice):
                 yield from ((own, getattr(value, own.name)) for own in fields(value))  # type: ignore[arg-type]
@@ -208,11 +234,17 @@ class WithChoices(Settings):
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields, or settings of choices, changed.
 
-        A choice that is named takes over what both have, where that is not as by default.
+        A choice that is named takes over what both have, where that is not as by default. Settings of a group go with
+        its key: maxn=0 also ends minn.
         """
         for f in _axes(type(self)):
             if isinstance(name := changes.get(f.name), str):
                 changes[f.name] = _like(choices_of(f).find(name), getattr(self, f.name))
+        for f in _groups(type(self)):
+            if isinstance(changes.get(f.name, ""), Group | None):
+                continue
+            if given := {name: changes.pop(name) for name in flat_settings(f) if name in changes}:
+                changes[f.name] = merged(f, getattr(self, f.name), given)
         return super().replace(**changes)
 
     def _refuse(self, rest: Mapping[str, Any]) -> None:

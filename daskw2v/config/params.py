@@ -9,15 +9,14 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from daskw2v.config.choice import Choice, WithChoices, axis, is_axis, known_fields
-from daskw2v.config.settings import FLAG, TEXT, URL, VECTORS, AxisName, StageName, default_of, integer, number, setting
+from daskw2v.config.groups import group
+from daskw2v.config.settings import FLAG, TEXT, StageName, default_of, integer, number, setting
 from daskw2v.config.text_params import TextParams
 from daskw2v.config.tokenizers import tokenizer_name
-from daskw2v.config.weights import WEIGHTS
 from daskw2v.errors import ParameterError, UnknownParameterError
 
 # Parameters of earlier releases: the stage of each, and the value that still stands in names of results and manifests
 REMOVED: Mapping[str, tuple[StageName, Any]] = {"warmup": ("train", None)}
-_KERNEL: tuple[AxisName, ...] = ("objective", "strategy", "device")
 
 
 def published(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,62 +56,10 @@ class Params(WithChoices, TextParams):
     sample: float = setting(
         1e-4, "frequency above which words are randomly dropped; 0 keeps all", number(0, 1), stage="matrix"
     )
-    minn: int = setting(
-        3, "fewest characters of an n-gram, marks of the word's begin and end included", integer(1, 255),
-        stage="train", needs=("maxn",),
-    )  # fmt: skip
-    maxn: int = setting(
-        0, "most characters of an n-gram: a word's vector is composed of its own row and of its n-grams'; 0 for none",
-        integer(0, 255), stage="train", honoured_by=_KERNEL,
-    )  # fmt: skip
-    bucket: int = setting(
-        2_000_000, "numbers that n-grams are hashed to", integer(1, 2**31 - 1), stage="train", needs=("maxn",)
+    features: Any = group(
+        "features that words' vectors are composed of", "daskw2v.features.settings:CLASSES", stage="train"
     )
-    features: str | None = setting(
-        None,
-        "URL of a table with the column word, or item, and others, such as a brand (Parquet, CSV, or a folder of "
-        "them): a word's vector is composed of its own row and of those of what the table says of it",
-        URL, stage="train", honoured_by=_KERNEL, optional=True,
-    )  # fmt: skip
-    feature_weights: tuple[Any, ...] = setting(
-        (), "weights of the columns of that table, 1 for those that are not named; 0 leaves a column out", WEIGHTS,
-        stage="train", needs=("features",),
-    )  # fmt: skip
-    prior_count: int = setting(
-        2000,
-        "occurrences of a word at which its own row weighs as much as all of its n-grams and features: four times as "
-        "much at twice as many, but never less than one of them; 0 gives all rows the same weight, as fastText",
-        integer(0, 2**62), stage="train", needs=("maxn", "features"),
-    )  # fmt: skip
-    base_model: str | None = setting(
-        None,
-        "version in the same work directory to train on from: words it knows begin with its rows",
-        TEXT,
-        stage="train",
-        optional=True,
-    )
-    base_vectors: str | Any = setting(
-        None,
-        "vectors that words begin with: a file (word2vec, fastText, safetensors), a model, or a work directory",
-        VECTORS,
-        stage="train",
-        optional=True,
-    )
-    frozen_words: str | None = setting(
-        None,
-        "words whose vectors do not move, of those that the base knows: known, for all of them, or the URL of a list, "
-        "one a line",
-        URL,
-        stage="train",
-        honoured_by=_KERNEL,
-        optional=True,
-    )
-    anchor: float = setting(
-        0.0,
-        "weight of the base's row in the final row of each word it knows; 0 ignores it",
-        number(0, 1),
-        stage="train",
-    )
+    start: Any = group("vectors that words begin with", "daskw2v.training.base_settings:CLASSES", stage="train")
     strategy: Choice = axis(
         "auto",
         "how workers train one model together; auto: the one that is forecast to be fastest, among those that fit into "
@@ -141,24 +88,7 @@ class Params(WithChoices, TextParams):
         stage="matrix",
     )
     seed: int = setting(1, "seed of all random draws", integer(0, 2**63 - 1), stage="matrix")
-    monitor: str | None = setting(
-        None,
-        "what early stopping watches at the end of each epoch: held_out_loss, or an evaluation set, such as "
-        "similarity/ws353; all epochs are trained when not given",
-        TEXT,
-        stage="train",
-        optional=True,
-    )
-    patience: int = setting(
-        2,
-        "epochs in a row in which what is monitored may fail to get better before training stops",
-        integer(1),
-        stage="train",
-        needs=("monitor",),
-    )
-    min_delta: float = setting(
-        0.0, "least change of what is monitored that counts as better", number(0), stage="train", needs=("monitor",)
-    )
+    early_stopping: Any = group("when training ends early", "daskw2v.training.stopping_settings:CLASSES", stage="train")
     max_bad_blocks: int = setting(
         0,
         "blocks of text (of block_size each) that may be left out because they cannot be read or kill their workers; "
@@ -183,7 +113,7 @@ class Params(WithChoices, TextParams):
         if "prefix_sizes" in values:
             values["prefix_sizes"] = list(values["prefix_sizes"])
         values["filters"] = [[list(condition) for condition in group] for group in self.filters]
-        values["feature_weights"] = [list(pair) for pair in self.feature_weights]
+        values["feature_weights"] = [list(pair) for pair in values["feature_weights"]]
         base = values["base_vectors"]
         if not (base is None or isinstance(base, str)):
             values["base_vectors"] = type(base).__name__

@@ -168,13 +168,14 @@ def setting(
     *,
     stage: StageName | None = None,
     honoured_by: tuple[AxisName, ...] = (),
-    needs: tuple[str, ...] = (),
     optional: bool = False,
     secret: bool = False,
     heading: str = "",
     first: Any = None,
     first_ended_for: tuple[str, ...] = (),
     told: bool = False,
+    key: bool = False,
+    flat: str = "",
 ) -> Any:
     """Declare a field.
 
@@ -186,8 +187,6 @@ def setting(
         The first stage whose result it changes (see `config.identity`); None for what changes no result.
     honoured_by
         The axes of which only some values read it: those whose `honours` name it. All values of other axes read it.
-    needs
-        The fields of which one must be set for it to be read.
     optional
         Whether it also takes None, meaning "chosen for you".
     secret
@@ -201,15 +200,18 @@ def setting(
         where they are not as by default.
     told
         Whether the list of files tells what it changes, so that names of results do not count it.
+    key, flat
+        Whether the others of its group mean nothing without it; its name beside those of other groups, where that is
+        another (see `config.groups`).
     """
     metadata = {
-        "help": help, **constraint._asdict(), "stage": stage, "honoured_by": honoured_by, "needs": needs,
-        "optional": optional, "heading": heading, "first": first, "told": told,
+        "help": help, **constraint._asdict(), "stage": stage, "honoured_by": honoured_by, "optional": optional,
+        "heading": heading, "key": key, "flat": flat, "first": first, "told": told,
         "first_ended_for": first_ended_for,
     }  # fmt: skip
     if isinstance(default, Mapping):
         return field(default_factory=lambda: dict(default), metadata=metadata, repr=not secret)
-    return field(default=default, metadata=metadata, repr=not secret)
+    return field(default=default, metadata=metadata, repr=not secret, kw_only=False if key else MISSING)
 
 
 def default_of(f: "Field[Any]") -> Any:
@@ -231,6 +233,26 @@ def shown_value(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
+def checked(f: "Field[Any]", value: Any) -> Any:
+    """Return the value of a field as it is kept.
+
+    Raises
+    ------
+    ParameterError
+        If the field does not take it.
+    """
+    if value is None and f.metadata["optional"]:
+        return None
+    if not f.metadata["check"](value):
+        bound = f.metadata["bound"] + (" or None" if f.metadata["optional"] else "")
+        raise ParameterError(
+            f"{f.name}={_shown(f, value)} is not {bound}.", f"Give {f.name} ({f.metadata['help']}) {bound}."
+        )
+    if f.repr:
+        f.metadata["refuse"](f.name, value)
+    return value if f.metadata["convert"] is None else f.metadata["convert"](value)
+
+
 class Settings:
     """A dataclass whose fields are made by `setting`: it checks and converts what it is given, by names that it has."""
 
@@ -246,7 +268,8 @@ class Settings:
             If a field has no stage, or one that does not exist.
         """
         super().__init_subclass__()
-        for name in inspect.get_annotations(cls) if cls._staged else ():
+        hints = inspect.get_annotations(cls) if cls._staged else {}
+        for name in (name for name, hint in hints.items() if "ClassVar" not in str(hint)):
             declared = vars(cls).get(name)
             stage = declared.metadata.get("stage") if isinstance(declared, Field) else None
             if stage not in STAGE_NAMES:
@@ -280,18 +303,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         for f in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, f.name)
-            if value is None and f.metadata["optional"]:
-                continue
-            if not f.metadata["check"](value):
-                bound = f.metadata["bound"] + (" or None" if f.metadata["optional"] else "")
-                raise ParameterError(
-                    f"{f.name}={_shown(f, value)} is not {bound}.", f"Give {f.name} ({f.metadata['help']}) {bound}."
-                )
-            if f.repr:
-                f.metadata["refuse"](f.name, value)
-            if f.metadata["convert"] is not None:
-                object.__setattr__(self, f.name, f.metadata["convert"](value))  # frozen
+            object.__setattr__(self, f.name, checked(f, getattr(self, f.name)))  # frozen
 
     def items(self) -> Iterator[tuple["Field[Any]", Any]]:
         """Yield each field and its value."""

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from daskw2v.config.filters import FILTERS
-from daskw2v.config.settings import DELIMITER, SEPARATOR, TEXT, URL, Settings, integer, number, one_of, setting
+from daskw2v.config.groups import group
+from daskw2v.config.settings import SEPARATOR, TEXT, URL, Settings, integer, one_of, setting
 from daskw2v.config.tokenizers import TOKENIZER
 
 
@@ -77,43 +78,4 @@ class TextParams(Settings):
         stage="vocabulary",
         optional=True,
     )
-    phrases: int = setting(
-        0,
-        "passes that join frequent bigrams: one makes phrases of two words, two of up to four",
-        integer(0, 8),
-        stage="phrases",
-        honoured_by=("input",),
-    )
-    phrase_min_count: int = setting(
-        5,
-        "fewest occurrences of a phrase; the default score is lowered by as many",
-        integer(1),
-        stage="phrases",
-        honoured_by=("input",),
-        needs=("phrases",),
-    )
-    phrase_threshold: float | None = setting(
-        None,
-        "score above which a bigram is a phrase; that of phrase_scoring when not given",
-        number(-1),
-        stage="phrases",
-        honoured_by=("input",),
-        needs=("phrases",),
-        optional=True,
-    )
-    phrase_scoring: str = setting(
-        "default",
-        "score of a bigram: default, of Mikolov et al.; npmi, normalized pointwise mutual information, of -1 to 1",
-        one_of("default", "npmi"),
-        stage="phrases",
-        honoured_by=("input",),
-        needs=("phrases",),
-    )
-    phrase_delimiter: str = setting(
-        "_",
-        "text between the words of a phrase",
-        DELIMITER,
-        stage="phrases",
-        honoured_by=("input",),
-        needs=("phrases",),
-    )
+    phrases: Any = group("phrases that are joined", "daskw2v.phrases.settings:CLASSES", stage="phrases")

@@ -17,7 +17,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError
 from daskw2v.phrases import tasks
 from daskw2v.phrases.bigrams import count_buckets
-from daskw2v.phrases.score import PhraseRules, check_phrases, with_threshold
+from daskw2v.phrases.settings import PhraseDetection, n_passes, with_threshold
 from daskw2v.phrases.tasks import PhraseJob, finished
 from daskw2v.progress import Listener, Watching
 from daskw2v.shards.layout import Corpus, PhrasePass, Shard, digest
@@ -38,7 +38,7 @@ def build_phrases(
     client: Client | None = None,
     listener: Watching = "show",
 ) -> Corpus:
-    """Find the phrases of a corpus and join them, in `params.phrases` passes, each on the result of the last.
+    """Find the phrases of a corpus and join them, in the passes of `params.phrases`, each on the result of the last.
 
     Bigrams are counted exactly. Phrases and joins do not depend on how the text is cut. A corpus that was built before
     is returned; an interrupted build resumes, shard by shard.
@@ -69,7 +69,6 @@ def build_phrases(
         If the text has more distinct words than ids can tell apart.
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
-    check_phrases(params)
     with lazily_connected(client, store, resources, listener) as (cluster, listen):
         known = find_phrases(corpus, store, params)
         return join_phrases(corpus, store, params, cluster(), listen) if known is None else known
@@ -77,7 +76,7 @@ def build_phrases(
 
 def join_phrases(corpus: Corpus, store: Store, params: Params, client: Client, listener: Listener) -> Corpus:
     """Do what `build_phrases` does, on a cluster that is there."""
-    for _ in range(params.phrases):
+    for _ in range(n_passes(params)):
         corpus = _join_once(corpus, store, params, client, listener)
     return corpus
 
@@ -85,7 +84,7 @@ def join_phrases(corpus: Corpus, store: Store, params: Params, client: Client, l
 def find_phrases(corpus: Corpus, store: Store, params: Params) -> Corpus | None:
     """Return the corpus that `build_phrases` returns if it was built before and is complete."""
     known: Corpus | None = corpus
-    for _ in range(params.phrases):
+    for _ in range(n_passes(params)):
         known = None if known is None else _find(store, _asked(known, params), known)
     return known
 
@@ -98,18 +97,18 @@ def check_joined(corpus: Corpus, params: Params) -> None:
     ParameterError
         If it was joined in more or fewer passes, or by other rules.
     """
-    rules = PhraseRules.of(params)
+    detection = PhraseDetection.find(params)
+    asked = [] if detection is None else [detection.rules] * detection.passes
     joined = [(found.min_count, found.threshold, found.scoring, found.delimiter) for found in corpus.passes]
-    if joined != [rules] * params.phrases:
+    if joined != asked:
         raise ParameterError(
-            f"phrases={params.phrases} with {rules}, but the phrases of the corpus were joined with "
-            f"{joined or 'nothing'}.",
+            f"phrases={detection}, but the phrases of the corpus were joined with {joined or 'nothing'}.",
             "Give the corpus that build_phrases returns for these Params.",
         )
 
 
 def _join_once(corpus: Corpus, store: Store, params: Params, client: Client, listener: Listener) -> Corpus:
-    rules, began = PhraseRules.of(params), time.monotonic()
+    rules, began = PhraseDetection.of(params).rules, time.monotonic()
     asked = _asked(corpus, params)
     known = _find(store, asked, corpus)
     if known is not None:

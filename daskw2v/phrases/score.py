@@ -2,16 +2,11 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import fields
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from daskw2v.config.params import Params
-from daskw2v.config.registry import find
-from daskw2v.config.settings import default_of
-from daskw2v.errors import ParameterError
 from daskw2v.types import Float64Array, Int64Array
 
 
@@ -79,20 +74,13 @@ class PhraseRules(NamedTuple):
     Parameters
     ----------
     min_count, threshold, scoring, delimiter
-        The Params `phrase_min_count`, `phrase_threshold`, `phrase_scoring` and `phrase_delimiter`.
+        As in `PhraseDetection`.
     """
 
     min_count: int
     threshold: float
     scoring: str
     delimiter: str
-
-    @classmethod
-    def of(cls, params: Params) -> Self:
-        """Return the rules of Params, with the default threshold of the scoring if none is given."""
-        own = find(SCORINGS, "phrase_scoring", params.phrase_scoring).threshold
-        threshold = own if params.phrase_threshold is None else params.phrase_threshold
-        return cls(params.phrase_min_count, threshold, params.phrase_scoring, params.phrase_delimiter)
 
     def choose(
         self, both: Int64Array, left: Int64Array, right: Int64Array, totals: BigramTotals
@@ -113,41 +101,3 @@ class PhraseRules(NamedTuple):
         """
         scores = SCORINGS[self.scoring].score(both, left, right, self.min_count, totals)
         return scores > self.threshold, scores
-
-
-def check_phrases(params: Params) -> None:
-    """Refuse options that would be ignored, thresholds out of range, and phrases with `base_matrix`.
-
-    Raises
-    ------
-    ParameterError
-        If an option of phrases is set without `phrases`, the threshold is out of the scoring's range, or `base_matrix`
-        is given.
-    """
-    if not params.phrases:
-        for f in fields(params):
-            if "phrases" in f.metadata["needs"] and (value := getattr(params, f.name)) != default_of(f):
-                raise ParameterError(
-                    f"{f.name}={value!r} changes nothing for phrases=0.",
-                    f"Give phrases=1 or more, or leave {f.name} out.",
-                )
-        return
-    scoring, threshold = SCORINGS[params.phrase_scoring], PhraseRules.of(params).threshold
-    if not scoring.low < threshold <= scoring.high:
-        bounds = f"above {scoring.low:g}" + ("" if math.isinf(scoring.high) else f" and at most {scoring.high:g}")
-        raise ParameterError(
-            f"phrase_threshold={threshold!r} is out of range for phrase_scoring={params.phrase_scoring!r}.",
-            f"Give a threshold {bounds}.",
-        )
-    base = params.flat().get("base_matrix")
-    if base is not None:
-        raise ParameterError(
-            f"phrases={params.phrases} cannot be used with base_matrix={base!r}: new text changes "
-            "which words of the old text are joined.",
-            "Leave base_matrix out and read all text again, or leave phrases out.",
-        )
-
-
-def with_threshold(params: Params) -> Params:
-    """Return Params with the default threshold of the scoring, if there are phrases and none is given."""
-    return params.replace(phrase_threshold=PhraseRules.of(params).threshold) if params.phrases else params

@@ -27,6 +27,7 @@ from daskw2v.retraining.run import RetrainingRun, RunResult, record, served_vers
 from daskw2v.store.lease import hold
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
+from daskw2v.training.base_settings import frozen_words_of
 from daskw2v.training.callbacks import Callback
 from daskw2v.training.planned import settled_params
 from daskw2v.training.request import Request
@@ -126,9 +127,9 @@ def _check(params: Params, resources: Resources, policy: Policy, gates: Gates, n
                 f"{name}={value!r} cannot be used in retraining, which starts from the served version.",
                 f"Leave {name} out, or use it in training.",
             )
-    if params.frozen_words is not None:
+    if (frozen := frozen_words_of(params)) is not None:
         raise ParameterError(
-            f"frozen_words={params.frozen_words!r} cannot be used in retraining: each version starts from the one "
+            f"frozen_words={frozen!r} cannot be used in retraining: each version starts from the one "
             "before it, and is rotated as a whole.",
             "Leave frozen_words out, or use it in training; the policy's anchor holds known words back.",
         )

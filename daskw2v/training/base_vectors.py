@@ -1,4 +1,4 @@
-"""`Params.base_vectors`: where initial rows come from that no version of the work directory has.
+"""`BaseVectors`: where initial rows come from that no version of the work directory has.
 
 Models of daskw2v are read where they are. Files of other tools, and vectors in memory, are stored once in the work
 directory, so that workers read the rows that they need, and no more. Settled Params name the place and the content.
@@ -28,6 +28,7 @@ from daskw2v.store.retries import with_retries
 from daskw2v.store.stage import Layout
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import filesystem
+from daskw2v.training.base_settings import BaseVectors, frozen_words_of
 from daskw2v.vocabulary.word_lists import read_list
 
 LAYOUT = Layout("base/<vectors>")
@@ -46,7 +47,7 @@ def with_base_vectors(params: Params, work: Store, resources: Resources, listene
         If vectors or list cannot be read.
     """
     params = _with_vectors(params, work, listener)
-    named = params.frozen_words
+    named = frozen_words_of(params)
     if named in (None, _KNOWN) or place_of(str(named))[1]:
         return params
     words = read_list(str(named), resources, say=saying(listener, "base", "words"))
@@ -72,9 +73,10 @@ def frozen_list(frozen_words: str, resources: Resources) -> list[str] | None:
 
 def _with_vectors(params: Params, work: Store, listener: Listener) -> Params:
     """Return Params whose base vectors are named by place and content, where workers can read them."""
-    given = params.base_vectors
-    if given is None:
+    base = BaseVectors.find(params)
+    if base is None:
         return params
+    given = base.vectors
     place, content, model = _in_memory(given, work, listener) or _settled(given, work) or _named(given, work, listener)
     width = open_table(model, "input").shape[1]
     if width != params.vector_size:
@@ -87,7 +89,7 @@ def _with_vectors(params: Params, work: Store, listener: Listener) -> Params:
 
 def find_base_vectors(work: Store, params: Params) -> Store:
     """Return the model that settled Params name."""
-    place, content = place_of(str(params.base_vectors))
+    place, content = place_of(str(BaseVectors.of(params).vectors))
     stored = work / LAYOUT.folder / content
     return stored if stored.exists() else Store(place, work.options, work.timeout)
 

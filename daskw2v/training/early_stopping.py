@@ -2,31 +2,28 @@
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.config.settings import default_of
 from daskw2v.errors import ParameterError, TrainingError, counted
 from daskw2v.evaluation import by_name
 from daskw2v.evaluation.reading import read_lines
 from daskw2v.shards.layout import digest
 from daskw2v.training.callbacks import Callback, TrainingRecord
+from daskw2v.training.stopping_settings import HELD_OUT_LOSS, EarlyStopping, monitor_of
 
-HELD_OUT_LOSS = "held_out_loss"
 
-
-class EarlyStopping(Callback):
+class EarlyStopper(Callback):
     """Stops after `patience` epochs in a row in which the monitored value was not better than the best by `min_delta`.
 
     Parameters
     ----------
-    params
-        Has `monitor`.
+    settings
+        What it monitors, and when it stops.
     """
 
     stops = "epoch"
 
-    def __init__(self, params: Params) -> None:
-        assert params.monitor is not None
-        self._monitor, self._patience, self._delta = params.monitor, params.patience, params.min_delta
-        self._lower = params.monitor == HELD_OUT_LOSS
+    def __init__(self, settings: EarlyStopping) -> None:
+        self._monitor, self._patience, self._delta = str(settings.monitor), settings.patience, settings.min_delta
+        self._lower = settings.monitor == HELD_OUT_LOSS
         self._best: float | None = None
         self._worse = 0
 
@@ -57,44 +54,34 @@ class EarlyStopping(Callback):
 
 
 def check_monitor(params: Params, resources: Resources) -> None:
-    """Refuse a monitor of what is not measured, and options that would be ignored.
+    """Refuse a monitor of what is not measured.
 
     Raises
     ------
     ParameterError
         If that is so.
     """
-    if params.monitor is None:
-        for name in ("patience", "min_delta"):
-            if (value := getattr(params, name)) != default_of(params.__dataclass_fields__[name]):
-                raise ParameterError(
-                    f"{name}={value!r} changes nothing without monitor.", f"Give monitor, or leave {name} out."
-                )
-        return
-    if params.monitor == HELD_OUT_LOSS:
-        if not params.held_out:
-            raise ParameterError(
-                f"monitor={HELD_OUT_LOSS!r} is not measured with held_out=0.",
-                "Give held_out, the share of the text to hold out, such as 0.01.",
-            )
+    monitor = monitor_of(params)
+    if monitor in (None, HELD_OUT_LOSS):
         return
     sets = _sets(resources)
-    if params.monitor not in sets:
+    if monitor not in sets:
         raise ParameterError(
-            f"monitor={params.monitor!r} will not be measured.",
+            f"monitor={monitor!r} will not be measured.",
             f"Give {HELD_OUT_LOSS}, or one of the evaluation sets that are given: {', '.join(sets) or 'none'}.",
         )
-    name = params.monitor.partition("/")[2]
+    name = monitor.partition("/")[2]
     if sum(other.partition("/")[2] == name for other in sets) > 1:
-        raise ParameterError(f"monitor={params.monitor!r}: another set is called {name!r}.", "Rename one of the files.")
+        raise ParameterError(f"monitor={monitor!r}: another set is called {name!r}.", "Rename one of the files.")
 
 
 def monitored_content(params: Params, resources: Resources) -> tuple[str, ...]:
     """Return a digest of the set that stops a run, which is part of the run's name; nothing where none does."""
-    if params.monitor in (None, HELD_OUT_LOSS):
+    monitor = monitor_of(params)
+    if monitor in (None, HELD_OUT_LOSS):
         return ()
-    lines = read_lines(_sets(resources)[params.monitor], resources.storage_options)
-    return (digest([params.monitor, *(line for _, line in lines)]),)
+    lines = read_lines(_sets(resources)[monitor], resources.storage_options)
+    return (digest([monitor, *(line for _, line in lines)]),)
 
 
 def _sets(resources: Resources) -> dict[str, str]:

@@ -9,8 +9,9 @@ from daskw2v.errors import ParameterError
 from daskw2v.models.vectors import Vectors
 from daskw2v.progress import Listener, Progress
 from daskw2v.training.callbacks import Callback, TrainingRecord
-from daskw2v.training.early_stopping import EarlyStopping
+from daskw2v.training.early_stopping import EarlyStopper
 from daskw2v.training.measurements import HistoryEntry
+from daskw2v.training.stopping_settings import EarlyStopping
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -106,7 +107,8 @@ class Callbacks:
         """Tell of the rounds of a run that are done. What this call told before is not told again."""
         if self._run is None or self._run.name != run.name:
             self._run, self._told, self._ended, self._stop = run, [], False, None
-            self._own = [] if run.params.monitor is None else [EarlyStopping(run.params)]
+            settings = EarlyStopping.find(run.params)
+            self._own = [] if settings is None else [EarlyStopper(settings)]
         for entry in history:
             self.round_ended(entry, listener, restored=True)
 

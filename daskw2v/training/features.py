@@ -1,4 +1,4 @@
-"""`Params.maxn` and `Params.features`: which features words have, found once for a run by its workers.
+"""`Params.features`: which features words have, found once for a run by its workers.
 
 Tasks number the n-grams of ranges of words and count them; one reads the table, and gives rows to all features that
 words have, the most frequent first. Others have none: they would stay as they were drawn, and be noise in the vectors
@@ -22,8 +22,10 @@ from daskw2v.config.settings import place_of
 from daskw2v.errors import ParameterError
 from daskw2v.features.checking import check_table
 from daskw2v.features.choice import FEATURES
-from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
+from daskw2v.features.keys import FeatureColumn, FeatureKeys
+from daskw2v.features.keys import NGrams as NGramNumbers
 from daskw2v.features.ngram_kernel import ngrams_in
+from daskw2v.features.settings import ComposedWords, FeatureTable, NGrams
 from daskw2v.features.summary import summary_of
 from daskw2v.features.table import TableFeatures, read_table
 from daskw2v.features.words import (
@@ -63,10 +65,11 @@ def with_feature_table(params: Params, resources: Resources) -> Params:
     InputError, StoreError
         If it cannot be read, or `check_table` refuses it.
     """
-    if params.features is None or is_settled(params.features):
+    given = FeatureTable.find(params)
+    if given is None or is_settled(str(given.table)):
         return params
-    named, sources = find_table(params.features, resources)
-    weights = dict(params.feature_weights)
+    named, sources = find_table(str(given.table), resources)
+    weights = dict(given.weights)
     place = place_of(named)[0]
     check_table(place, sources, resources.storage_options, resources.store_timeout, weights)
     return params.replace(features=named)
@@ -89,15 +92,16 @@ def find_features(client: Client, home: Store, run: Run, resources: Resources, l
         If the table of features cannot be read, has changed since, or tells of no word.
     """
     home.create_group()
-    ranges = dict(enumerate(cut(0, run.vocabulary.size, _RANGE))) if run.params.maxn else {}
+    ngrams = NGrams.find(run.params)
+    ranges = {} if ngrams is None else dict(enumerate(cut(0, run.vocabulary.size, _RANGE)))
     jobs = {number: (home, run, number, start, stop) for number, (start, stop) in ranges.items()}
     found = np.empty(0, np.int32), np.empty(0, np.int64)
     for _, counted in run_tasks(client, "ngrams", _count_ngrams, jobs):
         found = _add_up(np.concatenate([found[0], counted[0]]), np.concatenate([found[1], counted[1]]))
     buckets, counts = found
-    if run.params.maxn and not len(buckets):
+    if ngrams is not None and not len(buckets):
         raise ParameterError(
-            f"No word of the text has an n-gram of minn={run.params.minn} characters, marks of begin and end included.",
+            f"No word of the text has an n-gram of minn={ngrams.minn} characters, marks of begin and end included.",
             "Give a smaller minn, or leave maxn out.",
         )
     key = f"features-{uuid.uuid4().hex}"
@@ -118,8 +122,8 @@ def _add_up(buckets: Int32Array, counts: Int64Array) -> tuple[Int32Array, Int64A
 
 def _count_ngrams(home: Store, run: Run, number: int, start: int, stop: int) -> tuple[Int32Array, Int64Array]:
     """Task: write the buckets of the n-grams of some words; return these, and how often each occurs in the text."""
-    params = run.params
-    starts, buckets = ngrams_in(*run.vocabulary.between(start, stop), params.minn, params.maxn, params.bucket)
+    ngrams = NGrams.of(run.params)
+    starts, buckets = ngrams_in(*run.vocabulary.between(start, stop), ngrams.minn, ngrams.maxn, ngrams.bucket)
     group = (home / f"ngrams-{number}").create_group()
     write_array(group, "offsets", starts)
     write_array(group, "buckets", buckets)
@@ -129,10 +133,10 @@ def _count_ngrams(home: Store, run: Run, number: int, start: int, stop: int) -> 
 
 def _write_keys(home: Store, run: Run, resources: Resources, buckets: Int32Array) -> tuple[int, str]:
     """Task: write what each row stands for, and what the table says of words; return their number, and what to say."""
-    params, columns, said = run.params, tuple[FeatureColumn, ...](), ""
-    if params.features is not None:
-        table = TableFeatures(run.vocabulary.load(), dict(params.feature_weights))
-        for source in open_table(params.features, resources, "features"):
+    columns, said = tuple[FeatureColumn, ...](), ""
+    if (given := FeatureTable.find(run.params)) is not None:
+        table = TableFeatures(run.vocabulary.load(), dict(given.weights))
+        for source in open_table(str(given.table), resources, "features"):
             for words, values in read_table(source, resources.storage_options, resources.store_timeout):
                 table.add(words, values, source.url)
         columns, found = table.finish()
@@ -141,7 +145,8 @@ def _write_keys(home: Store, run: Run, resources: Resources, buckets: Int32Array
             write_array(group, name, getattr(found, name))
         base = None if run.base is None else read_features(run.base.model)
         said = summary_of(found, columns, () if base is None else base.columns)
-    ngrams = NGrams(params.minn, params.maxn, params.bucket) if params.maxn else NGrams()
+    spelled = NGrams.find(run.params)
+    ngrams = NGramNumbers() if spelled is None else NGramNumbers(spelled.minn, spelled.maxn, spelled.bucket)
     keys = FeatureKeys(columns, ngrams, buckets)
     keys.save((home / _KEYS).create_group())
     return len(keys), said
@@ -159,13 +164,13 @@ def features_of(run: Run) -> WordFeatures | None:
     if run.features is None:
         return None
     counts, home, parts = run.vocabulary.read_counts(), run.features.home, list[WordFeatures]()
-    if run.params.features is not None:
+    if FeatureTable.find(run.params) is not None:
         offsets, rows, weights = (read_array((home / _TABLE).open_group(), name) for name in _ARRAYS)
         parts.append(WordFeatures(offsets, rows, weights, np.ones(len(counts), np.float32)))
-    if run.params.maxn:
+    if NGrams.find(run.params) is not None:
         parts.append(_ngrams(run, home))
     found = parts[0] if len(parts) == 1 else join_features(*parts)
-    return weigh_own_rows(found, counts, run.params.prior_count)
+    return weigh_own_rows(found, counts, ComposedWords.of(run.params).prior_count)
 
 
 def _ngrams(run: Run, home: Store) -> WordFeatures:

@@ -25,6 +25,7 @@ from daskw2v.sampling.run import Base, Run
 from daskw2v.store.arrays import open_array, write_array
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
+from daskw2v.training.base_settings import BaseModel, anchor_of, frozen_words_of
 from daskw2v.training.base_vectors import find_base_vectors, frozen_list
 from daskw2v.training.features import first_feature_rows, first_own_rows
 from daskw2v.types import Float32Array, Int32Array, RowIds, UInt8Array
@@ -35,28 +36,24 @@ _ROWS, _FROZEN = "rows", "frozen"
 _SAME = ("objective", "vector_size")
 
 
-def has_base(params: Params) -> bool:
-    """Tell whether rows begin as those of an earlier model."""
-    return params.base_model is not None or params.base_vectors is not None
-
-
 def find_base(work: Store, params: Params) -> Store:
-    """Return the version that `Params.base_model` names, or the model of settled `Params.base_vectors`.
+    """Return the version that a `BaseModel` names, or the model of settled `BaseVectors`.
 
     Raises
     ------
     ParameterError
         If there is no such version, or its tables are not those of these Params.
     """
-    if params.base_model is None:
+    base = BaseModel.find(params)
+    if base is None:
         return find_base_vectors(work, params)
     versions = Versions(work)
-    model = versions.models / str(params.base_model)
+    model = versions.models / str(base.version)
     manifest = read_finished(model)
     if manifest is None:
         names = ", ".join(version.name for version in versions.all()) or "there is none"
         raise ParameterError(
-            f"base_model={params.base_model!r} is no finished model of {work.url}.",
+            f"base_model={base.version!r} is no finished model of {work.url}.",
             f"Give one of its versions: {names}.",
         )
     for name in _SAME:
@@ -64,7 +61,7 @@ def find_base(work: Store, params: Params) -> Store:
         ours = params.flat()[name]
         if theirs != ours:
             raise ParameterError(
-                f"base_model={params.base_model!r} was trained with {name}={theirs!r}, not {ours!r}.",
+                f"base_model={base.version!r} was trained with {name}={theirs!r}, not {ours!r}.",
                 f"Give {name}={theirs!r}, or leave base_model out and train anew.",
             )
     return model
@@ -82,7 +79,7 @@ def base_tables(model: Store, params: Params) -> tuple[str, ...]:
 def write_base(base: Base, vocabulary: StoredVocabulary, frozen: str | None, resources: Resources) -> None:
     """Task: write the earlier model's row of each word of a vocabulary, -1 for new words.
 
-    Which words are frozen is written too, as `Params.frozen_words` says.
+    Which words are frozen is written too, as `frozen_words` says.
     """
     known, words = read_vocabulary(base.model), vocabulary.load()
     rows, group = known.find_all(words), base.rows.create_group()
@@ -96,7 +93,7 @@ def write_base(base: Base, vocabulary: StoredVocabulary, frozen: str | None, res
 
 def frozen_rows(run: Run) -> UInt8Array:
     """Return whether each word is frozen, 1 or 0, shape (V,); of length 0 without `frozen_words`."""
-    if run.params.frozen_words is None:
+    if frozen_words_of(run.params) is None:
         return NOT_FROZEN
     assert run.base is not None
     frozen: UInt8Array = open_array(run.base.rows.open_group(), _FROZEN)[:]
@@ -118,7 +115,7 @@ def first_rows(run: Run, table: str, ids: RowIds) -> Float32Array:
 def anchored(run: Run, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
     """Return trained rows; those of words that the earlier model knew are led back towards its own.
 
-    A share of `Params.anchor` of them is its row, the rest what was trained. Training on some text at a high learning
+    A share of `anchor` of them is its row, the rest what was trained. Training on some text at a high learning
     rate moves rows along what that text repeats and by its noise: their mean with the rows of the model before has less
     of both (as of weights: Izmailov et al. 2018, section 3).
     """
@@ -126,7 +123,7 @@ def anchored(run: Run, table: str, ids: RowIds, rows: Float32Array) -> Float32Ar
     if table not in run.base.tables:
         return rows
     known, theirs = _known_rows(run.base, table, ids)
-    mixed, share = rows.copy(), np.float32(run.params.anchor)
+    mixed, share = rows.copy(), np.float32(anchor_of(run.params))
     mixed[known] += share * (theirs - mixed[known])
     return mixed
 

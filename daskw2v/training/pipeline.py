@@ -26,6 +26,7 @@ from daskw2v.shards.layout import Corpus
 from daskw2v.store.lease import hold_run
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
+from daskw2v.training.base_settings import BaseModel
 from daskw2v.training.callbacks import Callback
 from daskw2v.training.choice import choose_strategy, find_choice
 from daskw2v.training.compile_ahead import CompileAhead
@@ -124,7 +125,7 @@ def train(
 def _train_in(work: Location, request: Request, listener: Watching) -> Vectors:
     """Train what a request asks for, in a work directory."""
     params, resources, store = request.params, request.resources, request.open_store(work)
-    if params.base_model is not None:
+    if BaseModel.find(params) is not None:
         find_base(store, params)
     starts = starts_cluster(request.client, resources)
     with listening(listener) as listen, CompileAhead(params, resources) as kernel, ExitStack() as opened:

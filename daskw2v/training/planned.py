@@ -10,7 +10,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.config.tokenizers import tokenizer_name
 from daskw2v.objectives.registry import settled
-from daskw2v.phrases.score import with_threshold
+from daskw2v.phrases.settings import with_threshold
 from daskw2v.sampling.excerpt import Range
 from daskw2v.sampling.run import Run
 from daskw2v.shards.layout import Corpus, digest

@@ -17,16 +17,15 @@ from daskw2v.corpus.files import Source
 from daskw2v.corpus.formats import find_format
 from daskw2v.corpus.tokenizer_files import with_tokenizer
 from daskw2v.errors import ParameterError
-from daskw2v.features.choice import check_features
 from daskw2v.objectives.registry import check_options, find_objective
 from daskw2v.phrases.build import find_phrases, join_phrases
-from daskw2v.phrases.score import check_phrases
 from daskw2v.progress import Listener
 from daskw2v.shards.encode import encode_sources, find_corpus
 from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
 from daskw2v.training.axes import check_plug_ins
+from daskw2v.training.base_settings import BaseVectors, anchor_of
 from daskw2v.training.base_vectors import with_base_vectors
 from daskw2v.training.callbacks import Callback
 from daskw2v.training.devices import check_device, check_workers, find_device
@@ -34,7 +33,6 @@ from daskw2v.training.early_stopping import check_monitor, monitored_content
 from daskw2v.training.events import Callbacks
 from daskw2v.training.features import with_feature_table
 from daskw2v.training.held_out import check_held_out
-from daskw2v.training.initial_rows import has_base
 from daskw2v.training.keywords import with_keywords
 from daskw2v.training.loggers import loggers_of
 from daskw2v.training.markets import check_markets, with_market_table
@@ -123,12 +121,10 @@ def check_choices(params: Params, resources: Resources) -> None:
     if params.format is not None:
         find_format(params.format)
     _check_base(params, resources)
-    check_phrases(params)
     check_strategy(params, resources)
     check_device(params, resources)
     check_held_out(params)
     check_monitor(params, resources)
-    check_features(params)
     if resources.eval_every is not None and not any(resources.eval_sets.values()):
         raise ParameterError(
             f"eval_every={resources.eval_every} has nothing to evaluate on.",
@@ -193,32 +189,19 @@ def read_text(
 
 
 def _check_base(params: Params, resources: Resources) -> None:
-    if params.base_model is not None and params.base_vectors is not None:
-        raise ParameterError(
-            f"base_model={params.base_model!r} and base_vectors are both given.", "Leave one of the two out."
-        )
-    if params.base_vectors is not None and find_objective(params.objective.name).follows:
+    if BaseVectors.find(params) is not None and find_objective(params.objective.name).follows:
         raise ParameterError(
             f"base_vectors cannot be rows of objective={params.objective.name!r}, which its network makes.",
             "Leave base_vectors out.",
         )
-    if params.frozen_words is not None and not has_base(params):
+    anchor = anchor_of(params)
+    if anchor and find_objective(params.objective.name).follows:
         raise ParameterError(
-            f"frozen_words={params.frozen_words!r} are not known without base_model or base_vectors.",
-            "Name one of them, or leave frozen_words out.",
-        )
-    if params.anchor and not has_base(params):
-        raise ParameterError(
-            f"anchor={params.anchor} changes nothing without base_model or base_vectors.",
-            "Name one of them, or leave anchor out.",
-        )
-    if params.anchor and find_objective(params.objective.name).follows:
-        raise ParameterError(
-            f"anchor={params.anchor} cannot hold rows of objective={params.objective.name!r}, which its network makes.",
+            f"anchor={anchor} cannot hold rows of objective={params.objective.name!r}, which its network makes.",
             "Leave anchor out.",
         )
-    if params.anchor and resources.word_losses:
+    if anchor and resources.word_losses:
         raise ParameterError(
-            f"word_losses=True: rows that anchor={params.anchor} leads back are not those whose losses are kept.",
+            f"word_losses=True: rows that anchor={anchor} leads back are not those whose losses are kept.",
             "Leave one of the two out.",
         )

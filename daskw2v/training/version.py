@@ -22,12 +22,13 @@ from daskw2v.progress import Listener
 from daskw2v.sampling.run import Base, Run
 from daskw2v.store.durability import force
 from daskw2v.store.storage import Store
+from daskw2v.training.base_settings import anchor_of, frozen_words_of
 from daskw2v.training.columns import losses
 from daskw2v.training.evaluation import TrainingEvaluation
 from daskw2v.training.events import TrainedRun
 from daskw2v.training.features import composed_rows, find_features, keys_of, with_composed
 from daskw2v.training.held_out import HeldOutText
-from daskw2v.training.initial_rows import anchored, base_tables, find_base, has_base, write_base
+from daskw2v.training.initial_rows import anchored, base_tables, find_base, write_base
 from daskw2v.training.loop import TrainingResult, check_pairs, train_rounds, words_per_second
 from daskw2v.training.markets import write_markets
 from daskw2v.training.measurements import Measurements
@@ -61,7 +62,7 @@ def write_version(home: Store, run: PlannedRun, client: Client, listener: Listen
     watch = _watch(trained, training, shared, run, client, listener)
     result = train_rounds(training, folder, trained.total, resources.checkpoint_seconds, listener, watch)
     check_pairs(result.history, run.vocabulary.size, params)
-    rows = folder / "trained" if params.anchor or shared.features is not None else home
+    rows = folder / "trained" if anchor_of(params) or shared.features is not None else home
     training.save_model(rows)
     if rows is not home:
         declare_like(rows, home)
@@ -86,12 +87,12 @@ def finish_version(client: Client, home: Store, manifest: Mapping[str, Any]) -> 
 
 def _based(run: Run, place: Store, resources: Resources, client: Client) -> Run:
     """Return the run with its base, where it has one, ready to be read."""
-    if not has_base(run.params):
+    if run.params.start is None:
         return run
     model = find_base(run.work, run.params)
     base = Base(model, place / "base", base_tables(model, run.params))
     key = f"base-{uuid.uuid4().hex}"
-    task = client.submit(write_base, base, run.vocabulary, run.params.frozen_words, resources, key=key)
+    task = client.submit(write_base, base, run.vocabulary, frozen_words_of(run.params), resources, key=key)
     gather(client, [task], "Finding words in the base model")
     return replace(run, base=base)
 
@@ -116,7 +117,7 @@ def _with_features(run: Run, place: Store, resources: Resources, client: Client,
 def _finished(run: Run, trained: Store, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
     """Return trained rows as the version has them: composed of features', and led back towards the base's."""
     rows = rows if run.features is None else composed_rows(run, trained, table, ids, rows)
-    return anchored(run, table, ids, rows) if run.params.anchor else rows
+    return anchored(run, table, ids, rows) if anchor_of(run.params) else rows
 
 
 def check_losses(model: Store, resources: Resources) -> None:

@@ -112,7 +112,7 @@ class RunWatch:
         if self._evaluation is None:
             return False
         asked = self._every is not None and (number + 1) % self._every == 0
-        stops = self._run.params.monitor is not None and self.may_stop(number)
+        stops = self._run.params.early_stopping is not None and self.may_stop(number)
         return asked or stops or self._is_last(number)
 
     def _holds_out(self, number: int) -> bool:

@@ -96,7 +96,9 @@ FIELDS = {name: (cls, known.field) for name, (cls, known) in KNOWN.items()}
 
 # Fields that limit each other: the other end, out of the way.
 OTHER = {"alpha": {"min_alpha": 0}, "min_alpha": {"alpha": 10}, "prefix_sizes": {"vector_size": 65536},
-         "markets": {"market_negative": 1}}  # fmt: skip
+         "markets": {"market_negative": 1}, "minn": {"maxn": 255}, "monitor": {"held_out": 0.1},
+         "phrase_threshold": {"phrases": 1, "phrase_scoring": "npmi"}}  # fmt: skip
+NEEDED = {"maxn": 6, "features": "items.csv", "phrases": 1, "base_model": "v1", "monitor": "similarity/pairs"}
 
 
 def make(name, value):
@@ -104,7 +106,12 @@ def make(name, value):
     owner = {known.owner.axis: known.choices[0]} if known.choices else {}
     if name == "n_groups" and known.field.metadata["check"](value):
         owner["n_partitions"] = value  # it divides itself
-    params = cls(**{**OTHER.get(name, {}), **owner, name: value})
+    if name == "maxn" and value:
+        owner["minn"] = 1
+    if name == "phrase_threshold" and known.field.metadata["check"](value) and value is not None and value > 1:
+        owner["phrase_scoring"] = "default"
+    needed = {key: NEEDED[key] for key in known.needs[:1]}
+    params = cls(**{**needed, **OTHER.get(name, {}), **owner, name: value})
     return getattr(params, name) if is_axis(known.field) else params.flat()[name]
 
 
@@ -222,6 +229,8 @@ def test_any_value__is_either_kept_or_refused_by_name(name, value):
     metadata = FIELDS[name][1].metadata
     if name in ("scheduler", "host") and isinstance(value, str) and "@" in value:
         assert "holds a secret" in refusal(name, value).problem
+    elif value is None and name == "phrases":
+        assert Params(phrases=value) == Params()
     elif (value is None and metadata["optional"]) or metadata["check"](value):
         kept, convert = make(name, value), metadata["convert"]
         assert kept is value or kept == convert(value)

@@ -7,6 +7,7 @@ import pytest
 
 from daskw2v.cli import config_file
 from daskw2v.collections.kinds import FILES, KINDS
+from daskw2v.config.choice import known_fields
 from daskw2v.config.params import Params
 from daskw2v.config.readers import unread_by
 from daskw2v.config.resources import Resources
@@ -17,6 +18,7 @@ from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.phrases.score import SCORINGS
 from daskw2v.training.averaging.merge import MERGE_RULES
 from daskw2v.training.devices import DEVICES
+from daskw2v.training.stopping_settings import EarlyStopping
 from daskw2v.training.strategies import STRATEGIES
 from tests.cli.fakes import FakeVectors
 from tests.support.command_line import invoke
@@ -122,7 +124,7 @@ def test_train__tells_why_it_stopped_and_the_loss_on_held_out_text(calls, monkey
     assert rows["held out"].strip() == "4,000 tokens, loss there 2.2500"
     assert rows["stopped"].strip() == "after 2 epochs: held_out_loss was 2.3"
     params, resources = calls["train"]["params"], calls["train"]["resources"]
-    assert (params.held_out, params.monitor, params.patience) == (0.01, "held_out_loss", 3)
+    assert (params.held_out, params.early_stopping) == (0.01, EarlyStopping("held_out_loss", patience=3))
     assert resources.tensorboard == os.path.abspath("runs")
 
 
@@ -224,7 +226,7 @@ def test_train__refuses_a_storage_option_without_value(calls):
 def test_train__shows_every_field_and_default_in_its_help(calls):
     text = " ".join(invoke("train", "--help-for", "all").output.split())
     unread = unread_by(Resources, "input", KINDS[FILES])
-    for name in {*config_file._names(Params), *config_file._names(Resources)}.difference(unread):
+    for name in {**known_fields(Params), **known_fields(Resources)}.keys() - {*unread}:
         assert f"--{name.removesuffix('s') if name == 'storage_options' else name}".replace("_", "-") in text
     assert "Dimensions of a vector. [default: 100]" in text
     for name, objective in OBJECTIVES.items():

@@ -59,6 +59,7 @@ def other(name):
 def settings_with(name, value):
     """Return Params and Resources, one of which has a value in one field."""
     given = {KNOWN[name].owner.axis: KNOWN[name].choices[0]} if KNOWN[name].choices else {}
+    given |= {key: other(key) for key in KNOWN[name].needs[:1]}
     given |= {"market_negative": 1} if name == "markets" else {}
     given |= {"markets": "x"} if name == "market_negative" else {}
     given |= {"alpha": 10} if name == "min_alpha" else {}
@@ -146,21 +147,23 @@ def test_option__changes_what_is_read_of_memory_or_is_refused(kind, name, client
 def test_every_option__is_read_with_an_input_or_refused_by_name(kind):
     inputs = {"files": "a.txt", "collections": FRAME}.get(kind) if kind in KINDS else DERIVED[kind]("a.parquet")
     shown = {"collections": "an input of type DataFrame"}.get(kind, kind)
+    kinds = kinds_with(DERIVED.get(kind))
     for name, f in FIELDS.items():
         params, resources = settings_with(name, READ[name] if name in ("column", "weight") else other(name))
-        if kind in readers_of(f, "input", kinds_with(DERIVED.get(kind))):
+        if kind in readers_of(f, "input", kinds):
             check_texts(inputs, params, resources)
             continue
         with pytest.raises(ParameterError) as caught:
             check_texts(inputs, params, resources)
-        assert re.match(rf"{name}=.* changes nothing for {shown}; it is for ", caught.value.problem)
-        assert caught.value.remedy == f"Leave {name} out, or choose another input."
+        unread = next(n for n in (*KNOWN[name].needs, name) if kind not in readers_of(FIELDS[n], "input", kinds))
+        assert re.match(rf"{unread}=.* changes nothing for {shown}; it is for ", caught.value.problem)
+        assert caught.value.remedy == f"Leave {unread} out, or choose another input."
 
 
 @pytest.mark.parametrize("kind", DERIVED)
 def test_derived_text__reads_nothing_of_how_text_is_read(kind):
     unread = unread_by(Params, "input", DERIVED[kind])
-    assert {f.name for f in fields(Params) if f.metadata["stage"] in ("read", "phrases")} == {*unread}
+    assert {name for name, f in FIELDS.items() if f.metadata["stage"] in ("read", "phrases")} == {*unread}
 
 
 @pytest.mark.parametrize("call", [train, retrain, build_corpus])

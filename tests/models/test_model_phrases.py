@@ -80,7 +80,7 @@ def test_phrases__tell_counts_and_scores_the_best_first(model):
     for _, one in phrases.passes:
         scores = [score for _, score in one.values()]
         assert scores == sorted(scores, reverse=True)
-        assert min(scores) > PARAMS.phrase_threshold
+        assert min(scores) > PARAMS.phrases.threshold
 
 
 def test_of__reads_the_same_from_a_work_directory(model, text, client, tmp_path):

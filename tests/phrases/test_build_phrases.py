@@ -16,7 +16,8 @@ from daskw2v.corpus.pieces import ReadReport
 from daskw2v.phrases import bigrams, tasks
 from daskw2v.phrases.build import build_phrases, pieces_of
 from daskw2v.phrases.reference import count_bigrams, join_phrases
-from daskw2v.phrases.score import BigramTotals, PhraseRules
+from daskw2v.phrases.score import BigramTotals
+from daskw2v.phrases.settings import PhraseDetection
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus, Shard, open_codes, read_places, read_starts, read_words, write_shard
@@ -58,8 +59,8 @@ def phrases_of(store, corpus, number=-1):
 
 def by_reference(sentences, params):
     """Each pass' phrases, and what is left of the sentences."""
-    rules, passes = PhraseRules.of(params), []
-    for _ in range(params.phrases):
+    rules, passes = PhraseDetection.of(params).rules, []
+    for _ in range(params.phrases.passes):
         words, pairs = count_bigrams(sentences)
         totals = BigramTotals(words.total(), len(words) + len(pairs))
         phrases = {}
@@ -74,7 +75,7 @@ def by_reference(sentences, params):
 
 
 def by_gensim(sentences, params):
-    rules = PhraseRules.of(params)
+    rules = PhraseDetection.of(params).rules
     model = GensimPhrases(
         sentences,
         min_count=rules.min_count,

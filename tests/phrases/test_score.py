@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from daskw2v.config.params import Params
 from daskw2v.errors import ParameterError
-from daskw2v.phrases.score import SCORINGS, BigramTotals, PhraseRules, check_phrases, with_threshold
+from daskw2v.phrases.score import SCORINGS, BigramTotals, PhraseRules
+from daskw2v.phrases.settings import with_threshold
 
 theirs = pytest.importorskip("gensim.models.phrases")
 npmi_scorer, original_scorer = theirs.npmi_scorer, theirs.original_scorer
@@ -35,15 +36,15 @@ def test_choose__scores_as_gensim(scoring, scorer, counts, min_count, more):
 def test_rules__have_the_scorings_own_threshold():
     for name, scoring in SCORINGS.items():
         params = Params(phrases=1, phrase_scoring=name)
-        assert PhraseRules.of(params).threshold == with_threshold(params).phrase_threshold == scoring.threshold
-        assert PhraseRules.of(params.replace(phrase_threshold=0.125)).threshold == 0.125
-    assert with_threshold(Params()).phrase_threshold is None
+        assert params.phrases.rules.threshold == with_threshold(params).phrases.threshold == scoring.threshold
+        assert params.replace(phrase_threshold=0.125).phrases.rules.threshold == 0.125
+    assert with_threshold(Params()) == Params()
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"phrase_min_count": 6}, r"phrase_min_count=6 changes nothing for phrases=0"),
+        ({"phrase_min_count": 6}, r"phrase_min_count=6 changes nothing without phrases"),
         ({"phrase_threshold": 10}, r"phrase_threshold=10\.0 changes nothing.*leave phrase_threshold out"),
         ({"phrase_scoring": "npmi"}, r"phrase_scoring='npmi' changes nothing"),
         ({"phrase_delimiter": "-"}, r"phrase_delimiter='-' changes nothing"),
@@ -59,9 +60,9 @@ def test_rules__have_the_scorings_own_threshold():
         ),
     ],
 )
-def test_check_phrases__refuses_what_means_nothing(options, message):
+def test_params__refuse_options_of_phrases_that_mean_nothing(options, message):
     with pytest.raises(ParameterError, match=message):
-        check_phrases(Params(**options))
+        Params(**options)
 
 
 @pytest.mark.parametrize(
@@ -72,5 +73,5 @@ def test_check_phrases__refuses_what_means_nothing(options, message):
         {"phrases": 1, "phrase_threshold": -0.9, "phrase_scoring": "npmi"},
     ],
 )
-def test_check_phrases__passes_what_means_something(options):
-    check_phrases(Params(**options))
+def test_params__take_options_of_phrases_that_mean_something(options):
+    assert Params(**options).flat().items() >= options.items()

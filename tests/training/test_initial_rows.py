@@ -120,7 +120,7 @@ def test_new_words__begin_as_they_do_without_a_base(grown):
 
 def test_model__tells_its_base(grown):
     old, new, params = grown
-    assert new.metadata["params"]["base_model"] == params.base_model == old.url.rsplit("/", 1)[1]
+    assert new.metadata["params"]["base_model"] == params.start.version == old.url.rsplit("/", 1)[1]
 
 
 def test_first_rows__of_inner_nodes_are_drawn(grown):
@@ -148,7 +148,7 @@ def test_base__that_is_none_is_told_which_versions_there_are(grown):
     """Finished ones only: neither the pointer nor what is being written."""
     old, _, params = grown
     work = Store(old.url.split("/models/")[0])
-    with pytest.raises(ParameterError, match=rf"Give one of its versions: {params.base_model}, v0002-\w+[,.]"):
+    with pytest.raises(ParameterError, match=rf"Give one of its versions: {params.start.version}, v0002-\w+[,.]"):
         find_base(work, params.replace(base_model="v0009-none"))
 
 

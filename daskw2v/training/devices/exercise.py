@@ -4,6 +4,7 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.features.choice import FEATURES, has_features
+from daskw2v.features.settings import FeatureTable
 from daskw2v.features.words import WordFeatures
 from daskw2v.objectives.base import Rate
 from daskw2v.objectives.registry import find_objective
@@ -43,7 +44,7 @@ def _features(params: Params) -> WordFeatures | None:
     if not has_features(params):
         return None
     ones, rows = np.ones(_WORDS, np.float32), np.zeros(_WORDS, np.int32)
-    return WordFeatures(np.arange(_WORDS + 1), rows, ones if params.features else ones[:0], ones)
+    return WordFeatures(np.arange(_WORDS + 1), rows, ones[:0] if FeatureTable.find(params) is None else ones, ones)
 
 
 def exercise_partitions(params: Params) -> None:

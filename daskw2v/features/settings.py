@@ -1,0 +1,152 @@
+"""Settings of words' features: their n-grams, and a table."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from daskw2v.config.groups import Group
+from daskw2v.config.settings import URL, AxisName, integer, setting
+from daskw2v.config.weights import WEIGHTS
+from daskw2v.errors import ParameterError
+
+_KERNEL: tuple[AxisName, ...] = ("objective", "strategy", "device")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComposedWords(Group):
+    """Words whose vectors are composed of rows of their own and of their features."""
+
+    axis = "features"
+
+    prior_count: int = setting(
+        2000,
+        "occurrences of a word at which its own row weighs as much as all of its n-grams and features: four times as "
+        "much at twice as many, but never less than one of them; 0 gives all rows the same weight, as fastText",
+        integer(0, 2**62),
+        stage="train",
+    )
+
+    def check(self, settings: Any) -> None:
+        """Refuse frozen words, whose vectors other words would move."""
+        if (frozen := settings.flat()["frozen_words"]) is not None:
+            raise ParameterError(
+                f"frozen_words={frozen!r} cannot hold vectors whose n-grams or features other words move.",
+                "Leave frozen_words out, or maxn and features.",
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NGrams(ComposedWords):
+    """Composes a word's vector of its own row and of its n-grams' (Bojanowski et al. 2017).
+
+    Parameters
+    ----------
+    maxn, minn
+        Most and fewest characters of an n-gram, marks of the word's begin and end included.
+    bucket
+        Numbers that n-grams are hashed to.
+    prior_count
+        Occurrences of a word at which its own row weighs as much as all others; 0 gives all the same weight.
+
+    Raises
+    ------
+    ParameterError
+        If a value is outside its range; the message names field, value and range.
+
+    Examples
+    --------
+    >>> from daskw2v import NGrams, Params
+    >>> Params(features=NGrams(maxn=6)) == Params(maxn=6)
+    True
+    """
+
+    minn: int = setting(
+        3,
+        "fewest characters of an n-gram, marks of the word's begin and end included",
+        integer(1, 255),
+        stage="train",
+    )
+    maxn: int = setting(
+        0,
+        "most characters of an n-gram: a word's vector is composed of its own row and of its n-grams'; 0 for none",
+        integer(0, 255),
+        stage="train",
+        honoured_by=_KERNEL,
+        key=True,
+    )
+    bucket: int = setting(2_000_000, "numbers that n-grams are hashed to", integer(1, 2**31 - 1), stage="train")
+
+    def check(self, settings: Any) -> None:
+        """Refuse a range that has no n-gram, and what `ComposedWords` refuses."""
+        super().check(settings)
+        if self.minn > self.maxn:
+            raise ParameterError(
+                f"minn={self.minn} is above maxn={self.maxn}: no n-gram is as long.", "Give a minn of at most maxn."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureTable(ComposedWords):
+    """Composes a word's vector of its own row and of those of what a table says of it, such as a brand.
+
+    Parameters
+    ----------
+    table
+        URL of a table with the column word, or item, and others (Parquet, CSV, or a folder of them).
+    weights
+        Weights of its columns, 1 for those that are not named; 0 leaves a column out.
+    prior_count
+        As in `NGrams`.
+
+    Raises
+    ------
+    ParameterError
+        If a value is outside its range; the message names field, value and range.
+
+    Examples
+    --------
+    >>> from daskw2v import FeatureTable, Params
+    >>> params = Params(features=FeatureTable("items.parquet", weights={"brand": 0.5}))
+    >>> params == Params(features="items.parquet", feature_weights={"brand": 0.5})
+    True
+    """
+
+    table: str | None = setting(
+        None,
+        "URL of a table with the column word, or item, and others, such as a brand (Parquet, CSV, or a folder of "
+        "them): a word's vector is composed of its own row and of those of what the table says of it",
+        URL,
+        stage="train",
+        honoured_by=_KERNEL,
+        optional=True,
+        key=True,
+        flat="features",
+    )
+    weights: tuple[Any, ...] = setting(
+        (),
+        "weights of the columns of that table, 1 for those that are not named; 0 leaves a column out",
+        WEIGHTS,
+        stage="train",
+        flat="feature_weights",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NGramsAndTable(NGrams, FeatureTable):
+    """Composes a word's vector of its own row, of its n-grams' and of those of what a table says of it.
+
+    Its settings are those of `NGrams` and of `FeatureTable`.
+
+    Raises
+    ------
+    ParameterError
+        If a value is outside its range; the message names field, value and range.
+
+    Examples
+    --------
+    >>> from daskw2v import NGramsAndTable, Params
+    >>> Params(features=NGramsAndTable(table="items.parquet", maxn=6)) == Params(features="items.parquet", maxn=6)
+    True
+    """
+
+
+CLASSES = (NGrams, FeatureTable, NGramsAndTable)

@@ -1,0 +1,125 @@
+"""Settings of phrases: which bigrams are joined."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from daskw2v.config.groups import Group
+from daskw2v.config.params import Params
+from daskw2v.config.settings import DELIMITER, integer, number, one_of, setting
+from daskw2v.errors import ParameterError
+from daskw2v.phrases.score import SCORINGS, PhraseRules
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhraseDetection(Group):
+    """Joins frequent bigrams before training (Mikolov et al. 2013b, section 4).
+
+    Parameters
+    ----------
+    passes
+        Number of passes over the text: one makes phrases of two words, two of up to four.
+    min_count
+        Fewest occurrences of a phrase.
+    threshold
+        Score above which a bigram is a phrase; that of the scoring by default.
+    scoring
+        "default", of Mikolov et al., or "npmi", normalized pointwise mutual information.
+    delimiter
+        Text between the words of a phrase.
+
+    Raises
+    ------
+    ParameterError
+        If a value is outside its range; the message names field, value and range.
+
+    Examples
+    --------
+    >>> from daskw2v import Params, PhraseDetection
+    >>> params = Params(phrases=PhraseDetection(passes=2, scoring="npmi"))
+    >>> params == Params(phrases=2, phrase_scoring="npmi")
+    True
+    """
+
+    axis = "phrases"
+
+    passes: int = setting(
+        0,
+        "passes that join frequent bigrams: one makes phrases of two words, two of up to four",
+        integer(0, 8),
+        stage="phrases",
+        honoured_by=("input",),
+        key=True,
+        flat="phrases",
+    )
+    min_count: int = setting(
+        5,
+        "fewest occurrences of a phrase; the default score is lowered by as many",
+        integer(1),
+        stage="phrases",
+        honoured_by=("input",),
+        flat="phrase_min_count",
+    )
+    threshold: float | None = setting(
+        None,
+        "score above which a bigram is a phrase; that of phrase_scoring when not given",
+        number(-1, open_low=True),
+        stage="phrases",
+        honoured_by=("input",),
+        optional=True,
+        flat="phrase_threshold",
+    )
+    scoring: str = setting(
+        "default",
+        "score of a bigram: default, of Mikolov et al.; npmi, normalized pointwise mutual information, of -1 to 1",
+        one_of("default", "npmi"),
+        stage="phrases",
+        honoured_by=("input",),
+        flat="phrase_scoring",
+    )
+    delimiter: str = setting(
+        "_",
+        "text between the words of a phrase",
+        DELIMITER,
+        stage="phrases",
+        honoured_by=("input",),
+        flat="phrase_delimiter",
+    )
+
+    @property
+    def rules(self) -> PhraseRules:
+        """The rules, with the default threshold of the scoring where none is set."""
+        threshold = SCORINGS[self.scoring].threshold if self.threshold is None else self.threshold
+        return PhraseRules(self.min_count, threshold, self.scoring, self.delimiter)
+
+    def check(self, settings: Any) -> None:
+        """Refuse a threshold out of the scoring's range, and phrases with `base_matrix`."""
+        scoring, threshold = SCORINGS[self.scoring], self.rules.threshold
+        if not scoring.low < threshold <= scoring.high:
+            bounds = f"above {scoring.low:g}" + ("" if math.isinf(scoring.high) else f" and at most {scoring.high:g}")
+            raise ParameterError(
+                f"phrase_threshold={threshold!r} is out of range for phrase_scoring={self.scoring!r}.",
+                f"Give a threshold {bounds}.",
+            )
+        base = settings.flat().get("base_matrix")
+        if base is not None:
+            raise ParameterError(
+                f"phrases={self.passes} cannot be used with base_matrix={base!r}: new text changes "
+                "which words of the old text are joined.",
+                "Leave base_matrix out and read all text again, or leave phrases out.",
+            )
+
+
+CLASSES = (PhraseDetection,)
+
+
+def n_passes(params: Params) -> int:
+    """Return the number of passes that join bigrams; 0 where no phrases are joined."""
+    detection = PhraseDetection.find(params)
+    return 0 if detection is None else detection.passes
+
+
+def with_threshold(params: Params) -> Params:
+    """Return the Params with the threshold of their scoring, if phrases are joined and none is set."""
+    detection = PhraseDetection.find(params)
+    return params if detection is None else params.replace(phrase_threshold=detection.rules.threshold)

@@ -1,0 +1,74 @@
+"""Settings of early stopping: what is monitored, and when a run ends."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from daskw2v.config.groups import Group
+from daskw2v.config.params import Params
+from daskw2v.config.settings import TEXT, integer, number, setting
+from daskw2v.errors import ParameterError
+
+HELD_OUT_LOSS = "held_out_loss"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlyStopping(Group):
+    """Ends a run when what it monitors no longer gets better.
+
+    Parameters
+    ----------
+    monitor
+        What is watched at the end of each epoch: "held_out_loss", or an evaluation set, such as "similarity/ws353".
+    patience
+        Epochs in a row in which it may fail to get better before training stops.
+    min_delta
+        Least change that counts as better.
+
+    Raises
+    ------
+    ParameterError
+        If a value is outside its range; the message names field, value and range.
+
+    Examples
+    --------
+    >>> from daskw2v import EarlyStopping, Params
+    >>> params = Params(early_stopping=EarlyStopping("held_out_loss", patience=3), held_out=0.01)
+    >>> params == Params(monitor="held_out_loss", patience=3, held_out=0.01)
+    True
+    """
+
+    axis = "early_stopping"
+
+    monitor: str | None = setting(
+        None,
+        "what early stopping watches at the end of each epoch: held_out_loss, or an evaluation set, such as "
+        "similarity/ws353; all epochs are trained when not given",
+        TEXT,
+        stage="train",
+        optional=True,
+        key=True,
+    )
+    patience: int = setting(
+        2,
+        "epochs in a row in which what is monitored may fail to get better before training stops",
+        integer(1),
+        stage="train",
+    )
+    min_delta: float = setting(0.0, "least change of what is monitored that counts as better", number(0), stage="train")
+
+    def check(self, settings: Any) -> None:
+        """Refuse a held-out loss where no text is held out."""
+        if self.monitor == HELD_OUT_LOSS and not settings.held_out:
+            raise ParameterError(
+                f"monitor={HELD_OUT_LOSS!r} is not measured with held_out=0.",
+                "Give held_out, the share of the text to hold out, such as 0.01.",
+            )
+
+
+CLASSES = (EarlyStopping,)
+
+
+def monitor_of(params: Params) -> str | None:
+    """Return what is monitored; None where nothing is."""
+    settings = EarlyStopping.find(params)
+    return None if settings is None else settings.monitor
