@@ -37,7 +37,7 @@ NUMBERS = {  # highest taken below the range, lowest and highest in it
     "checkpoint_seconds": (-5e-324, 0, sys.float_info.max),
     "anchor": (-5e-324, 0, 1), "store_timeout": (0, 5e-324, sys.float_info.max),
     "worker_timeout": (0, 5e-324, sys.float_info.max),
-    "phrase_threshold": (-1.000001, -1, sys.float_info.max), "held_out": (-5e-324, 0, 0.5),
+    "phrase_threshold": (-1, -0.999999, sys.float_info.max), "held_out": (-5e-324, 0, 0.5),
     "min_delta": (-5e-324, 0, sys.float_info.max),
 }  # fmt: skip
 FLAGS = ["shrink_windows", "cbow_mean", "centered", "word_losses", "processes", "keep_inputs"]
@@ -106,7 +106,7 @@ def make(name, value):
     owner = {known.owner.axis: known.choices[0]} if known.choices else {}
     if name == "n_groups" and known.field.metadata["check"](value):
         owner["n_partitions"] = value  # it divides itself
-    if name == "maxn" and value:
+    if name == "maxn" and known.field.metadata["check"](value) and value:
         owner["minn"] = 1
     if name == "phrase_threshold" and known.field.metadata["check"](value) and value is not None and value > 1:
         owner["phrase_scoring"] = "default"
@@ -144,7 +144,7 @@ def test_none__is_taken_where_it_means_chosen_for_you():
     for name, (_, f) in FIELDS.items():
         if f.metadata["optional"]:
             assert make(name, None) is None, name
-        else:
+        elif name != "phrases":  # no group
             shown = "a NoneType" if name == "storage_options" else "None"
             assert refusal(name, None).problem.startswith(f"{name}={shown}")
 
@@ -182,10 +182,11 @@ def test_sizes__are_text_or_whole_bytes():
 
 @pytest.mark.parametrize("cls", [Params, Resources])
 def test_numpys_numbers__leave_nothing_in_json(cls):
-    own = {name for name in cls.names() if not KNOWN[name][1].choices}
+    own = {name for name, (owner, known) in KNOWN.items() if owner is cls and not known.choices}
     taken = {name: np.int64(max(1, low)) for name, (low, _) in INTEGERS.items() if name in own}
     taken |= {name: np.float32(min(1, high)) for name, (*_, high) in NUMBERS.items() if name in own}
-    values = cls(**taken).flat()
+    needed = {key: NEEDED[key] for name in taken for key in KNOWN[name][1].needs[:1] if key not in taken}
+    values = cls(**needed, **taken).flat()
     assert json.loads(json.dumps({name: values[name] for name in taken})) == taken
 
 
