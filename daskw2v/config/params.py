@@ -16,7 +16,7 @@ from daskw2v.config.weights import WEIGHTS
 from daskw2v.errors import ParameterError, UnknownParameterError
 
 # Parameters of earlier releases: the stage of each, and the value that still stands in names of results and manifests
-REMOVED: Mapping[str, tuple[StageName, Any]] = {"warmup": ("train", None)}
+REMOVED: Mapping[str, tuple[StageName, Any]] = {"warmup": ("train", None), "pair_epochs": ("train", 1)}
 _FROZEN = ("sgns", "cbow_ns", "sg_hs", "cbow_hs", "averaging", "cpu", "cuda")  # their kernels leave such rows alone
 _FEATURES = ("sgns", "cbow_ns", "sg_hs", "cbow_hs", "averaging", "cpu")
 

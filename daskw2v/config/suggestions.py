@@ -41,6 +41,7 @@ _SUGGESTIONS = {
     "workers": _Suggestion("threads", "worker processes of a local cluster are workers of Resources"),
     "thread": _Suggestion("threads"),
     "batch_words": _Suggestion("", "Threads take as much text at a time as suits them: there is no size to set"),
+    "pair_epochs": _Suggestion("", "Each epoch draws pairs of its own"),
     "compute_loss": _Suggestion("", "The loss is always computed: it is among a model's metrics"),
     "hashfxn": _Suggestion("", "First vectors are drawn by seed and number of the word, not by a hash"),
     "pretrainedvectors": _Suggestion("base_vectors"),
