@@ -106,9 +106,7 @@ def measure_rows(rows: int) -> dict[str, Any]:
     base, other = (np.full((rows, SIZES[0]), i / 10, np.float32) for i in range(2))
 
     def copy() -> bool:
-        replica = CpuReplicaTrainer(
-            objective, params, None, dict, {"input": [base], "output": [other]}, Threads(1, 0, 1)
-        )
+        replica = CpuReplicaTrainer(objective, params, None, dict, {"input": [base], "output": [other]}, Threads(1, 0))
         return all(is_finite(rows) for (rows,) in replica.take().values())
 
     return {"copy": timed(copy) / (2 * base.nbytes), "merge": line_of(partial(measure_merge, rows))}

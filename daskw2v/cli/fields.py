@@ -13,13 +13,13 @@ from click.core import ParameterSource
 from daskw2v.cli.config_file import fields_in
 from daskw2v.cli.options import CommandFunction, Many, Option, help_for_option, storage_option
 from daskw2v.cluster.current import refuse_local
-from daskw2v.collections.kinds import FILES, KINDS, Derived, kinds_with
-from daskw2v.config.choice import KnownSetting, by_heading, known_settings
+from daskw2v.collections.kinds import FILES, KINDS, Derived
+from daskw2v.config.choice import KnownSetting, by_heading
 from daskw2v.config.params import Params
-from daskw2v.config.readers import unread_by
+from daskw2v.config.readers import honours, readers_of
 from daskw2v.config.registry import Registry
 from daskw2v.config.resources import LOCAL, Resources
-from daskw2v.config.settings import Settings, default_of
+from daskw2v.config.settings import AxisName, Settings, default_of
 from daskw2v.corpus.formats import FORMATS
 from daskw2v.corpus.tokenizers import OTHERS, TOKENIZERS
 from daskw2v.objectives.registry import OBJECTIVES
@@ -30,7 +30,9 @@ from daskw2v.training.strategies import STRATEGIES
 
 _SPOKEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 # Names in registries, which Params and Resources cannot import; options and TOML files are checked against them
-_READERS = OBJECTIVES, STRATEGIES, DEVICES, FORMATS  # registries of values that read options which others do not
+_READERS: Mapping[AxisName, Registry[Any]] = {  # of values that read options which others do not
+    "objective": OBJECTIVES, "strategy": STRATEGIES, "device": DEVICES, "format": FORMATS,
+}  # fmt: skip
 _REGISTERED: Mapping[str, Iterable[str]] = {
     **{field: registry.names() for field, registry in AXES.items()},
     "strategy": ("auto", *STRATEGIES.names()),
@@ -71,8 +73,11 @@ def _kinds(hint: Any) -> set[Any]:
 
 def _readers(known: KnownSetting) -> tuple[str, ...]:
     """Return who reads a field; not the kinds of input, as a command takes one kind and has no options of others."""
-    used_by = known.field.metadata["used_by"]
-    return tuple(dict.fromkeys((*known.choices, *(name for name in used_by if name not in KINDS))))
+    f, names = known.field, [*known.choices]
+    for axis, registry in _READERS.items():
+        if axis in f.metadata["honoured_by"]:
+            names += readers_of(f, axis, registry)
+    return (*names, *f.metadata["needs"])
 
 
 def _variable(name: str) -> str:
@@ -94,7 +99,7 @@ def _add(
         "envvar": None if hidden else _variable(f.name),
         "help": _sentence(f.metadata["help"] + _ADDED.get(f.name, "")),
         "heading": heading,
-        "used_by": () if hidden else _readers(known),
+        "readers": () if hidden else _readers(known),
     }
     if get_origin(hint) is tuple:
         return click.option(f"--{name}", f.name, cls=Many, metavar=f"{f.metadata['item']}...", **shared)(function)
@@ -120,31 +125,26 @@ def fields_of(
     Where several have a field of the same name, the option is that of the first. Options that are not read with the
     command's inputs, files of text or those that text is derived from, are hidden: who gives one is told who reads it.
     """
-    kind = FILES if inputs is None else inputs.__name__
     classes = [owner if isinstance(owner, type) else type(owner) for owner in owners]
-    text = [cls for cls in (Params, Resources) if cls in classes]
-    unread = {known_settings(cls)[name] for cls in text for name in unread_by(cls, kind, kinds_with(inputs))}
-    defaults = dict[str, Any]()
-    for owner in owners:
-        if not isinstance(owner, type):
-            defaults |= owner.flat()
+    defaults = {name: v for owner in owners if not isinstance(owner, type) for name, v in owner.flat().items()}
 
     def decorate(function: CommandFunction) -> CommandFunction:
-        every = [(known, heading) for heading, of in by_heading(*classes).items() for known in of]
-        for known, heading in reversed(every):
-            name = known.field.name
-            default = defaults.get(name, default_of(known.field))
-            function = _add(known, default, heading, function, hidden=known in unread)
-        kinds = (name for registry in _READERS for name in registry.names())
-        others = (name for known, _ in every if known not in unread for name in _readers(known))
-        return help_for_option([*dict.fromkeys((*kinds, *others))], _also_reads)(function)
+        every = [(known.field, known, heading) for heading, of in by_heading(*classes).items() for known in of]
+        read = {f for f, _, _ in every if honours(inputs or KINDS[FILES], "input", f)}
+        for f, known, heading in reversed(every):
+            function = _add(known, defaults.get(f.name, default_of(f)), heading, function, hidden=f not in read)
+        values = (name for registry in _READERS.values() for name in registry.names())
+        needed = (name for f, _, _ in every if f in read for name in f.metadata["needs"])
+        return help_for_option([*values, *dict.fromkeys(needed)], _read_by)(function)
 
     return decorate
 
 
-def _also_reads(name: str) -> tuple[str, ...]:
-    """Return the fields that an objective, strategy, device or format reads although their `used_by` lacks its name."""
-    return tuple(f for registry in _READERS if name in registry.names() for f in registry.find(name).also_reads)
+def _read_by(name: str) -> Iterator[str]:
+    """Yield the fields that an objective, strategy, device or format reads and others do not."""
+    for value in (registry.find(name) for registry in _READERS.values() if name in registry.names()):
+        yield from value.honours
+        yield from value.settings.names() if hasattr(value, "settings") else ()
 
 
 def spoken(ctx: click.Context) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import json
 import textwrap
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,11 +17,11 @@ _DEBUG = "daskw2v.debug"  # key in the context's `meta`, which a command shares 
 
 
 class Option(click.Option):
-    """An option that the help shows under a heading, or only by name if not all combinations read it (`used_by`)."""
+    """An option that the help shows under a heading, or only by name if not all combinations read it (`readers`)."""
 
-    def __init__(self, *args: Any, heading: str = "", used_by: tuple[str, ...] = (), **kwargs: Any) -> None:
+    def __init__(self, *args: Any, heading: str = "", readers: tuple[str, ...] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.heading, self.used_by = heading, used_by
+        self.heading, self.readers = heading, readers
 
 
 class Many(Option):
@@ -57,21 +57,21 @@ class Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options that all combinations read, and the names of others, by their readers."""
-        self._write_options(ctx, formatter, lambda option: not getattr(option, "used_by", ()))
+        self._write_options(ctx, formatter, lambda option: not getattr(option, "readers", ()))
         readers: dict[str, list[str]] = {}
         for option in self.get_params(ctx):
-            for name in getattr(option, "used_by", ()):
+            for name in getattr(option, "readers", ()):
                 readers.setdefault(name, []).append(option.opts[0])
         if readers:
             with formatter.section("Options that only these read (--help-for NAME explains them)"):
                 formatter.write_dl(list(_rows(readers, formatter.width)))
 
-    def help_for(self, ctx: click.Context, name: str, also: Collection[str]) -> str:
-        """Return the help of all options, or of those that `name` reads and others do not: `also` these fields."""
+    def help_for(self, ctx: click.Context, name: str, fields: Collection[str]) -> str:
+        """Return the help of all options, or of those that `name` reads and others do not, `fields` among them."""
         formatter = ctx.make_formatter()
 
         def is_read(option: click.Option) -> bool:
-            return name in (ALL, *getattr(option, "used_by", ())) or option.name in also
+            return name in (ALL, *getattr(option, "readers", ())) or option.name in fields
 
         self._write_options(ctx, formatter, is_read)
         return formatter.getvalue().strip() or f"{name} reads the options of --help, and no others."
@@ -134,16 +134,16 @@ _debug = click.Option(
 
 
 def help_for_option(
-    names: Sequence[str], also_reads: Callable[[str], Collection[str]]
+    names: Sequence[str], read_by: Callable[[str], Iterable[str]]
 ) -> Callable[[CommandFunction], CommandFunction]:
     """Add `--help-for`, which shows the options that one of `names` reads and others do not, and ends the command.
 
-    `also_reads` returns the fields that a name reads besides those whose `used_by` names it.
+    `read_by` returns the fields that a value of an axis reads and others do not.
     """
 
     def show(ctx: click.Context, _: click.Parameter, name: str | None) -> None:
         if name is not None and isinstance(ctx.command, Command):
-            click.echo(ctx.command.help_for(ctx, name, also_reads(name)))
+            click.echo(ctx.command.help_for(ctx, name, {*read_by(name)}))
             ctx.exit()
 
     return click.option(

@@ -40,13 +40,20 @@ _ROWS = 1 << 16  # of a dataset at a time
 
 
 class InputKind(NamedTuple):
-    """A kind of input, which fields name in `used_by` if they are read with some kinds alone."""
+    """A kind of input, and the fields that are read with it and not with all kinds."""
 
-    also_reads: tuple[str, ...] = ()
+    honours: tuple[str, ...]
 
 
 FILES, COLLECTIONS = "files", "collections"
-KINDS: Mapping[str, Reader] = {FILES: InputKind(), COLLECTIONS: InputKind()}
+_TEXT = (
+    "tokenizer", "column", "weight", "errors", "max_bad_blocks", "phrases", "phrase_min_count", "phrase_threshold",
+    "phrase_scoring", "phrase_delimiter",
+)  # fmt: skip
+KINDS: Mapping[str, Reader] = {
+    FILES: InputKind((*_TEXT, "format", "delimiter", "filters")),
+    COLLECTIONS: InputKind((*_TEXT, "keep_inputs")),
+}
 
 
 class Derived(ABC):
@@ -56,12 +63,12 @@ class Derived(ABC):
     ----------
     params
         Defaults of training on it.
-    also_reads
-        Fields of `Params` and `Resources` that it reads although their `used_by` names other kinds of input.
+    honours
+        Fields of `Params` and `Resources` that are read with it and not with all kinds of input (`honoured_by`).
     """
 
     params: ClassVar[Params] = Params()
-    also_reads: ClassVar[tuple[str, ...]] = ()
+    honours: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         for f in fields(self):  # type: ignore[arg-type]  # of a dataclass derived from this

@@ -96,8 +96,8 @@ def axis(default: str, help: str, choices: str, *, stage: StageName, heading: st
     """
     constraint = Constraint(lambda value: isinstance(value, Choice), "the name of a choice or an object of its class")
     metadata = {
-        **constraint._asdict(), "help": help, "stage": stage, "heading": heading, "axis": choices, "used_by": (),
-        "optional": False, "first": None, "told": False, "refuse": lambda *_: None,
+        **constraint._asdict(), "help": help, "stage": stage, "heading": heading, "axis": choices, "honoured_by": (),
+        "needs": (), "optional": False, "first": None, "told": False, "refuse": lambda *_: None,
     }  # fmt: skip
     return dataclasses.field(default=default, metadata=metadata)
 

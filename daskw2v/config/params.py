@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from daskw2v.config.choice import Choice, WithChoices, axis, is_axis, known_fields
-from daskw2v.config.settings import FLAG, TEXT, URL, VECTORS, StageName, default_of, integer, number, setting
+from daskw2v.config.settings import FLAG, TEXT, URL, VECTORS, AxisName, StageName, default_of, integer, number, setting
 from daskw2v.config.text_params import TextParams
 from daskw2v.config.tokenizers import tokenizer_name
 from daskw2v.config.weights import WEIGHTS
@@ -17,8 +17,7 @@ from daskw2v.errors import ParameterError, UnknownParameterError
 
 # Parameters of earlier releases: the stage of each, and the value that still stands in names of results and manifests
 REMOVED: Mapping[str, tuple[StageName, Any]] = {"warmup": ("train", None), "pair_epochs": ("train", 1)}
-_FROZEN = ("sgns", "cbow_ns", "sg_hs", "cbow_hs", "averaging", "cpu", "cuda")  # their kernels leave such rows alone
-_FEATURES = ("sgns", "cbow_ns", "sg_hs", "cbow_hs", "averaging", "cpu")
+_KERNEL: tuple[AxisName, ...] = ("objective", "strategy", "device")
 
 
 def published(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,30 +59,30 @@ class Params(WithChoices, TextParams):
     )
     minn: int = setting(
         3, "fewest characters of an n-gram, marks of the word's begin and end included", integer(1, 255),
-        stage="train", used_by=("maxn",),
+        stage="train", needs=("maxn",),
     )  # fmt: skip
     maxn: int = setting(
         0, "most characters of an n-gram: a word's vector is composed of its own row and of its n-grams'; 0 for none",
-        integer(0, 255), stage="train", used_by=_FEATURES,
+        integer(0, 255), stage="train", honoured_by=_KERNEL,
     )  # fmt: skip
     bucket: int = setting(
-        2_000_000, "numbers that n-grams are hashed to", integer(1, 2**31 - 1), stage="train", used_by=("maxn",)
+        2_000_000, "numbers that n-grams are hashed to", integer(1, 2**31 - 1), stage="train", needs=("maxn",)
     )
     features: str | None = setting(
         None,
         "URL of a table with the column word, or item, and others, such as a brand (Parquet, CSV, or a folder of "
         "them): a word's vector is composed of its own row and of those of what the table says of it",
-        URL, stage="train", used_by=_FEATURES, optional=True,
+        URL, stage="train", honoured_by=_KERNEL, optional=True,
     )  # fmt: skip
     feature_weights: tuple[Any, ...] = setting(
         (), "weights of the columns of that table, 1 for those that are not named; 0 leaves a column out", WEIGHTS,
-        stage="train", used_by=("features",),
+        stage="train", needs=("features",),
     )  # fmt: skip
     prior_count: int = setting(
         2000,
         "occurrences of a word at which its own row weighs as much as all of its n-grams and features: four times as "
         "much at twice as many, but never less than one of them; 0 gives all rows the same weight, as fastText",
-        integer(0, 2**62), stage="train", used_by=("maxn", "features"),
+        integer(0, 2**62), stage="train", needs=("maxn", "features"),
     )  # fmt: skip
     base_model: str | None = setting(
         None,
@@ -105,7 +104,7 @@ class Params(WithChoices, TextParams):
         "one a line",
         URL,
         stage="train",
-        used_by=_FROZEN,
+        honoured_by=_KERNEL,
         optional=True,
     )
     anchor: float = setting(
@@ -155,10 +154,10 @@ class Params(WithChoices, TextParams):
         "epochs in a row in which what is monitored may fail to get better before training stops",
         integer(1),
         stage="train",
-        used_by=("monitor",),
+        needs=("monitor",),
     )
     min_delta: float = setting(
-        0.0, "least change of what is monitored that counts as better", number(0), stage="train", used_by=("monitor",)
+        0.0, "least change of what is monitored that counts as better", number(0), stage="train", needs=("monitor",)
     )
     max_bad_blocks: int = setting(
         0,
@@ -166,7 +165,7 @@ class Params(WithChoices, TextParams):
         "the model's metadata names them",
         integer(0),
         stage="read",
-        used_by=("files", "collections"),
+        honoured_by=("input",),
         heading="Faults",
     )
 

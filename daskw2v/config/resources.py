@@ -44,7 +44,7 @@ class Resources(Settings):
         True,
         "keep text that was in no file (a collection or an iterable, in Python) in the work directory after a run",
         FLAG,
-        used_by=("collections",),
+        honoured_by=("input",),
     )
     eval_every: int | None = setting(
         None,
@@ -57,13 +57,13 @@ class Resources(Settings):
     eval_analogy: tuple[str, ...] = setting((), "analogy questions, to evaluate training on", URLS)
     eval_categorization: tuple[str, ...] = setting((), "words with classes, to evaluate training on", URLS)
     word_losses: bool = setting(
-        False, "keep the loss of every word in every step beside the model", FLAG, used_by=("columns",)
+        False, "keep the loss of every word in every step beside the model", FLAG, honoured_by=("strategy",)
     )
     mlflow: str | None = setting(
-        None, "tracking URI of the MLflow that training is logged to, such as https://mlflow.example", URL,
+        None, "tracking URI of the MLflow that training is logged to, such as https://mlflow.example; the "
+        "experiment is that of MLFLOW_EXPERIMENT_NAME, or daskw2v", URL,
         optional=True,
     )  # fmt: skip
-    mlflow_experiment: str = setting("daskw2v", "experiment of MLflow to log to", TEXT, used_by=("mlflow",))
     tensorboard: str | None = setting(
         None, "folder that training is logged to for TensorBoard", LOCATION, optional=True
     )
@@ -104,15 +104,7 @@ class Resources(Settings):
         "most used rows: on cpu each of several threads trains its own copy of them, as many as suit objective and "
         "threads when not given; on cuda no warp keeps a copy of them from window to window, 0 when not given",
         integer(0, 4096),
-        used_by=("averaging", "cpu", "cuda"),
-        optional=True,
-    )
-    flush_words: int | None = setting(
-        None,
-        "centers after which a thread adds its copies of the 16 most used rows to the tables; the more threads, the "
-        "fewer when not given",
-        integer(1, 8192),
-        used_by=("averaging", "cpu"),
+        honoured_by=("strategy", "device"),
         optional=True,
     )
     max_in_flight: int | None = setting(
@@ -120,7 +112,7 @@ class Resources(Settings):
         "most warps of a GPU that train at the same time, each on 256 centers or more; as many as there is room for "
         "when not given",
         integer(1, 65536),
-        used_by=("averaging", "rotation", "cuda"),
+        honoured_by=("strategy", "device"),
         optional=True,
     )
     checkpoint_seconds: float = setting(

@@ -20,6 +20,7 @@ from daskw2v.store.urls import absolute, is_location
 
 StageName = Literal["read", "phrases", "vocabulary", "matrix", "train"]
 STAGE_NAMES: tuple[StageName, ...] = get_args(StageName)
+AxisName = Literal["objective", "strategy", "device", "format", "input"]
 HEADINGS = (
     "Events",
     "Graph",
@@ -166,7 +167,8 @@ def setting(
     constraint: Constraint,
     *,
     stage: StageName | None = None,
-    used_by: tuple[str, ...] = (),
+    honoured_by: tuple[AxisName, ...] = (),
+    needs: tuple[str, ...] = (),
     optional: bool = False,
     secret: bool = False,
     heading: str = "",
@@ -182,9 +184,10 @@ def setting(
         Its default, what it means, and the values that it takes.
     stage
         The first stage whose result it changes (see `config.identity`); None for what changes no result.
-    used_by
-        The objectives, strategies, devices, formats and kinds of input (`collections.kinds.KINDS`) that read it, where
-        not all of their kind do; or the field that must be set for anybody to read it.
+    honoured_by
+        The axes of which only some values read it: those whose `honours` name it. All values of other axes read it.
+    needs
+        The fields of which one must be set for it to be read.
     optional
         Whether it also takes None, meaning "chosen for you".
     secret
@@ -200,8 +203,8 @@ def setting(
         Whether the list of files tells what it changes, so that names of results do not count it.
     """
     metadata = {
-        "help": help, **constraint._asdict(), "stage": stage, "used_by": used_by, "optional": optional,
-        "heading": heading, "first": first, "told": told,
+        "help": help, **constraint._asdict(), "stage": stage, "honoured_by": honoured_by, "needs": needs,
+        "optional": optional, "heading": heading, "first": first, "told": told,
         "first_ended_for": first_ended_for,
     }  # fmt: skip
     if isinstance(default, Mapping):

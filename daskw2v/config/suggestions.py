@@ -43,6 +43,8 @@ _SUGGESTIONS = {
     "batch_words": _Suggestion("", "Threads take as much text at a time as suits them: there is no size to set"),
     "pair_epochs": _Suggestion("", "Each epoch draws pairs of its own"),
     "compute_loss": _Suggestion("", "The loss is always computed: it is among a model's metrics"),
+    "flush_words": _Suggestion("", "Objective and number of threads set how often threads flush their copies of rows"),
+    "mlflow_experiment": _Suggestion("", "The experiment is that of MLFLOW_EXPERIMENT_NAME, or else daskw2v"),
     "hashfxn": _Suggestion("", "First vectors are drawn by seed and number of the word, not by a hash"),
     "pretrainedvectors": _Suggestion("base_vectors"),
     "callbacks": _LISTENER, "report_delay": _LISTENER, "verbose": _LISTENER,

@@ -5,22 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from daskw2v.config.filters import FILTERS
-from daskw2v.config.settings import (
-    DELIMITER,
-    SEPARATOR,
-    TEXT,
-    URL,
-    Settings,
-    integer,
-    number,
-    one_of,
-    setting,
-)
+from daskw2v.config.settings import DELIMITER, SEPARATOR, TEXT, URL, Settings, integer, number, one_of, setting
 from daskw2v.config.tokenizers import TOKENIZER
-
-_FILES, _COLLECTIONS = "files", "collections"  # of text; what text is derived from is neither
-_TEXT = _FILES, _COLLECTIONS
-_TABLES = ("jsonl", "csv", "tsv", "parquet", "arrow", "orc")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,22 +16,26 @@ class TextParams(Settings):
     _staged = _is_part = True
 
     tokenizer: str | Callable[[list[str]], list[list[str]]] | Any = setting(
-        "whitespace", "how a line becomes tokens", TOKENIZER, stage="read", used_by=_TEXT, heading="Input"
+        "whitespace", "how a line becomes tokens", TOKENIZER, stage="read", honoured_by=("input",), heading="Input"
     )
     format: str | None = setting(
-        None, "format of the input; told by the names of files when not given", TEXT, stage="read", used_by=(_FILES,),
+        None,
+        "format of the input; told by the names of files when not given",
+        TEXT,
+        stage="read",
+        honoured_by=("input",),
         optional=True,
-    )  # fmt: skip
+    )
     column: str = setting(
         "text", "column (of tables) or key (of JSONL) that holds text or tokens; doc.body is the field body of doc",
-        TEXT, stage="read", used_by=(*_TEXT, *_TABLES),
+        TEXT, stage="read", honoured_by=("input", "format"),
     )  # fmt: skip
     weight: str | None = setting(
         None,
         "column or key of integers: how often the text of a row counts; 0 leaves it out",
         TEXT,
         stage="read",
-        used_by=(*_TEXT, *_TABLES),
+        honoured_by=("input", "format"),
         optional=True,
     )
     delimiter: str | None = setting(
@@ -53,7 +43,7 @@ class TextParams(Settings):
         "character between the fields of CSV; a comma, or a tab in TSV, when not given",
         SEPARATOR,
         stage="read",
-        used_by=(_FILES, "csv", "tsv"),
+        honoured_by=("input", "format"),
         optional=True,
     )
     filters: tuple[Any, ...] = setting(
@@ -62,7 +52,7 @@ class TextParams(Settings):
         "day>=2026-11-01, which all hold",
         FILTERS,
         stage="read",
-        used_by=(_FILES,),
+        honoured_by=("input",),
         told=True,
     )
     errors: str = setting(
@@ -71,7 +61,7 @@ class TextParams(Settings):
         "drop lines that are no readable JSONL and rows of CSV of another number of fields, and count what they change",
         one_of("strict", "replace", "skip"),
         stage="read",
-        used_by=_TEXT,
+        honoured_by=("input",),
     )
     min_count: int = setting(
         5, "fewest occurrences of a word that is kept", integer(1), stage="vocabulary", heading="Vocabulary"
@@ -92,21 +82,23 @@ class TextParams(Settings):
         "passes that join frequent bigrams: one makes phrases of two words, two of up to four",
         integer(0, 8),
         stage="phrases",
-        used_by=_TEXT,
+        honoured_by=("input",),
     )
     phrase_min_count: int = setting(
         5,
         "fewest occurrences of a phrase; the default score is lowered by as many",
         integer(1),
         stage="phrases",
-        used_by=(*_TEXT, "phrases"),
+        honoured_by=("input",),
+        needs=("phrases",),
     )
     phrase_threshold: float | None = setting(
         None,
         "score above which a bigram is a phrase; that of phrase_scoring when not given",
         number(-1),
         stage="phrases",
-        used_by=(*_TEXT, "phrases"),
+        honoured_by=("input",),
+        needs=("phrases",),
         optional=True,
     )
     phrase_scoring: str = setting(
@@ -114,8 +106,14 @@ class TextParams(Settings):
         "score of a bigram: default, of Mikolov et al.; npmi, normalized pointwise mutual information, of -1 to 1",
         one_of("default", "npmi"),
         stage="phrases",
-        used_by=(*_TEXT, "phrases"),
+        honoured_by=("input",),
+        needs=("phrases",),
     )
     phrase_delimiter: str = setting(
-        "_", "text between the words of a phrase", DELIMITER, stage="phrases", used_by=(*_TEXT, "phrases")
+        "_",
+        "text between the words of a phrase",
+        DELIMITER,
+        stage="phrases",
+        honoured_by=("input",),
+        needs=("phrases",),
     )

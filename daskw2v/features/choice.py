@@ -25,7 +25,7 @@ def check_features(params: Params) -> None:
         If that is so.
     """
     for f in fields(params):
-        owners = [name for name in ("maxn", "features") if name in f.metadata["used_by"]]
+        owners = [name for name in ("maxn", "features") if name in f.metadata["needs"]]
         value = getattr(params, f.name)
         if owners and value != default_of(f) and not any(getattr(params, name) for name in owners):
             raise ParameterError(

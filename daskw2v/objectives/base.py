@@ -214,8 +214,8 @@ class Objective:
     alphas
         The initial learning rate for each optimizer that it has, its default optimizer first. They are used where
         Params leave the rate open, and were chosen by quality (benchmarks.quality, benchmarks.context_matrix).
-    also_reads
-        Fields of Params that it reads although their `used_by` does not name it, as for a plug-in.
+    honours
+        Fields of Params that it reads and not all objectives do (`honoured_by`), besides its settings.
     tables
         Function from the Params and the number of words to the number of rows of each table. All tables have
         vector_size columns; "input" holds the words' vectors, "output" the targets that they are trained against.
@@ -269,7 +269,7 @@ class Objective:
     settings: type[Choice]
     title: str
     alphas: Mapping[str, float]
-    also_reads: tuple[str, ...] = ()
+    honours: tuple[str, ...] = ()
     tables: Callable[[Params, int], dict[str, int]]
     initial: Callable[[Params, str, RowIds], Float32Array]
     prepare: Callable[[Params, Int64Array], Any]

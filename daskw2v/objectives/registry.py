@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from daskw2v.config.choice import known_settings
 from daskw2v.config.params import Params
-from daskw2v.config.readers import readers_of, refuse_unread
+from daskw2v.config.readers import honours, refuse_unread
 from daskw2v.config.registry import Registry, find
 from daskw2v.errors import ParameterError
 from daskw2v.objectives.base import BucketTrainer, ColumnTrainer, Objective, Trainer
@@ -38,7 +38,7 @@ def reads(objective: Objective, field: str) -> bool:
     known = known_settings(Params)[field]
     if known.choices and known.owner.axis == "objective":
         return field in objective.settings.names()
-    return objective.name in readers_of(known.field, {**OBJECTIVES, objective.name: objective})
+    return honours(objective, "objective", known.field)
 
 
 def check_options(params: Params) -> None:

@@ -22,7 +22,7 @@ class TrainsPrefixes(TrainingChoice):
         "train all columns, the third one of these prefixes",
         PREFIX_SIZES,
         stage="train",
-        used_by=("averaging", "cpu"),
+        honoured_by=("strategy", "device"),
     )
 
     def check(self, settings: Params) -> None:
@@ -48,7 +48,7 @@ class SharedNegatives(NegativeSampling):
         "negative_sharing is pair (sgns)",
         integer(0, 1024),
         stage="train",
-        used_by=("averaging",),
+        honoured_by=("strategy",),
     )
     markets: str | None = setting(
         None,

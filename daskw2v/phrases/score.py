@@ -126,7 +126,7 @@ def check_phrases(params: Params) -> None:
     """
     if not params.phrases:
         for f in fields(params):
-            if "phrases" in f.metadata["used_by"] and (value := getattr(params, f.name)) != default_of(f):
+            if "phrases" in f.metadata["needs"] and (value := getattr(params, f.name)) != default_of(f):
                 raise ParameterError(
                     f"{f.name}={value!r} changes nothing for phrases=0.",
                     f"Give phrases=1 or more, or leave {f.name} out.",

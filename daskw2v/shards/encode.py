@@ -340,7 +340,7 @@ def _encode_all(
         "column": params.column,
         "errors": params.errors,
         "shard_bytes": resources.block_bytes,
-        "also": {"delimiter": params.delimiter, "weight": params.weight},
+        "also": {f.name: value for f, value in params.items() if "format" in f.metadata["honoured_by"]},
     }
     home = replace(stage.home, options={**resources.storage_options, **stage.home.options})
     todo = {batch.key: batch for batch in batches}  # text that is there twice is read once

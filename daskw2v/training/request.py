@@ -36,7 +36,7 @@ from daskw2v.training.features import with_feature_table
 from daskw2v.training.held_out import check_held_out
 from daskw2v.training.initial_rows import has_base
 from daskw2v.training.keywords import with_keywords
-from daskw2v.training.loggers import check_loggers, loggers_of
+from daskw2v.training.loggers import loggers_of
 from daskw2v.training.markets import check_markets, with_market_table
 from daskw2v.training.memory.check import check_encoding
 from daskw2v.training.plan import Plan
@@ -129,7 +129,6 @@ def check_choices(params: Params, resources: Resources) -> None:
     check_held_out(params)
     check_monitor(params, resources)
     check_features(params)
-    check_loggers(resources)
     if resources.eval_every is not None and not any(resources.eval_sets.values()):
         raise ParameterError(
             f"eval_every={resources.eval_every} has nothing to evaluate on.",

@@ -2,7 +2,7 @@
 
 from daskw2v.config.choice import known_settings
 from daskw2v.config.params import Params
-from daskw2v.config.readers import readers_of, refuse_unread
+from daskw2v.config.readers import honours, refuse_unread
 from daskw2v.config.registry import Registry
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError
@@ -30,7 +30,7 @@ def reads(strategy: Strategy, field: str) -> bool:
     known = known_settings(Params)[field]
     if known.choices and known.owner.axis == "strategy":
         return field in strategy.settings.names()
-    return strategy.name in readers_of(known.field, {**STRATEGIES, strategy.name: strategy})
+    return honours(strategy, "strategy", known.field)
 
 
 def check_strategy(params: Params, resources: Resources) -> None:

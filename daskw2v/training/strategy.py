@@ -226,8 +226,8 @@ class Strategy:
         Params in the model's manifest and the number of rounds.
     deterministic
         Whether any number of a processor's threads gives the same bits.
-    also_reads
-        Fields of Params and Resources that it reads though their `used_by` does not name it, as a plug-in's may.
+    honours
+        Fields of Params and Resources that it reads and not all strategies do (`honoured_by`), besides its settings.
     """
 
     name: str
@@ -244,7 +244,7 @@ class Strategy:
     lighter: Callable[[Params], Mapping[str, Any]] = field(default=lambda _: {})
     describe_run: Callable[[Mapping[str, Any], int], Iterator[str]] = _count_rounds
     deterministic: bool = False
-    also_reads: tuple[str, ...] = ()
+    honours: tuple[str, ...] = ()
 
 
 def check_rounds(checkpoint: Store, manifest: Mapping[str, Any], n_rounds: int) -> None:

@@ -26,7 +26,7 @@ INTEGERS = {  # lowest and highest
     "merges_per_round": (1, None), "frequent_rows": (1, None),
     "rounds_per_epoch": (1, None), "n_partitions": (1, 65536), "n_groups": (1, 65536), "passes_per_epoch": (1, None),
     "context_size": (1, 1 << 24), "gather_every": (1, None), "workers": (1, 4096),
-    "threads": (1, 4096), "hot_rows": (0, 4096), "flush_words": (1, 8192), "max_in_flight": (1, 65536),
+    "threads": (1, 4096), "hot_rows": (0, 4096), "max_in_flight": (1, 65536),
     "eval_every": (1, None), "max_bad_blocks": (0, None), "phrases": (0, 8), "phrase_min_count": (1, None),
     "patience": (1, None), "market_negative": (0, 1024), "minn": (1, 255), "maxn": (0, 255),
     "bucket": (1, 2**31 - 1), "prior_count": (0, 2**62),
@@ -46,7 +46,6 @@ NAMES = {"errors": "ignore", "negative_sharing": "sentence", "negative_rule": "d
 TEXTS = [
     "format", "column", "weight", "vocabulary", "objective", "optimizer", "strategy", "merge", "base_matrix",
     "base_model", "frozen_words", "markets", "features", "device", "scheduler", "host", "monitor", "mlflow",
-    "mlflow_experiment",
 ]  # fmt: skip
 SIZES = ["memory_limit", "block_size"]
 LISTS = ["eval_similarity", "eval_analogy", "eval_categorization"]

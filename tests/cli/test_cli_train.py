@@ -188,7 +188,7 @@ def test_help_for__explains_what_only_one_reads(calls, command):
     for name, shown, hidden in (
         ("sgns", {"negative", "negative_sharing", "ns_exponent"}, {"cbow_mean", "window"}),
         ("rotation", {"n_partitions", "sent_dtype", "max_in_flight"}, {"n_replicas", "epochs"}),
-        ("cuda", {"hot_rows", "max_in_flight"}, {"flush_words", "device"}),
+        ("cuda", {"hot_rows", "max_in_flight"}, {"prefix_sizes", "device"}),
         ("phrases", {"phrase_min_count", "phrase_delimiter"}, {"phrases", "min_count"}),
         ("tsv", {"column", "delimiter"}, {"format", "phrase_delimiter"}),
         ("all", {"negative", "phrase_scoring", "window", "store_timeout"}, set()),
@@ -223,7 +223,7 @@ def test_train__refuses_a_storage_option_without_value(calls):
 
 def test_train__shows_every_field_and_default_in_its_help(calls):
     text = " ".join(invoke("train", "--help-for", "all").output.split())
-    unread = unread_by(Resources, FILES, KINDS)
+    unread = unread_by(Resources, "input", KINDS[FILES])
     for name in {*config_file._names(Params), *config_file._names(Resources)}.difference(unread):
         assert f"--{name.removesuffix('s') if name == 'storage_options' else name}".replace("_", "-") in text
     assert "Dimensions of a vector. [default: 100]" in text

@@ -1,4 +1,4 @@
-"""Who reads a field: its `used_by`, and what plug-ins add."""
+"""Who reads a field: the values whose `honours` name it, of the axes that it names in `honoured_by`."""
 
 from types import SimpleNamespace
 
@@ -19,15 +19,25 @@ from daskw2v.training.strategies import STRATEGIES
 
 FIELDS = {**known_fields(Params), **known_fields(Resources)}
 KINDS = {"objective": OBJECTIVES, "strategy": STRATEGIES, "device": DEVICES, "format": FORMATS, "input": INPUTS}
-OURS, THEIRS = SimpleNamespace(also_reads=()), SimpleNamespace(also_reads=("maxn", "window"))
+OURS, THEIRS = SimpleNamespace(honours=("features", "maxn")), SimpleNamespace(honours=("maxn", "window"))
 
 
-def test_used_by__names_what_there_is():
+def test_names__mean_one_thing():
     names = [name for registry in KINDS.values() for name in registry]
-    assert len(names) == len({*names}), "a name means one thing"
+    assert len(names) == len({*names})
     assert not {*names} & FIELDS.keys()
+
+
+@pytest.mark.parametrize("axis", KINDS)
+def test_fields__are_honoured_by_some_of_each_axis_that_they_name_and_of_no_other(axis):
+    honoured = {name for reader in KINDS[axis].values() for name in reader.honours}
+    assert honoured == {name for name, f in FIELDS.items() if axis in f.metadata["honoured_by"]}
+
+
+def test_fields__name_axes_and_other_fields():
     for f in FIELDS.values():
-        assert {*f.metadata["used_by"]} <= {*names, *FIELDS} - {f.name}, f.name
+        assert {*f.metadata["honoured_by"]} <= KINDS.keys()
+        assert {*f.metadata["needs"]} <= FIELDS.keys() - {f.name}
 
 
 @pytest.mark.parametrize(("name", "registry"), [("phrase_scoring", SCORINGS), ("negative_rule", RULES)])
@@ -40,12 +50,12 @@ def test_choices__are_those_there_are(name, registry):
     ("name", "readers"),
     [
         ("window", ("sgns", "sg_hs", "theirs")),
-        ("maxn", ("sgns", "sg_hs", "theirs")),  # it says so itself
+        ("maxn", ("sgns", "sg_hs", "theirs")),
         ("features", ("sgns", "sg_hs")),
     ],
 )
 def test_plug_in__reads_what_all_read_and_what_it_says(name, readers):
-    assert readers_of(FIELDS[name], {"sgns": OURS, "sg_hs": OURS, "theirs": THEIRS}) == readers
+    assert readers_of(FIELDS[name], "objective", {"sgns": OURS, "sg_hs": OURS, "theirs": THEIRS}) == readers
 
 
 def test_refuse_unread__tells_value_readers_and_remedy():

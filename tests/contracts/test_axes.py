@@ -70,7 +70,7 @@ class Trainer(CPU.replica_trainer):
         return lambda *args: (SLID.append(objective.name), kernel(*args))[1]
 
 SLID = []
-VALUE = replace(CPU, name="abacus", title="beads", replica_trainer=Trainer, also_reads=("hot_rows",))
+VALUE = replace(CPU, name="abacus", title="beads", replica_trainer=Trainer, honours=("hot_rows",))
 """
 MERGE_RULE = """
 from daskw2v.training.averaging.merge import MergeRule

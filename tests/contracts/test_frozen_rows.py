@@ -161,10 +161,10 @@ def test_frozen_words__do_not_move_or_are_refused(objective, strategy, device, c
                                     (DEVICES, "cpu", "device")],
 )  # fmt: skip
 def test_frozen_words__of_what_does_not_honour_them_are_refused(registry, name, field, monkeypatch):
-    """A plug-in says by `also_reads` that its rows do not move."""
+    """A plug-in says by `honours` that its rows do not move."""
     asked = {"objective": "sgns", "strategy": "averaging", "device": "cpu", field: "theirs"}
     device = asked.pop("device")
-    silent = replace(registry[name], name="theirs")
+    silent = replace(registry[name], name="theirs", honours=())
     if field != "device":
         choices = choices_of(Params.__dataclass_fields__[field])
         theirs = type("Theirs", (choices[name],), {"name": "theirs"})
@@ -175,5 +175,5 @@ def test_frozen_words__of_what_does_not_honour_them_are_refused(registry, name, 
     assert problem_of(params, device).startswith(
         f"frozen_words='known' changes nothing for {field}='theirs'; it is for"
     )
-    monkeypatch.setitem(registry, "theirs", replace(silent, also_reads=("frozen_words",)))
+    monkeypatch.setitem(registry, "theirs", replace(silent, honours=("frozen_words",)))
     assert problem_of(params, device) is None

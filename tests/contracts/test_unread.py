@@ -128,7 +128,7 @@ def test_option__changes_what_is_read_of_files_or_is_refused(format, name, tmp_p
     plain, found = (what_is_read(inputs, tmp_path / "work", **given) for given in ({}, {name: value}))
     assert isinstance(plain, list)
     assert found != plain
-    refused = format not in readers_of(FIELDS[name], FORMATS)
+    refused = format not in readers_of(FIELDS[name], "format", FORMATS)
     assert (isinstance(found, str) and found.startswith(f"{name}={value!r} changes nothing for format=")) == refused
 
 
@@ -138,7 +138,7 @@ def test_option__changes_what_is_read_of_memory_or_is_refused(kind, name, client
     plain, found = (what_is_read(IN_MEMORY[kind](), tmp_path, client, **given) for given in ({}, {name: READ[name]}))
     assert isinstance(plain, list)
     assert found != plain
-    if "collections" not in readers_of(FIELDS[name], KINDS):
+    if "collections" not in readers_of(FIELDS[name], "input", KINDS):
         assert re.match(rf"{name}=.* changes nothing for an input of type \w+; it is for files", found)
 
 
@@ -148,7 +148,7 @@ def test_every_option__is_read_with_an_input_or_refused_by_name(kind):
     shown = {"collections": "an input of type DataFrame"}.get(kind, kind)
     for name, f in FIELDS.items():
         params, resources = settings_with(name, READ[name] if name in ("column", "weight") else other(name))
-        if kind in readers_of(f, kinds_with(DERIVED.get(kind))):
+        if kind in readers_of(f, "input", kinds_with(DERIVED.get(kind))):
             check_texts(inputs, params, resources)
             continue
         with pytest.raises(ParameterError) as caught:
@@ -159,7 +159,7 @@ def test_every_option__is_read_with_an_input_or_refused_by_name(kind):
 
 @pytest.mark.parametrize("kind", DERIVED)
 def test_derived_text__reads_nothing_of_how_text_is_read(kind):
-    unread = unread_by(Params, kind, kinds_with(DERIVED[kind]))
+    unread = unread_by(Params, "input", DERIVED[kind])
     assert {f.name for f in fields(Params) if f.metadata["stage"] in ("read", "phrases")} == {*unread}
 
 
@@ -178,13 +178,12 @@ def test_calls__refuse_before_anything_is_read(call, kind, client, tmp_path):
 def test_command__offers_the_options_that_are_read(command):
     """Options of other settings may have the name of one that is not."""
     kind, own = COMMANDS[command], {f.name for f in fields(EdgeList)} if command == "walks" else set()
-    name = FILES if kind is None else kind.__name__
-    unread = {*unread_by(Params, name, kinds_with(kind)), *unread_by(Resources, name, kinds_with(kind))}
+    unread = {name for cls in (Params, Resources) for name in unread_by(cls, "input", kind or KINDS[FILES])}
     options = main.get_command(None, command).params
     hidden = {option.name for option in options if getattr(option, "hidden", False)}
     assert hidden == unread - own
     assert FIELDS.keys() <= {option.name for option in options}
-    assert not any(option.envvar or option.used_by for option in options if option.name in hidden)
+    assert not any(option.envvar or option.readers for option in options if option.name in hidden)
 
 
 @pytest.mark.parametrize("command", ["items", "walks"])

@@ -31,7 +31,7 @@ def read(file, block, column, policy, tokenizer, delimiter=" "):
 
 FORMAT = Format(
     name="records", title="Records", suffixes=(".orc",), cut=cut, read=read, expansion=5.0, compressible=False,
-    requires=REQUIRES, also_reads=ALSO,
+    requires=REQUIRES, honours=HONOURS,
 )
 """
 
@@ -44,10 +44,10 @@ def install(tmp_path, monkeypatch):
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: records\nVersion: 1.5\n")
 
-    def install(module, requires=None, also_reads=()):
+    def install(module, requires=None, honours=()):
         (info / "entry_points.txt").write_text(f"[daskw2v.formats]\nrecords = {module}:FORMAT\n")
         (folder / f"{module}.py").write_text(
-            RECORDS.replace("REQUIRES", repr(requires)).replace("ALSO", repr(also_reads))
+            RECORDS.replace("REQUIRES", repr(requires)).replace("HONOURS", repr(honours))
         )
         monkeypatch.syspath_prepend(folder)
 
@@ -91,16 +91,14 @@ def test_format__of_a_plug_in_names_what_it_requires(install, words):
         find_sources(words, "records")
 
 
-@pytest.mark.parametrize(("also_reads", "text"), [((), b"on|e\n"), (("delimiter",), b"on e\n")])
-def test_format__of_a_plug_in_is_given_the_fields_that_it_reads_alone(install, tmp_path, also_reads, text):
-    install(f"records_that_read_{len(also_reads)}", also_reads=also_reads)
+@pytest.mark.parametrize(("honours", "text"), [((), b"on|e\n"), (("delimiter",), b"on e\n")])
+def test_format__of_a_plug_in_is_given_the_fields_that_it_reads_alone(install, tmp_path, honours, text):
+    install(f"records_that_read_{len(honours)}", honours=honours)
     (tmp_path / "a.orc").write_bytes(b"on|e".ljust(10))
     pieces, _ = read(tmp_path / "a.orc", format="records", also={"delimiter": "|"})
     assert pieces == [RawText(text)]
     sources = find_sources(tmp_path / "a.orc", "records")
-    refused = (
-        nullcontext() if also_reads else pytest.raises(ParameterError, match="changes nothing for format='records'")
-    )
+    refused = nullcontext() if honours else pytest.raises(ParameterError, match="changes nothing for format='records'")
     with refused:
         check_formats(sources, Params(delimiter="|"))
 

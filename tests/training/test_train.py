@@ -351,7 +351,7 @@ def test_train__an_objectives_own_rate_is_that_rate(client, text, tmp_path, obje
 @pytest.mark.parametrize("objective", SOME_READERS)
 def test_train__several_threads_learn_the_topics(client, text, tmp_path, objective):
     params = SMALL.replace(objective=objective, n_replicas=1, epochs=8, alpha=0.1, rounds_per_epoch=2)
-    resources = Resources(threads=2, hot_rows=20, flush_words=16, block_size="32 KiB")
+    resources = Resources(threads=2, hot_rows=20, block_size="32 KiB")
     vectors = train(text, work=tmp_path, params=params, resources=resources, client=client)
     for word in ("topic0_1", "topic3_2", "topic5_3"):
         neighbours = [other for other, _ in vectors.most_similar(word, topn=4)]

@@ -42,7 +42,7 @@ def check_formats(sources: Iterable[Source], params: Params) -> None:
         If a field that only formats of no file read is not as by default.
     """
     names = list(dict.fromkeys(source.format for source in sources))
-    refuse_unread(params, FORMATS.field, names, {**FORMATS, **{name: find_format(name) for name in names}})
+    refuse_unread(params, "format", names, {**FORMATS, **{name: find_format(name) for name in names}})
 
 
 def read_block(
@@ -79,7 +79,7 @@ def read_block(
     timeout
         Seconds to wait for each answer of the store.
     also
-        Fields of Params, of which a format is given those that it reads beside the others here (`also_reads`).
+        Fields of Params, of which a format gets those that it honours and that are not among the others here.
 
     Yields
     ------
@@ -95,5 +95,5 @@ def read_block(
     tokenizer = replace(tokenizer, cut=partial(tokenize, tokenizer, block.source.url))
     with open_source(block.source, storage_options, timeout) as file:
         format, policy = find_format(block.source.format), InvalidInput(errors, report)
-        own = {name: also[name] for name in format.also_reads if name in also}
+        own = {name: also[name] for name in format.honours if name in also and name != "column"}
         yield from format.read(file, block, column, policy, tokenizer, **own)

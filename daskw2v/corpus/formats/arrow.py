@@ -61,6 +61,6 @@ ARROW = Format(
     cut=_cut,
     read=_read,
     compressible=False,
-    also_reads=("weight",),
+    honours=("column", "weight"),
     requires=("pyarrow", "arrow"),
 )

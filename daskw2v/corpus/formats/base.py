@@ -30,7 +30,7 @@ class ReadBlock(Protocol):
         """Yield the sentences in order, as `read_block` does.
 
         `file` is open for reading bytes, `column` is that of Params, `policy` handles invalid input and counts what is
-        read, `tokenizer` turns UTF-8 into tokens. Fields in the format's `also_reads` are given by name.
+        read, `tokenizer` turns UTF-8 into tokens. Others that the format honours are passed by name.
         """
 
 
@@ -52,9 +52,9 @@ class Format:
         Bytes of text for each byte of an uncompressed file, for estimates of memory.
     compressible
         Whether such files may be compressed as a whole. A compressed file is a single block; `read` gets it compressed.
-    also_reads
-        Fields of Params that `read` takes as arguments of these names. Others are not passed; `used_by` of a field, or
-        this of a plug-in, says which formats read it.
+    honours
+        Fields of Params that it reads and not all formats do (`honoured_by`): `read` takes them as arguments of these
+        names, besides those that all formats take.
     requires
         Module that reading needs, and extra that installs it.
     """
@@ -66,7 +66,7 @@ class Format:
     read: ReadBlock
     expansion: float = 1.0
     compressible: bool = True
-    also_reads: tuple[str, ...] = ()
+    honours: tuple[str, ...] = ()
     requires: tuple[str, str] | None = None
 
 

@@ -153,7 +153,7 @@ def _separated(name: str, title: str) -> Format:
         suffixes=(f".{name}",),
         cut=_cut,
         read=partial(_read, usual=DELIMITERS[name]),
-        also_reads=("delimiter", "weight"),
+        honours=("column", "weight", "delimiter"),
         requires=("pyarrow", "arrow"),
     )
 

@@ -115,5 +115,5 @@ def _fields(value: Any) -> dict[str, Any]:
 
 JSONL = Format(
     name="jsonl", title="JSONL", suffixes=(".jsonl", ".ndjson", ".json"), cut=cut_bytes, read=_read,
-    also_reads=("weight",),
+    honours=("column", "weight"),
 )  # fmt: skip

@@ -42,6 +42,6 @@ ORC = Format(
     read=_read,
     expansion=2.0,
     compressible=False,
-    also_reads=("weight",),
+    honours=("column", "weight"),
     requires=("pyarrow", "arrow"),
 )

@@ -64,6 +64,6 @@ PARQUET = Format(
     read=_read,
     expansion=2.0,
     compressible=False,
-    also_reads=("weight",),
+    honours=("column", "weight"),
     requires=("pyarrow", "arrow"),
 )

@@ -38,6 +38,7 @@ CBOW_HS = Objective(
     settings=CBOWHS,
     title="CBOW with hierarchical softmax",
     alphas={"sgd": 0.025},
+    honours=("frozen_words", "maxn", "features"),
     tables=tree_tables,
     initial=initial_rows,
     prepare=prepare_tree,

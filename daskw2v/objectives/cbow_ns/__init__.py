@@ -58,6 +58,7 @@ CBOW_NS = Objective(
     settings=CBOW,
     title="CBOW with negative sampling",
     alphas={"sgd": 0.05},
+    honours=("frozen_words", "maxn", "features"),
     tables=word_tables,
     initial=initial_rows,
     prepare=prepare_noise,

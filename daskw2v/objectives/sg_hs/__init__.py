@@ -53,6 +53,7 @@ SG_HS = Objective(
     settings=SkipGramHS,
     title="skip-gram with hierarchical softmax",
     alphas={"sgd": 0.025},
+    honours=("frozen_words", "maxn", "features"),
     tables=tree_tables,
     initial=initial_rows,
     prepare=prepare_tree,

@@ -73,6 +73,7 @@ SGNS = Objective(
     settings=settings.SGNS,
     title="skip-gram with negative sampling",
     alphas={"sgd": 0.035},
+    honours=("frozen_words", "maxn", "features"),
     tables=word_tables,
     initial=initial_rows,
     prepare=prepare_noise,

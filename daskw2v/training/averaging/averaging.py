@@ -341,4 +341,13 @@ AVERAGING = Strategy(
     tried=tried,
     check=_check,
     describe_run=_describe_run,
+    honours=(
+        "frozen_words",
+        "maxn",
+        "features",
+        "prefix_sizes",
+        "market_negative",
+        "hot_rows",
+        "max_in_flight",
+    ),
 )

@@ -163,4 +163,5 @@ COLUMNS = Strategy(
     start=_start,
     memory=run_memory,
     deterministic=True,
+    honours=("word_losses",),
 )

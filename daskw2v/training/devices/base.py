@@ -25,19 +25,18 @@ class Threads(NamedTuple):
     ----------
     n
         How many threads train a replica, or feed the GPU that does.
-    hot_rows, flush_words, max_in_flight
+    hot_rows, max_in_flight
         As in Resources.
     """
 
     n: int
     hot_rows: int | None = None
-    flush_words: int | None = None
     max_in_flight: int | None = None
 
 
 def threads_of(n: int, resources: Resources) -> Threads:
     """Return the threads of a training task as Resources have them."""
-    return Threads(n, resources.hot_rows, resources.flush_words, resources.max_in_flight)
+    return Threads(n, resources.hot_rows, resources.max_in_flight)
 
 
 def map_arrays(to_device: Callable[[Any], Any], values: Any) -> Any:

@@ -32,8 +32,6 @@ def hot_rows_of(objective: Objective, threads: Threads) -> int:
 
 def flush_words_of(objective: Objective, threads: Threads) -> int:
     """Return the centers between two flushes of a thread: all threads together train `Objective.flush_words` then."""
-    if threads.flush_words is not None:
-        return threads.flush_words
     return max(1, objective.flush_words // threads.n)
 
 
@@ -180,4 +178,5 @@ CPU = Device(
     replica_trainer=CpuReplicaTrainer,
     partition_trainer=CpuPartitionTrainer,
     row_trainer=CpuRowTrainer,
+    honours=("frozen_words", "maxn", "features", "prefix_sizes", "hot_rows"),
 )

@@ -40,8 +40,8 @@ class Device:
         Returns further options of Dask's LocalCluster for a number of workers.
     torch_device
         Returns PyTorch's name of the device that a process trains networks on.
-    also_reads
-        Fields of Resources that the device reads although their `used_by` does not name it, as for a plug-in.
+    honours
+        Fields of Params and Resources that it reads and not all devices do (`honoured_by`).
     """
 
     name: str
@@ -54,7 +54,7 @@ class Device:
     free_memory: Callable[[], float] | None = None
     local_cluster: Callable[[int], Mapping[str, Any]] = _no_options
     torch_device: Callable[[], str] = _processor
-    also_reads: tuple[str, ...] = ()
+    honours: tuple[str, ...] = ()
 
     def tasks(self, threads: int) -> int:
         """Return how many tasks a worker of so many threads trains at a time: one on each, or one on its GPU."""

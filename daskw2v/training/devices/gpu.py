@@ -393,4 +393,5 @@ CUDA = Device(
     free_memory=free_memory,
     local_cluster=gpus_for,
     torch_device=torch_device,
+    honours=("frozen_words", "hot_rows", "max_in_flight"),
 )

@@ -1,5 +1,6 @@
 """Logs a training to MLflow."""
 
+import os
 import re
 import time
 from collections.abc import Mapping
@@ -31,7 +32,8 @@ class MLflowLogger(Callback):
     tracking_uri
         Of MLflow; the one that MLflow is configured to use when not given.
     experiment
-        Its name; it is made if there is none.
+        Its name; it is made if there is none. MLflow's environment variable `MLFLOW_EXPERIMENT_NAME` names it when not
+        given; else it is "daskw2v".
 
     Raises
     ------
@@ -41,8 +43,9 @@ class MLflowLogger(Callback):
         If the URI holds a secret (MLflow reads these from the environment), or MLflow cannot be reached.
     """
 
-    def __init__(self, tracking_uri: str | None = None, experiment: str = "daskw2v") -> None:
+    def __init__(self, tracking_uri: str | None = None, experiment: str | None = None) -> None:
         refuse_secret("tracking_uri", tracking_uri)
+        experiment = experiment or os.environ.get("MLFLOW_EXPERIMENT_NAME") or "daskw2v"
         client = mlflow.MlflowClient
         try:
             self._client = client(tracking_uri)

@@ -301,4 +301,5 @@ ROTATION = Strategy(
     lighter=_lighter,
     describe_run=_describe_run,
     deterministic=True,
+    honours=("max_in_flight",),
 )

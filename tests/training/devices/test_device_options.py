@@ -1,13 +1,14 @@
 """What a device does not read is refused before any text is."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import pytest
 
 from daskw2v import Params, Resources, train
+from daskw2v.config.readers import readers_of
 from daskw2v.config.settings import number, setting
 from daskw2v.errors import ParameterError
-from daskw2v.training.devices import DEVICES, check_device
+from daskw2v.training.devices import CUDA, DEVICES, check_device
 
 
 @pytest.mark.parametrize(
@@ -16,7 +17,7 @@ from daskw2v.training.devices import DEVICES, check_device
         (device, f.name)
         for f in fields(Resources)
         for device in DEVICES
-        if DEVICES.keys() & {*f.metadata["used_by"]} and device not in f.metadata["used_by"]
+        if device not in readers_of(f, "device", DEVICES)
     ],
 )
 def test_device__refuses_what_it_does_not_read(device, option):
@@ -26,10 +27,11 @@ def test_device__refuses_what_it_does_not_read(device, option):
 
 @dataclass(frozen=True, kw_only=True, init=False)
 class LaterParams(Params):
-    clip: float = setting(0.0, "largest update", number(0, 9), stage="train", used_by=("cuda",))
+    clip: float = setting(0.0, "largest update", number(0, 9), stage="train", honoured_by=("device",))
 
 
-def test_device__refuses_params_that_it_does_not_read():
+def test_device__refuses_params_that_it_does_not_read(monkeypatch):
+    monkeypatch.setitem(DEVICES, "cuda", replace(CUDA, honours=("clip",)))
     with pytest.raises(ParameterError, match=r"clip=1\.0 changes nothing for device='cpu'; it is for cuda"):
         check_device(LaterParams(clip=1.0), Resources())
 

@@ -1,5 +1,7 @@
 """Sixteen threads that have a core each: they learn what one thread learns, and no more than sixteen do."""
 
+from dataclasses import replace
+
 import pytest
 
 from daskw2v.config.params import Params
@@ -19,8 +21,8 @@ def loss_of():
     """What trains a text once, and returns the mean loss of an example."""
     counts = zipf_counts(WORDS, TOKENS)
 
-    def train(name, threads):
-        objective, params = OBJECTIVES[name], settled(Params(objective=name, vector_size=SIZE))
+    def train(name, threads, **changes):
+        objective, params = replace(OBJECTIVES[name], **changes), settled(Params(objective=name, vector_size=SIZE))
         tables, width = first_tables(objective, params, WORDS), padded(SIZE)
         text, rate = zipf_segment(counts, TOKENS, 1e-3), Rate(params.alpha, 0.0, 0)
         prepared = objective.prepare(params, counts)
@@ -41,4 +43,4 @@ def test_threads__in_step_learn_what_one_learns(loss_of, name):
 @pytest.mark.parametrize("name", HOGWILD)
 def test_threads__that_flush_too_seldom_diverge(loss_of, name):
     """What the numbers above are chosen against: 512 centers, as two threads may have, are too many for sixteen."""
-    assert loss_of(name, Threads(16, flush_words=512)) > 2 * loss_of(name, Threads(1))
+    assert loss_of(name, Threads(16), flush_words=16 * 512) > 2 * loss_of(name, Threads(1))
