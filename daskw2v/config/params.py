@@ -16,7 +16,7 @@ from daskw2v.config.tokenizers import tokenizer_name
 from daskw2v.errors import ParameterError, UnknownParameterError
 
 # Parameters of earlier releases: the stage of each, and the value that still stands in names of results and manifests
-REMOVED: Mapping[str, tuple[StageName, Any]] = {"warmup": ("train", None)}
+REMOVED: Mapping[str, tuple[StageName, Any]] = {"warmup": ("train", None), "pair_epochs": ("train", 1)}
 
 
 def published(params: Mapping[str, Any]) -> dict[str, Any]:

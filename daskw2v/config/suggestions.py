@@ -41,6 +41,7 @@ _SUGGESTIONS = {
     "workers": _Suggestion("threads", "worker processes of a local cluster are workers of Resources"),
     "thread": _Suggestion("threads"),
     "batch_words": _Suggestion("", "Threads take as much text at a time as suits them: there is no size to set"),
+    "pair_epochs": _Suggestion("", "Each epoch draws pairs of its own"),
     "compute_loss": _Suggestion("", "The loss is always computed: it is among a model's metrics"),
     "flush_words": _Suggestion("", "Objective and number of threads set how often threads flush their copies of rows"),
     "mlflow_experiment": _Suggestion("", "The experiment is that of MLFLOW_EXPERIMENT_NAME, or else daskw2v"),

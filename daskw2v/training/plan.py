@@ -160,7 +160,9 @@ class Plan:
 
     def notes(self) -> Iterator[str]:
         """Yield what is assumed of the text."""
-        yield f"{self.text.words:,} words, by the files' sizes"
+        yield f"{self.text.words:,} words, " + (
+            "by the files' sizes" if self.run is None else f"counted; run {self.run}"
+        )
         titles = {"types": "distinct words", "vocabulary": "words kept"}
         if self.guessed:
             numbers = " and ".join(f"{getattr(self.text, name):,} {titles[name]}" for name in self.guessed)

@@ -23,6 +23,7 @@ from daskw2v.errors import ParameterError
 from daskw2v.phrases.build import find_phrases
 from daskw2v.progress import Listener, Watching
 from daskw2v.shards.encode import find_corpus
+from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
 from daskw2v.training.choice import Machines, find_choice, hardware_of, machines_of
 from daskw2v.training.features import with_feature_table
@@ -82,11 +83,12 @@ def plan(
     8
     """
     request = Request.by("plan", inputs, params, resources, client, (), settings)
+    store = None if work is None else request.open_store(work)
     with listening(listener) as listen:
         sources = _files(request, listen)
         local = starts_cluster(client, request.resources)
         place = _local(request.resources, None) if local else _there(client, request.resources, listen)
-        run = None if work is None else _read_before(request, work, sources, listen)
+        run = None if store is None else _read_before(request, store, sources, listen)
     machines = 1 if local else None
     if run is None:
         return _guessed(request, sources, place, machines)
@@ -197,10 +199,9 @@ def _files(request: Request, listener: Listener) -> list[Source]:
     return sources
 
 
-def _read_before(request: Request, work: Location, sources: list[Source], listener: Listener) -> PlannedRun | None:
+def _read_before(request: Request, store: Store, sources: list[Source], listener: Listener) -> PlannedRun | None:
     """Return the run on text that a work directory holds already, its strategy as chosen before; None without text."""
-    store, resources = request.open_store(work), request.resources
-    params = settled_params(request.settled(store, listener))
+    resources, params = request.resources, settled_params(request.settled(store, listener))
     corpus = find_corpus(sources, store, params)
     joined = None if corpus is None else find_phrases(corpus, store, params)
     vocabulary = None if joined is None else find_vocabulary(joined, store, params, resources)

@@ -75,3 +75,15 @@ def test_estimate__refuses_what_train_would(text):
     assert "matches no file" in invoke("estimate", f"{text}.gone").stderr
     for name, options in {"features": (), "markets": ("--market-negative", "1")}.items():
         assert "gone.csv matches no file" in invoke("estimate", text, f"--{name}", f"{text}.gone.csv", *options).stderr
+
+
+def test_estimate__counts_the_words_of_a_run_that_is_there(tmp_path, client):
+    text, work = tmp_path / "text.txt", tmp_path / "work"
+    text.write_text("a b c\n" * 20)
+    options = {"vector_size": 4, "min_count": 1, "epochs": 1, "sample": 0}
+    vectors = daskw2v.train(text, work=work, client=client, listener=None, **options)
+    asked = ("estimate", text, "--work", work, "--vector-size", 4, "--min-count", 1, "--epochs", 1, "--sample", 0)
+    result = invoke(*asked)
+    assert f"60 words, counted; run {vectors.url.rpartition('-')[2]}" in result.output
+    assert json.loads(invoke(*asked, "--json").stdout)["text"]["vocabulary"] == 3
+    assert "leave out --types" in invoke(*asked, "--types", 9).stderr

@@ -189,7 +189,7 @@ def test_help_for__explains_what_only_one_reads(calls, command):
     assert "INPUT..." not in brief.partition("Options:")[2]
     for name, shown, hidden in (
         ("sgns", {"negative", "negative_sharing", "ns_exponent"}, {"cbow_mean", "window"}),
-        ("rotation", {"n_partitions", "pair_epochs", "max_in_flight"}, {"n_replicas", "epochs"}),
+        ("rotation", {"n_partitions", "sent_dtype", "max_in_flight"}, {"n_replicas", "epochs"}),
         ("cuda", {"hot_rows", "max_in_flight"}, {"prefix_sizes", "device"}),
         ("phrases", {"phrase_min_count", "phrase_delimiter"}, {"phrases", "min_count"}),
         ("tsv", {"column", "delimiter"}, {"format", "phrase_delimiter"}),

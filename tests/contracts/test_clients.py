@@ -63,6 +63,9 @@ class Call:
     def estimate(self, **given):
         return daskw2v.estimate(self._text, params=PARAMS, **given)
 
+    def plan(self, **given):
+        return daskw2v.plan(self._text, params=PARAMS, **given)
+
     def build_corpus(self, **given):
         return daskw2v.stages.build_corpus(self._text, self._store(), PARAMS, given.pop("resources"), **given)
 

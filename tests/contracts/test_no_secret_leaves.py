@@ -192,13 +192,14 @@ GIVEN = {
     "params": Params(), "resources": Resources(), "store": Store("memory://nowhere"),
 }  # fmt: skip
 
+PLANS = (daskw2v.Plan,)  # `plan` makes them, and checks
 ESTIMATORS = daskw2v.Item2Vec, daskw2v.Node2Vec, daskw2v.Word2Vec  # their constructors check nothing
 
 
 def _calls():
     """Yield public calls, and the names of their arguments that are places, lists of them, or inputs."""
     for made in PUBLIC:
-        calls = [made] if callable(made) and made not in (*SETTINGS, *ESTIMATORS) else []
+        calls = [made] if callable(made) and made not in (*SETTINGS, *ESTIMATORS, *PLANS) else []
         if inspect.isclass(made):
             names = [name for name, of in vars(made).items() if isinstance(of, FunctionType | classmethod)]
             calls += [getattr(made, name) for name in names if not name.startswith("_")]

@@ -175,6 +175,16 @@ EXAMPLES = {
     "Versions": (lambda: daskw2v.Versions(Store("a")), lambda: daskw2v.Versions(Store("b"))),
     "Walks": (lambda: daskw2v.Walks(metapath=("a", "b", "a")), daskw2v.Walks),
     "Word2Vec": (lambda: daskw2v.Word2Vec(tokenizer=words_of, negative=9), daskw2v.Word2Vec),
+    "BaseModel": (lambda: daskw2v.BaseModel("v1", anchor=0.5), lambda: daskw2v.BaseModel("v1")),
+    "BaseVectors": (lambda: daskw2v.BaseVectors("a.bin"), lambda: daskw2v.BaseVectors("b.bin")),
+    "EarlyStopping": (lambda: daskw2v.EarlyStopping("similarity/a"), lambda: daskw2v.EarlyStopping("similarity/b")),
+    "FeatureTable": (lambda: daskw2v.FeatureTable("a", weights={"b": 2}), lambda: daskw2v.FeatureTable("a")),
+    "NGrams": (lambda: daskw2v.NGrams(maxn=6), lambda: daskw2v.NGrams(maxn=5)),
+    "NGramsAndTable": (
+        lambda: daskw2v.NGramsAndTable(table="a", maxn=6),
+        lambda: daskw2v.NGramsAndTable(table="a", maxn=5),
+    ),
+    "PhraseDetection": (lambda: daskw2v.PhraseDetection(2), lambda: daskw2v.PhraseDetection(1)),
     **{cls.__name__: (cls, None) for cls in (*OBJECTIVES.values(), *STRATEGIES.values()) if not cls.is_open},
     "with vectors": (lambda: daskw2v.Params(base_vectors=in_memory(None)), lambda: daskw2v.Params(base_vectors="a")),
 }

@@ -4,6 +4,7 @@ import pytest
 
 from daskw2v import Params, Policy
 from daskw2v.training.planned import settled_params
+from daskw2v.training.stopping_settings import monitor_of
 
 SUBWORDS = {"objective": "subwords", "strategy": "columns"}
 
@@ -25,20 +26,21 @@ def test_policy__leaves_open_what_is_best_known(params, policy, rate, epochs, an
     params = settled_params(Params(**{"strategy": "averaging", **params}))
     found = Policy(**policy).params_after(params, "v0001-a", 0.1)
     assert found.alpha == pytest.approx(rate * params.alpha)
-    assert (found.base_model, found.epochs) == ("v0001-a", epochs)
-    assert found.anchor == pytest.approx(anchor, abs=1e-4)
+    assert (found.start.version, found.epochs) == ("v0001-a", epochs)
+    assert found.start.anchor == pytest.approx(anchor, abs=1e-4)
 
 
 def test_policy__of_little_new_text_still_moves_words():
-    assert 0.99 < Policy().params_after(SETTLED, "v0001-a", 0.0005).anchor < 1
+    assert 0.99 < Policy().params_after(SETTLED, "v0001-a", 0.0005).start.anchor < 1
 
 
 def test_policy__holds_nothing_out_where_nothing_is_new():
     params = SETTLED.replace(held_out=0.1, monitor="held_out_loss")
     for new, expected in ((0.1, (0.1, "held_out_loss")), (0.0, (0.0, None))):
         found = Policy().params_after(params, "v0001-a", new)
-        assert (found.held_out, found.monitor) == expected
-    assert Policy().params_after(params.replace(monitor="similarity/a"), "v0001-a", 0.0).monitor == "similarity/a"
+        assert (found.held_out, monitor_of(found)) == expected
+    found = Policy().params_after(params.replace(monitor="similarity/a"), "v0001-a", 0.0)
+    assert monitor_of(found) == "similarity/a"
 
 
 def test_policy__has_a_rate_of_its_own():

@@ -126,12 +126,9 @@ def test_bad_base_vectors__are_refused_before_text_is_read(base, text, client, t
         params = STILL.replace(vector_size=size, base_vectors=tmp_path / name if name else tmp_path)
         with pytest.raises(kind, match=message):
             train(tmp_path / "no text", work=tmp_path / "work", params=params, client=client, listener=None)
-    for params in (
-        STILL.replace(base_vectors=base, base_model="v0001"),
-        STILL.replace(base_vectors=base, objective="subwords", strategy="columns"),
-    ):
+    for values in ({"base_model": "v0001"}, {"objective": "subwords", "strategy": "columns"}):
         with pytest.raises(ParameterError, match="base_vectors"):
-            train(text, work=tmp_path / "work", params=params, client=client, listener=None)
+            train(text, work=tmp_path / "work", params=STILL, base_vectors=base, **values, client=client, listener=None)
     bad = STILL.replace(base_vectors=type("Model", (), {"index_to_key": ["a"]})())
     with pytest.raises(ParameterError, match="is not a KeyedVectors"):
         train(text, work=tmp_path / "work", params=bad, client=client, listener=None)
@@ -197,8 +194,8 @@ def test_frozen_words__are_refused_where_they_would_move(base, text, client, tmp
     }
     (tmp_path / "empty.txt").write_text("")
     for message, values in wrong.items():
-        params = STILL.replace(**{"frozen_words": "known", **values})
         with pytest.raises(Daskw2vError, match=message):
+            params = STILL.replace(**{"frozen_words": "known", **values})
             train(text, work=tmp_path / "work", params=params, client=client, listener=None)
 
 

@@ -1,5 +1,6 @@
 """Strategy "auto": what is chosen, and that a run keeps it."""
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ from daskw2v import Params, Resources, train
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import ParameterError
 from daskw2v.models.versions import Versions
+from daskw2v.objectives.registry import OBJECTIVES, settled
 from daskw2v.stages import Store
 from daskw2v.training import choice
 from daskw2v.training.averaging.cost import averaging_cost
@@ -20,6 +22,7 @@ from daskw2v.training.memory.text import Text, guess_text
 from daskw2v.training.planning import parse_rate
 from daskw2v.training.rotation.cost import rotation_cost
 from daskw2v.training.rotation.pass_schedule import passes_of_epoch
+from daskw2v.training.strategies import usable
 from tests.support.command_line import invoke
 
 GB = 1 << 30
@@ -36,6 +39,15 @@ MANY_WORDS = replace(LONG_TEXT, vocabulary=30 * 10**6, types=40 * 10**6)
 def place(n=8, threads=4, limit=math.inf, network=10e9 / 8):
     kinds = {Workers(n, threads, n * limit): limit}
     return Machines(kinds, {}, hardware_of(kinds, network, math.inf))
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_forecast__of_next_to_no_text_is_a_number(objective):
+    for params in usable(Params(objective=objective), Resources()):
+        for words, left, vocabulary, n in itertools.product((1, 60), (0, 1, 60), (8, 70_000), (1, 3)):
+            text = Text(words, vocabulary, min(left, words), vocabulary, 1, 1, words, vocabulary, vocabulary)
+            found = choice.candidate_of(settled(params), Resources(), text, place(n=n, threads=2))
+            assert found.forecast is None or 0 < found.forecast.total < 100
 
 
 def chosen(text, where, params=AUTO, resources=Resources()):  # noqa: B008 (frozen)

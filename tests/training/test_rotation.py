@@ -14,7 +14,7 @@ from daskw2v.models.versions import latest_version
 from daskw2v.stages import Store
 from daskw2v.training.devices import base
 from daskw2v.training.devices.cpu import CpuPartitionTrainer
-from daskw2v.training.rotation import bucket_task, in_memory, memory, rotation
+from daskw2v.training.rotation import bucket_task, in_memory, memory
 from tests.support.rotation import PARAMS, RESOURCES, VARIANTS, Stop, same, write_topics
 
 FITS_MODEL = memory.fits_model
@@ -339,30 +339,6 @@ def test_rotation__of_any_number_of_partitions_stores_a_model_in_order(client, t
     for word in ("topic0_1", "topic3_1", "topic5_2"):
         (other, _), *_ = vectors.most_similar(word)
         assert other.split("_")[0] == word.split("_")[0]
-
-
-@pytest.mark.slow
-def test_rotation__epochs_that_share_their_pairs_deal_them_once(client, text, tmp_path, monkeypatch):
-    dealt = []
-    build = rotation.build_skipgrams
-    monkeypatch.setattr(rotation, "build_skipgrams", lambda *args: dealt.append(found := build(*args)) or found)
-    params = PARAMS.replace(epochs=4, pair_epochs=3)
-    resources = RESOURCES.replace(checkpoint_seconds=0)
-    vectors = train(text, work=tmp_path, params=params, resources=resources, client=client)
-    homes = [(grams.home.name.split("-")[0], grams.attempts) for grams in dealt]
-    assert [epoch for epoch, _ in homes] == ["0"] * 6 + ["3"] * 2
-    assert homes[0:2] == homes[2:4] == homes[4:6]
-    pairs = [entry["pairs"] for entry in vectors.metadata["metrics"]["history"]]
-    assert pairs[0:2] == pairs[2:4] == pairs[4:6] != pairs[6:8]
-
-
-def test_rotation__passes_that_share_their_pairs_are_not_dealt_side_by_side(client, text, tmp_path, monkeypatch):
-    dealt, build = [], rotation.build_skipgrams
-    monkeypatch.setattr(rotation, "build_skipgrams", lambda *args: dealt.append(found := build(*args)) or found)
-    params = PARAMS.replace(epochs=2, passes_per_epoch=1, pair_epochs=2)
-    train(text, work=tmp_path, params=params, resources=RESOURCES, client=client)
-    assert len(dealt) == 2
-    assert dealt[0] == dealt[1]
 
 
 def test_rotation__stops_when_it_diverges(client, text, tmp_path):

@@ -11,7 +11,7 @@ from daskw2v.training.cost.constants import MACHINE_B
 from daskw2v.training.cost.load import zipf
 from daskw2v.training.memory.base import Workers
 from daskw2v.training.memory.text import Text
-from daskw2v.training.rotation.cost import moves, rotation_cost, run_cost, tried, waits
+from daskw2v.training.rotation.cost import moves, rotation_cost, tried, waits
 from daskw2v.training.rotation.memory import fits_memory, passes_ahead, together
 
 D, TYPES = 100, 100_000
@@ -47,13 +47,6 @@ def test_rotation_cost__of_pairs_that_memory_does_not_hold_is_that_of_their_file
     assert filed.disk == pytest.approx(held.disk + MACHINE_B.pair_bytes * LOAD.pairs / 2)
     assert filed.memory < held.memory
     assert filed.seconds["tasks"] < held.seconds["tasks"]
-
-
-def test_run_cost__of_pairs_that_epochs_share_is_that_of_their_files():
-    hardware, params = Hardware("", 1, 8, 1, math.inf, 1e8, storage=1e8), Params(strategy="rotation", epochs=2)
-    alone, shared = (run_cost(params.replace(pair_epochs=n), LOAD, hardware, MACHINE_B) for n in (1, 2))
-    pairs = 2 * MACHINE_B.pair_bytes * LOAD.pairs
-    assert shared.seconds["store"] == pytest.approx(alone.seconds["store"] + pairs / 1e8)
 
 
 def test_rotation_cost__one_thread_of_a_task_copies():
@@ -107,18 +100,10 @@ def test_together__is_what_threads_have_work_for_and_memory_holds():
     assert together(1 << 20, 1e6, 4, 1e6) == 1
 
 
-@pytest.mark.parametrize(
-    ("changes", "workers", "expected"),
-    [
-        ({}, Workers(1, 8), 8),
-        ({"pair_epochs": 5}, Workers(1, 8), 1),
-        ({}, Workers(2, 8), 1),
-        ({}, Workers(1, 8, 1e6), 1),
-    ],
-)
-def test_fits_memory__lets_one_worker_that_holds_pairs_train_passes_together(changes, workers, expected):
+@pytest.mark.parametrize(("workers", "expected"), [(Workers(1, 8), 8), (Workers(2, 8), 1), (Workers(1, 8, 1e6), 1)])
+def test_fits_memory__lets_one_worker_that_holds_pairs_train_passes_together(workers, expected):
     text = Text(5 << 20, 30_000, 2 << 20, 30_000, 1, 1, 5 << 20, 30_000, 30_000)
-    params = Params(strategy="rotation", passes_per_epoch=5, **changes)
+    params = Params(strategy="rotation", passes_per_epoch=5)
     assert fits_memory(params, text, workers).together == expected
 
 

@@ -19,12 +19,15 @@ def text(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("changes", [*VARIANTS.values(), {"pair_epochs": 2}], ids=[*VARIANTS, "files"])
+@pytest.mark.parametrize("name", [*VARIANTS, "files"])
 def test_rotation__of_one_worker_is_the_same_in_a_task_a_pass_and_in_a_task_a_step(
-    client, text, tmp_path, monkeypatch, changes
+    client, text, tmp_path, monkeypatch, name
 ):
     """What is known of each pass is the same, too: pairs and losses of its steps, and the rows that are evaluated."""
-    reported, params, told = RotationRun._reports, PARAMS.replace(**changes), {}
+    reported, params, told = RotationRun._reports, PARAMS.replace(**VARIANTS.get(name, {})), {}
+    files = name == "files"
+    if files:
+        monkeypatch.setattr(memory, "fits_pairs", lambda *_: False)
 
     def watched(run, work, steps, waited):
         return reported(run, work, (record(run._context, step) for step in steps), waited)
@@ -35,20 +38,20 @@ def test_rotation__of_one_worker_is_the_same_in_a_task_a_pass_and_in_a_task_a_st
         return step
 
     monkeypatch.setattr(RotationRun, "_reports", watched)
-    for name, one_task, length in (("passes", True, 1 << 20), ("pass", True, 0), ("step", False, 1 << 20)):
+    for way, one_task, length in (("passes", True, 1 << 20), ("pass", True, 0), ("step", False, 1 << 20)):
         seen = []
         monkeypatch.setattr(in_memory, "is_one_task", lambda *_, one_task=one_task: one_task)
         monkeypatch.setattr(pass_schedule, "TASK_LENGTH", length)
-        vectors = train(text, work=tmp_path / name, params=params, resources=RESOURCES, client=client)
+        vectors = train(text, work=tmp_path / way, params=params, resources=RESOURCES, client=client)
         trained = [[sum(getattr(t, of) for t in totals) for of in ("pairs", "loss")] for totals, _ in seen]
-        told[name] = np.array(trained), [rows for _, rows in seen][1::2], vectors
-        assert {len(totals) for totals, _ in seen} == {2 if name == "step" else 1}, "the groups, together or not"
-    assert [rows is not None for rows in told["passes"][1]] == [True, True, "pair_epochs" in changes, True]
-    for name in ("passes", "pass"):
-        np.testing.assert_allclose(told[name][0], told["step"][0], rtol=1e-12)
-        for rows, of_step in zip(told[name][1], told["step"][1], strict=True):
+        told[way] = np.array(trained), [rows for _, rows in seen][1::2], vectors
+        assert {len(totals) for totals, _ in seen} == {2 if way == "step" else 1}, "the groups, together or not"
+    assert [rows is not None for rows in told["passes"][1]] == [True, True, files, True]
+    for way in ("passes", "pass"):
+        np.testing.assert_allclose(told[way][0], told["step"][0], rtol=1e-12)
+        for rows, of_step in zip(told[way][1], told["step"][1], strict=True):
             assert rows is None or np.array_equal(rows, of_step)
-        same(told[name][2], told["step"][2])
+        same(told[way][2], told["step"][2])
 
 
 def test_rotation__tells_of_each_pass_of_a_task_its_share_of_the_time(client, text, tmp_path):

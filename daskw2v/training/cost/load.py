@@ -55,7 +55,8 @@ def _top(types: int, params: Params) -> tuple[Float64Array, Float64Array]:
 
 def _load(words: float, share: float, types: int, params: Params, top: Float64Array) -> Load:
     contexts = contexts_of(np.array([SENTENCE * share]), params)
-    return Load(words, types, params.vector_size, words * share * contexts, top, most_rows(params, types))
+    pairs = max(1.0, words * share * contexts)  # for formulas to divide by
+    return Load(words, types, params.vector_size, pairs, top, most_rows(params, types))
 
 
 @lru_cache(2)  # many plans are compared for the same load

@@ -93,7 +93,6 @@ def rotation_cost(
     c: Constants,
     groups: int | None = None,
     sent_dtype: str = Rotation.sent_dtype,
-    pair_epochs: int = Rotation.pair_epochs,
 ) -> Forecast:
     """Return what training takes with p partitions, in so many passes over all epochs.
 
@@ -115,7 +114,7 @@ def rotation_cost(
     """
     fits = fits_model(load.types, load.d, sent_dtype, hardware.nodes * hardware.memory)
     pairs = load.pairs * c.pair_bytes
-    held = fits and fits_pairs(pairs / passes, pair_epochs, hardware.nodes * hardware.memory)
+    held = fits and fits_pairs(pairs / passes, hardware.nodes * hardware.memory)
     plan = rotation_tasks(p, groups, hardware)
     n_groups, workers = plan.groups, hardware.nodes * hardware.processes
     if not fits:
@@ -123,7 +122,7 @@ def rotation_cost(
     one_task = fits and is_one_task(workers, hardware.threads, n_groups, sent_dtype)
     if one_task:
         plan = rotation_tasks(p, 1, hardware)
-    length = int(load.words / passes)
+    length = max(1, int(load.words / passes))
     most = together(length, pairs / passes, hardware.threads, hardware.memory) if one_task and held else 1
     submitted = math.ceil(passes / most)
     slices = math.ceil(length / slice_length(p, length))
@@ -177,8 +176,7 @@ def run_cost(params: Params, load: Load, hardware: Hardware, constants: Constant
     """Return what training takes."""
     passes = params.epochs * passes_of_epoch(params)
     of = Rotation.of(params)
-    how = of.n_groups, of.sent_dtype, of.pair_epochs
-    return rotation_cost(load, of.n_partitions, passes, hardware, constants, *how)
+    return rotation_cost(load, of.n_partitions, passes, hardware, constants, of.n_groups, of.sent_dtype)
 
 
 def tried(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:

@@ -44,7 +44,7 @@ def fits_memory(params: Params, text: Text, workers: Workers) -> Fits:
     """Tell what workers hold of a run."""
     of_pass, memory = _pairs_of_pass(params, text), workers.memory
     model = fits_model(text.vocabulary, params.vector_size, Rotation.of(params).sent_dtype, memory)
-    pairs = model and fits_pairs(of_pass, Rotation.of(params).pair_epochs, memory)
+    pairs = model and fits_pairs(of_pass, memory)
     length = text.words / passes_of_epoch(params)
     return Fits(model, pairs, together(length, of_pass, workers.threads, memory) if pairs and workers.n == 1 else 1)
 
@@ -68,9 +68,9 @@ def fits_model(n_words: int, vector_size: int, sent_dtype: str, memory: float) -
     return (4 + SENT_BYTES[sent_dtype]) * n_words * vector_size <= _SHARE * memory
 
 
-def fits_pairs(of_pass: float, pair_epochs: int, memory: float) -> bool:
-    """Tell whether it holds pairs that take so many bytes a pass, and that no two epochs share."""
-    return pair_epochs == 1 and passes_ahead(2) * _TWICE * of_pass <= _PAIRS_SHARE * memory
+def fits_pairs(of_pass: float, memory: float) -> bool:
+    """Tell whether it holds pairs that take so many bytes a pass."""
+    return passes_ahead(2) * _TWICE * of_pass <= _PAIRS_SHARE * memory
 
 
 def passes_ahead(workers: int) -> int:

@@ -108,7 +108,7 @@ class RotationRun:
         self._state = state_at(PartitionOrigin(checkpoint), self._context.partitions.n, number)
         self._submitted.clear()
         (self._place / out_of_core.FOLDER).remove()
-        _remove_trained(self._place, self._params, [self._passes[n] for n in range(number, len(self))])
+        _remove_trained(self._place, [self._passes[n] for n in range(number, len(self))])
 
     def can_stop(self, number: int) -> bool:
         """Tell whether there is a model before a pass: not where a task trains it together with the one before."""
@@ -147,15 +147,14 @@ class RotationRun:
     def _held(self, number: int) -> PassWork:
         """Submit the dealing of a pass to workers, who hold its pairs."""
         this = self._passes[number]
-        held = hold_pairs(self._client, self._dealer, _stretch(self._params, this), f"{self._session}-{number}")
+        held = hold_pairs(self._client, self._dealer, _stretch(this), f"{self._session}-{number}")
         return PassWork(this, self._passes.steps(number, held.n_slices), held)
 
     def _deal(self, this: RotationPass, before: "Future[SkipGrams] | None") -> SkipGrams:
-        """Deal the pairs of a pass into files, after those of the pass before, which may be the same."""
+        """Deal the pairs of a pass into files, after those of the pass before, which is trained first."""
         if before is not None:
             wait([before])
-        home = _home(self._place, self._params, this)
-        return build_skipgrams(self._client, self._dealer, home, _stretch(self._params, this))
+        return build_skipgrams(self._client, self._dealer, _home(self._place, this), _stretch(this))
 
     def _train_dealt(self, this: RotationPass, dealing: Future[SkipGrams]) -> Iterator[RoundReport]:
         """Wait for the files of a pass, and train it."""
@@ -260,20 +259,18 @@ def _advice(client: Client, n: int, n_groups: int, *, fits: bool) -> Iterator[st
         yield OUT_OF_CORE
 
 
-def _stretch(params: Params, this: RotationPass) -> Stretch:
-    """Return the stretch whose pairs a pass trains: `pair_epochs` epochs share the draws of the first."""
-    together = Rotation.of(params).pair_epochs
-    return Stretch(this.epoch // together * together, this.start, this.stop)
+def _stretch(this: RotationPass) -> Stretch:
+    """Return the stretch of text whose pairs a pass trains."""
+    return Stretch(this.epoch, this.start, this.stop)
 
 
-def _home(place: Store, params: Params, this: RotationPass) -> Store:
-    stretch = _stretch(params, this)
-    return place / "pairs" / f"{stretch.epoch}-{stretch.start}-{stretch.stop}"
+def _home(place: Store, this: RotationPass) -> Store:
+    return place / "pairs" / f"{this.epoch}-{this.start}-{this.stop}"
 
 
-def _remove_trained(place: Store, params: Params, coming: Sequence[RotationPass]) -> None:
+def _remove_trained(place: Store, coming: Sequence[RotationPass]) -> None:
     """Delete the pairs that no coming pass reads."""
-    needed = {_home(place, params, this).name for this in coming}
+    needed = {_home(place, this).name for this in coming}
     for name in (place / "pairs").children():
         if name not in needed:
             (place / "pairs" / name).remove()

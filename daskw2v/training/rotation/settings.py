@@ -38,7 +38,6 @@ class Rotation(Partitioned):
         first=8,
         first_ended_for=("rotation",),
     )
-    pair_epochs: int = setting(1, "epochs to train on the same draw of pairs", integer(1), stage="train")
     sent_dtype: str = setting(
         "float32",
         "type of the values of output partitions between tasks; bfloat16 takes half the bytes, and rounds by chance",
