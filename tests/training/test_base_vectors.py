@@ -195,8 +195,7 @@ def test_frozen_words__are_refused_where_they_would_move(base, text, client, tmp
     (tmp_path / "empty.txt").write_text("")
     for message, values in wrong.items():
         with pytest.raises(Daskw2vError, match=message):
-            params = STILL.replace(**{"frozen_words": "known", **values})
-            train(text, work=tmp_path / "work", params=params, client=client, listener=None)
+            train(text, work=tmp_path / "work", params=STILL, **{"frozen_words": "known", **values}, client=client)
 
 
 def test_settled_params__are_checked_and_restored(base, text, client, tmp_path):
