@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import daskw2v
-from daskw2v import Item2Vec, Node2Vec, Word2Vec, errors
+from daskw2v import BaseModel, EarlyStopping, Item2Vec, Node2Vec, Word2Vec, errors
 from daskw2v.errors import ClusterError, ParameterError, UnknownParameterError, UnknownWordError
 
 TEXTS = ["the king and the queen", "the man and the woman", "the queen and the king of the land"] * 20
@@ -55,6 +55,17 @@ def test_estimator__is_made_again_of_its_params(cls):
     assert again.get_params() == made.get_params()
     assert again.get_params()["n_partitions"] == 8
     assert "negative" not in again.get_params()  # left to the objective
+
+
+@pytest.mark.parametrize(
+    "given", [{"start": BaseModel("v1"), "early_stopping": EarlyStopping("similarity/a")}, {"maxn": 5, "phrases": 2}]
+)
+def test_estimator__takes_groups_and_their_flat_names(given):
+    made = Word2Vec(**given)
+    assert made.get_params().items() >= given.items()
+    assert Word2Vec(**made.get_params()).get_params() == made.get_params()
+    with pytest.raises(ParameterError, match="minn=2 changes nothing without maxn"):
+        Word2Vec(minn=2).fit(TEXTS)
 
 
 def test_defaults__are_those_of_the_kind_of_input():

@@ -190,7 +190,7 @@ def test_cronjob__has_a_config_and_no_secret():
     assert values.pop("inputs")
     assert values.pop("work")
     Gates(**values.pop("gates"))
-    ours = Params.__dataclass_fields__
+    ours = Params.names()
     Params(**{name: value for name, value in values.items() if name in ours})
     Resources(**{name: value for name, value in values.items() if name not in ours})
     assert not re.search("key|secret|token|password|webhook", text, re.IGNORECASE)
