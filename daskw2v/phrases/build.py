@@ -99,10 +99,11 @@ def check_joined(corpus: Corpus, params: Params) -> None:
     """
     detection = PhraseDetection.find(params)
     asked = [] if detection is None else [detection.rules] * detection.passes
+    shown = f" with {asked[0]}" if asked else ""
     joined = [(found.min_count, found.threshold, found.scoring, found.delimiter) for found in corpus.passes]
     if joined != asked:
         raise ParameterError(
-            f"phrases={detection}, but the phrases of the corpus were joined with {joined or 'nothing'}.",
+            f"phrases={len(asked)}{shown}, but the phrases of the corpus were joined with {joined or 'nothing'}.",
             "Give the corpus that build_phrases returns for these Params.",
         )
 
