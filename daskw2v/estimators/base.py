@@ -81,7 +81,15 @@ class Estimator(ABC):
                 raise error
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return all settings by name; those of choices, such as `negative`, if they were given."""
+        """Return all settings by name; those of choices, such as `negative`, if they were given.
+
+        Examples
+        --------
+        >>> daskw2v.Word2Vec(window=3).get_params()["window"]
+        3
+        >>> "negative" in daskw2v.Word2Vec().get_params()
+        False
+        """
         held = vars(self)
         return {name: held[name] for name in sorted(self._names()) if name in held}
 
@@ -92,6 +100,12 @@ class Estimator(ABC):
         ------
         ParameterError
             If a name is no setting.
+
+        Examples
+        --------
+        >>> model = daskw2v.Word2Vec(window=3).set_params(window=2, epochs=1)
+        >>> model
+        Word2Vec(epochs=1, window=2)
         """
         self._check_names(params)
         vars(self).update(params)
@@ -138,7 +152,15 @@ class Estimator(ABC):
 
     @property
     def wv(self) -> Vectors:
-        """The vectors, as gensim calls them; `vectors_` is the same."""
+        """The vectors, as gensim calls them; `vectors_` is the same.
+
+        Examples
+        --------
+        >>> texts = ["the king and the queen"] * 9
+        >>> model = daskw2v.Word2Vec(texts, vector_size=8, min_count=1, sample=0, listener=None)
+        >>> len(model.wv), model.wv is model.vectors_
+        (4, True)
+        """
         return self.vectors_
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -155,6 +177,12 @@ class Estimator(ABC):
         ------
         Daskw2vError
             As `daskw2v.train` does; ParameterError for settings out of range.
+
+        Examples
+        --------
+        >>> model = daskw2v.Node2Vec(vector_size=8, length=20, listener=None)
+        >>> model.fit("edges.txt").wv.most_similar(3, topn=1)[0][0] in model.wv
+        True
         """
         settings = {name: value for name, value in self.get_params().items() if name not in self._own}
         *parts, of_params, of_resources = split(type(self).__name__, settings, *self._parts, Params, Resources)
@@ -174,7 +202,15 @@ class Estimator(ABC):
         """Return the inputs of `train` for the time of a block."""
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray[Any, Any]:
-        """Return a name for each dimension: word2vec0, word2vec1 and so on."""
+        """Return a name for each dimension: word2vec0, word2vec1 and so on.
+
+        Examples
+        --------
+        >>> texts = ["the king and the queen"] * 9
+        >>> model = daskw2v.Word2Vec(texts, vector_size=3, min_count=1, sample=0, listener=None)
+        >>> model.get_feature_names_out().tolist()
+        ['word2vec0', 'word2vec1', 'word2vec2']
+        """
         title = type(self).__name__.lower()
         return np.asarray([f"{title}{i}" for i in range(self.vectors_.vector_size)], object)
 

@@ -83,6 +83,14 @@ def retrain(
     ------
     Daskw2vError
         As `train` does. Notices have been sent; the served version is unchanged.
+
+    Examples
+    --------
+    >>> settings = {"work": "nightly", "vector_size": 8, "min_count": 1, "epochs": 1, "listener": None}
+    >>> daskw2v.retrain("text.txt", **settings).outcome.label
+    'published'
+    >>> daskw2v.retrain("text.txt", **settings).outcome.label
+    'nothing_new'
     """
     params = default_params(inputs) if params is None else params
     params, resources = with_keywords("retrain", params, resources, settings)

@@ -6,24 +6,18 @@ A command that is new needs a line here, in `EXAMPLES` or in `WITHOUT`.
 import json
 
 import click
-import numpy as np
 import pytest
 
 from daskw2v.cli import main
 from daskw2v.evaluation.catalogue import DATASETS
-from daskw2v.models.store import write_ids, write_vocabulary
-from daskw2v.models.tables import create_model, write_table_rows
-from daskw2v.models.versions import publish
 from daskw2v.store.storage import Store
-from daskw2v.vocabulary.ids import StableIds
-from daskw2v.vocabulary.vocabulary import Vocabulary
 from tests.support.command_line import invoke
+from tests.support.published import NEW, OLD, write_model
 
 WITHOUT = {
     "train", "items", "walks", "demo", "warm-up",  # they tell what they did
     "versions tag",  # it prints nothing
 }  # fmt: skip
-OLD, NEW = "v0001-a", "v0002-b"
 SMALL = ("--vector-size", "4", "--min-count", "1", "--sample", "0", "--epochs", "1", "--threads", "1")
 
 # Words of a command, and names of what its document has
@@ -65,21 +59,6 @@ def test_commands__that_print_facts_have_json():
     has = {name for name, command in commands(main) if any("--json" in option.opts for option in command.params)}
     assert has == {*EXAMPLES}
     assert {name for name, _ in commands(main)} - has == WITHOUT
-
-
-def write_model(folder, *names):
-    """Publish versions of 60 words."""
-    words = ["king", "queen", "man", "woman", *(f"{'abcdefgh'[i % 8]}word{'xyz'[i % 3]}{i}" for i in range(56))]
-    vocabulary = Vocabulary.from_words(words, range(90, 30, -1))
-    models = Store(str(folder)) / "models"
-    for number, name in enumerate(names):
-        store = models / name
-        create_model(store, {"input": (len(words), 8)}, row_block=16)
-        rows = np.random.default_rng(number).standard_normal((len(words), 8)).astype(np.float32)
-        write_table_rows(store, "input", 0, rows)
-        write_vocabulary(store, vocabulary)
-        write_ids(store, StableIds.first(vocabulary))
-        publish(models, name, {"params": {"window": number}, "corpus": {"tokens": 9}})
 
 
 @pytest.fixture
