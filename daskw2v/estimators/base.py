@@ -1,7 +1,7 @@
 """What the estimators share: settings as attributes, training, and errors that say what to type."""
 
 import importlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import Field, fields
@@ -18,6 +18,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.config.settings import Settings, default_of
 from daskw2v.errors import NotFittedError
 from daskw2v.masking import masked
+from daskw2v.models.other_names import INSTEAD, Answers
 from daskw2v.models.vectors import Vectors
 from daskw2v.progress import Watching
 from daskw2v.store.urls import Location
@@ -25,20 +26,18 @@ from daskw2v.training.callbacks import Callback
 from daskw2v.training.keywords import split, unknown_keyword
 from daskw2v.training.pipeline import train
 
-# Names of other libraries, beside those that `Params` knows
-_ALSO = {
-    "walk_length": "length", "num_walks": "number", "n_walks": "number", "walks_per_node": "number",  # node2vec's
-    "inputcol": "column", "maxiter": "epochs", "stepsize": "alpha",  # Spark's
-}  # fmt: skip
 _FIRST = ("sentences", "corpus_file", "input", "inputs", "text", "texts", "X")
+_OPEN = "Give daskw2v.open(url), which opens what wv.save(url) wrote."
 _INSTEAD = {
+    "load": _OPEN,
+    "load_model": _OPEN,
     "train": "Give fit(text); to train on from vectors: fit with base_vectors=model.wv.",
     "build_vocab": "Give fit(text), which counts words first.",
     "predict": "Give transform(X) to a classifier.",
 }
 
 
-class Estimator(ABC):
+class Estimator(Answers):
     """What the estimators share: settings as attributes, and training."""
 
     _own: ClassVar[tuple[str, ...]] = ("work", "client", "listener", "callbacks")
@@ -74,9 +73,7 @@ class Estimator(ABC):
         for name in settings:
             if name not in names:
                 error = unknown_keyword(call, name, names)
-                if (meant := _ALSO.get(name.lower())) in names:
-                    error = type(error)(error.problem, f"Give {meant}.")
-                elif name in _FIRST:
+                if name in _FIRST:
                     error = type(error)(error.problem, f"Give it to fit: {call}().fit({name}).")
                 raise error
 
@@ -138,14 +135,18 @@ class Estimator(ABC):
         )
         return f"{type(self).__name__}({', '.join(given)})"
 
+    @classmethod
+    def _remedy(cls, name: str) -> str:
+        if name in _INSTEAD:
+            return _INSTEAD[name]
+        known = not name.startswith("_") and hasattr(Vectors, name)
+        there = name if known else INSTEAD.get(name)
+        return "" if there is None else f"The vectors have it: give wv.{there}."
+
     def __getattr__(self, name: str) -> Any:
-        title = type(self).__name__
         if name in ("vectors_", "wv"):
-            raise _not_fitted(title)
-        remedy = _INSTEAD.get(name, "")
-        if not remedy and not name.startswith("_") and hasattr(Vectors, name):
-            remedy = f"The vectors have it: give wv.{name}."
-        raise AttributeError(f"{title!r} object has no attribute {name!r}. {remedy}".rstrip(), name=name, obj=self)
+            raise _not_fitted(type(self).__name__)
+        return self._answered(name)
 
     def __getitem__(self, word: Any) -> Any:
         raise TypeError(f"{type(self).__name__!r} object is not subscriptable. The vectors are: give wv[word].")
