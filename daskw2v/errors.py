@@ -13,6 +13,17 @@ class Daskw2vError(Exception):
         The value that was found, and the rule it breaks.
     remedy
         What the user can do about it.
+
+    Examples
+    --------
+    >>> try:
+    ...     daskw2v.train("absent.txt", listener=None)
+    ... except daskw2v.Daskw2vError as error:
+    ...     caught = error
+    >>> caught.problem
+    'absent.txt matches no file.'
+    >>> caught.remedy.partition(",")[0]
+    'Check the path'
     """
 
     # Both are positional arguments, so that an error of a worker can be pickled and unpickled.
@@ -26,19 +37,59 @@ class Daskw2vError(Exception):
 
 
 class ParameterError(Daskw2vError, ValueError):
-    """A parameter or argument outside its documented range."""
+    """A parameter or argument outside its documented range.
+
+    Examples
+    --------
+    >>> from daskw2v.errors import ParameterError
+    >>> try:
+    ...     daskw2v.Params(window=0)
+    ... except ParameterError as error:
+    ...     print(error.problem)
+    window=0 is not an integer in 1..1024.
+    """
 
 
 class UnknownParameterError(ParameterError, TypeError):
-    """A parameter that does not exist; also a TypeError, as Python raises for unknown arguments."""
+    """A parameter that does not exist; also a TypeError, as Python raises for unknown arguments.
+
+    Examples
+    --------
+    >>> from daskw2v.errors import UnknownParameterError
+    >>> try:
+    ...     daskw2v.Params(size=100)
+    ... except UnknownParameterError as error:
+    ...     print(error)
+    Params got an unexpected keyword argument 'size'. Give vector_size.
+    """
 
 
 class InputError(Daskw2vError):
-    """Input text that cannot be found, opened, decoded or understood."""
+    """Input text that cannot be found, opened, decoded or understood.
+
+    Examples
+    --------
+    >>> from daskw2v.errors import InputError
+    >>> try:
+    ...     daskw2v.train("texts/*.txt", listener=None)
+    ... except InputError as error:
+    ...     print(error.problem)
+    texts/*.txt matches no file.
+    """
 
 
 class StoreError(Daskw2vError):
-    """A store that is missing, damaged, of another format, or used against its rules."""
+    """A store that is missing, damaged, of another format, or used against its rules.
+
+    Examples
+    --------
+    >>> from daskw2v.errors import StoreError
+    >>> try:
+    ...     daskw2v.open("no-model")
+    ... except StoreError as error:
+    ...     print(error.problem)
+    There is no model at no-model.
+    """
 
     @classmethod
     def no_space(cls, place: str) -> "StoreError":
@@ -47,7 +98,20 @@ class StoreError(Daskw2vError):
 
 
 class FormatError(StoreError):
-    """Content of a store that this daskw2v does not write: that of another one, or of others."""
+    """Content of a store that this daskw2v does not write: that of another one, or of others.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from daskw2v.errors import FormatError
+    >>> daskw2v.Vectors(["king"], [[3, 1]]).save("foreign")
+    >>> _ = Path("foreign/manifest.json").write_text('{"format_version": 99}')
+    >>> try:
+    ...     daskw2v.open("foreign")
+    ... except FormatError as error:
+    ...     print(error.remedy)
+    Open it with the daskw2v that wrote it, or give another work directory.
+    """
 
 
 class DamageError(StoreError):
@@ -59,6 +123,18 @@ class DamageError(StoreError):
         As in `Daskw2vError`.
     url
         URL of the damaged file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from daskw2v.errors import DamageError
+    >>> daskw2v.Vectors(["king"], [[3, 1]]).save("damaged")
+    >>> Path("damaged/input/zarr.json").unlink()  # by accident
+    >>> try:
+    ...     daskw2v.open("damaged")
+    ... except DamageError as error:
+    ...     print(error.url.endswith("damaged/input"))
+    True
     """
 
     def __init__(self, problem: str, remedy: str = "", url: str = "") -> None:
@@ -78,33 +154,107 @@ class DamageError(StoreError):
 
 
 class BusyError(StoreError):
-    """Another run holds the lease of a work directory or of a part of it."""
+    """Another run holds the lease of a work directory or of a part of it.
+
+    Examples
+    --------
+    >>> from daskw2v.errors import BusyError
+    >>> from daskw2v.stages import Store
+    >>> from daskw2v.store.lease import hold
+    >>> with hold(Store("busy"), "publish", "a change"):  # as another process
+    ...     try:
+    ...         with hold(Store("busy"), "publish", "a change"):
+    ...             pass
+    ...     except BusyError as error:
+    ...         print(error.remedy)
+    Wait until it is done, stop it, or give another work directory.
+    """
 
 
 class VocabularyError(Daskw2vError):
-    """A vocabulary that cannot be built or used."""
+    """A vocabulary that cannot be built or used.
+
+    Examples
+    --------
+    >>> from daskw2v.errors import VocabularyError
+    >>> try:
+    ...     daskw2v.train("text.txt", min_count=1000, listener=None)
+    ... except VocabularyError as error:
+    ...     print(error.remedy)
+    Lower min_count or give more text.
+    """
 
 
 class UnknownWordError(Daskw2vError, KeyError):
-    """A word that the model does not know."""
+    """A word that the model does not know.
+
+    Examples
+    --------
+    >>> vectors = daskw2v.Vectors(["king", "queen"], [[3, 1], [2, 2]])
+    >>> try:
+    ...     vectors["emperor"]
+    ... except KeyError as error:
+    ...     print(type(error).__name__, error.problem, sep=": ")
+    UnknownWordError: 'emperor' is not among the 2 words of the vocabulary.
+    """
 
     __str__ = Daskw2vError.__str__  # KeyError's shows a repr
 
 
 class TrainingError(Daskw2vError):
-    """Training that cannot continue: divergence, or a task that keeps killing its workers."""
+    """Training that cannot continue: divergence, or a task that keeps killing its workers.
+
+    Examples
+    --------
+    >>> from daskw2v.errors import TrainingError
+    >>> try:
+    ...     daskw2v.train(iter(["king", "queen"]), min_count=1, listener=None)
+    ... except TrainingError as error:
+    ...     print(error.problem.partition(",")[0])
+    No pair of words was left to train
+    """
 
 
 class ClusterError(Daskw2vError):
-    """A Dask cluster that cannot do the work: no workers, mixed versions, a work URL it does not share."""
+    """A Dask cluster that cannot do the work: no workers, mixed versions, a work URL it does not share.
+
+    Examples
+    --------
+    >>> from daskw2v.errors import ClusterError
+    >>> try:
+    ...     daskw2v.train("text.txt", scheduler="tcp://10.0.0.1:8786", listener=None)
+    ... except ClusterError as error:
+    ...     print(error.remedy.partition(",")[0])
+    Give work
+    """
 
 
 class NotFittedError(Daskw2vError, ValueError, AttributeError):
-    """An estimator that was not fitted, where scikit-learn, which has an error of this name, is not installed."""
+    """An estimator that was not fitted, where scikit-learn, which has an error of this name, is not installed.
+
+    Examples
+    --------
+    >>> model = daskw2v.Word2Vec()
+    >>> try:
+    ...     model.transform(["the king"])
+    ... except ValueError as error:  # scikit-learn's NotFittedError, too
+    ...     print(error)
+    This Word2Vec is not fitted. Call fit first.
+    """
 
 
 class MissingExtraError(Daskw2vError, ImportError):
-    """An optional dependency of the requested feature that is not installed."""
+    """An optional dependency of the requested feature that is not installed.
+
+    Examples
+    --------
+    >>> from daskw2v.extras import needed
+    >>> try:
+    ...     needed("absent_module", extra="polars")
+    ... except ImportError as error:
+    ...     print(type(error).__name__, error, sep=": ")
+    MissingExtraError: absent_module is not installed. Run: pip install 'daskw2v[polars]'.
+    """
 
 
 def counted(number: int, thing: str) -> str:

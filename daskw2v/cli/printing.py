@@ -51,10 +51,15 @@ def print_groups(groups: Iterable[tuple[str, Sequence[tuple[str, str]]]]) -> Non
         print_table(("", ""), ((f"  {name}", text) for name, text in rows))
 
 
+def with_cosines(neighbours: Iterable[tuple[str, float]]) -> list[dict[str, Any]]:
+    """Return words with their cosines as JSON has them."""
+    return [{"word": word, "cosine": float(cosine)} for word, cosine in neighbours]
+
+
 def print_neighbours(neighbours: Iterable[tuple[str, float]], as_json: bool) -> None:
     """Print words with their cosines."""
     if as_json:
-        print_json({"neighbours": [{"word": word, "cosine": float(cosine)} for word, cosine in neighbours]})
+        print_json({"neighbours": with_cosines(neighbours)})
         return
     print_table(("word", "cosine"), ((word, f"{cosine:.4f}") for word, cosine in neighbours))
 

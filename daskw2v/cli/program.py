@@ -36,6 +36,7 @@ COMMANDS = {
     ),
     "similar": Listed("models", "Show the words nearest to the mean of all WORDs."),
     "analogy": Listed("models", "Show the words that are to C as B is to A."),
+    "import": Listed("converting", "Write the vectors of FILE, from another tool, to URL: a folder, which is a MODEL."),
     "export": Listed("exporting", "Write MODEL to URL in a format of another tool."),
     "index": Listed("models", "Build an index of MODEL for nearest neighbours."),
     "info": Listed("facts", "Show the metadata of MODEL: parameters, corpus, sizes, loss."),

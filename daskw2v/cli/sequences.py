@@ -21,7 +21,14 @@ _OF_EDGES = ("weight",)  # not of rows of text
 @main.command("items", no_args_is_help=True)
 @trains("EVENTS", Sessions, Events.params, Resources, inputs=Events)
 def items_command(
-    ctx: click.Context, /, inputs: tuple[str, ...], work: str, config: Path | None, report: str | None, **_: Any
+    ctx: click.Context,
+    /,
+    inputs: tuple[str, ...],
+    work: str,
+    config: Path | None,
+    report: str | None,
+    as_json: bool,
+    **_: Any,
 ) -> None:
     """Train vectors of items on the sessions of users, from EVENTS (Parquet, or CSV).
 
@@ -31,13 +38,20 @@ def items_command(
     """
     values = read_config(config, (EVENTS,))
     sessions = table(Sessions, values, EVENTS, config, spoken(ctx))
-    train_on(Events(list(inputs), sessions), work, *choose(ctx, values, Events.params), report)
+    train_on(Events(list(inputs), sessions), work, *choose(ctx, values, Events.params), report, as_json)
 
 
 @main.command("walks", no_args_is_help=True)
 @trains("EDGES", EdgeList, Walks, Graph.params, Resources, inputs=Graph)
 def walks_command(
-    ctx: click.Context, /, inputs: tuple[str, ...], work: str, config: Path | None, report: str | None, **_: Any
+    ctx: click.Context,
+    /,
+    inputs: tuple[str, ...],
+    work: str,
+    config: Path | None,
+    report: str | None,
+    as_json: bool,
+    **_: Any,
 ) -> None:
     """Train vectors of nodes on random walks, from EDGES (Parquet, CSV, or text).
 
@@ -47,4 +61,4 @@ def walks_command(
     """
     values, given = read_config(config, (GRAPH, WALKS)), spoken(ctx)
     edges, walks = table(EdgeList, values, GRAPH, config, given), table(Walks, values, WALKS, config, given)
-    train_on(Graph(list(inputs), edges, walks), work, *choose(ctx, values, Graph.params, _OF_EDGES), report)
+    train_on(Graph(list(inputs), edges, walks), work, *choose(ctx, values, Graph.params, _OF_EDGES), report, as_json)

@@ -16,7 +16,7 @@ from daskw2v.cli.config_file import read_config
 from daskw2v.cli.fields import choose, fields_of
 from daskw2v.cli.importing import import_from_here
 from daskw2v.cli.options import CommandFunction, config_option
-from daskw2v.cli.printing import print_table, say
+from daskw2v.cli.printing import json_option, print_json, print_table, say, with_cosines
 from daskw2v.cli.program import main
 from daskw2v.cluster.console import show_progress
 from daskw2v.collections.kinds import Derived, TextInputs
@@ -37,34 +37,51 @@ def write_report(*args: Any, **options: Any) -> str:
 
 
 def _train(inputs: TextInputs, work: str, params: Params, resources: Resources) -> Vectors:
-    """Train with progress on stderr, and print the result on stdout."""
+    """Train, with progress and notes on stderr."""
     console = Console(stderr=True, highlight=False)
     with show_progress(console) as listener:
         vectors = train(inputs, work=work, params=params, resources=resources, listener=listener)
     for note in _notes(vectors.metadata):
         console.print(f"Note: {escaped(note)}", markup=False, soft_wrap=True)
-    print_table(("", ""), _outcome(vectors))
     return vectors
 
 
-def _outcome(vectors: Vectors) -> Iterator[tuple[str, str]]:
-    """Yield the rows of the result; metadata of models of earlier releases lacks some."""
-    corpus, metrics = vectors.metadata["corpus"], vectors.metadata["metrics"]
-    known, loss = vectors.metadata.get("vocabulary", {}).get("total"), metrics["loss"]
-    yield "model", str(vectors.url)
-    if choice := automatic_choice(vectors.metadata):
+def _facts(vectors: Vectors) -> dict[str, Any]:
+    """Return what is printed of the result; metadata of models of earlier releases lacks some."""
+    metadata = vectors.metadata
+    metrics, compiling = metadata["metrics"], metadata["metrics"].get("compiling_seconds", 0.0)
+    return {
+        "url": vectors.url,
+        "words": len(vectors),
+        "vector_size": vectors.vector_size,
+        "tokens": metadata["corpus"]["tokens"],
+        "known_tokens": metadata.get("vocabulary", {}).get("total"),
+        "phrases": [found["n_phrases"] for found in metadata.get("phrases") or ()],
+        "words_per_second": metrics["words_per_second"],
+        "seconds": metrics["seconds"] - compiling,
+        "compiling_seconds": compiling,
+        "loss": metrics["loss"],
+        "choice": automatic_choice(metadata),
+        **{name: metadata.get(name) for name in ("held_out", "stopped")},
+    }
+
+
+def _rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the rows of the table."""
+    known, compiling, loss = facts["known_tokens"], facts["compiling_seconds"], facts["loss"]
+    yield "model", str(facts["url"])
+    if choice := facts["choice"]:
         yield "strategy", f"{choice['strategy']}, chosen by auto: {choice['why']}"
-    yield "text", f"{corpus['tokens']:,} tokens" + (f", {known:,} of them in the vocabulary" if known else "")
-    if phrases := vectors.metadata.get("phrases"):
-        yield "phrases", ", then ".join(f"{found['n_phrases']:,}" for found in phrases)
-    yield "size", f"{len(vectors):,} words x {vectors.vector_size}"
-    compiling = metrics.get("compiling_seconds", 0.0)
+    yield "text", f"{facts['tokens']:,} tokens" + (f", {known:,} of them in the vocabulary" if known else "")
+    if facts["phrases"]:
+        yield "phrases", ", then ".join(f"{number:,}" for number in facts["phrases"])
+    yield "size", f"{facts['words']:,} words x {facts['vector_size']}"
     after = f", after compiling kernels for {compiling:,.1f} s" if compiling else ""
-    yield "speed", f"{metrics['words_per_second']:,} words/s in {metrics['seconds'] - compiling:,.1f} s{after}"
+    yield "speed", f"{facts['words_per_second']:,} words/s in {facts['seconds']:,.1f} s{after}"
     yield "loss", "none: no pair of words was left" if loss is None else f"{loss:.4f}"
-    if held_out := vectors.metadata.get("held_out"):
+    if held_out := facts["held_out"]:
         yield "held out", f"{held_out['tokens']:,} tokens, loss there {_shown(held_out['loss'])}"
-    if stopped := vectors.metadata.get("stopped"):
+    if stopped := facts["stopped"]:
         yield "stopped", f"after {counted(stopped['epochs'], 'epoch')}: {stopped['reason']}"
 
 
@@ -113,26 +130,43 @@ def trains(
         ),
         config_option,
         click.option("--report", metavar="URL", help="Write a report about the model to this URL: one HTML file."),
+        json_option,
         fields_of(*owners, inputs=inputs),
         click.pass_context,
     )
     return lambda function: reduce(lambda made, part: part(made), reversed(parts), function)
 
 
-def train_on(inputs: TextInputs, work: str, params: Params, resources: Resources, report: str | None) -> None:
+def train_on(
+    inputs: TextInputs, work: str, params: Params, resources: Resources, report: str | None, as_json: bool
+) -> None:
     """Train on inputs, print the result, and write a report to a URL if one is given."""
     import_from_here(params)
     vectors = _train(inputs, work, params, resources)
+    facts, page = _facts(vectors), None
+    if not as_json:
+        print_table(("", ""), _rows(facts))
     if report is not None:
         sets: dict[str, Any] = dict(resources.eval_sets)
         evaluation = evaluate(vectors, **sets, storage_options=resources.storage_options)
-        say(write_report(vectors, report, evaluation=evaluation, storage_options=resources.storage_options))
+        page = write_report(vectors, report, evaluation=evaluation, storage_options=resources.storage_options)
+    if as_json:
+        print_json({**facts, "report": page})
+    elif page is not None:
+        say(page)
 
 
 @main.command("train", no_args_is_help=True)
 @trains("INPUT", Params, Resources)
 def train_command(
-    ctx: click.Context, /, inputs: tuple[str, ...], work: str, config: Path | None, report: str | None, **_: Any
+    ctx: click.Context,
+    /,
+    inputs: tuple[str, ...],
+    work: str,
+    config: Path | None,
+    report: str | None,
+    as_json: bool,
+    **_: Any,
 ) -> None:
     """Train vectors on text at INPUT (files, folders, patterns, URLs).
 
@@ -140,20 +174,23 @@ def train_command(
     the environment, such as DASKW2V_VECTOR_SIZE=200, or in a TOML file. The command line takes
     precedence, then the environment.
     """
-    train_on(list(inputs), work, *choose(ctx, read_config(config)), report)
+    train_on(list(inputs), work, *choose(ctx, read_config(config)), report, as_json)
 
 
 @main.command()
 @click.option("--work", default="demo-work", show_default=True, help="Folder for everything that the demo writes.")
-def demo(work: str) -> None:
+@json_option
+def demo(work: str, as_json: bool) -> None:
     """Train on the text of Python's library, and show what was learned."""
     files = demo_corpus.write_text(Path(work) / "text")
     vectors = _train([str(path) for path in files], work, demo_corpus.PARAMS, Resources())
-    rows = (
-        (word, ", ".join(neighbour for neighbour, _ in vectors.most_similar(positive=[word], topn=6)))
-        for word in demo_corpus.WORDS
-        if word in vectors
-    )
+    facts = _facts(vectors)
+    found = {word: vectors.most_similar(positive=[word], topn=6) for word in demo_corpus.WORDS if word in vectors}
+    if as_json:
+        print_json({**facts, "neighbours": {word: with_cosines(near) for word, near in found.items()}})
+        return
+    print_table(("", ""), _rows(facts))
+    rows = ((word, ", ".join(neighbour for neighbour, _ in near)) for word, near in found.items())
     print_table(("word", "its nearest words"), rows)
     program = "daskw2v" if shutil.which("daskw2v") else sys.argv[0]
     click.echo("\nNow try:")

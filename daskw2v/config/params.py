@@ -43,6 +43,14 @@ class Params(WithChoices, TextParams):
     ------
     ParameterError
         If a value is outside its range; the message names field, value and range.
+
+    Examples
+    --------
+    >>> params = daskw2v.Params(vector_size=50, negative=10)
+    >>> params.vector_size, params.objective.negative
+    (50, 10)
+    >>> params.replace(objective="cbow_ns").objective.negative
+    10
     """
 
     _is_part = False
@@ -108,7 +116,14 @@ class Params(WithChoices, TextParams):
             )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON types; a callable tokenizer becomes its import path, vectors their type."""
+        """Return the fields as JSON types; a callable tokenizer becomes its import path, vectors their type.
+
+        Examples
+        --------
+        >>> import json
+        >>> json.loads(json.dumps(daskw2v.Params(window=3).as_dict()))["window"]
+        3
+        """
         values = self.flat()
         if "prefix_sizes" in values:
             values["prefix_sizes"] = list(values["prefix_sizes"])
@@ -127,6 +142,12 @@ class Params(WithChoices, TextParams):
         ------
         ParameterError
             If a name is unknown or a value is out of range.
+
+        Examples
+        --------
+        >>> params = daskw2v.Params(window=3)
+        >>> daskw2v.Params.from_dict(params.as_dict()) == params
+        True
         """
         known = known_fields(cls)
         for name, value in values.items():

@@ -35,6 +35,12 @@ class Resources(Settings):
     ------
     ParameterError
         If a value is outside its range; the message names field, value and range.
+
+    Examples
+    --------
+    >>> resources = daskw2v.Resources(workers=2, threads=4, memory_limit="8 GiB")
+    >>> resources.replace(workers=4).workers
+    4
     """
 
     storage_options: Mapping[str, Any] = setting(

@@ -16,16 +16,21 @@ _SIZE, _EPOCHS, _WINDOW, _RATE = (_Suggestion(name) for name in ("vector_size", 
 _SKIP_GRAM = _Suggestion("objective", "sgns and sg_hs are skip-gram, cbow_ns and cbow_hs are CBOW")
 _TREE = _Suggestion("objective", "sg_hs and cbow_hs have hierarchical softmax, sgns and cbow_ns negative sampling")
 _LISTENER = _Suggestion("", "The listener of train is told how far it is")
+_WALKS = _Suggestion("number")
+_TUNE = _Suggestion("", "Nothing is tuned by itself: train with other Params, and compare the models by evaluate")
 _TEXT = _Suggestion("", "The text is the first argument of train: files, patterns or URLs")
 
 _ALIKE = 0.75  # of a slip, and the name that it is one of
-# Names of gensim, old ones among them, of word2vec.c and of fastText
+# Names of gensim, old ones among them, of word2vec.c, fastText, Spark and packages of node2vec
 _SUGGESTIONS = {
     "size": _SIZE, "dim": _SIZE, "dimension": _SIZE, "dimensions": _SIZE, "layer1_size": _SIZE,
+    "vectorsize": _SIZE,
     "iter": _EPOCHS, "iterations": _EPOCHS, "epoch": _EPOCHS, "n_epochs": _EPOCHS,
-    "ws": _WINDOW, "window_size": _WINDOW,
+    "maxiter": _EPOCHS,
+    "ws": _WINDOW, "window_size": _WINDOW, "windowsize": _WINDOW,
     "neg": _Suggestion("negative"),
-    "lr": _RATE, "learning_rate": _RATE, "start_alpha": _RATE, "end_alpha": _Suggestion("min_alpha"),
+    "lr": _RATE, "learning_rate": _RATE, "start_alpha": _RATE, "stepsize": _RATE,
+    "end_alpha": _Suggestion("min_alpha"),
     "lrupdaterate": _Suggestion("", "The learning rate falls with every piece of text: there is no interval to set"),
     "t": _Suggestion("sample"), "subsample": _Suggestion("sample"),
     "mincount": _Suggestion("min_count"),
@@ -47,6 +52,18 @@ _SUGGESTIONS = {
     "mlflow_experiment": _Suggestion("", "The experiment is that of MLFLOW_EXPERIMENT_NAME, or else daskw2v"),
     "hashfxn": _Suggestion("", "First vectors are drawn by seed and number of the word, not by a hash"),
     "pretrainedvectors": _Suggestion("base_vectors"),
+    "saveoutput": _Suggestion("", "A version has its output table, which output_rows of the vectors reads"),
+    **dict.fromkeys(
+        ("autotunevalidationfile", "autotunemetric", "autotunepredictions", "autotuneduration", "autotunemodelsize"),
+        _TUNE,
+    ),
+    "numpartitions": _Suggestion("n_partitions"),
+    "maxsentencelength": _Suggestion("", "Sentences are as long as their lines"),
+    "inputcol": _Suggestion("column"),
+    "outputcol": _Suggestion("", "transform returns an array, which has no columns to name"),
+    "walk_length": _Suggestion("length"), "num_walks": _WALKS, "n_walks": _WALKS, "walks_per_node": _WALKS,
+    "weight_key": _Suggestion("weight"),
+    "quiet": _Suggestion("", "listener=None trains in silence"),
     "callbacks": _LISTENER, "report_delay": _LISTENER, "verbose": _LISTENER,
     "sentences": _TEXT, "corpus_file": _TEXT, "input": _TEXT, "train": _TEXT,
 }  # fmt: skip

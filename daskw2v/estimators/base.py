@@ -1,7 +1,7 @@
 """What the estimators share: settings as attributes, training, and errors that say what to type."""
 
 import importlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import Field, fields
@@ -18,6 +18,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.config.settings import Settings, default_of
 from daskw2v.errors import NotFittedError
 from daskw2v.masking import masked
+from daskw2v.models.other_names import INSTEAD, Answers
 from daskw2v.models.vectors import Vectors
 from daskw2v.progress import Watching
 from daskw2v.store.urls import Location
@@ -25,20 +26,18 @@ from daskw2v.training.callbacks import Callback
 from daskw2v.training.keywords import split, unknown_keyword
 from daskw2v.training.pipeline import train
 
-# Names of other libraries, beside those that `Params` knows
-_ALSO = {
-    "walk_length": "length", "num_walks": "number", "n_walks": "number", "walks_per_node": "number",  # node2vec's
-    "inputcol": "column", "maxiter": "epochs", "stepsize": "alpha",  # Spark's
-}  # fmt: skip
 _FIRST = ("sentences", "corpus_file", "input", "inputs", "text", "texts", "X")
+_OPEN = "Give daskw2v.open(url), which opens what wv.save(url) wrote."
 _INSTEAD = {
+    "load": _OPEN,
+    "load_model": _OPEN,
     "train": "Give fit(text); to train on from vectors: fit with base_vectors=model.wv.",
     "build_vocab": "Give fit(text), which counts words first.",
     "predict": "Give transform(X) to a classifier.",
 }
 
 
-class Estimator(ABC):
+class Estimator(Answers):
     """What the estimators share: settings as attributes, and training."""
 
     _own: ClassVar[tuple[str, ...]] = ("work", "client", "listener", "callbacks")
@@ -74,14 +73,20 @@ class Estimator(ABC):
         for name in settings:
             if name not in names:
                 error = unknown_keyword(call, name, names)
-                if (meant := _ALSO.get(name.lower())) in names:
-                    error = type(error)(error.problem, f"Give {meant}.")
-                elif name in _FIRST:
+                if name in _FIRST:
                     error = type(error)(error.problem, f"Give it to fit: {call}().fit({name}).")
                 raise error
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return all settings by name; those of choices, such as `negative`, if they were given."""
+        """Return all settings by name; those of choices, such as `negative`, if they were given.
+
+        Examples
+        --------
+        >>> daskw2v.Word2Vec(window=3).get_params()["window"]
+        3
+        >>> "negative" in daskw2v.Word2Vec().get_params()
+        False
+        """
         held = vars(self)
         return {name: held[name] for name in sorted(self._names()) if name in held}
 
@@ -92,6 +97,12 @@ class Estimator(ABC):
         ------
         ParameterError
             If a name is no setting.
+
+        Examples
+        --------
+        >>> model = daskw2v.Word2Vec(window=3).set_params(window=2, epochs=1)
+        >>> model
+        Word2Vec(epochs=1, window=2)
         """
         self._check_names(params)
         vars(self).update(params)
@@ -124,21 +135,33 @@ class Estimator(ABC):
         )
         return f"{type(self).__name__}({', '.join(given)})"
 
+    @classmethod
+    def _remedy(cls, name: str) -> str:
+        if name in _INSTEAD:
+            return _INSTEAD[name]
+        known = not name.startswith("_") and hasattr(Vectors, name)
+        there = name if known else INSTEAD.get(name)
+        return "" if there is None else f"The vectors have it: give wv.{there}."
+
     def __getattr__(self, name: str) -> Any:
-        title = type(self).__name__
         if name in ("vectors_", "wv"):
-            raise _not_fitted(title)
-        remedy = _INSTEAD.get(name, "")
-        if not remedy and not name.startswith("_") and hasattr(Vectors, name):
-            remedy = f"The vectors have it: give wv.{name}."
-        raise AttributeError(f"{title!r} object has no attribute {name!r}. {remedy}".rstrip(), name=name, obj=self)
+            raise _not_fitted(type(self).__name__)
+        return self._answered(name)
 
     def __getitem__(self, word: Any) -> Any:
         raise TypeError(f"{type(self).__name__!r} object is not subscriptable. The vectors are: give wv[word].")
 
     @property
     def wv(self) -> Vectors:
-        """The vectors, as gensim calls them; `vectors_` is the same."""
+        """The vectors, as gensim calls them; `vectors_` is the same.
+
+        Examples
+        --------
+        >>> texts = ["the king and the queen"] * 9
+        >>> model = daskw2v.Word2Vec(texts, vector_size=8, min_count=1, sample=0, listener=None)
+        >>> len(model.wv), model.wv is model.vectors_
+        (4, True)
+        """
         return self.vectors_
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -155,6 +178,12 @@ class Estimator(ABC):
         ------
         Daskw2vError
             As `daskw2v.train` does; ParameterError for settings out of range.
+
+        Examples
+        --------
+        >>> model = daskw2v.Node2Vec(vector_size=8, length=20, listener=None)
+        >>> model.fit("edges.txt").wv.most_similar(3, topn=1)[0][0] in model.wv
+        True
         """
         settings = {name: value for name, value in self.get_params().items() if name not in self._own}
         *parts, of_params, of_resources = split(type(self).__name__, settings, *self._parts, Params, Resources)
@@ -174,7 +203,15 @@ class Estimator(ABC):
         """Return the inputs of `train` for the time of a block."""
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray[Any, Any]:
-        """Return a name for each dimension: word2vec0, word2vec1 and so on."""
+        """Return a name for each dimension: word2vec0, word2vec1 and so on.
+
+        Examples
+        --------
+        >>> texts = ["the king and the queen"] * 9
+        >>> model = daskw2v.Word2Vec(texts, vector_size=3, min_count=1, sample=0, listener=None)
+        >>> model.get_feature_names_out().tolist()
+        ['word2vec0', 'word2vec1', 'word2vec2']
+        """
         title = type(self).__name__.lower()
         return np.asarray([f"{title}{i}" for i in range(self.vectors_.vector_size)], object)
 

@@ -90,6 +90,12 @@ class Item2Vec(Estimator):
         ------
         Daskw2vError
             As `daskw2v.items` does.
+
+        Examples
+        --------
+        >>> model = daskw2v.Item2Vec(vector_size=8, min_count=1, listener=None)
+        >>> sorted(model.fit("events.csv").wv)
+        ['i0', 'i1', 'i2', 'i3', 'i4']
         """
         check_pooling(self.pooling)
         return super().fit(X, y)
@@ -113,6 +119,12 @@ class Item2Vec(Estimator):
             If it was not fitted.
         ParameterError
             If X holds anything else.
+
+        Examples
+        --------
+        >>> model = daskw2v.Item2Vec(vector_size=8, min_count=1, listener=None).fit("events.csv")
+        >>> model.transform([["i1", "i2"], ["unknown"]]).any(axis=1).tolist()
+        [True, False]
         """
         vectors, sessions = self.vectors_, listed(X, self.item, "lists of items")
         if any(isinstance(session, str) for session in sessions):
@@ -181,6 +193,12 @@ class Node2Vec(Estimator):
             If it was not fitted.
         UnknownWordError
             If a node is not known.
+
+        Examples
+        --------
+        >>> model = daskw2v.Node2Vec(vector_size=8, length=20, listener=None).fit("edges.txt")
+        >>> (model.transform([3, 4])[0] == model.wv[3]).all().item()
+        True
         """
         return self.vectors_[listed(X, self.source, "nodes")]
 

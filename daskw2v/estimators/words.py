@@ -91,6 +91,12 @@ class Word2Vec(Estimator):
         ------
         Daskw2vError
             As `daskw2v.train` does; ParameterError for settings out of range, and for names of files in a list.
+
+        Examples
+        --------
+        >>> model = daskw2v.Word2Vec(vector_size=8, min_count=1, sample=0, listener=None)
+        >>> sorted(model.fit(["the king and the queen"] * 9).wv)
+        ['and', 'king', 'queen', 'the']
         """
         check_pooling(self.pooling)
         return super().fit(X, y)
@@ -121,6 +127,12 @@ class Word2Vec(Estimator):
             If it was not fitted.
         ParameterError
             If X is one text, or holds anything else.
+
+        Examples
+        --------
+        >>> model = daskw2v.Word2Vec(vector_size=8, min_count=1, listener=None).fit("text.txt")
+        >>> model.transform(["the queen", "nothing known"]).any(axis=1).tolist()
+        [True, False]
         """
         vectors = self.vectors_
         texts = listed(X, self.column, "texts")
@@ -128,6 +140,13 @@ class Word2Vec(Estimator):
         return encode(vectors, texts, self.pooling, None if is_stored else self.tokenizer)
 
     def fit_transform(self, X: Any, y: Any = None) -> Float32Array:
-        """Train on texts, and return their vectors."""
+        """Train on texts, and return their vectors.
+
+        Examples
+        --------
+        >>> texts = ["the king and the queen", "the queen and the land"] * 9
+        >>> daskw2v.Word2Vec(vector_size=8, min_count=1, listener=None).fit_transform(texts).shape
+        (18, 8)
+        """
         texts = list(X) if isinstance(X, Iterator) else X
         return self.fit(texts).transform(texts)

@@ -31,7 +31,7 @@ def evaluate(
     restrict_vocab: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Evaluation:
-    """Evaluate vectors on any number of sets.
+    r"""Evaluate vectors on any number of sets.
 
     Parameters
     ----------
@@ -61,6 +61,15 @@ def evaluate(
         If two sets of a kind have the same name, or a method is unknown.
     MissingExtraError
         If a method needs a package that is not installed.
+
+    Examples
+    --------
+    >>> with open("pairs.tsv", "w") as file:
+    ...     _ = file.write("king\tqueen\t9\nking\tapple\t1\nqueen\tapple\t2\n")
+    >>> vectors = daskw2v.Vectors(["king", "queen", "apple"], [[3, 1], [2, 2], [-1, 1]])
+    >>> scores = daskw2v.evaluate(vectors, similarity=["pairs.tsv"])
+    >>> round(scores.similarity["pairs"].spearman, 3), scores.similarity["pairs"].pairs
+    (1.0, 3)
     """
     options = storage_options
     return Evaluation(

@@ -73,6 +73,15 @@ def export(
         If the format is parquet and pyarrow is not installed, or lance and pylance is not.
     OSError
         If writing fails otherwise (no permission).
+
+    Examples
+    --------
+    >>> import daskw2v
+    >>> vectors = daskw2v.Vectors(["king", "queen"], [[3, 1], [2, 2]])
+    >>> daskw2v.export(vectors, "memory://exported.vec")
+    >>> daskw2v.export(vectors, "memory://exported.safetensors")
+    >>> daskw2v.open("memory://exported.vec")["queen"].tolist()
+    [2.0, 2.0]
     """
     url = as_url(url, "url")
     format = format_by_name(url) if format is None else format

@@ -56,6 +56,13 @@ class Follower:
         If there is no finished model, or it cannot be opened.
     VocabularyError
         If its vocabulary is damaged.
+
+    Examples
+    --------
+    >>> import daskw2v
+    >>> with daskw2v.Follower("work", interval=60) as follower:
+    ...     "king" in follower.vectors
+    True
     """
 
     def __init__(
@@ -97,21 +104,55 @@ class Follower:
 
     @property
     def vectors(self) -> Vectors:
-        """The current version. For queries that belong together, get it once, as a poll may replace it."""
+        """The current version. For queries that belong together, get it once, as a poll may replace it.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> with daskw2v.Follower("work") as follower:
+        ...     vectors = follower.vectors
+        ...     vectors["king"].shape == vectors["queen"].shape
+        True
+        """
         return self._vectors
 
     @property
     def version(self) -> str:
-        """Name of the current version."""
+        """Name of the current version.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> with daskw2v.Follower("work") as follower:
+        ...     follower.version
+        'v0002-b'
+        """
         return _name(self._vectors)
 
     @property
     def error(self) -> Exception | None:
-        """The error of the last poll; None if it succeeded."""
+        """The error of the last poll; None if it succeeded.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> with daskw2v.Follower("work") as follower:
+        ...     follower.look(), follower.error
+        (False, None)
+        """
         return self._error
 
     def look(self) -> bool:
-        """Poll now; return whether the version has changed. A failure is not raised but kept in `error`."""
+        """Poll now; return whether the version has changed. A failure is not raised but kept in `error`.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> with daskw2v.Follower("work", interval=60) as follower:
+        ...     _ = daskw2v.Versions.open("work").publish("v0001-a")
+        ...     follower.look(), follower.version
+        (True, 'v0001-a')
+        """
         with self._looking:
             try:
                 found = self._other()
@@ -126,7 +167,16 @@ class Follower:
             return True
 
     def close(self) -> None:
-        """Stop polling; the current version can still be used."""
+        """Stop polling; the current version can still be used.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> follower = daskw2v.Follower("work")
+        >>> follower.close()
+        >>> len(follower.vectors) > 0
+        True
+        """
         _open_ones.discard(self)
         self._closed.set()
 

@@ -38,6 +38,14 @@ def import_vectors(
         If the file cannot be read, is cut short, contradicts its header, or has a word twice.
     StoreError
         If the vectors take more memory than is free.
+
+    Examples
+    --------
+    >>> import daskw2v
+    >>> daskw2v.Vectors(["king", "queen"], [[3, 1], [2, 2]]).save("memory://import.bin")
+    >>> vectors = daskw2v.import_vectors("memory://import.bin")
+    >>> vectors["king"].tolist()
+    [3.0, 1.0]
     """
     url = as_url(url, "file")
     format = _format_of(url, storage_options) if format is None else format

@@ -20,6 +20,13 @@ def to_gensim(vectors: Vectors) -> Any:
     ------
     MissingExtraError
         If gensim is not installed.
+
+    Examples
+    --------
+    >>> import daskw2v
+    >>> vectors = daskw2v.Vectors(["king", "queen"], [[3, 1], [2, 2]])
+    >>> daskw2v.to_gensim(vectors).index_to_key
+    ['king', 'queen']
     """
     keyed = needed("gensim.models", "gensim").KeyedVectors(vectors.vector_size)
     tell_left_out(vectors, "KeyedVectors")
@@ -45,6 +52,15 @@ def from_gensim(keyed: Any) -> Vectors:
     ------
     ParameterError
         If it has another type, or a key is not a text.
+
+    Examples
+    --------
+    >>> import daskw2v
+    >>> from gensim.models import KeyedVectors
+    >>> keyed = KeyedVectors(2)
+    >>> keyed.add_vectors(["king", "queen"], [[3, 1], [2, 2]])
+    >>> daskw2v.from_gensim(keyed)["queen"].tolist()
+    [2.0, 2.0]
     """
     try:
         words, matrix, counts = keyed.index_to_key, keyed.vectors, keyed.expandos.get("count")

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from daskw2v.errors import ParameterError, counted
 from daskw2v.models.keys import KeyNumbers, Keys
+from daskw2v.models.other_names import INSTEAD, Answers
 from daskw2v.models.queries import query_vector, some_words
 from daskw2v.models.reader import RowReader
 from daskw2v.models.units import scaled, unit
@@ -15,8 +16,16 @@ from daskw2v.types import Float32Array
 from daskw2v.vocabulary.vocabulary import Word
 
 
-class Lookups(RowReader):
+class Lookups(RowReader, Answers):
     """What a model holds of a word."""
+
+    @classmethod
+    def _remedy(cls, name: str) -> str:
+        if name == "wv":
+            return "These are the vectors: leave .wv out."
+        if name in ("load", "load_model", "load_word2vec_format"):
+            return "Give daskw2v.open(url)."
+        return f"Give {INSTEAD[name]}." if name in INSTEAD else ""
 
     @property
     def index_to_key(self) -> Keys:

@@ -141,6 +141,12 @@ class Outputs(RowReader):
         ------
         DamageError
             If it is another than that of the text.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> Vectors(["king", "queen"], [[3, 1], [2, 2]]).tokenizer_json() is None
+        True
         """
         name = self.metadata.get("params", {}).get("tokenizer")
         return read_tokenizer(self._version, name) if self._version is not None and is_settled_file(name) else None
@@ -150,6 +156,12 @@ class Outputs(RowReader):
 
         It is None if the version's table does not have a row for each word, as with hierarchical softmax, and for
         vectors that are only in memory or that `align` has rotated.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> Vectors(["king", "queen"], [[3, 1], [2, 2]]).output_rows() is None
+        True
         """
         if self._outputs is None or _OUTPUT not in table_names(self._outputs):
             return None
@@ -157,7 +169,15 @@ class Outputs(RowReader):
         return rows if rows.shape == (len(self.vocabulary), self.vector_size) else None  # not of a prefix
 
     def record_batches(self) -> Iterator[Any]:
-        """Yield the parts of `to_arrow`, Arrow record batches of some 64 MB; raises as it does."""
+        """Yield the parts of `to_arrow`, Arrow record batches of some 64 MB; raises as it does.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> batches = Vectors(["king", "queen"], [[3, 1], [2, 2]]).record_batches()
+        >>> [batch.num_rows for batch in batches]
+        [2]
+        """
         for ids in self.slices():
             words = self.vocabulary.between(ids.start, ids.stop)
             yield record_batch(words, self.vocabulary.counts[ids], self.rows(ids))
@@ -171,6 +191,12 @@ class Outputs(RowReader):
             If pyarrow is not installed.
         StoreError
             If a vector is not finite.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> Vectors(["king", "queen"], [[3, 1], [2, 2]]).to_arrow().column_names
+        ['word', 'count', 'vector']
         """
         return pa.Table.from_batches(self.record_batches(), arrow_schema(self.vector_size))
 
@@ -183,6 +209,13 @@ class Outputs(RowReader):
             If pandas is not installed.
         StoreError
             If a vector is not finite.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> table = Vectors(["king", "queen"], [[3, 1], [2, 2]]).to_pandas()
+        >>> table.columns.tolist(), table["v0"].tolist()
+        (['word', 'count', 'v0', 'v1'], [3.0, 2.0])
         """
         return frame(self.vocabulary, self.vocabulary.counts, self.rows(slice(0, len(self.vocabulary))))
 
@@ -212,6 +245,12 @@ class Outputs(RowReader):
         Of a model that was opened, workers read each chunk from its store when it is computed, whatever strategy has
         written it. A chunk has some 64 MB, whole chunks of the store as long as `vectors.vectors` was not read. Vectors
         in memory alone are in the graph: `save` them and open the copy if they are large.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> Vectors(["king", "queen"], [[3, 1], [2, 2]]).to_dask_array().mean(axis=0).compute(scheduler="sync").tolist()
+        [2.5, 1.5]
         """
         if self._store is None or not len(self.vocabulary):
             return da.from_array(np.asarray(self.vectors), chunks=(self._step(), -1))
@@ -228,6 +267,13 @@ class Outputs(RowReader):
         ------
         MissingExtraError
             If Dask's dataframes, which need pandas and pyarrow, are not installed.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> table = Vectors(["king", "queen"], [[3, 1], [2, 2]]).to_dask_dataframe()
+        >>> table["word"].compute(scheduler="sync").tolist()
+        ['king', 'queen']
         """
         if self._store is None or not len(self.vocabulary):
             return dd.from_pandas(self.to_pandas(), chunksize=self._step())

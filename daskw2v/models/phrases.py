@@ -39,6 +39,16 @@ class Phrases:
     ----------
     passes
         Delimiter and phrases of each pass, best first.
+
+    Examples
+    --------
+    >>> import daskw2v
+    >>> text = ["new york is far", "they see new york", "a new car is far", "york they say"] * 20
+    >>> settings = {"phrases": 1, "phrase_threshold": 0.1, "vector_size": 4, "min_count": 1, "sample": 0}
+    >>> vectors = daskw2v.train(iter(text), work="phrases", listener=None, **settings)
+    >>> phrases = daskw2v.Phrases.open("phrases")
+    >>> phrases.apply(["in", "new", "york"])
+    ['in', 'new_york']
     """
 
     passes: tuple[tuple[str, Mapping[Bigram, Found]], ...] = ()
@@ -58,6 +68,13 @@ class Phrases:
         ------
         StoreError
             If there is no finished model, or its phrases are damaged.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> phrases = daskw2v.Phrases.open("work")
+        >>> len(phrases)
+        0
         """
         return read_resolved(cls._read, url, storage_options)
 
@@ -105,6 +122,14 @@ class Phrases:
         ----------
         tokens
             The sentence, split by the model's tokenizer.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> from daskw2v.models.phrases import Found
+        >>> phrases = daskw2v.Phrases((("_", {("new", "york"): Found(occurrences=40, score=0.8)}),))
+        >>> phrases.apply("a new york minute".split())
+        ['a', 'new_york', 'minute']
         """
         joined = list(tokens)
         for delimiter, phrases in self.passes:

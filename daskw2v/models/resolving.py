@@ -5,10 +5,11 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from daskw2v.errors import DamageError, Daskw2vError, FormatError, StoreError
+from daskw2v.models.finished import FOLDER
 from daskw2v.models.manifest import read_finished
 from daskw2v.models.naming import VERSION
 from daskw2v.models.served import POINTER
-from daskw2v.models.versions import FOLDER, Versions, latest_version
+from daskw2v.models.versions import Versions, latest_version
 from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url

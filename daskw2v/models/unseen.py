@@ -111,6 +111,14 @@ class UnseenWords(RowReader):
         ------
         ParameterError
             If it is below 1, or the model has no features.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> vectors = Vectors(["walk", "walks", "sing"], [[3, 1], [3, 2], [-1, 1]]).with_ngrams(bucket=1000)
+        >>> small = vectors.prune(5)
+        >>> len(small.features.rows), (small["walk"] == vectors["walk"]).all().item()
+        (5, True)
         """
         if self.features is None:
             raise ParameterError(
@@ -121,7 +129,7 @@ class UnseenWords(RowReader):
         return self._with(self.features.kept(kept))
 
     def of_features(self, items: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Float32Array:
-        """Return the vector of an item that the text does not have, shape (D,), or those of n items, shape (n, D).
+        r"""Return the vector of an item that the text does not have, shape (D,), or those of n items, shape (n, D).
 
         It is the mean of the rows of its features. `most_similar` and `nearest` take it.
 
@@ -137,6 +145,17 @@ class UnseenWords(RowReader):
             If the model has no table of features or it has no such column, or a value is of another kind.
         UnknownWordError
             If an item has no feature that the model was trained on.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> with open("brands.csv", "w") as file:
+        ...     _ = file.write("item,brand\ntea,Assam\nmilk,Alp\n")
+        >>> vectors = daskw2v.train(
+        ...     [["tea", "milk"]] * 50, features="brands.csv", vector_size=4, min_count=1, sample=0, listener=None
+        ... )
+        >>> vectors.of_features({"brand": "Assam"}).shape
+        (4,)
         """
         if self.features is None or not self.features.keys.columns:
             raise ParameterError("The model was trained without a table of features.", "Train it with features=URL.")

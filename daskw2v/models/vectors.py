@@ -204,12 +204,27 @@ class Vectors(UnseenWords, WordQueries, Distances, Lookups, Shortcuts, Outputs, 
 
     @property
     def vector_size(self) -> int:
-        """Dimensions of a vector."""
+        """Dimensions of a vector.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> Vectors(["king", "queen"], [[3, 1, 0], [2, 2, 0]]).vector_size
+        3
+        """
         return int(self._rows.shape[1])
 
     @property
     def in_memory(self) -> bool:
-        """True if queries read nothing from a store."""
+        """True if queries read nothing from a store.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> daskw2v.Vectors(["king", "queen"], [[3, 1], [2, 2]]).save("memory://in-memory")
+        >>> daskw2v.open("memory://in-memory", in_memory=False).in_memory
+        False
+        """
         return isinstance(self._rows, np.ndarray | PiecedRows)
 
     @cached_property
@@ -293,7 +308,15 @@ class Vectors(UnseenWords, WordQueries, Distances, Lookups, Shortcuts, Outputs, 
         return norms
 
     def items(self) -> Iterator[tuple[str, Float32Array]]:
-        """Yield each word and its vector, shape (D,), in order of ids."""
+        """Yield each word and its vector, shape (D,), in order of ids.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> vectors = Vectors(["king", "queen", "apple"], [[3, 4], [2, 2], [-1, 1]])
+        >>> {word: row.tolist() for word, row in vectors.items()}
+        {'king': [3.0, 4.0], 'queen': [2.0, 2.0], 'apple': [-1.0, 1.0]}
+        """
         for rows in self.slices():
             yield from zip(self.vocabulary.between(rows.start, rows.stop), self.rows(rows), strict=True)
 

@@ -12,25 +12,24 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from daskw2v.errors import BusyError, DamageError, FormatError, StoreError, VocabularyError
-from daskw2v.models.manifest import read_finished
+from daskw2v.errors import BusyError, StoreError
+from daskw2v.models.finished import FOLDER, FinishedVersions
 from daskw2v.models.naming import VERSION, number_of, run_of
 from daskw2v.models.served import POINTER, Served, change_served, read_served
-from daskw2v.models.store import finish, has_ids, read_ids, read_vocabulary
-from daskw2v.models.verification import check_version, damage_of, damage_of_index, is_bound
-from daskw2v.models.version import Problems, Version
+from daskw2v.models.store import finish
+from daskw2v.models.verification import check_version
+from daskw2v.models.version import Version
 from daskw2v.store.checksums import METADATA
 from daskw2v.store.lease import hold, hold_run
 from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.store.urls import Location, as_url
 
-FOLDER = "models"
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True)
-class Versions:
+class Versions(FinishedVersions):
     """The versions of a work directory's model.
 
     A lease makes changes exclusive; readers do not wait. A process that loses the lease changes nothing any more.
@@ -39,9 +38,14 @@ class Versions:
     ----------
     work
         The work directory.
-    """
 
-    work: Store
+    Examples
+    --------
+    >>> import daskw2v
+    >>> versions = daskw2v.Versions.open("work")
+    >>> versions.find("LATEST").served
+    True
+    """
 
     @classmethod
     def open(
@@ -53,157 +57,28 @@ class Versions:
         ------
         StoreError
             If it has none.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> daskw2v.Versions.open("work").find("LATEST").words
+        60
         """
         found = cls(Store(as_url(work, "work"), dict(storage_options or {}), store_timeout))
         if not found.models.exists():
             raise StoreError(f"There is no model at {found.work.url}.", "Give a work directory that train has used.")
         return found
 
-    @property
-    def models(self) -> Store:
-        """Folder of the versions."""
-        return self.work / FOLDER
-
-    def all(self) -> list[Version]:
-        """Return all finished versions whose manifests are whole and of this daskw2v, in order of their numbers."""
-        return self._all(read_served(self.models))
-
-    def _all(self, served: Served) -> list[Version]:
-        found = list[Version]()
-        for name in self._names():
-            with suppress(DamageError, FormatError):
-                if name not in served.condemned and (version := self._version(name, served)) is not None:
-                    found.append(version)
-        return found
-
-    def _version(self, name: str, served: Served) -> Version | None:
-        """Return a version, or None where it is not finished; raises as `read_finished` and the version's fields do."""
-        manifest = read_finished(self.models / name)
-        if manifest is None:
-            return None
-        tags = tuple(tag for tag, tagged in served.tags.items() if tagged == name)
-        version = Version(name, manifest, tags, name == served.name)
-        version.created, version.words  # noqa: B018
-        return version
-
-    def _names(self) -> list[str]:
-        """Return the names of all versions, finished or not, in order of their numbers."""
-        return sorted(filter(VERSION.fullmatch, self.models.children()), key=number_of)
-
-    def damaged(self, *, full: bool = False) -> dict[str, list[DamageError]]:
-        """Return the damage of each version that was finished and is not whole.
-
-        Parameters
-        ----------
-        full
-            Whether to read all versions. By default only manifests and metadata are read, and sizes compared.
-        """
-        return self.problems(full=full).damaged
-
-    def problems(self, *, full: bool = False) -> Problems:
-        """Return what `damaged` does, and the versions that another daskw2v wrote, which are never changed."""
-        served, found = read_served(self.models), Problems({}, {})
-        for name in self._once_finished():
-            try:
-                damage = damage_of(self.models / name, full=full)
-                if damage:
-                    found.damaged[name] = damage
-                else:
-                    self._version(name, served)
-            except FormatError as error:
-                found.foreign[name] = error
-        return found
-
-    def _once_finished(self) -> list[str]:
-        """Return the names of versions that were finished, whole or not, in order of their numbers."""
-        served = read_served(self.models)
-        known = {*served.names, *served.tags.values()}  # even without a manifest
-        return [
-            name
-            for name in self._names()
-            if name not in served.condemned and (name in known or (self.models / name).size(MANIFEST) is not None)
-        ]
-
-    def verify(self, name: str | None = None) -> dict[str, list[DamageError]]:
-        """Read versions with their indexes, and compare them with their checksums.
-
-        Parameters
-        ----------
-        name
-            A version's name or tag, or LATEST; None for all versions.
-
-        Returns
-        -------
-        dict
-            The damage of each version, by the version's name; an empty list for a version that is whole. Of all
-            versions, those that another daskw2v wrote are left out.
-
-        Raises
-        ------
-        StoreError
-            If there is no such version, or the store fails.
-        """
-        names = self._once_finished()
-        if name is None:
-            foreign = self.problems().foreign
-            names = [each for each in names if each not in foreign]
-        else:
-            wanted = self.name_of(name)
-            names = [wanted] if wanted in names else [self.find(name).name]
-        places = {each: self.models / each for each in names}
-        return {each: damage_of(place, full=True) + damage_of_index(place) for each, place in places.items()}
-
-    def is_bound(self, name: str) -> bool:
-        """Return whether the files of a whole version are bound to their places.
-
-        Swapped files of a version that an older daskw2v wrote are not found by `verify`, nor when they are read.
-
-        Raises
-        ------
-        DamageError
-            If the version is damaged.
-        """
-        return is_bound(self.models / name)
-
-    def find(self, name: str) -> Version:
-        """Return the version with this name or tag, or the served one for `LATEST`.
-
-        Raises
-        ------
-        StoreError
-            If there is no such version.
-        DamageError
-            If its manifest is damaged or missing.
-        FormatError
-            If another daskw2v wrote it.
-        """
-        every = self.all()
-        for version in every:
-            if name == version.name or name in version.tags or (name == POINTER and version.served):
-                return version
-        damaged, foreign = self.problems()
-        wanted = self.name_of(name) or ""
-        for error in (*damaged.get(wanted, ()), *filter(None, (foreign.get(wanted),))):
-            raise error
-        known = ", ".join(part for version in every for part in (version.name, *version.tags)) or "there is none"
-        raise StoreError(f"{self.models.url} has no version {name!r}.", f"Give one of its versions or tags: {known}.")
-
-    def name_of(self, name: str = POINTER) -> str | None:
-        """Return the name of the version that `LATEST`, a tag or a name refers to, or None; reads only the state."""
-        if name == POINTER:
-            return latest_version(self.models)
-        return name if VERSION.fullmatch(name) else self.tags().get(name)
-
-    def newest_with_ids(self) -> Store | None:
-        """Return the newest finished version with stable ids, which knows all ids that were assigned.
-
-        Versions whose ids or words are damaged are passed over.
-        """
-        stores = (self.models / version.name for version in reversed(self.all()))
-        return next(filter(_has_whole_ids, stores), None)
-
     def publish(self, name: str) -> Version:
-        """Serve a version; raises as `find` does, and if files of the version are damaged or missing."""
+        """Serve a version; raises as `find` does, and if files of the version are damaged or missing.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> versions.publish("v0001-a").served, versions.name_of("LATEST")
+        (True, 'v0001-a')
+        """
         with self._held() as held:
             found = held.find(name)
             check_version(held.models / found.name)
@@ -217,6 +92,13 @@ class Versions:
         ------
         StoreError
             If there is none.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> versions.rollback().name
+        'v0001-a'
         """
         with self._held() as held:
             damaged, foreign = held.problems()
@@ -236,16 +118,6 @@ class Versions:
             name = change_served(held.models, back).names[0]
         return finished[name]._replace(served=True)
 
-    def tags(self) -> dict[str, str]:
-        """Return the version of each tag.
-
-        Raises
-        ------
-        StoreError
-            If their file is damaged.
-        """
-        return dict(read_served(self.models).tags)
-
     def tag(self, name: str, tag: str) -> Version:
         """Give a version a tag, which moves if another version has it.
 
@@ -253,6 +125,15 @@ class Versions:
         ------
         StoreError
             If there is no such version, or the tag is invalid or looks like a version's name.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> versions.tag("v0001-a", "paper").tags
+        ('paper',)
+        >>> daskw2v.open("work", version="paper").url.endswith("v0001-a")
+        True
         """
         if not _TAG.fullmatch(tag) or VERSION.fullmatch(tag) or tag == POINTER:
             raise StoreError(
@@ -271,6 +152,15 @@ class Versions:
         ------
         StoreError
             If there is no such tag.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> _ = versions.tag("v0001-a", "paper")
+        >>> versions.untag("paper")
+        >>> versions.tags()
+        {}
         """
         with self._held() as held:
 
@@ -303,6 +193,14 @@ class Versions:
         -------
         list of str
             Names of the deleted versions.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> _ = versions.tag("v0001-a", "paper")
+        >>> versions.gc(keep=1, min_age=0)
+        []
         """
         with self._held() as held:
             (broken, foreign), now = held.problems(full=damaged), datetime.now(UTC)
@@ -352,13 +250,6 @@ def _serving_another(served: Served, removed: list[str], whole: set[str]) -> Ser
     """Serve a whole version if the served one will be removed: the one served before it, or else the newest."""
     left = [name for name in served.names if name in whole] or sorted(whole, key=number_of)[-1:]
     return replace(served, names=tuple(left)) if left and served.name in removed else served
-
-
-def _has_whole_ids(version: Store) -> bool:
-    try:
-        return has_ids(version) and read_ids(version) is not None and read_vocabulary(version) is not None
-    except (DamageError, FormatError, VocabularyError):
-        return False
 
 
 def _is_begun(version: Store) -> bool:

@@ -61,7 +61,7 @@ def _write_header(vectors: Vectors, f: BinaryIO) -> None:
 def import_word2vec(
     url: Location, binary: bool | None = None, storage_options: Mapping[str, Any] | None = None
 ) -> Vectors:
-    """Read vectors from a file in word2vec's format, compressed with gzip if its name ends in .gz.
+    r"""Read vectors from a file in word2vec's format, compressed with gzip if its name ends in .gz.
 
     The format has no counts, so those of the vocabulary are 0.
 
@@ -80,6 +80,15 @@ def import_word2vec(
         If the file cannot be read, is truncated, contradicts its header, or has a word twice; if a line is too long.
     StoreError
         If the vectors take more memory than is free.
+
+    Examples
+    --------
+    >>> import fsspec
+    >>> import daskw2v
+    >>> with fsspec.open("memory://word2vec.txt", "w") as file:
+    ...     _ = file.write("2 3\nking 3 1 0\nqueen 2 2 0\n")
+    >>> daskw2v.import_word2vec("memory://word2vec.txt")
+    Vectors(2 words x 3, url='memory://word2vec.txt')
     """
     url = as_url(url, "file")
     if binary is None:

@@ -82,42 +82,84 @@ class ContextsTogether(TrainingChoice):
 
 @dataclass(frozen=True, kw_only=True)
 class SGNS(SharedNegatives, TrainsPrefixes):
-    """Skip-gram with negative sampling (Mikolov et al. 2013b, section 2.2)."""
+    """Skip-gram with negative sampling (Mikolov et al. 2013b, section 2.2).
+
+    Examples
+    --------
+    >>> params = daskw2v.Params(objective=daskw2v.SGNS(negative=10, ns_exponent=0.5))
+    >>> params == daskw2v.Params(objective="sgns", negative=10, ns_exponent=0.5)
+    True
+    """
 
     name = "sgns"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CBOW(SharedNegatives, TrainsPrefixes, ContextsTogether):
-    """CBOW with negative sampling (Mikolov et al. 2013a, section 3.1; 2013b, section 2.2)."""
+    """CBOW with negative sampling (Mikolov et al. 2013a, section 3.1; 2013b, section 2.2).
+
+    Examples
+    --------
+    >>> params = daskw2v.Params(objective=daskw2v.CBOW(cbow_mean=False))
+    >>> params.objective.name, params.objective.negative
+    ('cbow_ns', 5)
+    """
 
     name = "cbow_ns"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SkipGramHS(TrainsPrefixes):
-    """Skip-gram with hierarchical softmax (Mikolov et al. 2013b, section 2.1)."""
+    """Skip-gram with hierarchical softmax (Mikolov et al. 2013b, section 2.1).
+
+    Examples
+    --------
+    >>> params = daskw2v.Params(objective=daskw2v.SkipGramHS(prefix_sizes=(32, 64)))
+    >>> params == daskw2v.Params(objective="sg_hs", prefix_sizes=(32, 64))
+    True
+    """
 
     name = "sg_hs"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CBOWHS(TrainsPrefixes, ContextsTogether):
-    """CBOW with hierarchical softmax (Mikolov et al. 2013a, section 3.1)."""
+    """CBOW with hierarchical softmax (Mikolov et al. 2013a, section 3.1).
+
+    Examples
+    --------
+    >>> params = daskw2v.Params(objective=daskw2v.CBOWHS(cbow_mean=False))
+    >>> params.as_dict()["objective"], params.as_dict()["cbow_mean"]
+    ('cbow_hs', False)
+    """
 
     name = "cbow_hs"
 
 
 @dataclass(frozen=True, kw_only=True)
 class WordContextMatrix(SampledContexts):
-    """Word vectors from a sampled word-context matrix (Li et al. 2017)."""
+    """Word vectors from a sampled word-context matrix (Li et al. 2017).
+
+    Examples
+    --------
+    >>> params = daskw2v.Params(objective=daskw2v.WordContextMatrix(context_size=256))
+    >>> params.objective.context_size
+    256
+    """
 
     name = "context_matrix"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubwordNetwork(SampledContexts):
-    """The same, where a convolutional network of characters makes the vectors; experimental, by PyTorch."""
+    """The same, where a convolutional network of characters makes the vectors; experimental, by PyTorch.
+
+    Examples
+    --------
+    >>> params = daskw2v.Params(objective=daskw2v.SubwordNetwork(negative=10))
+    >>> params.objective.name
+    'subwords'
+    """
 
     name = "subwords"
 

@@ -67,6 +67,16 @@ def build_phrases(
         If an option of phrases is given without phrases, or the threshold is out of range.
     VocabularyError
         If the text has more distinct words than ids can tell apart.
+
+    Examples
+    --------
+    >>> from daskw2v.stages import Store, build_corpus, build_phrases
+    >>> store, params = Store("stages"), daskw2v.Params(min_count=1, phrases=1)
+    >>> how = {"params": params, "resources": daskw2v.Resources(), "listener": None}
+    >>> corpus = build_corpus("text.txt", store, **how)
+    >>> joined = build_phrases(corpus, store, **how)
+    >>> len(joined.passes), joined.n_tokens <= corpus.n_tokens
+    (1, True)
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
     with lazily_connected(client, store, resources, listener) as (cluster, listen):

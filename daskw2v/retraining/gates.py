@@ -29,6 +29,12 @@ class Gates(Settings):
     ------
     ParameterError
         If a value is outside its range; the message names field, value and range.
+
+    Examples
+    --------
+    >>> gates = daskw2v.Gates(min_score={"similarity/ws353": 0.6}, max_drop=None)
+    >>> gates.min_score["similarity/ws353"], gates.min_kept
+    (0.6, 0.9)
     """
 
     min_score: Mapping[str, float] = setting(

@@ -35,6 +35,16 @@ class Notices(Settings):
     ------
     ParameterError
         If a value is outside its range; the message names field and range.
+
+    Examples
+    --------
+    >>> import json
+    >>> notices = daskw2v.Notices(summary="summary.json")
+    >>> settings = {"vector_size": 8, "min_count": 1, "epochs": 1, "listener": None}
+    >>> _ = daskw2v.retrain("text.txt", work="noticed", notices=notices, **settings)
+    >>> with open("summary.json") as file:
+    ...     json.load(file)["outcome"]
+    'published'
     """
 
     summary: str | None = setting(

@@ -36,6 +36,12 @@ class Policy(Settings):
     ------
     ParameterError
         If a value is outside its range; the message names field, value and range.
+
+    Examples
+    --------
+    >>> policy = daskw2v.Policy(text="new", keep=3)
+    >>> policy.replace(align=False).keep
+    3
     """
 
     text: str = setting(

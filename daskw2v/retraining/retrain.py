@@ -80,6 +80,14 @@ def retrain(
     ------
     Daskw2vError
         As `train` does. Notices have been sent; the served version is unchanged.
+
+    Examples
+    --------
+    >>> settings = {"work": "nightly", "vector_size": 8, "min_count": 1, "epochs": 1, "listener": None}
+    >>> daskw2v.retrain("text.txt", **settings).outcome.label
+    'published'
+    >>> daskw2v.retrain("text.txt", **settings).outcome.label
+    'nothing_new'
     """
     request = Request.by("retrain", inputs, params, resources, client, callbacks, settings)
     params, resources = request.params, request.resources

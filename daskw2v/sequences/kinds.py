@@ -39,6 +39,12 @@ class EdgeList(Settings):
     ParameterError
         If a value is outside its range, the message names field, value and range; if only one column of types is given,
         or two columns have one name.
+
+    Examples
+    --------
+    >>> edges = daskw2v.EdgeList(source="author", target="paper", weight="citations", directed=True)
+    >>> edges.columns
+    ['author', 'paper', 'citations']
     """
 
     source: str = setting("source", "column of the node that an edge leaves", TEXT, heading="Graph")
@@ -104,6 +110,13 @@ class Walks(Settings):
     ParameterError
         If a value is outside its range, the message names field, value and range; or if p or q is not 1 with a
         metapath.
+
+    Examples
+    --------
+    >>> walks = daskw2v.Walks(number=5, length=20, p=0.5, q=2)
+    >>> vectors = daskw2v.walks("edges.txt", walks=walks, vector_size=8, listener=None)
+    >>> len(vectors)
+    9
     """
 
     number: int = setting(10, "walks from each node where one begins", integer(1, 1 << 20), heading="Graph")

@@ -18,6 +18,12 @@ class Sessions(Settings):
     ParameterError
         If a value is outside its range, the message names field, value and range; or if `half_life` is given with
         `per`.
+
+    Examples
+    --------
+    >>> sessions = daskw2v.Sessions(user="customer", item="product", gap="30 min")
+    >>> sessions.roles
+    {'user': 'customer', 'item': 'product', 'time': 'time'}
     """
 
     user: str = setting("user", "column of who was there", TEXT, heading="Events")

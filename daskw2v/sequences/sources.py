@@ -33,6 +33,13 @@ class Events(Derived):
         URLs, paths, folders or patterns of Parquet or CSV files.
     sessions
         How to cut sessions.
+
+    Examples
+    --------
+    >>> events = daskw2v.Events("events.csv", daskw2v.Sessions(least=3))
+    >>> vectors = daskw2v.train(events, vector_size=8, min_count=1, epochs=1, listener=None)
+    >>> sorted(vectors)
+    ['i0', 'i1', 'i2', 'i3', 'i4']
     """
 
     params: ClassVar[Params] = Params(window=100, shrink_windows=False, sample=1e-3)
@@ -71,6 +78,13 @@ class Graph(Derived):
     ------
     ParameterError
         If there is a metapath, but edges have no types, or the other way round.
+
+    Examples
+    --------
+    >>> graph = daskw2v.Graph("edges.txt", daskw2v.EdgeList(directed=True), daskw2v.Walks(length=20))
+    >>> vectors = daskw2v.train(graph, vector_size=8, epochs=1, listener=None)
+    >>> sorted(vectors)[:3]
+    ['0', '1', '2']
     """
 
     params: ClassVar[Params] = Params(vector_size=128, window=10, min_count=1, sample=0)

@@ -245,6 +245,15 @@ def build_corpus(
         If blocks are deleted meanwhile, or the store fails.
     TrainingError
         If more blocks than `max_bad_blocks` keep killing their workers.
+
+    Examples
+    --------
+    >>> from daskw2v.stages import Store, build_corpus
+    >>> store, params = Store("stages"), daskw2v.Params(min_count=1)
+    >>> how = {"params": params, "resources": daskw2v.Resources(), "listener": None}
+    >>> corpus = build_corpus("text.txt", store, **how)
+    >>> corpus.n_tokens
+    720
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
     check_texts(inputs, params, resources)

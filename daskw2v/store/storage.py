@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy.typing as npt
 import zarr
@@ -20,6 +20,7 @@ from zarr.errors import ContainsGroupError
 from daskw2v.errors import DamageError, FormatError, StoreError
 from daskw2v.store import durability, literal
 from daskw2v.store.checksums import CHECKSUM, checksum_of, twice
+from daskw2v.store.guard import Guard
 from daskw2v.store.limits import MOST_MANIFEST, Folder, check_file, check_name, check_way, parsed, refused
 from daskw2v.store.places import FOREIGN, PLACE
 from daskw2v.store.removing import remove_local
@@ -30,13 +31,6 @@ T = TypeVar("T")
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 _TRIES = 3  # to create a file that others write, too
-
-
-class Guard(Protocol):
-    """What has to hold before something is written or deleted, such as `lease.Token`."""
-
-    def check(self) -> None:
-        """Raise a StoreError if it does not hold."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +49,13 @@ class Store:
         Are checked before each write and deletion, but not before each chunk of an array; see `guarded`.
     depth
         Number of names from the folder that the user named to this one: nothing is changed through links among them.
+
+    Examples
+    --------
+    >>> from daskw2v.stages import Store
+    >>> store = Store("memory://bucket") / "words"
+    >>> store.url, store.exists()
+    ('memory://bucket/words', False)
     """
 
     url: str

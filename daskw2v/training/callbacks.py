@@ -49,6 +49,16 @@ class TrainingRecord:
         At the end, URL of the published version; None before, and where a gate of `retrain` refused it.
     metadata
         At the end, the version's metadata, as `Vectors.metadata`; empty before.
+
+    Examples
+    --------
+    >>> class Show(daskw2v.Callback):
+    ...     def on_epoch(self, record):
+    ...         print(f"epoch {record.epoch}: {record.progress:.0%}, a loss: {record.loss > 0}")
+    >>> settings = {"vector_size": 8, "min_count": 1, "epochs": 2, "listener": None}
+    >>> _ = daskw2v.train("text.txt", strategy="averaging", callbacks=[Show()], **settings)
+    epoch 1: 50%, a loss: True
+    epoch 2: 100%, a loss: True
     """
 
     run: str
@@ -80,6 +90,18 @@ class Callback:
 
     Where an object that may stop the training raises an error, the call raises it, and the same call resumes. An error
     of another object is told as progress, and the object is not called again: training is not lost by who watches it.
+
+    Examples
+    --------
+    >>> class StopsAfterTwo(daskw2v.Callback):
+    ...     stops = "epoch"
+    ...
+    ...     def on_epoch(self, record):
+    ...         return "two are enough" if record.epoch == 2 else None
+    >>> settings = {"vector_size": 8, "min_count": 1, "epochs": 5, "listener": None}
+    >>> vectors = daskw2v.train("text.txt", strategy="averaging", callbacks=[StopsAfterTwo()], **settings)
+    >>> vectors.metadata["stopped"]["epochs"], vectors.metadata["stopped"]["reason"]
+    (2, 'two are enough')
     """
 
     stops: ClassVar[StopsAfter | None] = None

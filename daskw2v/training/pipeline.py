@@ -166,6 +166,16 @@ def train_model(
     """Train on an encoded corpus and publish the model: the last stage of `train`, which says more.
 
     Versions that are `damaged` are not returned: a new one is trained, with another number.
+
+    Examples
+    --------
+    >>> from daskw2v.stages import Store, build_corpus, build_vocabulary, train_model
+    >>> store, params = Store("stages"), daskw2v.Params(min_count=1)
+    >>> how = {"params": params, "resources": daskw2v.Resources(), "listener": None}
+    >>> corpus = build_corpus("text.txt", store, **how)
+    >>> vocabulary = build_vocabulary(corpus, store, **how)
+    >>> train_model(corpus, vocabulary, store, **how)["king"].shape
+    (100,)
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
     check_choices(params, resources)
@@ -213,7 +223,18 @@ def build_matrix(
     client: Client | None = None,
     listener: Watching = "show",
 ) -> ContextMatrix:
-    """Sample the matrix that `train_model` then finds; `sampling.context_matrix.build_matrix` says more."""
+    """Sample the matrix that `train_model` then finds; `sampling.context_matrix.build_matrix` says more.
+
+    Examples
+    --------
+    >>> from daskw2v.stages import Store, build_corpus, build_matrix, build_vocabulary
+    >>> store, params = Store("stages"), daskw2v.Params(objective="context_matrix", min_count=1)
+    >>> how = {"params": params, "resources": daskw2v.Resources(), "listener": None}
+    >>> corpus = build_corpus("text.txt", store, **how)
+    >>> vocabulary = build_vocabulary(corpus, store, **how)
+    >>> build_matrix(corpus, vocabulary, store, **how).words
+    8
+    """
     check_arguments(store=store, params=params, resources=resources, client=client)
     run = PlannedRun(corpus, vocabulary, store, params, resources)
     with lazily_connected(client, store, resources, listener) as (cluster, listen):

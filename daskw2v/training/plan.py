@@ -102,6 +102,14 @@ class Plan:
         How many machines train; None if it is not known.
     run
         Name of the run, the end of its version's name; None before the text is read.
+
+    Examples
+    --------
+    >>> plan = daskw2v.plan("text.txt", strategy="averaging", n_replicas=2)
+    >>> plan.params.strategy.n_replicas, plan.guessed
+    (2, ('types', 'vocabulary'))
+    >>> [kind.fits for kind in plan.workers]
+    [True]
     """
 
     columns: ClassVar[tuple[str, ...]] = ("", "training", *_TERMS, "seconds", "machine hours", "in memory")  # of `rows`

@@ -75,9 +75,9 @@ def plan(
 
     Examples
     --------
-    >>> plan = daskw2v.plan("text.txt", vector_size=8, min_count=1, epochs=1)
-    >>> plan.params.strategy.name, plan.params.alpha
-    ('rotation', 0.025)
+    >>> plan = daskw2v.plan("text.txt", strategy="averaging", vector_size=8, min_count=1, epochs=1)
+    >>> plan.params.alpha  # the objective's own
+    0.035
     >>> vectors = daskw2v.train(plan, listener=None)
     >>> len(vectors["king"])
     8

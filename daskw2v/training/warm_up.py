@@ -86,6 +86,12 @@ def warm_up(processes: int | None = None) -> WarmUp:
         If there are to be less than one process.
     StoreError
         If the folder of compiled kernels cannot be written.
+
+    Examples
+    --------
+    >>> done = daskw2v.warm_up()
+    >>> done.folder.is_dir()
+    True
     """
     if processes is not None and processes < 1:
         raise ParameterError(f"processes={processes} is not an integer of at least 1.", "Give at least 1, or leave it.")

@@ -183,6 +183,15 @@ def build_vocabulary(
         If the list of words cannot be read or is empty.
     VocabularyError
         If no word is kept.
+
+    Examples
+    --------
+    >>> from daskw2v.stages import Store, build_corpus, build_vocabulary
+    >>> store, params = Store("stages"), daskw2v.Params(min_count=1)
+    >>> how = {"params": params, "resources": daskw2v.Resources(), "listener": None}
+    >>> corpus = build_corpus("text.txt", store, **how)
+    >>> build_vocabulary(corpus, store, **how).size
+    8
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
     with lazily_connected(client, store, resources, listener) as (cluster, listen):

@@ -33,6 +33,16 @@ def corpus_ids(corpus: Corpus, vocabulary: StoredVocabulary) -> Any:
         If the vocabulary is of another corpus.
     StoreError
         If the vocabulary is gone; when the array is computed, if a shard is.
+
+    Examples
+    --------
+    >>> from daskw2v.stages import Store, build_corpus, build_vocabulary, corpus_ids
+    >>> store, params = Store("stages"), daskw2v.Params(min_count=1)
+    >>> how = {"params": params, "resources": daskw2v.Resources(), "listener": None}
+    >>> corpus = build_corpus("text.txt", store, **how)
+    >>> vocabulary = build_vocabulary(corpus, store, **how)
+    >>> corpus_ids(corpus, vocabulary).compute(scheduler="sync")[:5].tolist()
+    [0, 2, 1, 0, 3]
     """
     known = {*shard_paths(vocabulary.home)}
     other = next((shard.path for shard in corpus.shards if shard.path not in known), None)

@@ -82,6 +82,19 @@ def test_export__writes_and_names_the_url(calls):
     assert calls["export"] == ("v.bin", "text", {}, {"sif": None, "part_size": None})
 
 
+def test_import__writes_a_model_that_other_commands_ask(tmp_path):
+    (tmp_path / "v.txt").write_text("3 2\nking 3 1\nqueen 2 2\napple -1 1\n")
+    model = str(tmp_path / "model")
+    assert invoke("import", tmp_path / "v.txt", model).stdout == f"{model}\n"
+    assert invoke("similar", model, "king", "--topn", "1").stdout.split() == ["word", "cosine", "queen", "0.8944"]
+    assert invoke("export", model, tmp_path / "v.bin").exit_code == 0
+    again = invoke("import", tmp_path / "v.bin", tmp_path / "again", "--format", "binary", "--json")
+    assert json.loads(again.stdout) == {"url": str(tmp_path / "again")}
+    refused = invoke("import", tmp_path / "v.bin", model)
+    assert refused.exit_code == 2
+    assert "There is something at" in refused.stderr
+
+
 def test_info__tells_sizes_and_metadata_in_groups(calls, monkeypatch):
     sizes = {"words": 2, "vector_size": 3, "url": "w/models/v1"}
     assert json.loads(invoke("info", "m", "--json").stdout) == {**sizes, **FakeVectors.metadata}
@@ -124,6 +137,8 @@ def test_demo__writes_text_trains_and_shows_neighbours(calls, monkeypatch, tmp_p
     assert result.exit_code == 0, result.output
     assert calls["train"]["inputs"] == [str(tmp_path / "text" / "strings.txt")]
     assert f"daskw2v similar {tmp_path} socket" in result.stdout
+    shown = json.loads(invoke("demo", "--work", str(tmp_path), "--json").stdout)
+    assert (shown["words"], shown["neighbours"]) == (2, {"file": [{"word": "file", "cosine": 0.5}] * 6})
 
 
 def test_main__lists_the_commands_with_the_first_sentence_of_their_help():

@@ -1,3 +1,4 @@
+import json
 import os
 import sys
 from dataclasses import fields
@@ -39,6 +40,36 @@ def test_train__defaults_are_those_of_the_dataclasses(calls):
         ("speed", "12,345 words/s in 2.0 s"),
         ("loss", "1.5000"),
     ]
+
+
+def test_train__prints_the_same_facts_as_json(calls, monkeypatch):
+    told = {
+        "vocabulary": {"total": 1234},
+        "phrases": [{"n_phrases": 7, "delimiter": "_"}, {"n_phrases": 2, "delimiter": "_"}],
+        "choice": {"strategy": "rotation", "why": "it is fastest"},
+        "held_out": {"tokens": 4000, "measured": 4000, "loss": 2.25},
+        "metrics": {**FakeVectors.metadata["metrics"], "seconds": 14.0, "compiling_seconds": 12.0, "loss": None},
+    }
+    monkeypatch.setattr(FakeVectors, "metadata", {**FakeVectors.metadata, **told})
+    result = invoke("train", "a", "--work", "w", "--report", "page.html", "--json")
+    assert result.exit_code == 0, result.output
+    assert result.stderr.splitlines() == ["cluster: dashboard at http://here", "count: 1/1 blocks"]
+    assert json.loads(result.stdout) == {
+        "url": "w/models/v1",
+        "words": 2,
+        "vector_size": 3,
+        "tokens": 4321,
+        "known_tokens": 1234,
+        "phrases": [7, 2],
+        "words_per_second": 12345,
+        "seconds": 2.0,
+        "compiling_seconds": 12.0,
+        "loss": None,
+        "choice": {"strategy": "rotation", "why": "it is fastest"},
+        "held_out": {"tokens": 4000, "measured": 4000, "loss": 2.25},
+        "stopped": None,
+        "report": "page.html",
+    }
 
 
 def test_train__prefers_the_command_line_then_the_environment_then_the_file(calls, tmp_path):

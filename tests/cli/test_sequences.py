@@ -24,7 +24,7 @@ def run(*args, **env):
 
 def test_items__defaults_are_those_of_events(calls):
     assert run("items", "a.csv", "b.csv", "--work", "w", "--report", "r.html").exit_code == 0
-    assert calls == [(Events(["a.csv", "b.csv"], Sessions()), "w", Events.params, Resources(), "r.html")]
+    assert calls == [(Events(["a.csv", "b.csv"], Sessions()), "w", Events.params, Resources(), "r.html", False)]
     assert (Events.params.window, Events.params.shrink_windows) == (100, False)
 
 
@@ -33,14 +33,14 @@ def test_items__prefer_the_command_line_then_the_environment_then_the_file(calls
     config.write_text('window = 7\nepochs = 2\n[events]\nuser = "a"\nitem = "b"\ntime = "c"\ngap = 600\n')
     given = ("--user", "x", "--window", "9", "--config", config)
     assert run("items", "a.csv", "--work", "w", *given, DASKW2V_USER="y", DASKW2V_ITEM="z").exit_code == 0
-    ((events, _, params, _, _),) = calls
+    ((events, _, params, *_),) = calls
     assert events.sessions == Sessions(user="x", item="z", time="c", gap="600")
     assert params == Events.params.replace(window=9, epochs=2)
 
 
 def test_items__draw_from_the_markets_of_a_column(calls):
     assert run("items", "a.csv", "--work", "w", "--market", "city", "--market-negative", "5").exit_code == 0
-    ((events, _, params, _, _),) = calls
+    ((events, _, params, *_),) = calls
     assert (events.sessions, params) == (Sessions(market="city"), Events.params.replace(market_negative=5))
 
 
@@ -82,7 +82,7 @@ def test_walks__take_options_of_edges_walks_and_training(calls, tmp_path):
     assert run("walks", "a.csv", "--work", "w", *given, "--config", config).exit_code == 0
     edges = EdgeList(source="a", target="b", weight="x", directed=True)
     graph = Graph(["a.csv"], edges, Walks(p=0.5, q=2, length=8, seed=7, partitions=4))
-    assert calls == [(graph, "w", Graph.params.replace(epochs=2, seed=7), Resources(), None)]
+    assert calls == [(graph, "w", Graph.params.replace(epochs=2, seed=7), Resources(), None, False)]
 
 
 @pytest.mark.parametrize("place", ["options", "environment", "file"])
@@ -97,7 +97,7 @@ def test_walks__take_types_and_a_metapath(calls, tmp_path, place):
         config.write_text('[graph]\nsource_type = "s"\ntarget_type = "t"\n[walks]\nmetapath = ["a", "b", "a"]\n')
     assert run("walks", "a.csv", "--work", "w", *given, "--config", config, **env).exit_code == 0
     edges, walks = EdgeList(source_type="s", target_type="t"), Walks(metapath=("a", "b", "a"))
-    assert calls == [(Graph(["a.csv"], edges, walks), "w", Graph.params, Resources(), None)]
+    assert calls == [(Graph(["a.csv"], edges, walks), "w", Graph.params, Resources(), None, False)]
 
 
 def test_walks__refuse_a_metapath_without_types(calls):
@@ -108,7 +108,7 @@ def test_walks__refuse_a_metapath_without_types(calls):
 
 def test_walks__have_defaults_of_their_own(calls):
     assert run("walks", "a.txt", "--work", "w").exit_code == 0
-    assert calls == [(Graph(["a.txt"]), "w", Graph.params, Resources(), None)]
+    assert calls == [(Graph(["a.txt"]), "w", Graph.params, Resources(), None, False)]
     assert (Graph.params.min_count, Graph.params.sample) == (1, 0)
 
 

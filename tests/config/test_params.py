@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daskw2v import EdgeList, Walks
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.config.suggestions import _SUGGESTIONS
@@ -183,7 +184,7 @@ def test_unknown_name__is_answered_by_the_one_that_is_meant(cls, name, remedy):
 
 
 def test_suggestions__name_what_there_is():
-    fields = {*Params.names(), *Resources.names()}
+    fields = {name for cls in (Params, Resources, Walks, EdgeList) for name in cls.names()}
     meant = {name: found.name for name, found in _SUGGESTIONS.items() if found.name}
     assert set(meant.values()) <= fields
     assert not {name for name in _SUGGESTIONS if name in fields} - {"workers"}

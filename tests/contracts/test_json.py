@@ -4,34 +4,40 @@ A command that is new needs a line here, in `EXAMPLES` or in `WITHOUT`.
 """
 
 import json
+import sys
 
 import click
-import numpy as np
 import pytest
 
-from daskw2v.cli import main
+from daskw2v.cli import demo, main
+from daskw2v.config.params import Params
 from daskw2v.evaluation.catalogue import DATASETS
-from daskw2v.models.store import write_ids, write_vocabulary
-from daskw2v.models.tables import create_model, write_table_rows
-from daskw2v.models.versions import publish
 from daskw2v.store.storage import Store
-from daskw2v.vocabulary.ids import StableIds
-from daskw2v.vocabulary.vocabulary import Vocabulary
+from daskw2v.training import warm_up
 from tests.support.command_line import invoke
+from tests.support.published import NEW, OLD, write_model
 
 WITHOUT = {
-    "train", "items", "walks", "demo", "warm-up",  # they tell what they did
     "versions tag",  # it prints nothing
 }  # fmt: skip
-OLD, NEW = "v0001-a", "v0002-b"
 SMALL = ("--vector-size", "4", "--min-count", "1", "--sample", "0", "--epochs", "1", "--threads", "1")
+TRAINED = {"url", "words", "vector_size", "tokens", "words_per_second", "seconds", "loss", "report"}
 
 # Words of a command, and names of what its document has
 EXAMPLES = {
+    "train": [
+        ("text.txt --work fresh", *SMALL, TRAINED),
+        ("text.txt --work fresh --report page.html", *SMALL, TRAINED),
+    ],
+    "items": [("events.csv --work fresh", *SMALL, TRAINED)],
+    "walks": [("edges.txt --work fresh --length 9", *SMALL, TRAINED)],
+    "demo": [("--work fresh", TRAINED - {"report"} | {"neighbours"})],
+    "warm-up": [("", {"folder", "compiled", "skipped", "seconds"})],
     "retrain": [("text.txt --work fresh", *SMALL, {"outcome", "served"})],
     "estimate": [("text.txt", {"text", "workers", "trainings"})],
     "similar": [("work king queen --topn 3", {"neighbours"})],
     "analogy": [("work man king woman", {"neighbours"})],
+    "import": [("vectors.vec imported", {"url"})],
     "export": [("work vectors.txt", {"url"})],
     "index": [("work --kind int8", {"recall"})],
     "info": [("work", {"words", "url"})],
@@ -67,28 +73,20 @@ def test_commands__that_print_facts_have_json():
     assert {name for name, _ in commands(main)} - has == WITHOUT
 
 
-def write_model(folder, *names):
-    """Publish versions of 60 words."""
-    words = ["king", "queen", "man", "woman", *(f"{'abcdefgh'[i % 8]}word{'xyz'[i % 3]}{i}" for i in range(56))]
-    vocabulary = Vocabulary.from_words(words, range(90, 30, -1))
-    models = Store(str(folder)) / "models"
-    for number, name in enumerate(names):
-        store = models / name
-        create_model(store, {"input": (len(words), 8)}, row_block=16)
-        rows = np.random.default_rng(number).standard_normal((len(words), 8)).astype(np.float32)
-        write_table_rows(store, "input", 0, rows)
-        write_vocabulary(store, vocabulary)
-        write_ids(store, StableIds.first(vocabulary))
-        publish(models, name, {"params": {"window": number}, "corpus": {"tokens": 9}})
-
-
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A folder with two models, a text and an evaluation set."""
+    """A folder with two models, a text, events, edges, vectors and an evaluation set; it is where kernels are kept."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(warm_up, "cache_folder", lambda: str(tmp_path))
+    (tmp_path / f"warm-up-{sys.implementation.cache_tag}.txt").touch()  # or all kernels would be compiled, for minutes
+    monkeypatch.setattr(demo, "write_text", lambda folder: [tmp_path / "text.txt"])
+    monkeypatch.setattr(demo, "PARAMS", Params(vector_size=4, min_count=1, sample=0, epochs=1))
     write_model(tmp_path / "work", OLD, NEW)
     write_model(tmp_path / "last-week", OLD)
-    (tmp_path / "text.txt").write_text("one two three four\n" * 50)
+    (tmp_path / "text.txt").write_text("one two three file\n" * 50)
+    (tmp_path / "events.csv").write_text("user,item,time\n" + "".join(f"{i // 6},i{i % 5},{i}\n" for i in range(60)))
+    (tmp_path / "edges.txt").write_text("".join(f"{i} {(i + 1) % 9}\n" for i in range(9)))
+    (tmp_path / "vectors.vec").write_text("2 3\nking 3 1 0\nqueen 2 2 0\n")
     sets = Store(str(tmp_path / "datasets"))
     sets.write_bytes("ws353.tsv", b"king\tqueen\t9\nman\twoman\t8\nking\twoman\t3\nqueen\tman\t2\n")
     sets.write_manifest({"url": DATASETS["ws353"].url}, "ws353.json")
@@ -102,6 +100,8 @@ def no_json(constant):
 @pytest.mark.parametrize(("name", "line"), CASES)
 def test_json__is_one_document(here, name, line):
     words, *options, keys = line
+    if name == "items":
+        pytest.importorskip("dask.dataframe", reason="events need daskw2v[events]")
     result = invoke(*name.split(), *words.split(), *options, "--json")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout, parse_constant=no_json)

@@ -37,6 +37,10 @@ from daskw2v.objectives.subwords.alphabet import Alphabet
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.store.storage import Store
+from daskw2v.training.choice import Machines, hardware_of
+from daskw2v.training.memory.base import Workers
+from daskw2v.training.memory.text import Text
+from daskw2v.training.plan import compare, memory_of
 from daskw2v.training.strategy_choices import STRATEGIES
 from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -171,6 +175,7 @@ EXAMPLES = {
     "Resources": (lambda: daskw2v.Resources(storage_options={"key": "k"}), daskw2v.Resources),
     "Sessions": (lambda: daskw2v.Sessions(gap="30 min"), daskw2v.Sessions),
     "Store": (lambda: Store("s3://a/b", {"key": "k"}, 3.0), lambda: Store("s3://a/c")),
+    "Plan": (lambda: planned(90), lambda: planned(91)),
     "TrainingRecord": (lambda: record(loss=0.5), lambda: record(loss=0.4)),
     "Versions": (lambda: daskw2v.Versions(Store("a")), lambda: daskw2v.Versions(Store("b"))),
     "Walks": (lambda: daskw2v.Walks(metapath=("a", "b", "a")), daskw2v.Walks),
@@ -201,7 +206,18 @@ NOT_SENT = {
 def record(loss):
     return daskw2v.TrainingRecord(
         run="r", work="/w", params=daskw2v.Params(), round=1, epoch=0, progress=0.5, words=9, pairs=5, loss=loss,
-        alpha=0.01, seconds=1.0, scores={"similarity/a": 0.5}, metadata={},
+        alpha=0.01, seconds=1.0, scores={"similarity/a": 0.5}, metadata={}, plan={"why": "one"},
+    )  # fmt: skip
+
+
+def planned(n_words):
+    params, resources = daskw2v.Params(strategy="averaging"), daskw2v.Resources(threads=2)
+    text, kinds = Text(n_words, 9, 9, 9, 1, 1, 9, 9, 9), {Workers(1, 2): 1e9}
+    place = Machines(kinds, {}, hardware_of(kinds, 1e9, 2))
+    found = compare(params, resources, text, place)
+    return daskw2v.Plan(
+        "a.txt", found.chosen, resources, (), text, ("types",), memory_of(params, resources, text, place),
+        found.trainings, found.why, 1,
     )  # fmt: skip
 
 

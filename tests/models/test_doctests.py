@@ -3,16 +3,27 @@
 import doctest
 import importlib
 import pkgutil
+import shutil
 
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 import daskw2v.models
+from tests.support.published import NEW, OLD, write_model
 
 MODULES = sorted(
     module.name for module in pkgutil.walk_packages(daskw2v.models.__path__, "daskw2v.models.") if not module.ispkg
 )
-NEEDED = {"to_polars": "polars", "to_gensim": "gensim", "to_dask_neighbours": "pandas"}  # packages of extras
+NEEDED = {
+    "to_polars": "polars",
+    "to_gensim": "gensim",
+    "from_gensim": "gensim",
+    "to_arrow": "pyarrow",
+    "to_pandas": "pandas",
+    "record_batches": "pyarrow",
+    "to_dask_dataframe": "dask.dataframe",
+    "to_dask_neighbours": "pandas",
+}  # packages of extras
 FLAGS = doctest.NORMALIZE_WHITESPACE
 
 
@@ -35,10 +46,19 @@ def no_files_in_memory():
     MemoryFileSystem.store.clear()
 
 
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    """Publish two versions."""
+    folder = tmp_path_factory.mktemp("published")
+    write_model(folder, OLD, NEW)
+    return folder
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_docstring__shows_what_happens(name, monkeypatch, tmp_path):
+def test_docstring__shows_what_happens(name, monkeypatch, tmp_path, work):
     if (package := NEEDED.get(name.rpartition(".")[2])) is not None:
         pytest.importorskip(package)
+    shutil.copytree(work, tmp_path / "work")
     monkeypatch.chdir(tmp_path)  # an example that wrote a file would leave it there
     test = EXAMPLES[name]
     test.globs = {}

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.errors import DamageError, StoreError
+from daskw2v.models import finished
 from daskw2v.models import versions as versions_module
 from daskw2v.models.served import Served, change_served, read_served
 from daskw2v.models.versions import Versions
@@ -170,7 +171,7 @@ def stepwise():
 def _step(monkeypatch):
     monkeypatch.setattr(lease, "BEAT", 1e9)
     monkeypatch.setattr(lease, "_lives", lambda found: False)
-    monkeypatch.setattr(versions_module, "damage_of", manifest_damage)
+    monkeypatch.setattr(finished, "damage_of", manifest_damage)
     monkeypatch.setattr(versions_module, "check_version", lambda place: [raising(d) for d in manifest_damage(place)])
 
     def read(self, function, *args, name=""):

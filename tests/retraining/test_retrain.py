@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from nights_of_text import LOOSE, ONE, PARAMS
 
-from daskw2v import Gates, Notices, Params, Policy, Resources, Vectors, Versions, retrain, train
+from daskw2v import Averaging, Gates, Notices, Params, Policy, Resources, Vectors, Versions, retrain, train
 from daskw2v.errors import InputError, ParameterError, TrainingError
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.retraining import run as retraining_run
@@ -423,18 +423,19 @@ def test_policy__refuses(field, value):
 
 
 @pytest.mark.slow
-def test_night__keeps_the_strategy_that_was_chosen_for_the_served_version(later, monkeypatch):
+def test_night__keeps_the_strategy_that_was_chosen_for_the_served_version(nights, monkeypatch):
     """Also where another one would be chosen by now; Params of "auto" and of its choice are the same Params."""
 
     def unasked(*_):
         raise AssertionError("a choice was made")
 
+    first = nights.run(params=PARAMS.replace(strategy=Averaging()))
     monkeypatch.setattr(choice, "candidates", unasked)
-    later.write(1)
-    summary = later.run(params=PARAMS.replace(strategy="auto"))
+    nights.write(1)
+    summary = nights.run(params=PARAMS.replace(strategy="auto"))
     assert summary.outcome is Outcome.PUBLISHED
-    assert manifest(later, summary.version)["params"]["base_model"] == later.first.version
-    assert manifest(later, summary.version)["retraining"]["params"]["strategy"] == "averaging"
+    assert manifest(nights, summary.version)["params"]["base_model"] == first.version
+    assert manifest(nights, summary.version)["retraining"]["params"]["strategy"] == "averaging"
 
 
 def test_first_night__chooses(nights):

@@ -29,6 +29,7 @@ _LIKE = Vectors(WORDS, np.random.default_rng(9).standard_normal((len(WORDS), 6),
 QUERIES: dict[str, Callable[[Any], Any]] = {
     "__array__": np.asarray,
     "__contains__": lambda model: ["walk" in model, UNSEEN in model, 3 in model],
+    "__getattr__": lambda model: model.wv,
     "__getitem__": lambda model: (model["walk"], model[["sing", "éa"]]),
     "__iter__": list,
     "__len__": len,

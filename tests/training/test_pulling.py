@@ -59,10 +59,8 @@ def pull(rows, reached, block):
     ids=str,
 )  # fmt: skip
 def test_pull__gives_the_bits_of_whole_tables(client, text, tmp_path, monkeypatch, pulled, changes):
-    params = PARAMS.replace(**changes)
-    params = params.replace(
-        markets=str(text.with_name("markets.csv")) if params.flat().get("market_negative") else None
-    )
+    markets = {"markets": str(text.with_name("markets.csv"))} if "market_negative" in changes else {}
+    params = PARAMS.replace(**changes, **markets)
     options = {"params": params, "resources": Resources(threads=1), "client": client}
     monkeypatch.setattr(pulling, "FEW", 0)
     whole = train(text, work=tmp_path / "whole", **options)

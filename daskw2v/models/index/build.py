@@ -71,6 +71,14 @@ def build_index(
         As `Vectors.open`.
     MissingExtraError
         If usearch is needed, which is not installed.
+
+    Examples
+    --------
+    >>> import daskw2v
+    >>> daskw2v.Vectors(["king", "queen", "apple"], [[3, 1], [2, 2], [-1, 1]]).save("to-index")
+    >>> summary = daskw2v.build_index("to-index", kind="int8")
+    >>> summary.words, summary.recall
+    (3, 1.0)
     """
     given = {"connectivity": connectivity, "expansion": expansion, "part_size": part_size}
     for name, value in options_of(kind, given).items():

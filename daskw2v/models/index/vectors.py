@@ -42,6 +42,15 @@ class IndexedVectors(Vectors):
         The index.
     summary
         Summary of the index, with its recall.
+
+    Examples
+    --------
+    >>> import daskw2v
+    >>> daskw2v.Vectors(["king", "queen", "apple"], [[3, 1], [2, 2], [-1, 1]]).save("indexed")
+    >>> _ = daskw2v.build_index("indexed", kind="int8")
+    >>> vectors = daskw2v.IndexedVectors.open("indexed")
+    >>> vectors.most_similar("king", topn=1)[0][0], vectors.summary.kind
+    ('queen', 'int8')
     """
 
     searcher: Searcher | None = None
@@ -77,6 +86,14 @@ class IndexedVectors(Vectors):
             If the vocabulary is damaged.
         MissingExtraError
             If the index needs usearch, which is not installed.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> daskw2v.Vectors(["king", "queen", "apple"], [[3, 1], [2, 2], [-1, 1]]).save("memory://open-index")
+        >>> _ = daskw2v.build_index("memory://open-index", kind="int8")
+        >>> daskw2v.IndexedVectors.open("memory://open-index", effort=200).nearest("king", topn=2)[0].tolist()
+        [1, 2]
         """
         effort = at_least_one("effort", effort)
 

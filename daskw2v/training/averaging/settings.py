@@ -14,6 +14,12 @@ class Averaging(TrainingChoice):
     ------
     ParameterError
         If a value is outside its range; the message names field, value and range.
+
+    Examples
+    --------
+    >>> params = daskw2v.Params(strategy=daskw2v.Averaging(n_replicas=4, merge="sequential"))
+    >>> params == daskw2v.Params(strategy="averaging", n_replicas=4, merge="sequential")
+    True
     """
 
     name, axis = "averaging", "strategy"

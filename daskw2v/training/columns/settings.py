@@ -14,6 +14,12 @@ class Columns(TrainingChoice):
     ------
     ParameterError
         If a value is outside its range; the message names field, value and range.
+
+    Examples
+    --------
+    >>> params = daskw2v.Params(objective="context_matrix", strategy=daskw2v.Columns(gather_every=1))
+    >>> params.strategy.gather_every
+    1
     """
 
     name, axis = "columns", "strategy"

@@ -41,6 +41,18 @@ class MLflowLogger(Callback):
         If mlflow is not installed.
     ParameterError
         If the URI holds a secret (MLflow reads these from the environment), or MLflow cannot be reached.
+
+    Examples
+    --------
+    >>> from mlflow import MlflowClient
+    >>> logger = daskw2v.MLflowLogger("mlruns", experiment="words")
+    >>> vectors = daskw2v.train(
+    ...     "text.txt", callbacks=[logger], vector_size=8, min_count=1, epochs=1, listener=None
+    ... )
+    >>> client = MlflowClient("mlruns")
+    >>> [run] = client.search_runs([client.get_experiment_by_name("words").experiment_id])
+    >>> run.info.status, run.data.params["vector_size"]
+    ('FINISHED', '8')
     """
 
     def __init__(self, tracking_uri: str | None = None, experiment: str | None = None) -> None:

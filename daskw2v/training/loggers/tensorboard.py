@@ -27,6 +27,16 @@ class TensorBoardLogger(Callback):
     ------
     MissingExtraError
         If tensorboardX is not installed.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> logger = daskw2v.TensorBoardLogger("runs")
+    >>> vectors = daskw2v.train(
+    ...     "text.txt", callbacks=[logger], vector_size=8, min_count=1, epochs=1, listener=None
+    ... )
+    >>> len(list(Path("runs").glob("*/events.*")))
+    1
     """
 
     def __init__(self, folder: Location) -> None:

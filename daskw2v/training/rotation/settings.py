@@ -17,6 +17,12 @@ class Rotation(Partitioned):
     ------
     ParameterError
         If a value is outside its range; the message names field, value and range.
+
+    Examples
+    --------
+    >>> params = daskw2v.Params(strategy=daskw2v.Rotation(n_partitions=64, n_groups=16))
+    >>> params == daskw2v.Params(n_partitions=64, n_groups=16)
+    True
     """
 
     name = "rotation"

@@ -1,0 +1,50 @@
+"""Attributes of other libraries' models, which are answered by what to type here."""
+
+from abc import ABCMeta
+from typing import TYPE_CHECKING, Any
+
+_SIMILAR = "most_similar(word, topn)"
+_WORDS, _NUMBERS, _WORD = "index_to_key", "key_to_index", "get_vector(word)"
+# Names of fastText, Spark, scikit-learn and earlier releases of gensim, and what vectors have instead
+INSTEAD = {
+    "get_nearest_neighbors": _SIMILAR, "findSynonyms": _SIMILAR, "findSynonymsArray": _SIMILAR,
+    "get_analogies": "most_similar(positive=[a, c], negative=[b])",
+    "get_word_vector": _WORD, "word_vec": _WORD, "get_sentence_vector": "encode(text)", "transform": "encode(texts)",
+    "words": _WORDS, "get_words": _WORDS, "index2word": _WORDS, "index2entity": _WORDS, "vocab": _NUMBERS,
+    "get_word_id": "get_index(word, -1)", "get_dimension": "vector_size",
+    "getVectors": "to_pandas()", "get_input_matrix": "vectors", "syn0": "vectors", "get_output_matrix": "output_rows()",
+    "save_model": "save(url)", "quantize": "save('model.ftz')",
+    "evaluate_word_pairs": "evaluate(similarity=[url])", "evaluate_word_analogies": "evaluate(analogy=[url])",
+}  # fmt: skip
+
+
+class _Answering(ABCMeta):
+    """The classes whose attributes, and those of their objects, are answered by `_remedy` where there are none."""
+
+    if not TYPE_CHECKING:  # mypy would accept any name
+
+        def __getattr__(cls, name: str) -> Any:
+            if remedy := cls._remedy(name):
+                raise AttributeError(f"{cls.__name__} has no attribute {name!r}. {remedy}", name=name, obj=cls)
+            return type.__getattribute__(cls, name)  # raises Python's own error
+
+
+class Answers(metaclass=_Answering):
+    """A base of classes that say what to type for an attribute of another library."""
+
+    @classmethod
+    def _remedy(cls, name: str) -> str:
+        """Return what to type instead of a name that is no attribute; nothing where that is unknown."""
+        return ""
+
+    def _answered(self, name: str) -> Any:
+        """Raise the error for a name that is no attribute, or that of the property which could not be read."""
+        if remedy := self._remedy(name):
+            title = type(self).__name__
+            raise AttributeError(f"{title!r} object has no attribute {name!r}. {remedy}", name=name, obj=self)
+        return object.__getattribute__(self, name)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            return self._answered(name)
