@@ -243,8 +243,8 @@ class WithChoices(Settings):
         for f in _groups(type(self)):
             if isinstance(changes.get(f.name, ""), Group | None):
                 continue
-            if given := {name: changes.pop(name) for name in flat_settings(f) if name in changes}:
-                changes[f.name] = merged(f, getattr(self, f.name), given)
+            if flat := {name: changes.pop(name) for name in flat_settings(f) if name in changes}:
+                changes[f.name] = merged(f, getattr(self, f.name), flat)
         return super().replace(**changes)
 
     def _refuse(self, rest: Mapping[str, Any]) -> None:

@@ -7,6 +7,7 @@ settings without which the others mean nothing. The keys that are not as by defa
 
 import dataclasses
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import Field, fields
 from functools import cache
 from importlib import import_module
@@ -136,29 +137,29 @@ def items_of(f: "Field[Any]", held: Group | None) -> Iterator[tuple["Field[Any]"
 def resolved_group(f: "Field[Any]", value: Any, rest: dict[str, Any]) -> Group | None:
     """Return the group that a field holds by its value and by flat names, which are taken out of `rest`."""
     known = flat_settings(f)
-    given = {name: rest.pop(name) for name in known if name in rest}
+    beside = {name: rest.pop(name) for name in known if name in rest}
     if value is None or type(value) in classes_of(f):
-        return merged(f, value, given)
+        return merged(f, value, beside)
     if f.name not in known:
         bound = " or ".join(cls.__name__ for cls in classes_of(f))
         raise ParameterError(
             f"{f.name}={shown_value(value)} is no {bound}.",
             f"Give {f.name} ({f.metadata['help']}) an object of {bound}.",
         )
-    return merged(f, None, {**given, f.name: value})
+    return merged(f, None, {**beside, f.name: value})
 
 
-def merged(f: "Field[Any]", before: Group | None, given: Mapping[str, Any]) -> Group | None:
-    """Return a group with some settings changed, given by flat names; None where no key is set any more.
+def merged(f: "Field[Any]", before: Group | None, changes: Mapping[str, Any]) -> Group | None:
+    """Return a group with some settings changed by flat names; None where no key is set any more.
 
     Raises
     ------
     ParameterError
-        If a value is out of range, keys do not go together, or a setting is given that means nothing without them.
+        If a value is out of range, keys do not go together, or a setting means nothing without those that are missing.
     """
     known = flat_settings(f)
-    given = {name: checked(known[name].field, value) for name, value in given.items()}
-    values = {**({} if before is None else before.flat()), **given}
+    changes = {name: checked(known[name].field, value) for name, value in changes.items()}
+    values = {**({} if before is None else before.flat()), **changes}
     keys = [
         name
         for name, value in values.items()
@@ -169,7 +170,7 @@ def merged(f: "Field[Any]", before: Group | None, given: Mapping[str, Any]) -> G
         both = " and ".join(f"{name}={shown_value(values[name])}" for name in keys)
         raise ParameterError(f"{both} are both given.", "Leave one of the two out.")
     own = {} if cls is None else {flat_name(own): own.name for own in fields(cls)}  # type: ignore[arg-type]
-    for name, value in given.items():
+    for name, value in changes.items():
         if name not in own and _is_set(known[name].field, value):
             needs = " or ".join(known[name].needs)
             raise ParameterError(
@@ -184,6 +185,6 @@ def _is_set(f: "Field[Any]", value: Any) -> bool:
 
 def _renamed(f: "Field[Any]", name: str) -> "Field[Any]":
     """Return a field under another name."""
-    new: Any = dataclasses.field(default=f.default, default_factory=f.default_factory, repr=f.repr, metadata=f.metadata)
-    new.name, new.type = name, f.type
-    return new  # type: ignore[no-any-return]
+    new = copy(f)
+    new.name = name
+    return new

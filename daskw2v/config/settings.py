@@ -186,7 +186,7 @@ def setting(
     stage
         The first stage whose result it changes (see `config.identity`); None for what changes no result.
     honoured_by
-        The axes of which only some values read it: those whose `honours` name it. All values of other axes read it.
+        The axes whose values read it only if their `honours` name it. All values of other axes read it.
     optional
         Whether it also takes None, meaning "chosen for you".
     secret

@@ -65,11 +65,11 @@ def with_feature_table(params: Params, resources: Resources) -> Params:
     InputError, StoreError
         If it cannot be read, or `check_table` refuses it.
     """
-    given = FeatureTable.find(params)
-    if given is None or is_settled(str(given.table)):
+    features = FeatureTable.find(params)
+    if features is None or is_settled(str(features.table)):
         return params
-    named, sources = find_table(str(given.table), resources)
-    weights = dict(given.weights)
+    named, sources = find_table(str(features.table), resources)
+    weights = dict(features.weights)
     place = place_of(named)[0]
     check_table(place, sources, resources.storage_options, resources.store_timeout, weights)
     return params.replace(features=named)
@@ -134,9 +134,9 @@ def _count_ngrams(home: Store, run: Run, number: int, start: int, stop: int) -> 
 def _write_keys(home: Store, run: Run, resources: Resources, buckets: Int32Array) -> tuple[int, str]:
     """Task: write what each row stands for, and what the table says of words; return their number, and what to say."""
     columns, said = tuple[FeatureColumn, ...](), ""
-    if (given := FeatureTable.find(run.params)) is not None:
-        table = TableFeatures(run.vocabulary.load(), dict(given.weights))
-        for source in open_table(str(given.table), resources, "features"):
+    if (features := FeatureTable.find(run.params)) is not None:
+        table = TableFeatures(run.vocabulary.load(), dict(features.weights))
+        for source in open_table(str(features.table), resources, "features"):
             for words, values in read_table(source, resources.storage_options, resources.store_timeout):
                 table.add(words, values, source.url)
         columns, found = table.finish()
