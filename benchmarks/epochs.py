@@ -24,10 +24,10 @@ from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, Segment, keep_thresholds
 from daskw2v.training.averaging.replica_task import ReplicaStep, train_replica
 from daskw2v.training.averaging.round_schedule import ReplicaWork
-from daskw2v.training.blocks import TableBlock, cut_tables, initial_block
 from daskw2v.training.devices import Threads, threads_of
-from daskw2v.training.features import find_features, tables_of
 from daskw2v.training.pipeline import train_model
+from daskw2v.training.start.blocks import TableBlock, cut_tables, initial_block
+from daskw2v.training.start.features import find_features, tables_of
 from daskw2v.types import Float32Array
 
 ONE = Resources(threads=1)

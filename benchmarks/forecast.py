@@ -15,10 +15,10 @@ from collections.abc import Iterator
 
 from benchmarks.harness import Benchmark, Session, Smoke
 from daskw2v.config.params import Params
-from daskw2v.training.cost.base import Forecast, Hardware
-from daskw2v.training.cost.constants import MACHINE_B
-from daskw2v.training.cost.load import zipf
-from daskw2v.training.memory.base import Workers
+from daskw2v.training.sizes.constants import MACHINE_B
+from daskw2v.training.sizes.forecast import Forecast, Hardware
+from daskw2v.training.sizes.load import zipf
+from daskw2v.training.sizes.memory import Workers
 from daskw2v.training.strategies import find_strategy
 
 AVERAGING, ROTATION, AUTO = "averaging", "rotation", "rotation by auto"

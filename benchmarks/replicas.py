@@ -44,13 +44,13 @@ from daskw2v.training.averaging.merge import FAN_IN, add_changes, join_changes, 
 from daskw2v.training.averaging.merge_tasks import BlockTraining
 from daskw2v.training.averaging.round_schedule import AveragingRounds, AveragingStep, levels
 from daskw2v.training.averaging.settings import Averaging
-from daskw2v.training.blocks import TableBlock, cut_tables
 from daskw2v.training.devices import read_piece
-from daskw2v.training.initial_rows import first_rows
 from daskw2v.training.pipeline import train
 from daskw2v.training.planned import PlannedRun, settled_params
-from daskw2v.training.prepared import prepared_of
 from daskw2v.training.request import read_text
+from daskw2v.training.start.blocks import TableBlock, cut_tables
+from daskw2v.training.start.initial_rows import first_rows
+from daskw2v.training.start.prepared import prepared_of
 from daskw2v.types import Float32Array
 
 NAMES = ("ws353", "simlex999", "google_analogy")

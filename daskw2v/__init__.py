@@ -42,19 +42,19 @@ if TYPE_CHECKING:
     from daskw2v.sequences.sessions import Sessions
     from daskw2v.sequences.sources import Events, Graph
     from daskw2v.training.averaging.settings import Averaging
-    from daskw2v.training.base_settings import BaseModel, BaseVectors
-    from daskw2v.training.callbacks import Callback, TrainingRecord
     from daskw2v.training.columns.settings import Columns
     from daskw2v.training.items import items
-    from daskw2v.training.loggers.mlflow import MLflowLogger
-    from daskw2v.training.loggers.tensorboard import TensorBoardLogger
     from daskw2v.training.pipeline import train
     from daskw2v.training.plan import Plan
     from daskw2v.training.planning import estimate, plan
     from daskw2v.training.rotation.settings import Rotation
-    from daskw2v.training.stopping_settings import EarlyStopping
+    from daskw2v.training.start.base_settings import BaseModel, BaseVectors
     from daskw2v.training.walks import walks
     from daskw2v.training.warm_up import warm_up
+    from daskw2v.training.watch.callbacks import Callback, TrainingRecord
+    from daskw2v.training.watch.loggers.mlflow import MLflowLogger
+    from daskw2v.training.watch.loggers.tensorboard import TensorBoardLogger
+    from daskw2v.training.watch.stopping_settings import EarlyStopping
 
 __all__ = [
     "CBOW",
@@ -124,9 +124,9 @@ _MODULES = {
     "NGramsAndTable": "features.settings",
     "NGrams": "features.settings",
     "FeatureTable": "features.settings",
-    "EarlyStopping": "training.stopping_settings",
-    "BaseVectors": "training.base_settings",
-    "BaseModel": "training.base_settings",
+    "EarlyStopping": "training.watch.stopping_settings",
+    "BaseVectors": "training.start.base_settings",
+    "BaseModel": "training.start.base_settings",
     "SGNS": "objectives.settings",
     "CBOW": "objectives.settings",
     "SkipGramHS": "objectives.settings",
@@ -169,15 +169,15 @@ _MODULES = {
     "Events": "sequences.sources",
     "Graph": "sequences.sources",
     "Walks": "sequences.kinds",
-    "Callback": "training.callbacks",
-    "TrainingRecord": "training.callbacks",
+    "Callback": "training.watch.callbacks",
+    "TrainingRecord": "training.watch.callbacks",
     "estimate": "training.planning",
     "plan": "training.planning",
     "Plan": "training.plan",
     "items": "training.items",
     "walks": "training.walks",
-    "MLflowLogger": "training.loggers.mlflow",
-    "TensorBoardLogger": "training.loggers.tensorboard",
+    "MLflowLogger": "training.watch.loggers.mlflow",
+    "TensorBoardLogger": "training.watch.loggers.tensorboard",
     "train": "training.pipeline",
     "warm_up": "training.warm_up",
 }

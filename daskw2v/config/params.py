@@ -67,7 +67,7 @@ class Params(WithChoices, TextParams):
     features: Any = group(
         "features that words' vectors are composed of", "daskw2v.features.settings:CLASSES", stage="train"
     )
-    start: Any = group("vectors that words begin with", "daskw2v.training.base_settings:CLASSES", stage="train")
+    start: Any = group("vectors that words begin with", "daskw2v.training.start.base_settings:CLASSES", stage="train")
     strategy: Choice = axis(
         "auto",
         "how workers train one model together; auto: the one that is forecast to be fastest, among those that fit into "
@@ -96,7 +96,9 @@ class Params(WithChoices, TextParams):
         stage="matrix",
     )
     seed: int = setting(1, "seed of all random draws", integer(0, 2**63 - 1), stage="matrix")
-    early_stopping: Any = group("when training ends early", "daskw2v.training.stopping_settings:CLASSES", stage="train")
+    early_stopping: Any = group(
+        "when training ends early", "daskw2v.training.watch.stopping_settings:CLASSES", stage="train"
+    )
     max_bad_blocks: int = setting(
         0,
         "blocks of text (of block_size each) that may be left out because they cannot be read or kill their workers; "

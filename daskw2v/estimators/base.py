@@ -22,9 +22,9 @@ from daskw2v.models.other_names import INSTEAD, Answers
 from daskw2v.models.vectors import Vectors
 from daskw2v.progress import Watching
 from daskw2v.store.urls import Location
-from daskw2v.training.callbacks import Callback
 from daskw2v.training.keywords import split, unknown_keyword
 from daskw2v.training.pipeline import train
+from daskw2v.training.watch.callbacks import Callback
 
 _FIRST = ("sentences", "corpus_file", "input", "inputs", "text", "texts", "X")
 _OPEN = "Give daskw2v.open(url), which opens what wv.save(url) wrote."

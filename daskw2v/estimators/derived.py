@@ -20,7 +20,7 @@ from daskw2v.sequences.kinds import EdgeList, Walks
 from daskw2v.sequences.sessions import Sessions
 from daskw2v.sequences.sources import Events, Graph
 from daskw2v.store.urls import Location
-from daskw2v.training.callbacks import Callback
+from daskw2v.training.watch.callbacks import Callback
 from daskw2v.types import Float32Array
 
 pa = Extra("pyarrow", "arrow")

@@ -18,7 +18,7 @@ from daskw2v.estimators.encoding import check_pooling, encode, listed
 from daskw2v.masking import masked
 from daskw2v.progress import Watching
 from daskw2v.store.urls import Location
-from daskw2v.training.callbacks import Callback
+from daskw2v.training.watch.callbacks import Callback
 from daskw2v.types import Float32Array
 
 

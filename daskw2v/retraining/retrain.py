@@ -27,10 +27,10 @@ from daskw2v.retraining.run import RetrainingRun, RunResult, record, served_vers
 from daskw2v.store.lease import hold
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
-from daskw2v.training.base_settings import frozen_words_of
-from daskw2v.training.callbacks import Callback
 from daskw2v.training.planned import settled_params
 from daskw2v.training.request import Request
+from daskw2v.training.start.base_settings import frozen_words_of
+from daskw2v.training.watch.callbacks import Callback
 
 
 def retrain(

@@ -45,12 +45,12 @@ from daskw2v.shards.layout import Corpus, digest
 from daskw2v.store.lease import hold_run
 from daskw2v.store.storage import Store
 from daskw2v.training.choice import choose_strategy, with_choice_of
-from daskw2v.training.events import Callbacks
-from daskw2v.training.named_tables import without_contents
 from daskw2v.training.planned import PlannedRun, run_folder, settled_params
 from daskw2v.training.repair import mending
 from daskw2v.training.request import read_text, ready_cluster
+from daskw2v.training.start.named_tables import without_contents
 from daskw2v.training.version import finish_version, write_version
+from daskw2v.training.watch.events import Callbacks
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.turnover import WordRules, compare_words
 

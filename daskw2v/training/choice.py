@@ -22,14 +22,14 @@ from daskw2v.models.naming import run_of
 from daskw2v.progress import Listener, Progress
 from daskw2v.store.stage import Layout
 from daskw2v.store.storage import Store
-from daskw2v.training.cost.base import Forecast, Hardware
-from daskw2v.training.cost.constants import constants_of
-from daskw2v.training.cost.load import load_of
 from daskw2v.training.devices import trainers_of
-from daskw2v.training.memory.check import Kinds, fits
-from daskw2v.training.memory.text import Text, known_text
-from daskw2v.training.memory.workers import gpus_of, workers_of
+from daskw2v.training.estimates.check import Kinds, fits
+from daskw2v.training.estimates.workers import gpus_of, workers_of
 from daskw2v.training.planned import PlannedRun, run_folder
+from daskw2v.training.sizes.constants import constants_of
+from daskw2v.training.sizes.forecast import Forecast, Hardware
+from daskw2v.training.sizes.load import load_of
+from daskw2v.training.sizes.text import Text, known_text
 from daskw2v.training.strategies import find_strategy, usable
 
 NETWORK = 10e9 / 8  # bytes/s of a machine's link, which no cluster tells

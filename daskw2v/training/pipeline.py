@@ -26,16 +26,16 @@ from daskw2v.shards.layout import Corpus
 from daskw2v.store.lease import hold_run
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
-from daskw2v.training.base_settings import BaseModel
-from daskw2v.training.callbacks import Callback
 from daskw2v.training.choice import choose_strategy, find_choice
 from daskw2v.training.compile_ahead import CompileAhead
-from daskw2v.training.initial_rows import find_base
 from daskw2v.training.planned import PlannedRun, settled_params
 from daskw2v.training.repair import mending
 from daskw2v.training.request import Request, callbacks_of, check_choices, read_text, ready_cluster, with_contents
+from daskw2v.training.start.base_settings import BaseModel
+from daskw2v.training.start.initial_rows import find_base
 from daskw2v.training.temporary import in_temporary_folder
 from daskw2v.training.version import check_losses, write_version
+from daskw2v.training.watch.callbacks import Callback
 from daskw2v.vocabulary.count import StoredVocabulary
 
 _SHARED = "Give work, the URL of a directory that client and workers share, such as work='s3://bucket/words'."

@@ -14,10 +14,10 @@ from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
 from daskw2v.errors import InputError, counted
 from daskw2v.training.choice import Candidate, Machines, candidate_of, candidates, choose_in, machines_of
-from daskw2v.training.memory import stages
-from daskw2v.training.memory.base import Estimate, Workers
-from daskw2v.training.memory.text import Text
+from daskw2v.training.estimates import stages
 from daskw2v.training.planned import PlannedRun
+from daskw2v.training.sizes.memory import Estimate, Workers
+from daskw2v.training.sizes.text import Text
 
 _TERMS = ("text", "store", "train", "copies", "handling", "travel", "waiting", "tasks")
 

@@ -26,13 +26,13 @@ from daskw2v.shards.encode import find_corpus
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
 from daskw2v.training.choice import Machines, find_choice, hardware_of, machines_of
-from daskw2v.training.features import with_feature_table
-from daskw2v.training.markets import with_market_table
-from daskw2v.training.memory.text import guess_text
-from daskw2v.training.memory.workers import local_workers
+from daskw2v.training.estimates.workers import local_workers
 from daskw2v.training.plan import Plan, compare, memory_of
 from daskw2v.training.planned import PlannedRun, settled_params
 from daskw2v.training.request import Request
+from daskw2v.training.sizes.text import guess_text
+from daskw2v.training.start.features import with_feature_table
+from daskw2v.training.start.markets import with_market_table
 from daskw2v.vocabulary.count import find_vocabulary
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])(?:bps|bit/s)", re.IGNORECASE)

@@ -25,21 +25,21 @@ from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
 from daskw2v.training.axes import check_plug_ins
-from daskw2v.training.base_settings import BaseVectors, anchor_of
-from daskw2v.training.base_vectors import with_base_vectors
-from daskw2v.training.callbacks import Callback
 from daskw2v.training.devices import check_device, check_workers, find_device
-from daskw2v.training.early_stopping import check_monitor, monitored_content
-from daskw2v.training.events import Callbacks
-from daskw2v.training.features import with_feature_table
-from daskw2v.training.held_out import check_held_out
+from daskw2v.training.estimates.check import check_encoding
 from daskw2v.training.keywords import with_keywords
-from daskw2v.training.loggers import loggers_of
-from daskw2v.training.markets import check_markets, with_market_table
-from daskw2v.training.memory.check import check_encoding
 from daskw2v.training.plan import Plan
 from daskw2v.training.repair import check_folders
+from daskw2v.training.start.base_settings import BaseVectors, anchor_of
+from daskw2v.training.start.base_vectors import with_base_vectors
+from daskw2v.training.start.features import with_feature_table
+from daskw2v.training.start.markets import check_markets, with_market_table
 from daskw2v.training.strategies import check_strategy
+from daskw2v.training.watch.callbacks import Callback
+from daskw2v.training.watch.early_stopping import check_monitor, monitored_content
+from daskw2v.training.watch.events import Callbacks
+from daskw2v.training.watch.held_out import check_held_out
+from daskw2v.training.watch.loggers import loggers_of
 from daskw2v.vocabulary.count import StoredVocabulary, count_words, find_vocabulary
 
 

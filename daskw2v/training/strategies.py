@@ -10,8 +10,8 @@ from daskw2v.objectives.registry import find_objective
 from daskw2v.training.averaging.averaging import AVERAGING
 from daskw2v.training.columns.columns import COLUMNS
 from daskw2v.training.devices import find_device
+from daskw2v.training.loop.strategy import Strategy
 from daskw2v.training.rotation.rotation import ROTATION
-from daskw2v.training.strategy import Strategy
 
 __all__ = ["STRATEGIES", "check_strategy", "find_strategy", "reads", "usable", "with_strategy"]
 

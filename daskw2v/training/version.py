@@ -22,24 +22,24 @@ from daskw2v.progress import Listener
 from daskw2v.sampling.run import Base, Run
 from daskw2v.store.durability import force
 from daskw2v.store.storage import Store
-from daskw2v.training.base_settings import anchor_of, frozen_words_of
 from daskw2v.training.columns import losses
-from daskw2v.training.evaluation import TrainingEvaluation
-from daskw2v.training.events import TrainedRun
-from daskw2v.training.features import composed_rows, find_features, keys_of, with_composed
-from daskw2v.training.held_out import HeldOutText
-from daskw2v.training.initial_rows import anchored, base_tables, find_base, write_base
-from daskw2v.training.loop import TrainingResult, check_pairs, train_rounds, words_per_second
-from daskw2v.training.markets import write_markets
-from daskw2v.training.measurements import Measurements
-from daskw2v.training.memory.check import check_training
+from daskw2v.training.estimates.check import check_training
+from daskw2v.training.loop.rounds import TrainingResult, check_pairs, train_rounds, words_per_second
+from daskw2v.training.loop.strategy import StrategyRun
+from daskw2v.training.loop.totals import WorkerShare
 from daskw2v.training.plan import plan_run
 from daskw2v.training.planned import PlannedRun
-from daskw2v.training.rewriting import declare_like, rewrite
+from daskw2v.training.start.base_settings import anchor_of, frozen_words_of
+from daskw2v.training.start.features import composed_rows, find_features, keys_of, with_composed
+from daskw2v.training.start.initial_rows import anchored, base_tables, find_base, write_base
+from daskw2v.training.start.markets import write_markets
+from daskw2v.training.start.rewriting import declare_like, rewrite
 from daskw2v.training.strategies import find_strategy
-from daskw2v.training.strategy import StrategyRun
-from daskw2v.training.totals import WorkerShare
-from daskw2v.training.watching import RunWatch
+from daskw2v.training.watch.evaluation import TrainingEvaluation
+from daskw2v.training.watch.events import TrainedRun
+from daskw2v.training.watch.held_out import HeldOutText
+from daskw2v.training.watch.measurements import Measurements
+from daskw2v.training.watch.watching import RunWatch
 from daskw2v.types import Float32Array, RowIds
 
 

@@ -13,9 +13,9 @@ from daskw2v.progress import Watching
 from daskw2v.sequences.kinds import EdgeList, Walks
 from daskw2v.sequences.sources import Graph
 from daskw2v.store.urls import Location
-from daskw2v.training.callbacks import Callback
 from daskw2v.training.keywords import with_keywords
 from daskw2v.training.pipeline import train
+from daskw2v.training.watch.callbacks import Callback
 
 
 def walks(

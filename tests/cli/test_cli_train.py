@@ -19,8 +19,8 @@ from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.phrases.score import SCORINGS
 from daskw2v.training.averaging.merge import MERGE_RULES
 from daskw2v.training.devices import DEVICES
-from daskw2v.training.stopping_settings import EarlyStopping
 from daskw2v.training.strategies import STRATEGIES
+from daskw2v.training.watch.stopping_settings import EarlyStopping
 from tests.cli.fakes import FakeVectors
 from tests.support.command_line import invoke
 

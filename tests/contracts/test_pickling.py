@@ -38,9 +38,9 @@ from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.store.storage import Store
 from daskw2v.training.choice import Machines, hardware_of
-from daskw2v.training.memory.base import Workers
-from daskw2v.training.memory.text import Text
 from daskw2v.training.plan import compare, memory_of
+from daskw2v.training.sizes.memory import Workers
+from daskw2v.training.sizes.text import Text
 from daskw2v.training.strategy_choices import STRATEGIES
 from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.vocabulary import Vocabulary

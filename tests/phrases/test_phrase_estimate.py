@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.training.memory.base import Workers
-from daskw2v.training.memory.stages import estimate
-from daskw2v.training.memory.text import Text
+from daskw2v.training.estimates.stages import estimate
+from daskw2v.training.sizes.memory import Workers
+from daskw2v.training.sizes.text import Text
 
 PARAMS = Params(strategy="averaging", phrases=1)
 TEXT = Text(

@@ -15,7 +15,7 @@ from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.retraining.align import read_rotation, write_aligned
 from daskw2v.store.storage import Store
-from daskw2v.training import rewriting
+from daskw2v.training.start import rewriting
 from daskw2v.vocabulary.partition import Partitions
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

@@ -4,7 +4,7 @@ import pytest
 
 from daskw2v import Params, Policy
 from daskw2v.training.planned import settled_params
-from daskw2v.training.stopping_settings import monitor_of
+from daskw2v.training.watch.stopping_settings import monitor_of
 
 SUBWORDS = {"objective": "subwords", "strategy": "columns"}
 

@@ -16,7 +16,7 @@ from daskw2v.progress import silent
 from daskw2v.shards import encode
 from daskw2v.stages import build_corpus
 from daskw2v.store.storage import Store
-from daskw2v.training import setup
+from daskw2v.training import request
 
 PARAMS = Params(vector_size=5, min_count=1, epochs=1, sample=1.0)
 ONE_THREAD = Resources(threads=1)
@@ -91,7 +91,7 @@ def test_block_that_kills__kills_another_process_where_it_may_be_left_out(client
     monkeypatch.setattr(connecting, "connect", connect)
     for most, processes in ((0, None), (2, None), (2, False)):
         params, resources = PARAMS.replace(max_bad_blocks=most), ONE_THREAD.replace(processes=processes)
-        with setup.ready_cluster(None, Store(str(tmp_path)), params, resources, silent):
+        with request.ready_cluster(None, Store(str(tmp_path)), params, resources, silent):
             pass
     assert asked == [None, True, False]
 

@@ -11,7 +11,7 @@ from daskw2v.features.ngrams import hashes_of
 from daskw2v.models.tables import read_table
 from daskw2v.progress import silent
 from daskw2v.store.storage import Store
-from daskw2v.training.base_vectors import with_base_vectors
+from daskw2v.training.start.base_vectors import with_base_vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 ONE = Resources(threads=1)

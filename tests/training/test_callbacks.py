@@ -10,10 +10,10 @@ from daskw2v import Callback, Gates, Params, Resources, TrainingRecord, Versions
 from daskw2v.errors import DamageError, ParameterError
 from daskw2v.retraining.outcome import Outcome
 from daskw2v.stages import Store
-from daskw2v.training import checkpoint
 from daskw2v.training.averaging.averaging import AveragingRun
 from daskw2v.training.columns.losses import read_losses
-from daskw2v.training.events import Callbacks
+from daskw2v.training.loop import checkpoint
+from daskw2v.training.watch.events import Callbacks
 
 COMMON = Params(vector_size=8, min_count=1, epochs=3, sample=0)
 STRATEGIES = {

@@ -15,13 +15,13 @@ from daskw2v.stages import Store
 from daskw2v.training import choice
 from daskw2v.training.averaging.cost import averaging_cost
 from daskw2v.training.choice import Machines, candidates, choose_in, hardware_of
-from daskw2v.training.cost.constants import constants_of
-from daskw2v.training.cost.load import load_of
-from daskw2v.training.memory.base import Workers
-from daskw2v.training.memory.text import Text, guess_text
 from daskw2v.training.planning import parse_rate
 from daskw2v.training.rotation.cost import rotation_cost
 from daskw2v.training.rotation.pass_schedule import passes_of_epoch
+from daskw2v.training.sizes.constants import constants_of
+from daskw2v.training.sizes.load import load_of
+from daskw2v.training.sizes.memory import Workers
+from daskw2v.training.sizes.text import Text, guess_text
 from daskw2v.training.strategies import usable
 from tests.support.command_line import invoke
 

@@ -9,7 +9,7 @@ from daskw2v import Params
 from daskw2v.objectives.curvature import Moments, add_moments, curvature_of_pairs, curvature_of_windows
 from daskw2v.training.averaging import curvature
 from daskw2v.training.averaging.curvature import curvature_of, moments_of
-from daskw2v.training.blocks import TableBlock
+from daskw2v.training.start.blocks import TableBlock
 
 D, ROWS, CONTEXTS = 4, 30, 6
 

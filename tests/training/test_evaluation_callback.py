@@ -5,8 +5,8 @@ import pytest
 
 from daskw2v import Params, Resources, evaluate, train
 from daskw2v.errors import InputError, ParameterError
-from daskw2v.training import evaluation
 from daskw2v.training.rotation import memory
+from daskw2v.training.watch import evaluation
 
 STRATEGIES = {
     "averaging": Params(n_replicas=2, rounds_per_epoch=2),

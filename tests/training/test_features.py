@@ -14,7 +14,7 @@ from daskw2v.retraining.gates import Gates
 from daskw2v.retraining.outcome import Outcome
 from daskw2v.store.storage import Store
 from daskw2v.training.averaging.averaging import AveragingRun
-from daskw2v.training.features import _all_features
+from daskw2v.training.start.features import _all_features
 
 pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
 

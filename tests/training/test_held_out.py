@@ -14,11 +14,11 @@ from daskw2v.sampling.run import Run
 from daskw2v.sampling.text import read_text
 from daskw2v.shards.layout import CORPORA, Corpus
 from daskw2v.stages import Store, build_corpus, build_vocabulary
-from daskw2v.training import evaluation, held_out
-from daskw2v.training.held_out import split_text
-from daskw2v.training.prepared import prepared_of
 from daskw2v.training.rotation import memory
 from daskw2v.training.rotation.memory import OUT_OF_CORE
+from daskw2v.training.start.prepared import prepared_of
+from daskw2v.training.watch import evaluation, held_out
+from daskw2v.training.watch.held_out import split_text
 
 PARAMS = Params(vector_size=8, min_count=1, epochs=2, sample=0, held_out=0.1)
 ONE = PARAMS.replace(strategy="averaging", rounds_per_epoch=2)

@@ -15,8 +15,8 @@ from daskw2v.objectives.subwords.network import Subwords, rows_of
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.sampling.run import Base, Run
 from daskw2v.store.storage import Store
-from daskw2v.training import rewriting
-from daskw2v.training.initial_rows import base_tables, find_base, first_rows, first_weights
+from daskw2v.training.start import rewriting
+from daskw2v.training.start.initial_rows import base_tables, find_base, first_rows, first_weights
 
 ONE = Resources(threads=1)
 SMALL = Params(vector_size=8, min_count=1, epochs=1)

@@ -12,7 +12,7 @@ from daskw2v.objectives.registry import OBJECTIVES, reads
 from daskw2v.objectives.settings import SharedNegatives
 from daskw2v.retraining.gates import Gates
 from daskw2v.retraining.outcome import Outcome
-from daskw2v.training.markets import with_market_table
+from daskw2v.training.start.markets import with_market_table
 from daskw2v.vocabulary.markets import MarketCounts, read_table
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

@@ -8,14 +8,14 @@ from daskw2v.corpus.sources import find_sources
 from daskw2v.models.tables import open_table
 from daskw2v.progress import silent
 from daskw2v.stages import Store
-from daskw2v.training import blocks
 from daskw2v.training.averaging import averaging, pulling
 from daskw2v.training.averaging.cost import pulled_share
 from daskw2v.training.averaging.round_schedule import ReplicaWork
-from daskw2v.training.blocks import TableBlock
-from daskw2v.training.cost.load import zipf
 from daskw2v.training.planned import PlannedRun
 from daskw2v.training.request import read_text
+from daskw2v.training.sizes.load import zipf
+from daskw2v.training.start import blocks
+from daskw2v.training.start.blocks import TableBlock
 
 PARAMS = Params(vector_size=12, min_count=1, epochs=1, sample=1e-2, n_replicas=3, rounds_per_epoch=4)
 WORDS = 600

@@ -6,13 +6,13 @@ import pytest
 
 from daskw2v.config.params import Params
 from daskw2v.kernels.simd import padded
-from daskw2v.training.cost.base import Hardware
-from daskw2v.training.cost.constants import MACHINE_B
-from daskw2v.training.cost.load import zipf
-from daskw2v.training.memory.base import Workers
-from daskw2v.training.memory.text import Text
 from daskw2v.training.rotation.cost import moves, rotation_cost, tried, waits
 from daskw2v.training.rotation.memory import fits_memory, passes_ahead, together
+from daskw2v.training.sizes.constants import MACHINE_B
+from daskw2v.training.sizes.forecast import Hardware
+from daskw2v.training.sizes.load import zipf
+from daskw2v.training.sizes.memory import Workers
+from daskw2v.training.sizes.text import Text
 
 D, TYPES = 100, 100_000
 LOAD = zipf(1e9, TYPES, Params(vector_size=D))

@@ -8,11 +8,11 @@ from distributed import Client, Scheduler, SpecCluster, Worker
 
 from daskw2v import Params, Resources, train
 from daskw2v.errors import ClusterError
-from daskw2v.training import loop
 from daskw2v.training.devices import DEVICES
+from daskw2v.training.loop import rounds
+from daskw2v.training.loop.totals import WorkerShares
 from daskw2v.training.rotation import memory
 from daskw2v.training.strategies import STRATEGIES
-from daskw2v.training.totals import WorkerShares
 
 COMMON = Params(vector_size=12, min_count=1, epochs=1, sample=1e-2)
 PARAMS = {
@@ -60,7 +60,7 @@ def checked(monkeypatch):
 def seen(monkeypatch):
     """The addresses of workers that trained."""
     found = set()
-    monkeypatch.setattr(loop, "WorkerShares", lambda: Watched(found))
+    monkeypatch.setattr(rounds, "WorkerShares", lambda: Watched(found))
     return found
 
 

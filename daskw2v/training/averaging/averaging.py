@@ -43,11 +43,11 @@ from daskw2v.training.averaging.replica_task import (
 from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, levels
 from daskw2v.training.averaging.rounds_task import RoundsTask
 from daskw2v.training.averaging.settings import Averaging
-from daskw2v.training.blocks import TableBlock, cut_tables, initial_block, load_blocks, save_blocks
 from daskw2v.training.devices import Threads, find_device, threads_of, trainers_of
 from daskw2v.training.devices.exercise import exercise_replica
-from daskw2v.training.features import tables_of
-from daskw2v.training.strategy import ModelRows, RoundReport, Strategy, check_rounds, up_to
+from daskw2v.training.loop.strategy import ModelRows, RoundReport, Strategy, check_rounds, up_to
+from daskw2v.training.start.blocks import TableBlock, cut_tables, initial_block, load_blocks, save_blocks
+from daskw2v.training.start.features import tables_of
 
 _HOGWILD = "{} train each replica without locks: fast, but not the same to the last bit (one thread of a CPU is)"
 

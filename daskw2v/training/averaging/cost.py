@@ -13,11 +13,11 @@ from daskw2v.training.averaging.merge import FAN_IN
 from daskw2v.training.averaging.pulling import FEW, MOST
 from daskw2v.training.averaging.round_schedule import given_rows, round_sizes
 from daskw2v.training.averaging.settings import Averaging
-from daskw2v.training.blocks import rows_per_block
-from daskw2v.training.cost.base import RAW_WORD, Forecast, Hardware, Load
-from daskw2v.training.cost.constants import Constants
-from daskw2v.training.cost.load import shares_of
-from daskw2v.training.memory.base import Workers
+from daskw2v.training.sizes.constants import Constants
+from daskw2v.training.sizes.forecast import RAW_WORD, Forecast, Hardware, Load
+from daskw2v.training.sizes.load import shares_of
+from daskw2v.training.sizes.memory import Workers
+from daskw2v.training.start.blocks import rows_per_block
 from daskw2v.types import Float64Array
 
 _COPIED = 4  # bytes through memory for a byte of rows: copied in, and what became of them out

@@ -24,7 +24,7 @@ from daskw2v.training.averaging.merge import (
 )
 from daskw2v.training.averaging.replica_task import Trained
 from daskw2v.training.averaging.settings import Averaging
-from daskw2v.training.blocks import TableBlock
+from daskw2v.training.start.blocks import TableBlock
 from daskw2v.types import Float32Array
 
 Curvatures: TypeAlias = Mapping[str, Curvature]  # of each table; empty for rules that do not need it

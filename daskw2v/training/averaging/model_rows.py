@@ -7,8 +7,8 @@ import numpy as np
 from distributed import Future
 
 from daskw2v.training.averaging.replica_task import Trained
-from daskw2v.training.blocks import TableBlock, join_blocks, pick_block
-from daskw2v.training.strategy import ModelRows, TableParts
+from daskw2v.training.loop.strategy import ModelRows, TableParts
+from daskw2v.training.start.blocks import TableBlock, join_blocks, pick_block
 from daskw2v.types import Float32Array, Int64Array
 
 

@@ -11,10 +11,10 @@ from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run
 from daskw2v.training.averaging.replica_text import ReplicaText
 from daskw2v.training.averaging.round_schedule import AveragingRound, ReplicaWork
-from daskw2v.training.blocks import TableBlock
 from daskw2v.training.devices import SomeRows, find_device, read_piece
-from daskw2v.training.features import features_of, tables_of
-from daskw2v.training.prepared import prepared_of
+from daskw2v.training.start.blocks import TableBlock
+from daskw2v.training.start.features import features_of, tables_of
+from daskw2v.training.start.prepared import prepared_of
 from daskw2v.types import BoolArray, Float32Array, Int32Array, Int64Array
 
 FEW = 1.0  # positions a row: with more text in a replica's round, it reaches most rows

@@ -14,13 +14,13 @@ from daskw2v.training.averaging.pulling import Reached, pulled
 from daskw2v.training.averaging.replica_text import ReplicaText
 from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.averaging.settings import Averaging
-from daskw2v.training.blocks import TableBlock
 from daskw2v.training.devices import TextTotals, Threads, find_device
 from daskw2v.training.devices.gpu_rows import GpuRows
-from daskw2v.training.features import features_of
-from daskw2v.training.initial_rows import frozen_rows
-from daskw2v.training.prepared import prepared_of
-from daskw2v.training.totals import TaskTotals
+from daskw2v.training.loop.totals import TaskTotals
+from daskw2v.training.start.blocks import TableBlock
+from daskw2v.training.start.features import features_of
+from daskw2v.training.start.initial_rows import frozen_rows
+from daskw2v.training.start.prepared import prepared_of
 from daskw2v.types import Float32Array
 
 

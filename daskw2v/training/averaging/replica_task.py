@@ -13,9 +13,9 @@ from daskw2v.training.averaging.deltas import Delta
 from daskw2v.training.averaging.pulling import Reached
 from daskw2v.training.averaging.replica import Replica, ReplicaState
 from daskw2v.training.averaging.round_schedule import ReplicaWork
-from daskw2v.training.blocks import TableBlock
 from daskw2v.training.devices import TextTotals, Threads, gpu_memory_watched
-from daskw2v.training.totals import TaskClock, TaskTotals
+from daskw2v.training.loop.totals import TaskClock, TaskTotals
+from daskw2v.training.start.blocks import TableBlock
 from daskw2v.types import Float32Array
 
 

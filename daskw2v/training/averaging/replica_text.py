@@ -9,7 +9,7 @@ from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
 from daskw2v.sampling.text import open_text
 from daskw2v.training.averaging.round_schedule import ReplicaWork
-from daskw2v.training.background import in_background
+from daskw2v.training.loop.background import in_background
 
 
 class ReplicaText:

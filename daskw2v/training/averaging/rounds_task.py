@@ -8,8 +8,8 @@ from distributed import Client, Future
 
 from daskw2v.cluster import gather
 from daskw2v.training.averaging.round_schedule import AveragingRound
-from daskw2v.training.strategy import ModelRows, RoundReport
-from daskw2v.training.totals import TaskTotals
+from daskw2v.training.loop.strategy import ModelRows, RoundReport
+from daskw2v.training.loop.totals import TaskTotals
 
 
 class RoundsTask:

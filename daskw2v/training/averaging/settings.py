@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from daskw2v.config.choice import TrainingChoice
 from daskw2v.config.settings import TEXT, integer, setting
+from daskw2v.training.devices.settings import Replicated
 
 
 @dataclass(frozen=True, kw_only=True)
-class Averaging(TrainingChoice):
+class Averaging(Replicated):
     """Replicas of the model train apart, and are merged several times an epoch; with one, nothing is merged.
 
     Raises
@@ -22,9 +22,8 @@ class Averaging(TrainingChoice):
     True
     """
 
-    name, axis = "averaging", "strategy"
+    name = "averaging"
 
-    n_replicas: int = setting(1, "replicas of the model that train in parallel", integer(1, 65536), stage="train")
     rounds_per_epoch: int | None = setting(
         None,
         "rounds an epoch, which end with a merge of all rows; when not given, one of one replica, or more of "

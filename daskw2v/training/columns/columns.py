@@ -22,8 +22,6 @@ from daskw2v.sampling.context_matrix import ContextMatrix, build_matrix
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.settings import SampledContexts
 from daskw2v.store.storage import Store
-from daskw2v.training import checkpoint
-from daskw2v.training.blocks import join_blocks
 from daskw2v.training.columns.centering import join_centered
 from daskw2v.training.columns.losses import WordLosses
 from daskw2v.training.columns.memory import run_memory
@@ -41,7 +39,9 @@ from daskw2v.training.columns.round_jobs import ColumnsState, centered_state, st
 from daskw2v.training.columns.settings import Columns
 from daskw2v.training.columns.step_schedule import ColumnRound, ColumnRounds
 from daskw2v.training.columns.subwords import save_network
-from daskw2v.training.strategy import ModelRows, RoundReport, Strategy, TableParts
+from daskw2v.training.loop import checkpoint
+from daskw2v.training.loop.strategy import ModelRows, RoundReport, Strategy, TableParts
+from daskw2v.training.start.blocks import join_blocks
 
 
 class ColumnsRun:

@@ -9,9 +9,9 @@ from daskw2v.sampling.settings import SampledContexts
 from daskw2v.training.columns.settings import Columns
 from daskw2v.training.columns.subwords import network_bytes
 from daskw2v.training.devices import find_device
-from daskw2v.training.memory.base import INT, LONG, RunMemory, StageMemory, Workers
-from daskw2v.training.memory.tables import Sizes, publish, table_bytes
-from daskw2v.training.memory.text import Text
+from daskw2v.training.sizes.memory import INT, LONG, RunMemory, StageMemory, Workers
+from daskw2v.training.sizes.tables import Sizes, publish, table_bytes
+from daskw2v.training.sizes.text import Text
 
 
 def run_memory(params: Params, resources: Resources, text: Text, workers: Workers) -> RunMemory:

@@ -20,9 +20,9 @@ from daskw2v.store.places import Written
 from daskw2v.store.storage import Store
 from daskw2v.training.columns.step_schedule import ColumnStep
 from daskw2v.training.devices import RowTrainer, find_device, gpu_memory_watched
-from daskw2v.training.initial_rows import first_rows
-from daskw2v.training.prepared import prepared_of
-from daskw2v.training.totals import TaskClock, TaskTotals
+from daskw2v.training.loop.totals import TaskClock, TaskTotals
+from daskw2v.training.start.initial_rows import first_rows
+from daskw2v.training.start.prepared import prepared_of
 from daskw2v.types import Float32Array, Int32Array, Int64Array
 
 INPUT, OUTPUT = "input", "output"

@@ -14,9 +14,9 @@ from daskw2v.cluster import Trainers
 from daskw2v.config.resources import Resources
 from daskw2v.sampling.context_matrix import ContextMatrix
 from daskw2v.sampling.run import Run
-from daskw2v.training.blocks import rows_per_block
 from daskw2v.training.columns.part_task import ColumnsContext, WordRange
 from daskw2v.training.devices import trainers_of
+from daskw2v.training.start.blocks import rows_per_block
 
 _UNITS = 256  # most units of a vocabulary
 UNIT_WORDS = 256  # fewest words of a unit, and what its words are a multiple of

@@ -48,8 +48,8 @@ from daskw2v.training.columns.part_task import (
 )
 from daskw2v.training.columns.step_schedule import ColumnStep
 from daskw2v.training.devices import find_device, gpu_memory_watched
-from daskw2v.training.initial_rows import first_weights
-from daskw2v.training.totals import TaskClock, TaskTotals
+from daskw2v.training.loop.totals import TaskClock, TaskTotals
+from daskw2v.training.start.initial_rows import first_weights
 from daskw2v.types import Float32Array, Int32Array
 
 _MOMENTS = "subwords-moments"  # group of a checkpoint

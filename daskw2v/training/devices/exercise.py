@@ -11,11 +11,11 @@ from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.dealing import WindowSize, deal_pairs
 from daskw2v.sampling.pairs import Pairs, pair_type
 from daskw2v.sampling.segments import Segment
+from daskw2v.sampling.settings import Partitioned
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices.base import Threads
 from daskw2v.training.devices.cpu import CpuPartitionTrainer, CpuReplicaTrainer
 from daskw2v.training.devices.replica_trainer import TextPiece
-from daskw2v.training.rotation.settings import Rotation
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.partition import Partitions
 
@@ -64,4 +64,4 @@ def exercise_partitions(params: Params) -> None:
 def exercise_dealing(params: Params) -> None:
     """Deal the pairs of a sentence into buckets."""
     windows = WindowSize(params.window, params.shrink_windows, np.uint64(0))
-    deal_pairs(_SENTENCE, 0, _TOKENS, windows, Partitions(_WORDS, min(_WORDS, Rotation.of(params).n_partitions)))
+    deal_pairs(_SENTENCE, 0, _TOKENS, windows, Partitions(_WORDS, min(_WORDS, Partitioned.of(params).n_partitions)))

@@ -31,13 +31,13 @@ from daskw2v.sampling.reader import CHUNK, Span
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.sampling.text import open_text, subsampling
-from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.devices.base import DeviceTrainer, PartitionTrainer, RowTrainer, Threads
 from daskw2v.training.devices.device import Device
 from daskw2v.training.devices.gpu_rows import GpuRows
 from daskw2v.training.devices.gpu_text import DevicePiece, DeviceText, TextSums, release_waiting_text, text_on_gpu
 from daskw2v.training.devices.pool import DevicePool
 from daskw2v.training.devices.replica_trainer import ReplicaTrainer, RowBlock, TextTotals
+from daskw2v.training.devices.settings import Replicated
 from daskw2v.types import UInt64Array
 
 TABLES = ("input", "output")
@@ -253,7 +253,7 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
 
     def _room_for_text(self) -> float:
         """Return the bytes that text may take: half of what tables of all replicas and rounds leave."""
-        tables = self.nbytes * (2 * -(-Averaging.of(self._params).n_replicas // gpus_declared()) - 1)
+        tables = self.nbytes * (2 * -(-Replicated.of(self._params).n_replicas // gpus_declared()) - 1)
         return max(0.0, _free_on(self.gpu) - tables) / 2
 
     def train(self, loads: Iterable[Callable[[], DevicePiece]]) -> TextTotals:

@@ -11,13 +11,13 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.kernels.simd import padded
 from daskw2v.sampling.skipgrams import dealt_length, slice_length
-from daskw2v.training.cost.base import RAW_WORD, Forecast, Hardware, Load
-from daskw2v.training.cost.constants import Constants
-from daskw2v.training.cost.load import shares_of
-from daskw2v.training.memory.base import Workers
 from daskw2v.training.rotation.memory import SENT_BYTES, fits_model, fits_pairs, passes_ahead, together
 from daskw2v.training.rotation.pass_schedule import RotationPasses, is_one_task, passes_of_epoch
 from daskw2v.training.rotation.settings import Rotation
+from daskw2v.training.sizes.constants import Constants
+from daskw2v.training.sizes.forecast import RAW_WORD, Forecast, Hardware, Load
+from daskw2v.training.sizes.load import shares_of
+from daskw2v.training.sizes.memory import Workers
 from daskw2v.types import Float64Array
 from daskw2v.vocabulary.partition import Partitions
 

@@ -20,6 +20,7 @@ from daskw2v.cluster import Trainers, gather
 from daskw2v.sampling.held_pairs import HeldPairs
 from daskw2v.sampling.skipgrams import SkipGrams
 from daskw2v.training.devices import find_device, trainers_of
+from daskw2v.training.loop.totals import TaskTotals
 from daskw2v.training.rotation.bucket_jobs import BucketRounds, PairSource, StepWork
 from daskw2v.training.rotation.bucket_task import (
     INPUT,
@@ -32,7 +33,6 @@ from daskw2v.training.rotation.bucket_task import (
 )
 from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass, is_one_task
 from daskw2v.training.rotation.settings import Rotation
-from daskw2v.training.totals import TaskTotals
 
 _AHEAD = 2  # steps that are submitted: the next begins while the slowest task of one still runs
 _RESULTS = (INPUT, OUTPUT, "totals")  # of `train_buckets`

@@ -9,11 +9,11 @@ from daskw2v.sampling.segments import POSITION
 from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.sampling.skipgrams import most_dealt, most_of_slice
 from daskw2v.training.devices import find_device
-from daskw2v.training.memory.base import INT, LONG, RunMemory, StageMemory, Workers
-from daskw2v.training.memory.tables import BLOCK, Sizes, open_shards, publish, table_bytes
-from daskw2v.training.memory.text import Text
 from daskw2v.training.rotation.pass_schedule import RotationPasses, most_together, passes_of_epoch
 from daskw2v.training.rotation.settings import Rotation
+from daskw2v.training.sizes.memory import INT, LONG, RunMemory, StageMemory, Workers
+from daskw2v.training.sizes.tables import BLOCK, Sizes, open_shards, publish, table_bytes
+from daskw2v.training.sizes.text import Text
 
 OUT_OF_CORE = "the cluster's memory does not hold the model: its partitions go through the work directory"
 SENT_BYTES = {"float32": 4, "bfloat16": 2}  # of a value of an output partition that is no task's

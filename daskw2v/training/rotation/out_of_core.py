@@ -12,6 +12,7 @@ from distributed import Client, Future
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import trainers_of
+from daskw2v.training.loop.totals import TaskTotals
 from daskw2v.training.rotation.bucket_jobs import StepWork
 from daskw2v.training.rotation.bucket_task import (
     HeldPartition,
@@ -22,7 +23,6 @@ from daskw2v.training.rotation.bucket_task import (
     train_buckets,
 )
 from daskw2v.training.rotation.in_memory import PassWork
-from daskw2v.training.totals import TaskTotals
 
 FOLDER = "parts"
 

@@ -21,8 +21,8 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.kernels.rng import Purpose, draws, stream
+from daskw2v.training.loop.schedule import alpha_at, share_of
 from daskw2v.training.rotation.settings import Rotation
-from daskw2v.training.schedule import alpha_at, share_of
 
 _GROUP = 4  # partitions of a group, at most, where Params leave the number of groups open
 # Passes of all epochs where Params leave them open: at least so many, and more with few partitions, whose buckets take

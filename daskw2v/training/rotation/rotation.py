@@ -33,11 +33,9 @@ from daskw2v.sampling.skipgrams import Dealer, SkipGrams, Stretch, build_skipgra
 from daskw2v.sampling.weights import partition_counts
 from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
-from daskw2v.training.background import in_background
-from daskw2v.training.blocks import rows_per_block
 from daskw2v.training.devices.exercise import exercise_dealing, exercise_partitions
-from daskw2v.training.memory.base import Workers
-from daskw2v.training.memory.text import known_text
+from daskw2v.training.loop.background import in_background
+from daskw2v.training.loop.strategy import ModelRows, RoundReport, Strategy, TableParts, check_rounds, up_to
 from daskw2v.training.rotation import in_memory, out_of_core
 from daskw2v.training.rotation.bucket_task import (
     INPUT,
@@ -56,7 +54,9 @@ from daskw2v.training.rotation.in_memory import PassWork
 from daskw2v.training.rotation.memory import OUT_OF_CORE, Fits, fits_memory, passes_ahead, run_memory
 from daskw2v.training.rotation.pass_schedule import RotationPass, RotationPasses
 from daskw2v.training.rotation.settings import Rotation
-from daskw2v.training.strategy import ModelRows, RoundReport, Strategy, TableParts, check_rounds, up_to
+from daskw2v.training.sizes.memory import Workers
+from daskw2v.training.sizes.text import known_text
+from daskw2v.training.start.blocks import rows_per_block
 from daskw2v.vocabulary.partition import Partitions
 
 _WRITTEN = 16 << 20  # bytes of rows that a task writes, or those of one partition

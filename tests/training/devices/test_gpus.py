@@ -21,11 +21,11 @@ from daskw2v.training.columns.part_task import train_part
 from daskw2v.training.columns.subwords import find_gradients, make_rows
 from daskw2v.training.devices import DEVICES, gpu, gpu_memory_watched
 from daskw2v.training.devices.gpu import free_memory
-from daskw2v.training.memory.check import check_training
-from daskw2v.training.memory.stages import estimate
-from daskw2v.training.memory.text import Text
-from daskw2v.training.memory.workers import workers_of
+from daskw2v.training.estimates.check import check_training
+from daskw2v.training.estimates.stages import estimate
+from daskw2v.training.estimates.workers import workers_of
 from daskw2v.training.rotation.bucket_task import train_buckets
+from daskw2v.training.sizes.text import Text
 
 CUDA = Resources(device="cuda", threads=1)
 TEXT = Text(

@@ -1,0 +1,163 @@
+"""What cannot fit is refused before it starts, and not killed hours later."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
+from typing import NamedTuple
+
+from dask.utils import format_bytes
+from distributed import Client
+
+from daskw2v.cluster.gpus import VARIABLE
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.corpus.files import Source
+from daskw2v.corpus.formats import TEXT
+from daskw2v.errors import ClusterError
+from daskw2v.shards.layout import Corpus, corpus_identity
+from daskw2v.store.storage import Store
+from daskw2v.training.estimates.workers import gpus_of, workers_of
+from daskw2v.training.sizes import data
+from daskw2v.training.sizes.memory import MemoryPart, StageMemory, Workers, shown
+from daskw2v.training.sizes.text import Text, guess_text
+from daskw2v.training.strategies import STRATEGIES, find_strategy, with_strategy
+
+Kinds = Mapping[Workers, float]  # kinds of workers, each with the least limit among them
+Change = tuple[str, StageMemory]  # what can be changed, and what the stage takes then
+
+
+class _Memory(NamedTuple):
+    """A memory that stages are held against: what they take of it, and how a message tells of it."""
+
+    bytes: Callable[[StageMemory], int]
+    parts: Callable[[StageMemory], tuple[MemoryPart, ...]]
+    place: str
+    limit: str
+    remedy: str
+
+
+_HOST = _Memory(
+    attrgetter("bytes"), attrgetter("worker"), "in a worker process", "memory_limit is {}",
+    "Give workers a memory_limit of {}",
+)  # fmt: skip
+_GPU = _Memory(
+    attrgetter("gpu_bytes"), attrgetter("gpu"), "in the memory of a GPU", "{} are free there",
+    f"Give workers GPUs with {{}} that nothing else uses, by their numbers in {VARIABLE}",
+)  # fmt: skip
+
+
+def check_encoding(
+    client: Client, sources: Sequence[Source], store: Store, params: Params, resources: Resources
+) -> None:
+    """Check that workers have the memory to read the text; how many distinct words it has is guessed.
+
+    Nothing is checked of a corpus that is there already.
+
+    Raises
+    ------
+    ClusterError
+        If a worker's limit is below what it would take.
+    """
+    kinds = workers_of(client)
+    most = max((kind.threads for kind in kinds), default=1)
+    if _fits(_encode([Source("", most * resources.block_bytes, "", TEXT.name, None)], params, resources), kinds):
+        return
+    if Corpus.find(store, corpus_identity(sources, params), params.max_bad_blocks) is None:
+        _check(
+            "Reading the text", _HOST, _encode(sources, params, resources), kinds,
+            _smaller_blocks(sources, params, resources),
+        )  # fmt: skip
+
+
+def check_training(client: Client, params: Params, resources: Resources, text: Text) -> None:
+    """Check that workers, and their GPUs, have the memory to train; raises as `check_encoding` does."""
+
+    def need(workers: Workers, params: Params = params, text: Text = text) -> StageMemory:
+        return find_strategy(params.strategy.name).memory(params, resources, text, workers).train
+
+    def changes(memory: _Memory, workers: Workers, limit: float) -> Iterator[Change]:
+        if lighter := find_strategy(params.strategy.name).lighter(params):
+            given = ", ".join(f"{name}={value}" for name, value in lighter.items() if value is not None)
+            yield given, need(workers, params.replace(**lighter))
+        for name in STRATEGIES:
+            other = with_strategy(params, name, resources)
+            if name != params.strategy.name and other is not None:
+                yield f"strategy={other.strategy.name!r}", need(workers, other)
+        yield from _one_thread(workers, need)
+        smaller = params.replace(vector_size=max(1, params.vector_size // 2))
+        yield f"vector_size={smaller.vector_size}", need(workers, smaller)
+        kept = _most_words(text, limit, lambda text: memory.bytes(need(workers, text=text)))
+        yield f"max_final_vocab={kept.vocabulary}", need(workers, text=kept)
+
+    _check("Training", _HOST, need, workers_of(client, resources.device), changes)
+    _check("Training", _GPU, need, gpus_of(client, resources.device), changes)
+
+
+def fits(params: Params, resources: Resources, text: Text, kinds: Kinds, gpus: Kinds) -> bool:
+    """Tell whether workers, and their GPUs, have the memory to train."""
+    memory = find_strategy(params.strategy.name).memory
+    need = partial(memory, params, resources, text)
+    return all(need(kind).train.bytes <= limit for kind, limit in kinds.items()) and all(
+        need(kind).train.gpu_bytes <= limit for kind, limit in gpus.items()
+    )
+
+
+def _encode(sources: Sequence[Source], params: Params, resources: Resources) -> Callable[[Workers], StageMemory]:
+    text = guess_text(sources, params, resources)
+    return lambda workers: data.encode(text, workers)
+
+
+def _smaller_blocks(
+    sources: Sequence[Source], params: Params, resources: Resources
+) -> Callable[[_Memory, Workers, float], Iterator[Change]]:
+    """Return what can be changed where text is read."""
+
+    def changes(_: _Memory, workers: Workers, __: float) -> Iterator[Change]:
+        size = max(1, resources.block_bytes // 4)
+        smaller = _encode(sources, params, resources.replace(block_size=size))
+        yield f"block_size={format_bytes(size)!r}", smaller(workers)
+        yield from _one_thread(workers, _encode(sources, params, resources))
+
+    return changes
+
+
+def _one_thread(workers: Workers, need: Callable[[Workers], StageMemory]) -> Iterator[Change]:
+    if workers.threads > 1:
+        yield "1 thread a worker", need(Workers(workers.n * workers.threads, 1, workers.memory))
+
+
+def _most_words(text: Text, limit: float, need: Callable[[Text], int]) -> Text:
+    """Return the text with as many words kept as the limit allows, rounded down to one digit."""
+    kept = text.vocabulary
+    while kept > 1 and need(_kept(text, kept)) > limit:
+        kept = kept * 9 // 10
+    return _kept(text, kept - kept % 10 ** (len(str(kept)) - 1))
+
+
+def _kept(text: Text, n_words: int) -> Text:
+    return Text(**{**vars(text), "vocabulary": min(n_words, text.vocabulary)})
+
+
+def _fits(need: Callable[[Workers], StageMemory], kinds: dict[Workers, float]) -> bool:
+    return all(need(kind).bytes <= limit for kind, limit in kinds.items())
+
+
+def _check(
+    what: str,
+    memory: _Memory,
+    need: Callable[[Workers], StageMemory],
+    kinds: dict[Workers, float],
+    changes: Callable[[_Memory, Workers, float], Iterator[Change]],
+) -> None:
+    for kind, limit in kinds.items():
+        stage = need(kind)
+        size = memory.bytes(stage)
+        if size <= limit:
+            continue
+        helping = [(name, less) for name, to in changes(memory, kind, limit) if (less := memory.bytes(to)) < size]
+        written = "; or ".join(f"{name}, which takes {format_bytes(less)}" for name, less in helping)
+        raise ClusterError(
+            f"{what} takes about {format_bytes(size)} {memory.place} ({shown(memory.parts(stage))}), and "
+            f"{memory.limit.format(format_bytes(int(limit)))}.",
+            memory.remedy.format(format_bytes(size * 5 // 4)) + (f"; or {written}." if written else "."),
+        )

@@ -1,0 +1,257 @@
+"""What a strategy is: a value that starts runs, and the run that `training.loop.rounds` drives round by round."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from distributed import Client
+
+from daskw2v.config.choice import Choice
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.errors import DamageError, counted
+from daskw2v.objectives.base import Objective
+from daskw2v.progress import Listener
+from daskw2v.sampling.run import Run
+from daskw2v.store.storage import Store
+from daskw2v.training.devices import Device
+from daskw2v.training.loop.totals import TaskTotals
+from daskw2v.training.sizes.constants import Constants
+from daskw2v.training.sizes.forecast import Forecast, Hardware, Load
+from daskw2v.training.sizes.memory import RunMemory, Workers
+from daskw2v.training.sizes.text import Text
+from daskw2v.types import Float32Array, Int64Array
+
+
+class TableParts(NamedTuple):
+    """A table after a round, in parts; the functions are importable on the workers.
+
+    Parameters
+    ----------
+    parts
+        Values, or futures of them.
+    pick
+        Returns some rows of a part, given that, its number, and the numbers of wanted rows in the table, ascending
+        int64: which of these it has, as indices of them, and their values, float32.
+    join
+        Returns the table, given the parts in their order; None where no worker could hold all of it.
+    """
+
+    parts: Sequence[Any]
+    pick: Callable[[Any, int, Int64Array], tuple[Int64Array, Float32Array]]
+    join: Callable[..., Float32Array] | None
+
+
+ModelRows: TypeAlias = Mapping[str, TableParts]  # "input" and "output"
+
+
+class RoundReport(NamedTuple):
+    """What is known of a round when it is done, or when a part of it is.
+
+    Parameters
+    ----------
+    progress
+        Corpus positions done by now, over all epochs.
+    alpha
+        Learning rate by now.
+    totals
+        Totals of the tasks that are done since the report before.
+    rows
+        Both tables; None where nobody can have them, as a task goes on with them.
+    words
+        Corpus words done in this round by now, besides those that tasks count.
+    facts
+        What else the history's entry has.
+    seconds
+        Seconds of the work since the report before; None where they are those that its reader waited. Rounds of one
+        task share its time.
+    """
+
+    progress: int
+    alpha: float
+    totals: Sequence[TaskTotals]
+    rows: ModelRows | None
+    words: int = 0
+    facts: Mapping[str, Any] = {}
+    seconds: float | None = None
+
+
+def up_to(looked_at: Callable[[int], bool], rounds: range) -> range:
+    """Return the first of some rounds, up to one that is looked at."""
+    return range(rounds.start, next((number + 1 for number in rounds if looked_at(number)), rounds.stop))
+
+
+class StrategyRun(Protocol):
+    """A run that a strategy has started. It holds the model as futures, which never pass through the client.
+
+    Parameters
+    ----------
+    unit
+        What the strategy calls a round: "round" or "pass".
+    trained
+        What one task trains, in the words of an error: "replica", "partition", "part".
+    ahead
+        Rounds that are submitted before the first of them is waited for.
+    threads
+        Threads of a training task.
+    facts
+        What the model's manifest also has, as JSON types.
+    """
+
+    @property
+    def unit(self) -> str: ...  # noqa: D102 (above)
+
+    @property
+    def trained(self) -> str: ...  # noqa: D102
+
+    @property
+    def ahead(self) -> int: ...  # noqa: D102
+
+    @property
+    def threads(self) -> int: ...  # noqa: D102
+
+    @property
+    def facts(self) -> Mapping[str, Any]: ...  # noqa: D102
+
+    def __len__(self) -> int:
+        """Return the number of rounds."""
+
+    def restore(self, number: int, checkpoint: Store | None, manifest: Mapping[str, Any]) -> None:
+        """Take the model before a round from a checkpoint, or begin with first rows where there is none."""
+
+    def can_stop(self, number: int) -> bool:
+        """Tell whether there is a model before a round, once those before it are done: a checkpoint can be written."""
+
+    def progress_after(self, number: int) -> int:
+        """Return the progress after a round, as its last report has it."""
+
+    def play(self, number: int, looked_at: Callable[[int], bool]) -> Iterator[RoundReport]:
+        """Submit a round; return an iterator that waits for it, report by report.
+
+        The last report of a round that is `looked_at` has rows, and no task trains the next one together with it.
+        Where `ahead` is 1, the round may be submitted when the first report is asked for.
+        """
+
+    def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
+        """Write what `restore` reads; return what it finds in the manifest."""
+
+    def save_model(self, model: Store) -> None:
+        """Write the trained tables, from the workers that hold them."""
+
+
+class StartRun(Protocol):
+    """Starts or resumes a run."""
+
+    def __call__(
+        self, client: Client, run: Run, place: Store, length: int, resources: Resources, listener: Listener
+    ) -> StrategyRun:
+        """Prepare what the rounds need.
+
+        Parameters
+        ----------
+        client, resources, listener
+            As in `train`.
+        run
+            What is trained on what.
+        place
+            The run's folder.
+        length
+            Positions of an epoch.
+        """
+
+
+class TrainingCost(Protocol):
+    """Tells what training takes."""
+
+    def __call__(self, params: Params, load: Load, hardware: Hardware, constants: Constants) -> Forecast:
+        """Return the forecast of a run.
+
+        Parameters
+        ----------
+        params
+            The run.
+        load
+            Its text.
+        hardware
+            Its workers: a node is a worker process.
+        constants
+            What single steps take, with the kernels of the objective.
+        """
+
+
+def _as_given(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
+    yield {}
+
+
+def _count_rounds(params: Mapping[str, Any], rounds: int) -> Iterator[str]:
+    if rounds:
+        yield counted(rounds, "round")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strategy:
+    """One way to train on several workers.
+
+    Parameters
+    ----------
+    name
+        As in Params.
+    settings
+        The class of its settings, of the same name.
+    title
+        Short description for `--help`.
+    find_kernel
+        Returns the kernel that it runs, for an objective and a device, or raises a ParameterError.
+    start
+        Starts or resumes a run.
+    memory
+        Returns the memory of a run, given Params, Resources, the text and the workers that train.
+    exercise
+        Trains next to nothing on the processor, by the kernel of a run with such Params; None where it is quickly
+        compiled.
+    exercise_text
+        Makes next to nothing of text, by the other kernels of a run with such Params; None where there are few.
+    cost
+        Returns what training takes; None where that is not known, and "auto" cannot compare it.
+    tried
+        Yields values of the strategy's own settings that "auto" compares, given Params, the number of words and the
+        workers: the plainest first, none where it cannot train so few words, none of settings that are not as by
+        default.
+    check
+        Refuses other Params that the strategy cannot train, before any text is read.
+    lighter
+        Returns changes of the strategy's own settings that need less memory, if there are any.
+    describe_run
+        Yields what a report shows beside the strategy's name, such as the number of replicas and merges, given the
+        Params in the model's manifest and the number of rounds.
+    deterministic
+        Whether any number of a processor's threads gives the same bits.
+    honours
+        Fields of Params and Resources that it reads and not all strategies do (`honoured_by`), besides its settings.
+    """
+
+    name: str
+    settings: type[Choice]
+    title: str
+    find_kernel: Callable[[Objective, Device], Any]
+    start: StartRun
+    memory: Callable[[Params, Resources, Text, Workers], RunMemory]
+    exercise: Callable[[Params], None] | None = None
+    exercise_text: Callable[[Params], None] | None = None
+    cost: TrainingCost | None = None
+    tried: Callable[[Params, int, Workers], Iterator[Mapping[str, Any]]] = _as_given
+    check: Callable[[Params], None] = field(default=lambda _: None)
+    lighter: Callable[[Params], Mapping[str, Any]] = field(default=lambda _: {})
+    describe_run: Callable[[Mapping[str, Any], int], Iterator[str]] = _count_rounds
+    deterministic: bool = False
+    honours: tuple[str, ...] = ()
+
+
+def check_rounds(checkpoint: Store, manifest: Mapping[str, Any], n_rounds: int) -> None:
+    """Raise a DamageError if a checkpoint is of a run that was cut into another number of rounds."""
+    if manifest.get("rounds") != n_rounds:
+        raise DamageError(
+            f"{checkpoint.url} was written by an older daskw2v, whose rounds were others.",
+            "The same command makes it again.",
+            url=checkpoint.url,
+        )

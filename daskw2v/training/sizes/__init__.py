@@ -1,0 +1,1 @@
+"""Sizes that memory and time are computed from: of text, tables and machines."""

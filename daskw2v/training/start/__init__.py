@@ -1,0 +1,1 @@
+"""What training starts from: first rows, base vectors, features, markets."""

@@ -1,0 +1,166 @@
+"""`BaseVectors`: where initial rows come from that no version of the work directory has.
+
+Models of daskw2v are read where they are. Files of other tools, and vectors in memory, are stored once in the work
+directory, so that workers read the rows that they need, and no more. Settled Params name the place and the content.
+"""
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.config.settings import place_of
+from daskw2v.corpus.files import version_of
+from daskw2v.errors import InputError, ParameterError, counted
+from daskw2v.models.attempts import attempt_of
+from daskw2v.models.importing import import_vectors
+from daskw2v.models.keyed_vectors import from_gensim
+from daskw2v.models.manifest import read_finished
+from daskw2v.models.resolving import resolve
+from daskw2v.models.tables import open_table
+from daskw2v.models.vectors import Vectors
+from daskw2v.progress import Listener, Progress, saying
+from daskw2v.store.durability import force
+from daskw2v.store.lease import hold
+from daskw2v.store.retries import with_retries
+from daskw2v.store.stage import Layout
+from daskw2v.store.storage import Store
+from daskw2v.store.urls import filesystem
+from daskw2v.training.start.base_settings import BaseVectors, frozen_words_of
+from daskw2v.vocabulary.word_lists import read_list
+
+LAYOUT = Layout("base/<vectors>")
+_KNOWN = "known"
+_ROWS = 1 << 16  # of features that are read at once
+
+
+def with_base_vectors(params: Params, work: Store, resources: Resources, listener: Listener) -> Params:
+    """Return Params whose base vectors, and list of frozen words, are named by place and content.
+
+    Raises
+    ------
+    ParameterError
+        If the vectors have another number of dimensions than `vector_size`.
+    InputError, StoreError
+        If vectors or list cannot be read.
+    """
+    params = _with_vectors(params, work, listener)
+    named = frozen_words_of(params)
+    if named in (None, _KNOWN) or place_of(str(named))[1]:
+        return params
+    words = read_list(str(named), resources, say=saying(listener, "base", "words"))
+    return params.replace(frozen_words=f"{named}#{_digest('words', *words)}")
+
+
+def frozen_list(frozen_words: str, resources: Resources) -> list[str] | None:
+    """Return the words that settled Params list; None if all that the base knows are frozen.
+
+    Raises
+    ------
+    InputError
+        If the list has changed since.
+    """
+    if frozen_words == _KNOWN:
+        return None
+    url, content = place_of(frozen_words)
+    words = read_list(url, resources)
+    if _digest("words", *words) != content:
+        raise InputError(f"The list of words {url} has changed since the run began.", "Run again.")
+    return words
+
+
+def _with_vectors(params: Params, work: Store, listener: Listener) -> Params:
+    """Return Params whose base vectors are named by place and content, where workers can read them."""
+    base = BaseVectors.find(params)
+    if base is None:
+        return params
+    given = base.vectors
+    place, content, model = _in_memory(given, work, listener) or _settled(given, work) or _named(given, work, listener)
+    width = open_table(model, "input").shape[1]
+    if width != params.vector_size:
+        raise ParameterError(
+            f"base_vectors={place!r} has {counted(width, 'dimension')}, not vector_size={params.vector_size}.",
+            f"Give vector_size={width}, or leave base_vectors out.",
+        )
+    return params.replace(base_vectors=f"{place}#{content}")
+
+
+def find_base_vectors(work: Store, params: Params) -> Store:
+    """Return the model that settled Params name."""
+    place, content = place_of(str(BaseVectors.of(params).vectors))
+    stored = work / LAYOUT.folder / content
+    return stored if stored.exists() else Store(place, work.options, work.timeout)
+
+
+def _in_memory(given: Any, work: Store, listener: Listener) -> tuple[str, str, Store] | None:
+    """Return type and content of vectors in memory, and where they are stored; None for a place."""
+    if isinstance(given, str):
+        return None
+    vectors = given if isinstance(given, Vectors) else from_gensim(given)
+    content = _digest_of(vectors)
+    return type(given).__name__, content, _stored(vectors, content, work, listener)
+
+
+def _settled(given: str, work: Store) -> tuple[str, str, Store] | None:
+    """Return what settled Params name, if it is there."""
+    place, content = place_of(given)
+    if not content:
+        return None
+    models = (work / LAYOUT.folder / content, Store(place, work.options, work.timeout))
+    return next(((place, content, model) for model in models if read_finished(model) is not None), None)
+
+
+def _named(given: str, work: Store, listener: Listener) -> tuple[str, str, Store]:
+    """Return place, content and model of what a place holds, which is what Params were settled with, if they were."""
+    url, before = place_of(given)
+    found = _at(url, work, listener)
+    if before and before != found[1]:
+        raise InputError(f"base_vectors={url!r} has changed since.", "Give base_vectors anew, or the vectors as then.")
+    return found
+
+
+def _at(url: str, work: Store, listener: Listener) -> tuple[str, str, Store]:
+    """Return place and content of the model of daskw2v, or the file, at a URL, and the model that has its vectors."""
+    fs, path = filesystem(url, work.options)
+    try:
+        info = with_retries(fs.info, path, place=url, timeout=work.timeout)
+    except FileNotFoundError as error:
+        raise InputError(
+            f"base_vectors={url!r} does not exist.", "Give a file, a model, or a work directory with one."
+        ) from error
+    if info["type"] == "directory":
+        model = resolve(url, work.options, work.timeout)
+        return model.url, _digest("model", attempt_of(model)), model
+    content = _digest("file", url, str(info.get("size")), version_of(info))
+    return url, content, _stored(url, content, work, listener)
+
+
+def _stored(given: str | Vectors, content: str, work: Store, listener: Listener) -> Store:
+    """Return the model of the work directory that has the vectors, written if it is not there."""
+    home = work / LAYOUT.folder / content
+    if read_finished(home) is None:
+        with hold(work, content, home.url, waiting=saying(listener, "base", "words")) as lease:
+            if read_finished(home) is None:
+                vectors = import_vectors(given, None, work.options) if isinstance(given, str) else given
+                listener(Progress("base", 0, len(vectors), "words", message=f"storing {given}"[:200]))
+                vectors.write_to(lease.guard(home))
+                force()
+    return home
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.blake2b(repr(parts).encode(), digest_size=10).hexdigest()
+
+
+def _digest_of(vectors: Vectors) -> str:
+    digest = hashlib.blake2b(vectors.vocabulary.data.tobytes() + vectors.vocabulary.offsets.tobytes(), digest_size=10)
+    for ids in vectors.slices():
+        digest.update(vectors.rows(ids).tobytes())
+    if vectors.features is not None:  # rows of n-grams begin with theirs
+        keys = vectors.features.keys
+        digest.update(repr((keys.columns, keys.ngrams)).encode() + keys.buckets.tobytes())
+        for start in range(0, len(keys), _ROWS):
+            digest.update(np.asarray(vectors.features.rows[start : start + _ROWS]).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,266 @@
+"""`Params.features`: which features words have, found once for a run by its workers.
+
+Tasks number the n-grams of ranges of words and count them; one reads the table, and gives rows to all features that
+words have, the most frequent first. Others have none: they would stay as they were drawn, and be noise in the vectors
+of new words. The model then has one more table, `features`, and its input rows are words' own. What looks at vectors
+while they are trained, and the version, have composed rows.
+"""
+
+import uuid
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from distributed import Client
+
+from daskw2v.cluster.shared_memory import share
+from daskw2v.cluster.tasks import run_tasks
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.config.settings import place_of
+from daskw2v.errors import ParameterError
+from daskw2v.features.checking import check_table
+from daskw2v.features.choice import FEATURES
+from daskw2v.features.keys import FeatureColumn, FeatureKeys
+from daskw2v.features.keys import NGrams as NGramNumbers
+from daskw2v.features.ngram_kernel import ngrams_in
+from daskw2v.features.settings import ComposedWords, FeatureTable, NGrams
+from daskw2v.features.summary import summary_of
+from daskw2v.features.table import TableFeatures, read_table
+from daskw2v.features.words import (
+    WordFeatures,
+    compose_vectors,
+    join_features,
+    own_rows,
+    sum_features,
+    total_weights,
+    weigh_own_rows,
+)
+from daskw2v.kernels.rng import Purpose
+from daskw2v.models.attempts import attempt_of
+from daskw2v.models.store import read_features
+from daskw2v.models.tables import open_table as open_rows
+from daskw2v.objectives.base import drawn_rows
+from daskw2v.objectives.registry import find_objective
+from daskw2v.progress import Listener, saying
+from daskw2v.sampling.run import Run, RunFeatures
+from daskw2v.sampling.segments import cut
+from daskw2v.store.arrays import read_array, write_array
+from daskw2v.store.storage import Store
+from daskw2v.training.loop.strategy import ModelRows, TableParts
+from daskw2v.training.start.named_tables import find_table, is_settled, open_table
+from daskw2v.types import Float32Array, Int32Array, Int64Array, RowIds
+
+_RANGE = 1 << 20  # words of a task
+_KEYS, _TABLE = "keys", "table"
+_ARRAYS = ("offsets", "rows", "weights")
+
+
+def with_feature_table(params: Params, resources: Resources) -> Params:
+    """Return Params whose table of features, if there is one, is named by place and content.
+
+    Raises
+    ------
+    InputError, StoreError
+        If it cannot be read, or `check_table` refuses it.
+    """
+    features = FeatureTable.find(params)
+    if features is None or is_settled(str(features.table)):
+        return params
+    named, sources = find_table(str(features.table), resources)
+    weights = dict(features.weights)
+    place = place_of(named)[0]
+    check_table(place, sources, resources.storage_options, resources.store_timeout, weights)
+    return params.replace(features=named)
+
+
+def tables_of(run: Run) -> dict[str, int]:
+    """Return the number of rows of each table of a run's model, as strategies train it."""
+    tables = find_objective(run.params.objective.name).tables(run.params, run.vocabulary.size)
+    return tables if run.features is None else {**tables, FEATURES: run.features.rows}
+
+
+def find_features(client: Client, home: Store, run: Run, resources: Resources, listener: Listener) -> RunFeatures:
+    """Find the features of a run's words, on the workers, and write them to a folder; say what a table tells.
+
+    Raises
+    ------
+    ParameterError
+        If no word has an n-gram of the given length.
+    InputError
+        If the table of features cannot be read, has changed since, or tells of no word.
+    """
+    home.create_group()
+    ngrams = NGrams.find(run.params)
+    ranges = {} if ngrams is None else dict(enumerate(cut(0, run.vocabulary.size, _RANGE)))
+    jobs = {number: (home, run, number, start, stop) for number, (start, stop) in ranges.items()}
+    found = np.empty(0, np.int32), np.empty(0, np.int64)
+    for _, counted in run_tasks(client, "ngrams", _count_ngrams, jobs):
+        found = _add_up(np.concatenate([found[0], counted[0]]), np.concatenate([found[1], counted[1]]))
+    buckets, counts = found
+    if ngrams is not None and not len(buckets):
+        raise ParameterError(
+            f"No word of the text has an n-gram of minn={ngrams.minn} characters, marks of begin and end included.",
+            "Give a smaller minn, or leave maxn out.",
+        )
+    key = f"features-{uuid.uuid4().hex}"
+    job = {key: (home, run, resources, buckets[np.argsort(-counts, kind="stable")])}
+    ((_, (rows, said)),) = run_tasks(client, "features", _write_keys, job)
+    if said:
+        saying(listener, "features", "words")(said)
+    return RunFeatures(home, rows)
+
+
+def _add_up(buckets: Int32Array, counts: Int64Array) -> tuple[Int32Array, Int64Array]:
+    """Return each bucket once, ascending, and the sum of its counts."""
+    found, places = np.unique(buckets, return_inverse=True)
+    totals = np.zeros(len(found), np.int64)
+    np.add.at(totals, places, counts)
+    return found, totals
+
+
+def _count_ngrams(home: Store, run: Run, number: int, start: int, stop: int) -> tuple[Int32Array, Int64Array]:
+    """Task: write the buckets of the n-grams of some words; return these, and how often each occurs in the text."""
+    ngrams = NGrams.of(run.params)
+    starts, buckets = ngrams_in(*run.vocabulary.between(start, stop), ngrams.minn, ngrams.maxn, ngrams.bucket)
+    group = (home / f"ngrams-{number}").create_group()
+    write_array(group, "offsets", starts)
+    write_array(group, "buckets", buckets)
+    counts = np.repeat(run.vocabulary.read_counts(start, stop), np.diff(starts))
+    return _add_up(buckets, counts)
+
+
+def _write_keys(home: Store, run: Run, resources: Resources, buckets: Int32Array) -> tuple[int, str]:
+    """Task: write what each row stands for, and what the table says of words; return their number, and what to say."""
+    columns, said = tuple[FeatureColumn, ...](), ""
+    if (features := FeatureTable.find(run.params)) is not None:
+        table = TableFeatures(run.vocabulary.load(), dict(features.weights))
+        for source in open_table(str(features.table), resources, "features"):
+            for words, values in read_table(source, resources.storage_options, resources.store_timeout):
+                table.add(words, values, source.url)
+        columns, found = table.finish()
+        group = (home / _TABLE).create_group()
+        for name in _ARRAYS:
+            write_array(group, name, getattr(found, name))
+        base = None if run.base is None else read_features(run.base.model)
+        said = summary_of(found, columns, () if base is None else base.columns)
+    spelled = NGrams.find(run.params)
+    ngrams = NGramNumbers() if spelled is None else NGramNumbers(spelled.minn, spelled.maxn, spelled.bucket)
+    keys = FeatureKeys(columns, ngrams, buckets)
+    keys.save((home / _KEYS).create_group())
+    return len(keys), said
+
+
+def keys_of(run: Run) -> FeatureKeys:
+    """Return what the rows of a run's table of features stand for."""
+    assert run.features is not None
+    return FeatureKeys.load((run.features.home / _KEYS).open_group())
+
+
+@lru_cache(maxsize=2)
+def features_of(run: Run) -> WordFeatures | None:
+    """Return the features of a run's words; None where they have none. Only a cache, as `prepared_of` is."""
+    if run.features is None:
+        return None
+    counts, home, parts = run.vocabulary.read_counts(), run.features.home, list[WordFeatures]()
+    if FeatureTable.find(run.params) is not None:
+        offsets, rows, weights = (read_array((home / _TABLE).open_group(), name) for name in _ARRAYS)
+        parts.append(WordFeatures(offsets, rows, weights, np.ones(len(counts), np.float32)))
+    if NGrams.find(run.params) is not None:
+        parts.append(_ngrams(run, home))
+    found = parts[0] if len(parts) == 1 else join_features(*parts)
+    return weigh_own_rows(found, counts, ComposedWords.of(run.params).prior_count)
+
+
+def _ngrams(run: Run, home: Store) -> WordFeatures:
+    """Return the n-grams of all words."""
+    keys, n_words = keys_of(run), run.vocabulary.size
+    rows, offsets = list[Any](), [np.zeros(1, np.int64)]
+    for number, _ in enumerate(cut(0, n_words, _RANGE)):
+        group = (home / f"ngrams-{number}").open_group()
+        rows.append(keys.rows_of(read_array(group, "buckets")))
+        offsets.append(read_array(group, "offsets")[1:] + offsets[-1][-1])
+    ones = np.ones(n_words, np.float32)
+    return WordFeatures(np.concatenate(offsets), np.concatenate(rows), np.zeros(0, np.float32), ones)
+
+
+def first_feature_rows(run: Run, ids: RowIds) -> Float32Array:
+    """Return rows of features before training, shape (n, D): those of the base that has them, others are drawn."""
+    rows = drawn_rows(run.params, Purpose.FEATURE, ids)
+    base = None if run.base is None else _of_base(run)
+    if run.base is not None and base is not None and len(ids):
+        found, model = base.of(np.asarray(ids, np.int64)), run.base.model
+        table = _all_features(model, attempt_of(model))
+        totals = total_weights(found)[:, None]
+        rows = np.where(
+            totals > 0, sum_features(found, lambda some: table[some], rows.shape[1]) / np.maximum(totals, 1e-30), rows
+        )
+    return rows
+
+
+@lru_cache(maxsize=1)
+def _of_base(run: Run) -> WordFeatures | None:
+    """Return what each row of features begins with, as features of the base; None where that has none."""
+    assert run.base is not None
+    theirs = read_features(run.base.model)
+    return None if theirs is None else theirs.of_keys(keys_of(run))
+
+
+def first_own_rows(run: Run, ids: RowIds, vectors: Float32Array) -> Float32Array:
+    """Return the own rows with which words begin with the given vectors, shape (n, D)."""
+    found = features_of(run)
+    if found is None:
+        return vectors
+    return own_rows(
+        found.of(np.asarray(ids, np.int64)), vectors, lambda rows: first_feature_rows(run, rows.astype(np.int64))
+    )
+
+
+def composed_rows(run: Run, trained: Store, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
+    """Return rows of a trained model as its version has them: those of words are composed."""
+    return rows if table != "input" else _compose(run, rows, ids, _all_features(trained, attempt_of(trained)))
+
+
+@lru_cache(maxsize=1)
+def _all_features(trained: Store, attempt: str) -> Float32Array:
+    """Return the table of features of a trained model of some attempt.
+
+    Only a cache: each task composes some of its words.
+    """
+    return open_rows(trained, FEATURES)[:]
+
+
+def _compose(run: Run, own: Float32Array, ids: RowIds, features: Float32Array) -> Float32Array:
+    found = features_of(run)
+    assert found is not None
+    return compose_vectors(found.of(np.asarray(ids, np.int64)), own, lambda rows: features[rows])
+
+
+def with_composed(client: Client, run: Run, rows: ModelRows) -> ModelRows:
+    """Return both tables after a round, with the rows of words composed, if they are: a worker holds all of these."""
+    if run.features is None:
+        return rows
+    own, features = rows["input"], rows[FEATURES]
+    assert own.join is not None
+    assert features.join is not None
+    key = f"compose-{uuid.uuid4().hex}"
+    given = (own.join, features.join, list(own.parts), list(features.parts))
+    whole = client.submit(_compose_table, run, *given, key=key, retries=1)
+    return {**{name: parts for name, parts in rows.items() if name != FEATURES},
+            "input": TableParts([whole], _pick_of_all, _all_of_it)}  # fmt: skip
+
+
+def _compose_table(
+    run: Run, join: Callable[..., Any], join_features: Callable[..., Any], own: list[Any], features: list[Any]
+) -> Float32Array:
+    """Task: return the vectors of all words."""
+    return share(_compose(run, join(*own), np.arange(run.vocabulary.size), join_features(*features)))
+
+
+def _pick_of_all(rows: Float32Array, _: int, wanted: Int64Array) -> tuple[Int64Array, Float32Array]:
+    return np.arange(len(wanted)), np.asarray(rows)[wanted]
+
+
+def _all_of_it(rows: Float32Array) -> Float32Array:
+    return rows

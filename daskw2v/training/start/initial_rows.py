@@ -1,0 +1,156 @@
+"""Where training begins: with rows drawn anew, or with those of an earlier model for the words that it knew.
+
+The earlier model is a published version of the same work directory, which nobody changes, or what `base_vectors` names.
+What is stored for a run is its row of each word only; so a row is read by whoever needs it, wherever the strategy puts
+it.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.errors import ParameterError
+from daskw2v.features.choice import FEATURES
+from daskw2v.models.manifest import read_finished
+from daskw2v.models.store import read_subwords, read_vocabulary
+from daskw2v.models.tables import open_table
+from daskw2v.models.versions import Versions
+from daskw2v.objectives.base import NOT_FROZEN
+from daskw2v.objectives.registry import find_objective
+from daskw2v.objectives.subwords.alphabet import Alphabet
+from daskw2v.objectives.subwords.network import Weights
+from daskw2v.objectives.subwords.training import initial_weights
+from daskw2v.sampling.run import Base, Run
+from daskw2v.store.arrays import open_array, write_array
+from daskw2v.store.durability import durable
+from daskw2v.store.storage import Store
+from daskw2v.training.start.base_settings import BaseModel, anchor_of, frozen_words_of
+from daskw2v.training.start.base_vectors import find_base_vectors, frozen_list
+from daskw2v.training.start.features import first_feature_rows, first_own_rows
+from daskw2v.types import Float32Array, Int32Array, RowIds, UInt8Array
+from daskw2v.vocabulary.count import StoredVocabulary
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+_ROWS, _FROZEN = "rows", "frozen"
+_SAME = ("objective", "vector_size")
+
+
+def find_base(work: Store, params: Params) -> Store:
+    """Return the version that a `BaseModel` names, or the model of settled `BaseVectors`.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such version, or its tables are not those of these Params.
+    """
+    base = BaseModel.find(params)
+    if base is None:
+        return find_base_vectors(work, params)
+    versions = Versions(work)
+    model = versions.models / str(base.version)
+    manifest = read_finished(model)
+    if manifest is None:
+        names = ", ".join(version.name for version in versions.all()) or "there is none"
+        raise ParameterError(
+            f"base_model={base.version!r} is no finished model of {work.url}.",
+            f"Give one of its versions: {names}.",
+        )
+    for name in _SAME:
+        theirs = manifest.get("params", {}).get(name)
+        ours = params.flat()[name]
+        if theirs != ours:
+            raise ParameterError(
+                f"base_model={base.version!r} was trained with {name}={theirs!r}, not {ours!r}.",
+                f"Give {name}={theirs!r}, or leave base_model out and train anew.",
+            )
+    return model
+
+
+def base_tables(model: Store, params: Params) -> tuple[str, ...]:
+    """Return the tables that begin with rows of a model; only the input if another objective trained it."""
+    manifest = read_finished(model) or {}
+    if manifest.get("params", {}).get("objective") != params.objective.name:
+        return ("input",)
+    return tuple(table for table in find_objective(params.objective.name).of_words if table in manifest["tables"])
+
+
+@durable()
+def write_base(base: Base, vocabulary: StoredVocabulary, frozen: str | None, resources: Resources) -> None:
+    """Task: write the earlier model's row of each word of a vocabulary, -1 for new words.
+
+    Which words are frozen is written too, as `frozen_words` says.
+    """
+    known, words = read_vocabulary(base.model), vocabulary.load()
+    rows, group = known.find_all(words), base.rows.create_group()
+    write_array(group, _ROWS, rows)
+    if frozen is not None:
+        listed, mine = frozen_list(frozen, resources), rows >= 0
+        if listed is not None:
+            mine &= Vocabulary.from_words(listed, [0] * len(listed)).find_all(words) >= 0
+        write_array(group, _FROZEN, mine.astype(np.uint8))
+
+
+def frozen_rows(run: Run) -> UInt8Array:
+    """Return whether each word is frozen, 1 or 0, shape (V,); of length 0 without `frozen_words`."""
+    if frozen_words_of(run.params) is None:
+        return NOT_FROZEN
+    assert run.base is not None
+    frozen: UInt8Array = open_array(run.base.rows.open_group(), _FROZEN)[:]
+    return frozen
+
+
+def first_rows(run: Run, table: str, ids: RowIds) -> Float32Array:
+    """Return the rows of words, or of inner nodes, before training, shape (n, D): a pure function of the run."""
+    if table == FEATURES:
+        return first_feature_rows(run, ids)
+    objective = find_objective(run.params.objective.name)
+    rows = objective.initial(run.params, table, ids)
+    if run.base is not None and table in run.base.tables and len(ids):
+        known, theirs = _known_rows(run.base, table, ids)
+        rows[known] = first_own_rows(run, ids[known], theirs) if table == "input" else theirs
+    return rows
+
+
+def anchored(run: Run, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
+    """Return trained rows; those of words that the earlier model knew are led back towards its own.
+
+    A share of `anchor` of them is its row, the rest what was trained. Training on some text at a high learning
+    rate moves rows along what that text repeats and by its noise: their mean with the rows of the model before has less
+    of both (as of weights: Izmailov et al. 2018, section 3).
+    """
+    assert run.base is not None
+    if table not in run.base.tables:
+        return rows
+    known, theirs = _known_rows(run.base, table, ids)
+    mixed, share = rows.copy(), np.float32(anchor_of(run.params))
+    mixed[known] += share * (theirs - mixed[known])
+    return mixed
+
+
+def _known_rows(base: Base, table: str, ids: RowIds) -> tuple[npt.NDArray[np.bool_], Float32Array]:
+    """Return which words the earlier model knew, shape (n,), and their rows in it."""
+    theirs = _rows_of(base, ids)
+    known = theirs >= 0
+    return known, open_table(base.model, table)[theirs[known]]
+
+
+def _rows_of(base: Base, ids: RowIds) -> Int32Array:
+    """Return the earlier model's rows of words, shape (n,), -1 for new ones."""
+    low, high = int(ids.min()), int(ids.max()) + 1
+    between: Int32Array = open_array(base.rows.open_group(), _ROWS)[low:high]
+    return between[ids - low]
+
+
+def first_weights(run: Run, alphabet: Alphabet) -> Weights:
+    """Return a network before training; new characters are drawn, all else is the earlier model's."""
+    weights = initial_weights(run.params.vector_size, len(alphabet), run.params.seed)
+    theirs = read_subwords(run.base.model) if run.base is not None else None
+    if theirs is None:
+        return weights
+    places = {character: place for place, character in enumerate(theirs.alphabet.characters)}
+    marks = len(alphabet) - len(alphabet.characters)  # unknown, begin, end: the same in both
+    rows = [*range(marks), *(marks + places.get(character, -1 - marks) for character in alphabet.characters)]
+    drawn, known = weights["characters"], np.array(rows) >= 0
+    characters = np.where(known[:, None], theirs.weights["characters"][rows], drawn)
+    return {**theirs.weights, "characters": characters}

@@ -1,0 +1,119 @@
+"""`SharedNegatives.market_negative`: where the markets of words come from, and how they reach the workers.
+
+They come from a table, whose place and content settled Params name; or from the events that the text was made of, whose
+sessions are written with the markets of their items. One task finds the market of each word of the vocabulary, and
+writes it to the run's folder.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from daskw2v.collections.kinds import Derived, TextInputs
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.config.settings import place_of
+from daskw2v.errors import InputError, ParameterError, counted
+from daskw2v.objectives.settings import SharedNegatives
+from daskw2v.sampling.run import Run
+from daskw2v.sequences.parts import read_markets
+from daskw2v.shards.layout import Corpus
+from daskw2v.store.arrays import read_array, write_array
+from daskw2v.store.durability import durable
+from daskw2v.store.storage import Store
+from daskw2v.store.threads import in_threads
+from daskw2v.training.start.named_tables import find_table, is_settled, open_table
+from daskw2v.types import Int32Array
+from daskw2v.vocabulary.markets import MarketCounts, check_table, read_table
+
+_MARKETS = "markets"
+
+
+def check_markets(params: Params, inputs: TextInputs) -> None:
+    """Refuse markets of inputs that nobody would read, and negatives of markets without these.
+
+    Raises
+    ------
+    ParameterError
+        If that is so.
+    """
+    named, of = isinstance(inputs, Derived) and inputs.has_markets, params.objective
+    negative, table = (of.market_negative, of.markets) if isinstance(of, SharedNegatives) else (0, None)
+    if named and not negative:
+        raise ParameterError(
+            "The markets of the events change nothing for market_negative=0.",
+            "Give market_negative=1 or more, or leave out the column of their markets.",
+        )
+    if named and table is not None:
+        raise ParameterError(
+            f"markets={table!r}, and the events have a column of their markets.", "Leave one of the two out."
+        )
+    if negative and not named and table is None:
+        raise _no_markets(negative)
+
+
+def _no_markets(negative: int) -> ParameterError:
+    return ParameterError(
+        f"market_negative={negative} has no markets to draw from.",
+        "Give markets, the URL of a table; or events, and the column of their markets.",
+    )
+
+
+def with_market_table(params: Params, resources: Resources) -> Params:
+    """Return Params whose table of markets, if there is one, is named by place and content.
+
+    Raises
+    ------
+    InputError, StoreError
+        If it cannot be read, or `check_table` refuses a file.
+    """
+    of = params.objective
+    if not isinstance(of, SharedNegatives) or of.markets is None or is_settled(of.markets):
+        return params
+    named, sources = find_table(of.markets, resources)
+    check = partial(check_table, options=resources.storage_options, timeout=resources.store_timeout)
+    in_threads(check, sources)
+    return params.replace(markets=named)
+
+
+@durable()
+def write_markets(home: Store, run: Run, resources: Resources) -> None:
+    """Task: write the number of the market of each word of a run, -1 without one.
+
+    Raises
+    ------
+    ParameterError
+        If its text was made of no events that name markets, and there is no table.
+    InputError
+        If the table has changed since, or no word has a market.
+    """
+    counts, none, of = MarketCounts(run.vocabulary.load()), True, SharedNegatives.of(run.params)
+    for rows in _of_events(run) if of.markets is None else _of_table(of.markets, resources):
+        counts.add(rows)
+        none = False
+    if none and of.markets is None:
+        raise _no_markets(of.market_negative)
+    markets = counts.markets()
+    if not (markets >= 0).any():
+        raise InputError(
+            f"{place_of(of.markets or 'The events')[0]} names the market of none of the "
+            f"{counted(run.vocabulary.size, 'word')} of the vocabulary.",
+            "Give the words as they are in the text.",
+        )
+    write_array(home.create_group(), _MARKETS, markets)
+
+
+def _of_events(run: Run) -> Iterator[Any]:
+    for table in read_markets(run.work, Corpus.load(run.work, run.corpus).sources):
+        yield from table.to_batches()
+
+
+def _of_table(named: str, resources: Resources) -> Iterator[Any]:
+    for source in open_table(named, resources, "markets"):
+        yield from read_table(source, resources.storage_options, resources.store_timeout)
+
+
+def markets_of(run: Run) -> Int32Array:
+    """Return the number of each word's market, -1 without one, shape (V,)."""
+    assert run.markets is not None
+    return read_array(run.markets.open_group(), _MARKETS)

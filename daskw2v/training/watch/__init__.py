@@ -1,0 +1,1 @@
+"""What looks at a training while it goes on: callbacks, evaluation sets, held-out text."""

@@ -1,0 +1,90 @@
+"""Early stopping: a run ends when what it monitors no longer gets better."""
+
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.errors import ParameterError, TrainingError, counted
+from daskw2v.evaluation import by_name
+from daskw2v.evaluation.reading import read_lines
+from daskw2v.shards.layout import digest
+from daskw2v.training.watch.callbacks import Callback, TrainingRecord
+from daskw2v.training.watch.stopping_settings import HELD_OUT_LOSS, EarlyStopping, monitor_of
+
+
+class EarlyStopper(Callback):
+    """Stops after `patience` epochs in a row in which the monitored value was not better than the best by `min_delta`.
+
+    Parameters
+    ----------
+    settings
+        What it monitors, and when it stops.
+    """
+
+    stops = "epoch"
+
+    def __init__(self, settings: EarlyStopping) -> None:
+        self._monitor, self._patience, self._delta = str(settings.monitor), settings.patience, settings.min_delta
+        self._lower = settings.monitor == HELD_OUT_LOSS
+        self._best: float | None = None
+        self._worse = 0
+
+    def on_epoch(self, record: TrainingRecord) -> str | None:
+        """Return a reason to stop once patience is at its end.
+
+        Raises
+        ------
+        TrainingError
+            If the value was not measured.
+        """
+        value = record.held_out_loss if self._lower else record.scores.get(self._monitor.partition("/")[2])
+        if value is None:
+            raise TrainingError(
+                f"monitor={self._monitor!r} was not measured after round {record.round}, or is undefined.",
+                "The progress says why. The same command goes on; leave monitor out to train all epochs.",
+            )
+        gain = 0.0 if self._best is None else (self._best - value) * (1 if self._lower else -1)
+        if self._best is None or gain > self._delta:
+            self._best, self._worse = value, 0
+            return None
+        self._worse += 1
+        if self._worse < self._patience:
+            return None
+        return (
+            f"{self._monitor} was {value:.4f}, and for {counted(self._worse, 'epoch')} not better than {self._best:.4f}"
+        )
+
+
+def check_monitor(params: Params, resources: Resources) -> None:
+    """Refuse a monitor of what is not measured.
+
+    Raises
+    ------
+    ParameterError
+        If that is so.
+    """
+    monitor = monitor_of(params)
+    if monitor in (None, HELD_OUT_LOSS):
+        return
+    sets = _sets(resources)
+    if monitor not in sets:
+        raise ParameterError(
+            f"monitor={monitor!r} will not be measured.",
+            f"Give {HELD_OUT_LOSS}, or one of the evaluation sets that are given: {', '.join(sets) or 'none'}.",
+        )
+    name = monitor.partition("/")[2]
+    if sum(other.partition("/")[2] == name for other in sets) > 1:
+        raise ParameterError(f"monitor={monitor!r}: another set is called {name!r}.", "Rename one of the files.")
+
+
+def monitored_content(params: Params, resources: Resources) -> tuple[str, ...]:
+    """Return a digest of the set that stops a run, which is part of the run's name; nothing where none does."""
+    monitor = monitor_of(params)
+    if monitor in (None, HELD_OUT_LOSS):
+        return ()
+    lines = read_lines(_sets(resources)[monitor], resources.storage_options)
+    return (digest([monitor, *(line for _, line in lines)]),)
+
+
+def _sets(resources: Resources) -> dict[str, str]:
+    """Return the URL of each evaluation set by kind and name."""
+    sets = resources.eval_sets
+    return {f"{kind}/{name}": url for kind, urls in sets.items() for name, url in by_name(kind, urls).items()}

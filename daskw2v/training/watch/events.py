@@ -1,0 +1,222 @@
+"""Tells callbacks of a run, round by round of its history."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from daskw2v.config.params import Params
+from daskw2v.errors import ParameterError
+from daskw2v.models.vectors import Vectors
+from daskw2v.progress import Listener, Progress
+from daskw2v.training.watch.callbacks import Callback, TrainingRecord
+from daskw2v.training.watch.early_stopping import EarlyStopper
+from daskw2v.training.watch.measurements import HistoryEntry
+from daskw2v.training.watch.stopping_settings import EarlyStopping
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class TrainedRun(NamedTuple):
+    """A run as events name it.
+
+    Parameters
+    ----------
+    name
+        Its identity.
+    work
+        URL of its work directory.
+    params
+        Its Params.
+    total
+        Corpus positions over all epochs.
+    plan
+        What was planned, as in the manifest.
+    """
+
+    name: str
+    work: str
+    params: Params
+    total: int
+    plan: Mapping[str, Any] = _NOTHING
+
+    def epochs_after(self, progress: int) -> int:
+        """Return the number of epochs that are done by then."""
+        return progress * self.params.epochs // max(1, self.total)
+
+    def ends_epoch(self, before: int, after: int) -> bool:
+        """Tell whether an epoch ends in a round that begins and ends with this progress."""
+        return self.epochs_after(before) < self.epochs_after(after)
+
+
+class Callbacks:
+    """The callbacks of one call of `train`, `retrain` or `train_model`.
+
+    Parameters
+    ----------
+    given
+        The callbacks.
+    loggers
+        Those that Resources ask for.
+    monitored
+        `early_stopping.monitored_content`.
+
+    Raises
+    ------
+    ParameterError
+        If one is none, or may stop a run by a rule that does not tell it from others.
+
+    Attributes
+    ----------
+    rules
+        By which rules the run may be stopped, besides those that its Params hold, as they were before training.
+    """
+
+    def __init__(
+        self, given: Sequence[Callback] = (), loggers: Sequence[Callback] = (), monitored: Sequence[str] = ()
+    ) -> None:
+        if not isinstance(given, list | tuple):
+            raise ParameterError(f"callbacks is a {type(given).__name__}, not a list.", "Give a list of callbacks.")
+        for one in given:
+            if not isinstance(one, Callback):
+                raise ParameterError(
+                    f"callbacks has a {type(one).__name__}, which is no daskw2v.Callback.",
+                    "Give an object of a class that is derived from daskw2v.Callback.",
+                )
+            if one.stops not in (None, "round", "epoch"):
+                raise ParameterError(
+                    f"{_named(one)}.stops is {one.stops!r}.", 'Give "round" or "epoch"; or None if it only watches.'
+                )
+        self._given = [*given, *loggers]
+        self.rules = (*monitored, *sorted(_rule_of(one) for one in self._given if one.stops is not None))
+        self._own: list[Callback] = []  # early stopping, anew for each run
+        self._run: TrainedRun | None = None
+        self._told: list[HistoryEntry] = []
+        self._ended = self._restored = False
+        self._stop: tuple[int, str] | None = None  # the round after which the run stops, and why
+
+    def reason_after(self, number: int) -> str | None:
+        """Return why the run is to be stopped, if it is to be after a round or was to be before."""
+        return self._stop[1] if self._stop is not None and self._stop[0] <= number else None
+
+    def may_stop(self, *, epoch_ends: bool) -> bool:
+        """Tell whether one may stop a run after a round, in which an epoch ends or not."""
+        all_of_them = (*self._own, *self._given)
+        return any(one.stops == "round" or (one.stops == "epoch" and epoch_ends) for one in all_of_them)
+
+    def restored(self, run: TrainedRun, history: Sequence[HistoryEntry], listener: Listener) -> None:
+        """Tell of the rounds of a run that are done. What this call told before is not told again."""
+        if self._run is None or self._run.name != run.name:
+            self._run, self._told, self._ended, self._stop = run, [], False, None
+            settings = EarlyStopping.find(run.params)
+            self._own = [] if settings is None else [EarlyStopper(settings)]
+        for entry in history:
+            self.round_ended(entry, listener, restored=True)
+
+    def round_ended(self, entry: HistoryEntry, listener: Listener, *, restored: bool = False) -> None:
+        """Tell of a round, which may stop the run unless it is restored."""
+        assert self._run is not None
+        if entry["round"] < len(self._told):
+            return
+        before = self._told[-1]["progress"] if self._told else 0
+        self._told.append(entry)
+        self._restored = restored
+        ends = self._run.ends_epoch(before, entry["progress"])
+        reasons = [self._each("on_round", self._record([entry]), listener, ("round",))]
+        if ends:
+            record = self._record(self._epoch(before))
+            reasons.append(self._each("on_epoch", record, listener, ("round", "epoch")))
+        reason = next(filter(None, reasons), None)
+        if reason is not None and not restored:
+            self._stop = entry["round"], reason
+
+    def checkpoint_written(self, listener: Listener) -> None:
+        """Tell of a checkpoint after the last round that was told."""
+        self._each("on_checkpoint", self._record(self._told[-1:]), listener)
+
+    def published(self, run: TrainedRun, vectors: Vectors, listener: Listener) -> None:
+        """Tell that the version of a run is published, and before that, of rounds that were not told yet."""
+        run = run._replace(plan=MappingProxyType(dict(vectors.metadata.get("plan", {}))))
+        self.restored(run, vectors.metadata["metrics"]["history"], listener)
+        self.ended(listener, version=vectors.url, metadata=MappingProxyType(dict(vectors.metadata)))
+
+    def ended(self, listener: Listener, **known: Any) -> None:
+        """Tell of the end of a run, and what is known of its version; nothing where no version was published."""
+        if self._told and not self._ended:
+            self._ended = True
+            self._each("on_end", self._record(self._told, **known), listener)
+
+    def _epoch(self, before: int) -> list[HistoryEntry]:
+        """Return the rounds since the last one in which an epoch ended, given the progress before the last of them."""
+        assert self._run is not None
+        done = self._run.epochs_after(before)
+        first = next(n for n, entry in enumerate(self._told) if self._run.epochs_after(entry["progress"]) >= done)
+        starts = first + 1 if done else 0
+        return self._told[starts:]
+
+    def _record(self, entries: Sequence[HistoryEntry], **more: Any) -> TrainingRecord:
+        assert self._run is not None
+        run, last = self._run, entries[-1]
+        words, pairs, loss, seconds = (sum(e[name] for e in entries) for name in ("words", "pairs", "loss", "seconds"))
+        return TrainingRecord(
+            run=run.name, work=run.work, params=run.params, plan=run.plan, round=last["round"],
+            epoch=run.epochs_after(last["progress"]), progress=last["progress"] / max(1, run.total),
+            words=words, pairs=pairs, loss=loss / pairs if pairs else None, alpha=last["alpha"], seconds=seconds,
+            held_out_loss=last.get("held_out_loss"), scores=MappingProxyType(dict(last.get("scores", {}))),
+            restored=self._restored, **{"metadata": _NOTHING, **more},
+        )  # fmt: skip
+
+    def _each(
+        self, method: str, record: TrainingRecord, listener: Listener, stopping: Sequence[str] = ()
+    ) -> str | None:
+        """Call a method of all callbacks; return the first reason to stop that one gives."""
+        found: list[str] = []
+        for one in (*self._own, *self._given):
+            try:
+                reason = getattr(one, method)(record)
+            except Exception as error:
+                if one.stops is not None:
+                    raise
+                self._given = [other for other in self._given if other is not one]
+                message = f"{_named(one)} failed in {method} and is not called again: {type(error).__name__}: {error}"
+                listener(Progress("callbacks", 0, 0, "", message=message))
+                continue
+            if reason is not None:
+                _check_reason(one, method, reason, stopping)
+                found.append(reason)
+        return found[0] if found else None
+
+
+def _rule_of(one: Callback) -> str:
+    """Return the rule of one that may stop a run; it must tell it from others, and be the same in the next process."""
+    own = "__dataclass_fields__" in vars(type(one)) or type(one).rule is not Callback.rule
+    unknown = vars(one).keys() - getattr(one, "__dataclass_fields__", {}).keys()
+    if unknown and not own:
+        raise ParameterError(
+            f"{_named(one)} may stop a run and has {', '.join(sorted(unknown))}, which its rule does not tell.",
+            "Make the class a dataclass, whose fields are in the rule, or override the property rule.",
+        )
+    if " at 0x" in one.rule:
+        raise ParameterError(
+            f"{_named(one)}.rule holds an address, so the run would not be found again: {one.rule}.",
+            "Leave the field out by field(repr=False), give it a repr that says its value, or override the property "
+            "rule.",
+        )
+    return one.rule
+
+
+def _check_reason(one: Callback, method: str, reason: object, stopping: Sequence[str]) -> None:
+    """Refuse what cannot stop a run, which would be ignored otherwise."""
+    if not isinstance(reason, str) or not reason:
+        raise ParameterError(
+            f"{_named(one)}.{method} returned a {type(reason).__name__}: {reason!r}.",
+            "Return the reason to stop, as text, or None.",
+        )
+    if one.stops not in stopping:
+        raise ParameterError(
+            f"{_named(one)}.{method} returned a reason to stop, {reason!r}, but {_named(one)}.stops is {one.stops!r}.",
+            'Set stops = "round" to stop from on_round, or stops = "epoch" to stop from on_epoch alone.',
+        )
+
+
+def _named(one: Callback) -> str:
+    return type(one).__qualname__

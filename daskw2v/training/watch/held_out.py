@@ -1,0 +1,190 @@
+"""Held-out text: positions that are never trained on, where the loss tells whether the model still learns.
+
+They are drawn by position: a piece of each stretch of the text, at a random place. So they are the same on any cluster.
+A version that starts from another one's vectors holds out new text alone, as that one was trained on the other text.
+What is left is an excerpt of the corpus, in which a new sentence begins where text was taken out: no window reaches
+across. The words of held-out text are counted like all others.
+
+The loss is that of the objective's own kernel, run on a processor at learning rate 0 with one thread, always with the
+same windows and negatives, over a sample of the held-out text. A task takes the rows that these reach, and no others.
+"""
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from distributed import Client, Future
+
+from daskw2v.cluster import all_done
+from daskw2v.config.params import Params
+from daskw2v.errors import ParameterError
+from daskw2v.kernels.rng import Purpose, stream
+from daskw2v.objectives.base import Rate
+from daskw2v.objectives.registry import find_objective
+from daskw2v.objectives.settings import TrainsPrefixes
+from daskw2v.sampling.excerpt import Range, draw_pieces, excerpt, other_ranges
+from daskw2v.sampling.run import Run
+from daskw2v.sampling.segments import cut
+from daskw2v.shards.layout import Corpus
+from daskw2v.store.storage import Store
+from daskw2v.training.devices import SomeRows, Threads, find_device, read_piece
+from daskw2v.training.loop.strategy import ModelRows
+from daskw2v.training.start.prepared import prepared_of
+from daskw2v.training.watch.measurements import HistoryEntry, Measurements
+from daskw2v.types import Float32Array, Int64Array
+
+_STRETCH, _PIECES = 1 << 16, 1024  # positions, at least; pieces of long text, at most
+_MEASURED = 1 << 17  # positions of the sample, at most: its rows are held by one worker
+_DEVICE = "cpu"
+_LOSS = "held_out_loss"  # key in the entry of a round
+
+
+class SplitText(NamedTuple):
+    """A corpus in two: what is trained, and the sample of the held-out text; None without any."""
+
+    trained: Corpus
+    held_out: Corpus | None
+
+    def save(self, work: Store) -> None:
+        """Write the manifests of both to a work directory."""
+        if self.held_out is not None:
+            self.trained.save(work)
+            self.held_out.save(work)
+
+
+def split_text(corpus: Corpus, params: Params, new: Sequence[Range] | None = None) -> SplitText:
+    """Take `held_out` of a corpus; of its `new` ranges, where its base was trained on the others."""
+    if not params.held_out:
+        return SplitText(corpus, None)
+    ranges = [(0, corpus.n_tokens)] if new is None else new
+    length = max(_STRETCH, -(-sum(stop - start for start, stop in ranges) // _PIECES))
+    pieces = draw_pieces(ranges, params.held_out, length, stream(params.seed, Purpose.HELD_OUT))
+    return SplitText(excerpt(corpus, other_ranges(pieces, corpus.n_tokens)), excerpt(corpus, _first_of(pieces)))
+
+
+def _first_of(pieces: Sequence[Range]) -> list[Range]:
+    """Return the first positions of each piece, of all together as many as are measured."""
+    share = min(1.0, _MEASURED / max(1, sum(stop - start for start, stop in pieces)))
+    return [(start, start + int((stop - start) * share)) for start, stop in pieces]
+
+
+def check_held_out(params: Params) -> None:
+    """Refuse held-out text where it cannot be measured, or not be kept apart.
+
+    Raises
+    ------
+    ParameterError
+        If that is so.
+    """
+    if not params.held_out:
+        return
+    objective = find_objective(params.objective.name)
+    if objective.measured_by is None and _DEVICE not in objective.trainers:
+        raise ParameterError(
+            f"held_out={params.held_out}: objective={params.objective.name!r} has no kernel for text on a "
+            "processor, which would measure the loss.",
+            "Leave held_out out.",
+        )
+    base = params.flat().get("base_matrix")
+    if base is not None:
+        raise ParameterError(
+            f"held_out={params.held_out} with base_matrix={base!r}: the matrix holds pairs of all the "
+            "text that it was made of.",
+            "Leave one of the two out.",
+        )
+
+
+class HeldOutText:
+    """Measures the loss on held-out text.
+
+    Parameters
+    ----------
+    client
+        The cluster.
+    run
+        The run; the loss is that of its objective.
+    sample
+        The held-out text that is measured.
+    """
+
+    def __init__(self, client: Client, run: Run, sample: Corpus) -> None:
+        measured = find_objective(run.params.objective.name).measured_by
+        params = run.params if measured is None else run.params.replace(objective=measured.name)
+        if isinstance(params.objective, TrainsPrefixes):
+            params = params.replace(prefix_sizes=())  # the loss of whole vectors
+        self._client, self._session = client, uuid.uuid4().hex[:8]
+        self._run = replace(run, corpus=sample.name, params=params, device=_DEVICE, base=None, features=None)
+        self._reached: Future | None = None
+
+    def measure(self, entry: HistoryEntry, rows: ModelRows | None, measurements: Measurements) -> None:
+        """Submit the measurement of a round."""
+        if rows is None:
+            measurements.say(f"round {entry['round']}: no loss on held-out text, as the strategy gives no rows")
+            return
+        submit, key = self._client.submit, f"{self._session}-{entry['round']}"
+        if self._reached is None:
+            self._reached = submit(_reached, self._run, key=f"held-out-{self._session}", retries=2)
+        picked = {
+            table: [
+                submit(_pick, parts.pick, part, n, self._reached, table, key=f"pick-{key}-{table}-{n}", priority=1)
+                for n, part in enumerate(parts.parts)
+            ]
+            for table, parts in rows.items()
+        }
+        if any(parts.join is None for parts in rows.values()):  # they lie in files, which the next round replaces
+            all_done(self._client, [future for of_table in picked.values() for future in of_table])
+        future = submit(_loss, self._run, self._reached, picked, key=f"held-out-loss-{key}", retries=1)
+        measurements.add(future, entry, _LOSS, "The loss on held-out text", _told)
+
+
+def _told(loss: float | None) -> str:
+    return f"loss on held-out text {'undefined, as it has no pair' if loss is None else f'{loss:.4f}'}"
+
+
+def _pieces(run: Run) -> Iterator[partial[Any]]:
+    """Yield what reads each piece of the sample."""
+    n = Corpus.load(run.work, run.corpus).n_tokens
+    positions = find_device(_DEVICE).replica_trainer.positions
+    for start, stop in cut(0, n, positions):
+        yield partial(read_piece, run, 0, start, stop, Rate(0.0, 0.0, 0))
+
+
+def _lengths(run: Run) -> dict[str, int]:
+    return find_objective(run.params.objective.name).tables(run.params, run.vocabulary.size)
+
+
+def _reached(run: Run) -> dict[str, Int64Array]:
+    """Task: find the rows of each table that measuring may read."""
+    reached = find_objective(run.params.objective.name).reached
+    marks = {table: np.full(rows, reached is None) for table, rows in _lengths(run).items()}
+    if reached is not None:
+        for piece in (read() for read in _pieces(run)):
+            reached(prepared_of(run), piece.segment, piece.first, piece.last, piece.epoch, marks)
+    return {table: np.flatnonzero(marked) for table, marked in marks.items()}
+
+
+def _pick(
+    pick: Any, part: Any, number: int, reached: Mapping[str, Int64Array], table: str
+) -> tuple[Int64Array, Float32Array]:
+    """Task: take the reached rows of a part of a table."""
+    which, rows = pick(part, number, reached[table])
+    return which, np.ascontiguousarray(rows)
+
+
+def _loss(
+    run: Run, reached: Mapping[str, Int64Array], picked: Mapping[str, Sequence[tuple[Int64Array, Float32Array]]]
+) -> float | None:
+    """Task: return the mean loss of a pair of the sample; None if it has no pair."""
+    tables = dict[str, list[SomeRows]]()
+    for table, length in _lengths(run).items():
+        values = np.empty((len(reached[table]), run.params.vector_size), np.float32)
+        for which, rows in picked[table]:
+            values[which] = rows
+        tables[table] = [SomeRows(length, reached[table].astype(np.int32), values)]
+    objective = find_objective(run.params.objective.name)
+    trainer = find_device(_DEVICE).replica_trainer(objective, run.params, prepared_of(run), dict, tables, Threads(1))
+    totals = trainer.train(_pieces(run))
+    return totals.loss / totals.examples if totals.examples else None

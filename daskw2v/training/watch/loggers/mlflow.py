@@ -1,0 +1,136 @@
+"""Logs a training to MLflow."""
+
+import os
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from daskw2v.errors import ParameterError
+from daskw2v.extras import Extra
+from daskw2v.store.credentials import refuse_secret
+from daskw2v.training.watch.callbacks import Callback, TrainingRecord
+from daskw2v.training.watch.loggers.metrics import epoch_metrics_of, metrics_of
+
+_RUN, _WORK, _VERSION, _STOPPED = "daskw2v.run", "daskw2v.work", "daskw2v.version", "daskw2v.stopped"  # tags
+_ROUND, _EPOCH = "progress", "epoch/loss"  # what each round, and each epoch, has
+_LONGEST = 6000  # characters of a parameter
+
+mlflow = Extra("mlflow", "mlflow")
+
+
+class MLflowLogger(Callback):
+    """Logs a training as a run of MLflow: Params, metrics of rounds and epochs, and the version's URL and metadata.
+
+    The step of a metric is the number of the round; of an epoch's, the number of epochs. A training that is resumed is
+    the same run of MLflow, found by its tags `daskw2v.run` and `daskw2v.work`, and what was logged before is not logged
+    again. The run of MLflow is open until a version is published; it fails if a gate of `retrain` refuses the version.
+    What is trained anew after that, or in another work directory, is another run of MLflow.
+
+    Parameters
+    ----------
+    tracking_uri
+        Of MLflow; the one that MLflow is configured to use when not given.
+    experiment
+        Its name; it is made if there is none. MLflow's environment variable `MLFLOW_EXPERIMENT_NAME` names it when not
+        given; else it is "daskw2v".
+
+    Raises
+    ------
+    MissingExtraError
+        If mlflow is not installed.
+    ParameterError
+        If the URI holds a secret (MLflow reads these from the environment), or MLflow cannot be reached.
+
+    Examples
+    --------
+    >>> from mlflow import MlflowClient
+    >>> logger = daskw2v.MLflowLogger("mlruns", experiment="words")
+    >>> vectors = daskw2v.train(
+    ...     "text.txt", callbacks=[logger], vector_size=8, min_count=1, epochs=1, listener=None
+    ... )
+    >>> client = MlflowClient("mlruns")
+    >>> [run] = client.search_runs([client.get_experiment_by_name("words").experiment_id])
+    >>> run.info.status, run.data.params["vector_size"]
+    ('FINISHED', '8')
+    """
+
+    def __init__(self, tracking_uri: str | None = None, experiment: str | None = None) -> None:
+        refuse_secret("tracking_uri", tracking_uri)
+        experiment = experiment or os.environ.get("MLFLOW_EXPERIMENT_NAME") or "daskw2v"
+        client = mlflow.MlflowClient
+        try:
+            self._client = client(tracking_uri)
+            found = self._client.get_experiment_by_name(experiment)
+            self._experiment = self._client.create_experiment(experiment) if found is None else found.experiment_id
+        except Exception as error:  # of the network, of a database, or its own
+            raise ParameterError(
+                f"MLflow cannot be used at {tracking_uri!r} ({type(error).__name__}: {error}).",
+                "Check the address, and MLflow there.",
+            ) from error
+        self._logged: tuple[str, str] | None = None  # work directory and name of the training, until it ends
+        self._id, self._round, self._epoch = "", -1, 0
+
+    def on_round(self, record: TrainingRecord) -> None:
+        """Log the metrics of a round."""
+        self._open(record)
+        if record.round > self._round:
+            self._log(metrics_of(record), record.round)
+            self._round = record.round
+
+    def on_epoch(self, record: TrainingRecord) -> None:
+        """Log the metrics of an epoch."""
+        if record.epoch > self._epoch:
+            self._log(epoch_metrics_of(record), record.epoch)
+            self._epoch = record.epoch
+
+    def on_end(self, record: TrainingRecord) -> None:
+        """Log the version, and end the run."""
+        self._logged = None
+        if record.version is None:
+            self._client.set_terminated(self._id, "FAILED")
+            return
+        self._client.set_tag(self._id, _VERSION, record.version)
+        if stopped := record.metadata.get("stopped"):
+            self._client.set_tag(self._id, _STOPPED, stopped["reason"])
+        self._client.log_dict(self._id, dict(record.metadata), "metadata.json")
+        self._client.set_terminated(self._id)
+
+    def _open(self, record: TrainingRecord) -> None:
+        """Find the run of MLflow that a training is logged to, or begin one."""
+        training = record.work, record.run
+        if self._logged == training:
+            return
+        found = self._found(record)
+        goes_on = found is not None and (record.restored or found.info.status == "RUNNING")
+        self._id = str(found.info.run_id) if goes_on else self._begin(record)
+        self._logged = training
+        self._round, self._epoch = self._last(_ROUND, -1), self._last(_EPOCH, 0)
+
+    def _found(self, record: TrainingRecord) -> Any:
+        """Return the last run of MLflow that a training was logged to; None if there is none."""
+        runs = self._client.search_runs([self._experiment], f"tags.`{_RUN}` = '{record.run}'")  # the last one first
+        return next((run for run in runs if run.data.tags.get(_WORK) == record.work), None)  # a URL may have quotes
+
+    def _begin(self, record: TrainingRecord) -> str:
+        entities = mlflow.entities
+        tags = {_RUN: record.run, _WORK: record.work}
+        run = self._client.create_run(self._experiment, run_name=record.run, tags=tags)
+        params = [entities.Param(name, str(value)[:_LONGEST]) for name, value in record.params.as_dict().items()]
+        self._client.log_batch(run.info.run_id, params=params)
+        return str(run.info.run_id)
+
+    def _last(self, metric: str, before: int) -> int:
+        """Return the last step that a metric was logged for."""
+        history: list[Any] = self._client.get_metric_history(self._id, metric)
+        return max((int(logged.step) for logged in history), default=before)
+
+    def _log(self, metrics: Mapping[str, float], step: int) -> None:
+        now = int(1000 * time.time())
+        values = [mlflow.entities.Metric(_name(name), value, now, step) for name, value in metrics.items()]
+        self._client.log_batch(self._id, metrics=values)
+
+
+def _name(name: str) -> str:
+    """Return a name of a metric as MLflow takes it."""
+    return re.sub(r"[^\w./ -]", "_", name, flags=re.ASCII)
