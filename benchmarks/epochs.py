@@ -16,7 +16,7 @@ from benchmarks.texts import Text
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.features.choice import has_features
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.objectives.registry import settled, start_alpha
 from daskw2v.progress import silent
 from daskw2v.sampling.reader import SegmentReader

@@ -83,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 BENCHMARK = Benchmark(
     __doc__,
-    ("daskw2v/training/cost", "daskw2v/training/averaging/cost.py", "daskw2v/training/rotation/cost.py"),
+    ("daskw2v/training/sizes", "daskw2v/training/averaging/cost.py", "daskw2v/training/rotation/cost.py"),
     Smoke({"machines": [2], "words": 1e7}, ("averaging", "rotation", "Share")),
     add_arguments,
     measure,

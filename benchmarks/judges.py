@@ -7,7 +7,7 @@ from benchmarks.cache import Scores
 from benchmarks.texts import ANALOGY, DATA
 from daskw2v.evaluation import evaluate
 from daskw2v.evaluation.classification import ClassificationMethod
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 
 _EVAL = DATA / "eval"
 SIMILARITY = {

@@ -29,7 +29,7 @@ from benchmarks.tables import Table
 from benchmarks.texts import MB
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.progress import Progress
 from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import Corpus

@@ -215,7 +215,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 BENCHMARK = Benchmark(
     __doc__,
-    ("daskw2v/training/memory", "daskw2v/training", "daskw2v/shards", "daskw2v/vocabulary"),
+    ("daskw2v/training/sizes", "daskw2v/training", "daskw2v/shards", "daskw2v/vocabulary"),
     Smoke({"types": 20_000, "setting": ["rotation 300, 2 workers"]}, ("encode", "vocabulary", "train")),
     add_arguments,
     measure,

@@ -32,8 +32,8 @@ from benchmarks.texts import ANALOGY, DATA, MB, SIMILARITY, first_lines, wiki_pa
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.evaluation.stability import neighbour_stability
-from daskw2v.models.vectors import Vectors
-from daskw2v.models.versions import Versions
+from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.versions.versions import Versions
 from daskw2v.retraining.gates import Gates
 from daskw2v.retraining.outcome import Outcome, Summary
 from daskw2v.retraining.policy import Policy

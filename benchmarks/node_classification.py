@@ -28,7 +28,7 @@ from benchmarks.processes import one_thread
 from benchmarks.tables import mean_of
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.sequences.kinds import EdgeList, Walks
 from daskw2v.sequences.walks import COLUMN, write_walks
 from daskw2v.store.storage import Store

@@ -28,7 +28,7 @@ from benchmarks.stopwatch import stopwatch
 from daskw2v.config.params import Params
 from daskw2v.extras import needed
 from daskw2v.features.settings import NGrams
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.sampling.hierarchy import NS_EXPONENT
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.vocabulary import Vocabulary

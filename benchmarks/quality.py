@@ -25,7 +25,7 @@ from benchmarks.texts import ANALOGY, SIMILARITY, name_of, write_text
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.evaluation import evaluate
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.objectives.registry import settled, start_alpha
 from daskw2v.shards.layout import digest
 from daskw2v.store.storage import Store

@@ -29,7 +29,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import counted
 from daskw2v.kernels.simd import padded
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.objectives.base import HotRows, Tables
 from daskw2v.objectives.curvature import Moments
 from daskw2v.objectives.registry import find_objective, find_trainer

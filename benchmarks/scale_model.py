@@ -115,7 +115,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 BENCHMARK = Benchmark(
     __doc__,
-    ("daskw2v/training/cost", "daskw2v/training/rotation", "daskw2v/training/averaging", "daskw2v/kernels"),
+    ("daskw2v/training/sizes", "daskw2v/training/rotation", "daskw2v/training/averaging", "daskw2v/kernels"),
     Smoke(
         {"parts": 0.1, "workers": [2], "passes": 1, "table_rows": 1 << 14},
         ("Constants", "bucket_task", "Trainings here", "averaging"),

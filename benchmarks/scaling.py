@@ -33,7 +33,7 @@ from benchmarks.texts import MB, name_of, write_text
 from benchmarks.whole_runs import SCORES
 from daskw2v.config.params import Params
 from daskw2v.errors import counted
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.training.warm_up import warm_up
 
 PLAIN = "plain"

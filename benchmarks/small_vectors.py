@@ -26,12 +26,12 @@ from benchmarks.texts import name_of, write_text
 from benchmarks.whole_runs import SCORES
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.models import codebooks
 from daskw2v.models.index.kinds import KINDS
 from daskw2v.models.index.searcher import EFFORT
 from daskw2v.models.index.table import quantized
 from daskw2v.models.index.vectors import IndexedVectors
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored import codebooks
 from daskw2v.training.pipeline import train
 from daskw2v.types import Float32Array, Int64Array
 

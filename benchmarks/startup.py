@@ -21,7 +21,7 @@ from benchmarks.harness import Benchmark, Session, Smoke, alternate
 from benchmarks.processes import Usage, run_process
 from benchmarks.tables import Spread
 from benchmarks.texts import name_of, write_text
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 WORDS, DIMENSIONS = 5000, 100

@@ -37,9 +37,9 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.evaluation import evaluate
 from daskw2v.extras import needed
-from daskw2v.models.export import export
-from daskw2v.models.importing import import_vectors
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.formats.export import export
+from daskw2v.models.formats.importing import import_vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.objectives.registry import settled
 from daskw2v.training.pipeline import train
 from daskw2v.vocabulary.vocabulary import Vocabulary

@@ -22,10 +22,10 @@ import numpy as np
 from benchmarks.harness import Benchmark, Session, Smoke
 from benchmarks.tables import Cell, Spread
 from daskw2v.models.follower import Follower
-from daskw2v.models.store import write_vocabulary
-from daskw2v.models.tables import create_model, write_table_rows
-from daskw2v.models.vectors import Vectors
-from daskw2v.models.versions import Versions, publish
+from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored.store import write_vocabulary
+from daskw2v.models.stored.tables import create_model, write_table_rows
+from daskw2v.models.versions.versions import Versions, publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

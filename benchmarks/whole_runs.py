@@ -38,8 +38,8 @@ from benchmarks.quality import judged
 from benchmarks.tables import Spread
 from benchmarks.texts import MB, name_of, write_text
 from daskw2v.config.params import Params
-from daskw2v.models.keyed_vectors import from_gensim
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.formats.keyed_vectors import from_gensim
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.objectives.registry import settled
 from daskw2v.training.warm_up import warm_up
 from daskw2v.vocabulary.vocabulary import Vocabulary

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from daskw2v.evaluation import evaluate
     from daskw2v.evaluation.datasets import datasets
     from daskw2v.features.settings import FeatureTable, NGrams, NGramsAndTable
-    from daskw2v.models.export import export
     from daskw2v.models.follower import Follower
-    from daskw2v.models.importing import import_vectors
+    from daskw2v.models.formats.export import export
+    from daskw2v.models.formats.importing import import_vectors
+    from daskw2v.models.formats.keyed_vectors import from_gensim, to_gensim
+    from daskw2v.models.formats.word2vec import import_word2vec
     from daskw2v.models.index.build import build_index
     from daskw2v.models.index.vectors import IndexedVectors
-    from daskw2v.models.keyed_vectors import from_gensim, to_gensim
     from daskw2v.models.opening import open
-    from daskw2v.models.phrases import Phrases
-    from daskw2v.models.vectors import Vectors
-    from daskw2v.models.versions import Versions
-    from daskw2v.models.word2vec import import_word2vec
+    from daskw2v.models.queries.vectors import Vectors
+    from daskw2v.models.versions.phrases import Phrases
+    from daskw2v.models.versions.versions import Versions
     from daskw2v.objectives.settings import CBOW, CBOWHS, SGNS, SkipGramHS, SubwordNetwork, WordContextMatrix
     from daskw2v.phrases.settings import PhraseDetection
     from daskw2v.release import VERSION as __version__
@@ -145,18 +145,18 @@ _MODULES = {
     "Word2Vec": "estimators.words",
     "datasets": "evaluation.datasets",
     "evaluate": "evaluation",
-    "export": "models.export",
+    "export": "models.formats.export",
     "Follower": "models.follower",
-    "import_vectors": "models.importing",
+    "import_vectors": "models.formats.importing",
     "build_index": "models.index.build",
     "IndexedVectors": "models.index.vectors",
-    "from_gensim": "models.keyed_vectors",
-    "to_gensim": "models.keyed_vectors",
+    "from_gensim": "models.formats.keyed_vectors",
+    "to_gensim": "models.formats.keyed_vectors",
     "open": "models.opening",
-    "Phrases": "models.phrases",
-    "Vectors": "models.vectors",
-    "Versions": "models.versions",
-    "import_word2vec": "models.word2vec",
+    "Phrases": "models.versions.phrases",
+    "Vectors": "models.queries.vectors",
+    "Versions": "models.versions.versions",
+    "import_word2vec": "models.formats.word2vec",
     "__version__": "release",
     "compare": "reports.compare",
     "report": "reports.page",

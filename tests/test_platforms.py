@@ -45,9 +45,9 @@ assert found > 300, found
 SERVE = """
 import numpy as np
 from daskw2v import Follower, Vectors, Versions, build_index, export, import_vectors
-from daskw2v.models.store import write_vocabulary
-from daskw2v.models.tables import create_model, write_table_rows
-from daskw2v.models.versions import publish
+from daskw2v.models.stored.store import write_vocabulary
+from daskw2v.models.stored.tables import create_model, write_table_rows
+from daskw2v.models.versions.versions import publish
 from daskw2v.store import durability, limits
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary

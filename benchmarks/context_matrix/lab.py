@@ -23,7 +23,7 @@ from benchmarks.processes import cluster_of
 from benchmarks.tables import Spread
 from benchmarks.texts import Text
 from daskw2v.config.params import Params
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.sampling.context_matrix import ContextMatrix, build_matrix
 from daskw2v.sampling.run import Run
 from daskw2v.shards.layout import digest

@@ -13,7 +13,7 @@ from benchmarks.texts import Text
 from daskw2v.config.params import Params
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.kernels.simd import padded
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.objectives.base import initial_rows
 from daskw2v.sampling.hierarchy import NS_EXPONENT, word_table
 from daskw2v.sampling.reader import SegmentReader

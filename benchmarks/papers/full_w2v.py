@@ -13,7 +13,7 @@ from benchmarks.tables import Spread
 from benchmarks.texts import ANALOGY
 from daskw2v.errors import counted
 from daskw2v.evaluation import evaluate
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 
 BATCHING = {
     "text8": Figures("table 1", {"FULL-W2V": 210.340633, "Wombat": 16.957496, "accSGNS": 16.527374}),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.versions_under_load import COLUMNS, Reading, add_version, cells_of, is_torn
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.storage import Store
 
 

@@ -7,7 +7,7 @@ import click
 from daskw2v.cli.options import storage_option
 from daskw2v.cli.printing import json_option, print_named
 from daskw2v.cli.program import main
-from daskw2v.models.importing import import_vectors
+from daskw2v.models.formats.importing import import_vectors
 
 
 @main.command("import", no_args_is_help=True)

@@ -13,7 +13,7 @@ from daskw2v.evaluation import Evaluation, evaluate
 from daskw2v.evaluation.analogy import Method
 from daskw2v.evaluation.datasets import datasets
 from daskw2v.evaluation.results import COLUMNS
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.reports.compare import compare
 from daskw2v.reports.layouts import LAYOUTS
 from daskw2v.reports.page import report

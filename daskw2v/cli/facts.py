@@ -9,7 +9,7 @@ from daskw2v.cli.printing import json_option, print_groups, print_json
 from daskw2v.cli.program import main
 from daskw2v.config.choice import by_heading
 from daskw2v.config.params import Params
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 
 _LONG = 4  # most entries of a list that are shown
 _TITLES = {"corpus": "text", "metrics": "training", "resources": "trained on"}

@@ -9,12 +9,12 @@ from daskw2v.cli.opening import model_argument, open_once
 from daskw2v.cli.options import storage_option
 from daskw2v.cli.printing import json_option, print_json, print_neighbours
 from daskw2v.cli.program import main
-from daskw2v.models.codebooks import MOST_PART
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.graph import CONNECTIVITY, EXPANSION
 from daskw2v.models.index.kinds import KINDS
 from daskw2v.models.index.product import PART_SIZE
 from daskw2v.models.index.vectors import IndexedVectors
+from daskw2v.models.stored.codebooks import MOST_PART
 
 
 @main.command(no_args_is_help=True)

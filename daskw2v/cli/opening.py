@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 
 model_argument = click.argument("model")
 

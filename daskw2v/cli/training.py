@@ -26,7 +26,7 @@ from daskw2v.config.settings import Settings
 from daskw2v.errors import counted
 from daskw2v.escapes import escaped
 from daskw2v.evaluation import evaluate
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.training.pipeline import train
 from daskw2v.training.plan import automatic_choice
 

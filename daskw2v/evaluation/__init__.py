@@ -12,7 +12,7 @@ from daskw2v.evaluation.classification import ClassificationMethod, evaluate_cla
 from daskw2v.evaluation.outliers import evaluate_outliers
 from daskw2v.evaluation.results import Evaluation, Score
 from daskw2v.evaluation.similarity import evaluate_similarity
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.urls import Location, as_url
 
 __all__ = ["Evaluation", "Score", "evaluate"]

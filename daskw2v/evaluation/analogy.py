@@ -9,7 +9,7 @@ from daskw2v.errors import ParameterError
 from daskw2v.evaluation import lrcos, offsets
 from daskw2v.evaluation.relations import KnownRelation, read_relations
 from daskw2v.evaluation.solving import Solver, solve
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.urls import Location
 
 Method = Literal["3cosadd", "3cosmul", "pairdirection", "lrcos"]

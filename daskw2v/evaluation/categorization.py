@@ -10,7 +10,7 @@ import numpy.typing as npt
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.evaluation.reading import known_id, read_lines
 from daskw2v.extras import needed, one_thread
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.urls import Location
 
 

@@ -11,7 +11,7 @@ from daskw2v.errors import InputError, ParameterError
 from daskw2v.evaluation import cnn
 from daskw2v.evaluation.texts import Split, Texts, read_texts, tabulate
 from daskw2v.extras import needed, one_thread
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.urls import Location
 from daskw2v.types import Int64Array
 

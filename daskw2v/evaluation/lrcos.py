@@ -10,8 +10,8 @@ import numpy as np
 from daskw2v.evaluation.relations import KnownRelation
 from daskw2v.evaluation.solving import Scores, Solver
 from daskw2v.extras import needed, one_thread
-from daskw2v.models.blocks import VectorBlock
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored.blocks import VectorBlock
 from daskw2v.types import Float32Array, Float64Array
 
 _SEED = 0  # of the random words

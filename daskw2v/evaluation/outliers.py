@@ -9,8 +9,8 @@ import numpy as np
 
 from daskw2v.errors import InputError
 from daskw2v.evaluation.reading import MOST_BYTES, known_id
-from daskw2v.models.files import reading
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored.files import reading
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
 from daskw2v.types import Float32Array

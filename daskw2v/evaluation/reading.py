@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from daskw2v.errors import InputError
-from daskw2v.models.files import reading
+from daskw2v.models.stored.files import reading
 from daskw2v.store.urls import Location
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

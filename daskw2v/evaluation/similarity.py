@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from daskw2v.evaluation.pairs import read_pairs
 from daskw2v.evaluation.reading import known_id
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.urls import Location
 from daskw2v.types import Float64Array
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from daskw2v.errors import InputError
 from daskw2v.evaluation.reading import known_id, read_lines
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.urls import Location
 from daskw2v.types import Float32Array, Float64Array, Int64Array
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from daskw2v.errors import InputError, MissingExtraError, ParameterError, StoreError
-from daskw2v.models.export import format_by_name
-from daskw2v.models.importing import import_vectors
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.formats.export import format_by_name
+from daskw2v.models.formats.importing import import_vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.urls import Location, absolute, as_url, filesystem
 

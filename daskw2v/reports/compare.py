@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from daskw2v.errors import ParameterError
 from daskw2v.evaluation import Evaluation
 from daskw2v.evaluation.stability import StabilityResult, neighbour_stability
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.reports.text import percent, plain, shown, signed
 from daskw2v.reports.words import Neighbours, chosen_words, named_nearest
 

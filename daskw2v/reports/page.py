@@ -7,8 +7,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from daskw2v.errors import ParameterError
 from daskw2v.evaluation import Evaluation
-from daskw2v.models.files import writing
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored.files import writing
 from daskw2v.reports import plots, text
 from daskw2v.reports.compare import Comparison, compare
 from daskw2v.reports.scores import interval_notes, rated

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from daskw2v.config.choice import known_fields
 from daskw2v.config.params import Params
 from daskw2v.config.settings import default_of
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.reports.text import duration, fixed, number, plain, size
 from daskw2v.training.plan import automatic_choice

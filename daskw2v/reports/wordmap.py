@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskw2v.errors import ParameterError
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.reports.clusters import Cluster, clusters_of
 from daskw2v.reports.layouts import LAYOUTS, NEIGHBOURS, check_layout
 from daskw2v.types import Float32Array, Int64Array

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 
 Neighbours = tuple[tuple[str, float], ...]  # words and their cosines, best first
 

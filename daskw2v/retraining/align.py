@@ -10,8 +10,8 @@ from typing import Any
 from distributed import Client
 
 from daskw2v.models.alignment import Alignment, turned, turned_network
-from daskw2v.models.sources import read_sources, write_sources
-from daskw2v.models.store import (
+from daskw2v.models.stored.sources import read_sources, write_sources
+from daskw2v.models.stored.store import (
     read_features,
     read_subwords,
     read_vocabulary,
@@ -28,7 +28,7 @@ _ROTATION = "rotation"
 
 
 def write_aligned(client: Client, source: Store, target: Store, alignment: Alignment | None) -> None:
-    """Write a rotated copy of a version, without its manifest, which `models.store.finish` writes.
+    """Write a rotated copy of a version, without its manifest, which `models.stored.store.finish` writes.
 
     Tables are rotated on the cluster, one task for each block or partition. The rotation is stored beside them, as
     `rotation`. Tables, vocabulary, subword network, keys of features and list of source files are copied, nothing else.

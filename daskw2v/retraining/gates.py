@@ -12,7 +12,7 @@ from daskw2v.config.settings import Settings, number, numbers, setting
 from daskw2v.errors import ParameterError
 from daskw2v.evaluation import Evaluation, Score, by_name
 from daskw2v.evaluation.stability import neighbour_stability
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.retraining.novelty import Novelty
 from daskw2v.store.urls import Location
 from daskw2v.types import Float64Array

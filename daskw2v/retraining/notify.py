@@ -11,7 +11,7 @@ from typing import Any
 
 from daskw2v.config.settings import LOCATION, Constraint, Settings, integer, number, setting
 from daskw2v.errors import Daskw2vError
-from daskw2v.models.files import writing
+from daskw2v.models.stored.files import writing
 from daskw2v.retraining.outcome import Summary
 from daskw2v.retraining.textfile import metrics_of
 from daskw2v.retraining.webhook import are_headers, is_webhook, post

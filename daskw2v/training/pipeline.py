@@ -14,10 +14,10 @@ from daskw2v.collections.parts import found_texts
 from daskw2v.config.arguments import check_arguments
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.models.naming import next_version
-from daskw2v.models.vectors import Vectors
-from daskw2v.models.verification import check_version
-from daskw2v.models.versions import Versions, latest_version
+from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.versions.naming import next_version
+from daskw2v.models.versions.verification import check_version
+from daskw2v.models.versions.versions import Versions, latest_version
 from daskw2v.phrases.build import check_joined
 from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.sampling import context_matrix

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable
 from tempfile import mkdtemp
 
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 
 
 def in_temporary_folder(run: Callable[[str], Vectors]) -> Vectors:

@@ -8,7 +8,7 @@ from distributed import Client
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.inputs import Inputs
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.progress import Watching
 from daskw2v.sequences.kinds import EdgeList, Walks
 from daskw2v.sequences.sources import Graph

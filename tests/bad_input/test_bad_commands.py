@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from daskw2v.cli import exporting
-from daskw2v.models.store import write_vocabulary
-from daskw2v.models.tables import create_model, write_table_rows
-from daskw2v.models.versions import publish
+from daskw2v.models.stored.store import write_vocabulary
+from daskw2v.models.stored.tables import create_model, write_table_rows
+from daskw2v.models.versions.versions import publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from tests.support.command_line import invoke

@@ -12,8 +12,8 @@ import pytest
 from daskw2v import Params, Resources, retrain, train
 from daskw2v.cluster import check_cluster
 from daskw2v.errors import ParameterError, StoreError
-from daskw2v.models.export import export
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.formats.export import export
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.shards.layout import open_codes
 from daskw2v.stages import build_corpus, build_matrix, build_vocabulary, train_model
 from daskw2v.store.storage import Store

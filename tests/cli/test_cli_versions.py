@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from daskw2v.models.store import ids_after, write_ids, write_vocabulary
-from daskw2v.models.tables import create_model, write_table_rows
-from daskw2v.models.versions import publish
+from daskw2v.models.stored.store import ids_after, write_ids, write_vocabulary
+from daskw2v.models.stored.tables import create_model, write_table_rows
+from daskw2v.models.versions.versions import publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from tests.support.command_line import invoke

@@ -11,7 +11,7 @@ import pytest
 
 import daskw2v
 from daskw2v import Vectors
-from daskw2v.models.word2vec import import_word2vec
+from daskw2v.models.formats.word2vec import import_word2vec
 from tests.support.command_line import invoke
 
 # What an installed program is: Python finds the modules beside it, and none in the current directory.

@@ -292,6 +292,7 @@ def test_train__leaves_the_client_as_it_was(call):
     scheduler = {"cls": Scheduler, "options": {"dashboard_address": ":0"}}
     with SpecCluster(workers, scheduler) as cluster, Client(cluster) as client:
         call.train(listener=None)  # imports what it needs, whose loggers are new
+        call.retrain(listener=None)
         before = state(client)
         call.train(listener=None)
         call.retrain(listener=None)

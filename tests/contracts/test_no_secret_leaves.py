@@ -19,7 +19,7 @@ from daskw2v.cli import main
 from daskw2v.config.choice import known_fields
 from daskw2v.config.settings import Settings, default_of
 from daskw2v.errors import DamageError, Daskw2vError, ParameterError
-from daskw2v.models import export as exporting
+from daskw2v.models.formats import export as exporting
 from daskw2v.progress import Progress
 from daskw2v.stages import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary

@@ -21,17 +21,17 @@ from dask.base import tokenize
 import daskw2v
 from daskw2v import errors
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
-from daskw2v.models.coded_rows import Codebook
-from daskw2v.models.composed import FeatureVectors
 from daskw2v.models.follower import Follower
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.kinds import KINDS
 from daskw2v.models.index.vectors import IndexedVectors
-from daskw2v.models.phrases import Found
-from daskw2v.models.rows import PiecedRows
-from daskw2v.models.store import write_ids, write_vocabulary
-from daskw2v.models.vectors import Vectors
-from daskw2v.models.versions import publish
+from daskw2v.models.queries.composed import FeatureVectors
+from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored.coded_rows import Codebook
+from daskw2v.models.stored.rows import PiecedRows
+from daskw2v.models.stored.store import write_ids, write_vocabulary
+from daskw2v.models.versions.phrases import Found
+from daskw2v.models.versions.versions import publish
 from daskw2v.objectives.settings import OBJECTIVES
 from daskw2v.objectives.subwords.alphabet import Alphabet
 from daskw2v.objectives.subwords.network import Subwords

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from daskw2v import Item2Vec, Node2Vec, Params, Vectors, Word2Vec, items, train, walks
-from daskw2v.models.other_names import INSTEAD
+from daskw2v.models.queries.other_names import INSTEAD
 
 TEXT = "the king and the queen\nthe man and the woman\nthe queen and the king of the land\n" * 40
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
 from daskw2v.evaluation.categorization import CategorizationResult, evaluate_categorization, purity
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 WORDS = [f"w{i}" for i in range(60)]

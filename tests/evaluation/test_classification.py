@@ -8,7 +8,7 @@ from daskw2v.errors import InputError, MissingExtraError, ParameterError
 from daskw2v.evaluation import classification
 from daskw2v.evaluation.classification import ClassificationResult, evaluate_classification
 from daskw2v.evaluation.texts import read_texts, tabulate
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 WORDS = [f"w{i}" for i in range(40)]

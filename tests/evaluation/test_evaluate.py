@@ -5,7 +5,7 @@ import pytest
 
 from daskw2v.errors import ParameterError
 from daskw2v.evaluation import evaluate
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 

@@ -3,7 +3,7 @@ import pytest
 
 from daskw2v.errors import InputError
 from daskw2v.evaluation.outliers import OutlierResult, evaluate_outliers
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from daskw2v.evaluation.pairs import read_pairs
 from daskw2v.evaluation.similarity import SimilarityResult, confidence, evaluate_similarity, spearman
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 WORDS = [f"w{i}" for i in range(60)]

@@ -4,8 +4,8 @@ import pytest
 from daskw2v.errors import ParameterError
 from daskw2v.evaluation import stability as module
 from daskw2v.evaluation.stability import StabilityResult, neighbour_stability
-from daskw2v.models import vectors as vectors_module
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries import vectors as vectors_module
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 

@@ -8,8 +8,8 @@ import pytest
 import daskw2v
 from daskw2v import Vectors
 from daskw2v.errors import InputError, ParameterError, UnknownWordError
-from daskw2v.models import encoding
-from daskw2v.models.export import export
+from daskw2v.models.formats.export import export
+from daskw2v.models.queries import encoding
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 WORDS = ["the", "king", "queen", "new-york", "7", "sings"]

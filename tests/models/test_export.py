@@ -11,10 +11,10 @@ from safetensors.numpy import load_file
 from daskw2v import to_gensim
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
-from daskw2v.models import vectors as vectors_module
-from daskw2v.models.composed import FeatureVectors
-from daskw2v.models.export import _SEVERAL_FILES, _WRITERS, WITH_NGRAMS, export
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.formats.export import _SEVERAL_FILES, _WRITERS, WITH_NGRAMS, export
+from daskw2v.models.queries import vectors as vectors_module
+from daskw2v.models.queries.composed import FeatureVectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 WORDS = ["the", "New York", "日本", "naïve", ""]

@@ -11,8 +11,8 @@ import pytest
 
 from daskw2v import Vectors, export
 from daskw2v.errors import StoreError
-from daskw2v.models import files
-from daskw2v.models.export import _SEVERAL_FILES, _WRITERS
+from daskw2v.models.formats.export import _SEVERAL_FILES, _WRITERS
+from daskw2v.models.stored import files
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 FORMATS = [*_WRITERS, *_SEVERAL_FILES]

@@ -10,9 +10,9 @@ import pytest
 from daskw2v import Params, Resources, Vectors, export, import_vectors, train
 from daskw2v.errors import InputError, StoreError, UnknownWordError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
-from daskw2v.models.composed import FeatureVectors
-from daskw2v.models.fasttext import composing, layout, writing
-from daskw2v.models.tables import read_table
+from daskw2v.models.formats.fasttext import composing, layout, writing
+from daskw2v.models.queries.composed import FeatureVectors
+from daskw2v.models.stored.tables import read_table
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

@@ -4,7 +4,7 @@ import fsspec
 import pytest
 
 from daskw2v.errors import InputError, StoreError
-from daskw2v.models.files import reading, writing
+from daskw2v.models.stored.files import reading, writing
 
 
 @pytest.fixture(params=["local", "memory"])

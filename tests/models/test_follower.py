@@ -11,16 +11,16 @@ import pytest
 
 import daskw2v
 from daskw2v.errors import DamageError, ParameterError, StoreError
-from daskw2v.models import resolving
-from daskw2v.models.attempts import finish_tables
 from daskw2v.models.follower import Follower
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.vectors import IndexedVectors
-from daskw2v.models.resolving import resolve
-from daskw2v.models.store import write_vocabulary
-from daskw2v.models.tables import create_model, write_table_rows
-from daskw2v.models.vectors import Vectors
-from daskw2v.models.versions import Versions, publish
+from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored.attempts import finish_tables
+from daskw2v.models.stored.store import write_vocabulary
+from daskw2v.models.stored.tables import create_model, write_table_rows
+from daskw2v.models.versions import resolving
+from daskw2v.models.versions.resolving import resolve
+from daskw2v.models.versions.versions import Versions, publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

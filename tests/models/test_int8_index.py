@@ -9,17 +9,17 @@ import pytest
 from daskw2v import Params, train
 from daskw2v.errors import StoreError
 from daskw2v.kernels.int8 import bounds, reference
-from daskw2v.models import threads
-from daskw2v.models.attempts import attempt_of
 from daskw2v.models.index import scanning
 from daskw2v.models.index.build import build_index
-from daskw2v.models.index.files import IndexSummary, write_index, written
 from daskw2v.models.index.table import TableIndex, quantized, quantized_queries
 from daskw2v.models.index.vectors import IndexedVectors
-from daskw2v.models.store import write_vocabulary
-from daskw2v.models.tables import create_model, write_table_rows
-from daskw2v.models.units import scaled
-from daskw2v.models.versions import publish
+from daskw2v.models.stored import threads
+from daskw2v.models.stored.attempts import attempt_of
+from daskw2v.models.stored.index_files import IndexSummary, write_index, written
+from daskw2v.models.stored.store import write_vocabulary
+from daskw2v.models.stored.tables import create_model, write_table_rows
+from daskw2v.models.stored.units import scaled
+from daskw2v.models.versions.versions import publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -104,7 +104,7 @@ def test_threads__find_the_same(monkeypatch):
     monkeypatch.setattr(scanning, "BLOCK_WORDS", 70)
     rows, found = skewed(1000, 20), []
     for n in (1, 3):
-        monkeypatch.setattr("daskw2v.models.threads.usable_cores", lambda n=n: n)
+        monkeypatch.setattr("daskw2v.models.stored.threads.usable_cores", lambda n=n: n)
         vectors = indexed_by(rows, threads=n)
         found.append((vectors.searcher.content(), *vectors.nearest(rows[:30])))
     for one, three in zip(*found, strict=True):

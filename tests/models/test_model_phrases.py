@@ -8,11 +8,11 @@ import pytest
 
 from daskw2v import Params, Phrases, Resources, Vectors, train
 from daskw2v.errors import DamageError, ParameterError, StoreError
-from daskw2v.models import phrases
-from daskw2v.models.manifest import read_finished
-from daskw2v.models.store import write_vocabulary
-from daskw2v.models.tables import create_model, write_table_rows
-from daskw2v.models.versions import publish
+from daskw2v.models.stored.manifest import read_finished
+from daskw2v.models.stored.store import write_vocabulary
+from daskw2v.models.stored.tables import create_model, write_table_rows
+from daskw2v.models.versions import phrases
+from daskw2v.models.versions.versions import publish
 from daskw2v.stages import Store, build_corpus, build_phrases, build_vocabulary, train_model
 from daskw2v.store.arrays import open_array, write_array
 from daskw2v.vocabulary.vocabulary import Vocabulary

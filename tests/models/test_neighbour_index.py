@@ -15,11 +15,12 @@ from daskw2v.models.index.graph import GraphIndex
 from daskw2v.models.index.kinds import KINDS
 from daskw2v.models.index.searcher import EFFORT
 from daskw2v.models.index.vectors import IndexedVectors
-from daskw2v.models.store import write_vocabulary
-from daskw2v.models.tables import create_model, write_table_rows
-from daskw2v.models.units import scaled
-from daskw2v.models.vectors import Vectors
-from daskw2v.models.versions import publish
+from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored import index_files
+from daskw2v.models.stored.store import write_vocabulary
+from daskw2v.models.stored.tables import create_model, write_table_rows
+from daskw2v.models.stored.units import scaled
+from daskw2v.models.versions.versions import publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from tests.support.command_line import invoke
@@ -31,6 +32,10 @@ NAME = "v0001-r"
 @pytest.fixture
 def needs_usearch():
     pytest.importorskip("usearch", reason="usearch comes with daskw2v[ann]")
+
+
+def test_files__know_the_kinds_that_there_are():
+    assert tuple(KINDS) == index_files.KINDS
 
 
 @pytest.fixture(params=[*KINDS])

@@ -12,9 +12,9 @@ from fsspec.implementations.memory import MemoryFileSystem
 import daskw2v
 from daskw2v import Vectors
 from daskw2v.errors import InputError, ParameterError, StoreError
-from daskw2v.models.store import write_vocabulary
-from daskw2v.models.tables import create_model, write_table_rows
-from daskw2v.models.versions import publish
+from daskw2v.models.stored.store import write_vocabulary
+from daskw2v.models.stored.tables import create_model, write_table_rows
+from daskw2v.models.versions.versions import publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

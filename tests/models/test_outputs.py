@@ -9,10 +9,10 @@ import pytest
 
 from daskw2v import IndexedVectors, Vectors, build_index
 from daskw2v.errors import MissingExtraError, ParameterError, StoreError
-from daskw2v.models import frames
-from daskw2v.models import vectors as module
-from daskw2v.models.store import write_vocabulary
-from daskw2v.models.versions import publish
+from daskw2v.models.queries import frames
+from daskw2v.models.queries import vectors as module
+from daskw2v.models.stored.store import write_vocabulary
+from daskw2v.models.versions.versions import publish
 from daskw2v.objectives.subwords.alphabet import Alphabet
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.objectives.subwords.training import initial_weights

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v.models.ranking import Ranking
+from daskw2v.models.queries.ranking import Ranking
 
 
 @given(

@@ -7,13 +7,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from daskw2v.evaluation import evaluate
-from daskw2v.models import opened
-from daskw2v.models import vectors as module
-from daskw2v.models.export import export
-from daskw2v.models.rows import PiecedRows, StoredRows
-from daskw2v.models.store import write_vocabulary
-from daskw2v.models.vectors import Vectors
-from daskw2v.models.versions import publish
+from daskw2v.models.formats.export import export
+from daskw2v.models.queries import opened
+from daskw2v.models.queries import vectors as module
+from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored.rows import PiecedRows, StoredRows
+from daskw2v.models.stored.store import write_vocabulary
+from daskw2v.models.versions.versions import publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from tests.support.tables import write_input

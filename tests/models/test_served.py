@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.errors import DamageError, StoreError
-from daskw2v.models import finished
-from daskw2v.models import versions as versions_module
-from daskw2v.models.served import Served, change_served, read_served
-from daskw2v.models.versions import Versions
+from daskw2v.models.versions import finished
+from daskw2v.models.versions import versions as versions_module
+from daskw2v.models.versions.served import Served, change_served, read_served
+from daskw2v.models.versions.versions import Versions
 from daskw2v.store import lease
 from daskw2v.store.storage import MANIFEST, Store
 

@@ -12,10 +12,10 @@ import pytest
 from safetensors.numpy import load_file
 
 from daskw2v.errors import InputError, MissingExtraError, ParameterError, StoreError
-from daskw2v.models import vectors as vectors_module
-from daskw2v.models.export import export
-from daskw2v.models.units import scaled
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.formats.export import export
+from daskw2v.models.queries import vectors as vectors_module
+from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored.units import scaled
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 V, D = 50, 6

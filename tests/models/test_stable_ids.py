@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from daskw2v.errors import DamageError, ParameterError, StoreError, VocabularyError
-from daskw2v.models.store import finish, ids_after, read_ids, read_vocabulary, write_ids, write_vocabulary
-from daskw2v.models.tables import create_model, write_table_rows
-from daskw2v.models.vectors import Vectors
-from daskw2v.models.versions import Versions
+from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored.store import finish, ids_after, read_ids, read_vocabulary, write_ids, write_vocabulary
+from daskw2v.models.stored.tables import create_model, write_table_rows
+from daskw2v.models.versions.versions import Versions
 from daskw2v.store.arrays import write_array
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.ids import StableIds

@@ -10,9 +10,9 @@ from safetensors.numpy import load_file
 
 import daskw2v
 from daskw2v.errors import InputError, ParameterError
-from daskw2v.models import vectors as vectors_module
-from daskw2v.models.export import export
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.formats.export import export
+from daskw2v.models.queries import vectors as vectors_module
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from tests.support.command_line import invoke
 

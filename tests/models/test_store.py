@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from daskw2v import release
 from daskw2v.errors import DamageError, ParameterError, StoreError, TrainingError
-from daskw2v.models import store as model_store
-from daskw2v.models.store import read_vocabulary, write_vocabulary
-from daskw2v.models.tables import (
+from daskw2v.models.stored import store as model_store
+from daskw2v.models.stored.store import read_vocabulary, write_vocabulary
+from daskw2v.models.stored.tables import (
     create_model,
     open_table,
     read_partition,
@@ -18,7 +18,7 @@ from daskw2v.models.tables import (
     write_partition,
     write_table_rows,
 )
-from daskw2v.models.versions import latest_version, publish
+from daskw2v.models.versions.versions import latest_version, publish
 from daskw2v.store.retries import RetryingStore
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.partition import Partitions

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from daskw2v.models.units import lengths
+from daskw2v.models.stored.units import lengths
 
 
 @pytest.mark.parametrize("n", [0, 1, 256, 257, 700])

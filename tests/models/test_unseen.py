@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from daskw2v.errors import DamageError, ParameterError, StoreError, UnknownWordError
-from daskw2v.models.export import export
-from daskw2v.models.store import read_subwords, write_subwords, write_vocabulary
-from daskw2v.models.tables import create_model, write_table_rows
-from daskw2v.models.vectors import Vectors
-from daskw2v.models.versions import latest_version, publish
-from daskw2v.models.word2vec import import_word2vec
+from daskw2v.models.formats.export import export
+from daskw2v.models.formats.word2vec import import_word2vec
+from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored.store import read_subwords, write_subwords, write_vocabulary
+from daskw2v.models.stored.tables import create_model, write_table_rows
+from daskw2v.models.versions.versions import latest_version, publish
 from daskw2v.objectives.subwords.alphabet import Alphabet
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.objectives.subwords.training import initial_weights

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskw2v.errors import InputError
-from daskw2v.models.export import export
-from daskw2v.models.vectors import Vectors
-from daskw2v.models.word2vec import import_word2vec
+from daskw2v.models.formats.export import export
+from daskw2v.models.formats.word2vec import import_word2vec
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 WORDS = ["the", "naïve", "日本", "no\u00a0break", "#", "3.5"]  # U+00A0 is no separator of these formats

@@ -7,7 +7,7 @@ from daskw2v.evaluation.categorization import CategorizationResult
 from daskw2v.evaluation.classification import ClassificationResult
 from daskw2v.evaluation.outliers import OutlierResult
 from daskw2v.evaluation.similarity import SimilarityResult
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from daskw2v.config.params import Params
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.objectives.registry import settled
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

@@ -5,7 +5,7 @@ import pytest
 from examples import model
 
 from daskw2v.errors import MissingExtraError, ParameterError
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.reports.wordmap import word_map
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

@@ -11,7 +11,7 @@ from daskw2v.errors import ParameterError
 from daskw2v.evaluation.results import Evaluation
 from daskw2v.evaluation.similarity import SimilarityResult
 from daskw2v.evaluation.stability import neighbour_stability
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.retraining.gates import Evaluated, Gates, check_gates, judge, scores_of
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

@@ -12,7 +12,7 @@ import numpy as np
 from numcodecs import Blosc
 
 from daskw2v.cluster import peak_memory
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.checksums import with_checksum
 from tests.fuzz.folders import write_model
 

@@ -27,7 +27,7 @@ from daskw2v.errors import InputError, ParameterError
 from daskw2v.evaluation import datasets, layouts
 from daskw2v.evaluation.catalogue import DATASETS
 from daskw2v.evaluation.pairs import read_pairs
-from daskw2v.models.word2vec import import_word2vec
+from daskw2v.models.formats.word2vec import import_word2vec
 from daskw2v.sequences.edges import read_edges
 from daskw2v.sequences.kinds import EdgeList
 from daskw2v.vocabulary.word_lists import read_list

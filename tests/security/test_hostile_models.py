@@ -9,10 +9,10 @@ from dataclasses import asdict, replace
 import pytest
 
 from daskw2v.errors import Daskw2vError, FormatError, StoreError, VocabularyError
-from daskw2v.models.phrases import Phrases
-from daskw2v.models.vectors import Vectors
-from daskw2v.models.version import Version
-from daskw2v.models.versions import Versions
+from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.versions.phrases import Phrases
+from daskw2v.models.versions.version import Version
+from daskw2v.models.versions.versions import Versions
 from daskw2v.phrases.build import pieces_of
 from daskw2v.shards.layout import Corpus, open_codes
 from daskw2v.store.arrays import read_array

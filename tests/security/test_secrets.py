@@ -13,9 +13,9 @@ from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import Daskw2vError, ParameterError
 from daskw2v.evaluation.pairs import read_pairs
 from daskw2v.masking import masked, without_secrets
-from daskw2v.models.export import export
-from daskw2v.models.vectors import Vectors
-from daskw2v.models.word2vec import import_word2vec
+from daskw2v.models.formats.export import export
+from daskw2v.models.formats.word2vec import import_word2vec
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.credentials import Options, refuse_secret
 from daskw2v.store.storage import Store
 from tests.support.command_line import invoke

@@ -12,7 +12,7 @@ from distributed.protocol.pickle import dumps, loads
 
 from daskw2v import Params, Resources, Vectors, train
 from daskw2v.errors import DamageError, StoreError
-from daskw2v.models.store import write_vocabulary
+from daskw2v.models.stored.store import write_vocabulary
 from daskw2v.stages import Store
 from daskw2v.store.arrays import create_array, open_array, read_array, write_array
 from daskw2v.store.partfile import read_part, write_parts

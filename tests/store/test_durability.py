@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from daskw2v.errors import StoreError
-from daskw2v.models.files import writing
+from daskw2v.models.stored.files import writing
 from daskw2v.store import durability
 from daskw2v.store.arrays import write_array
 from daskw2v.store.lease import hold

@@ -9,7 +9,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from daskw2v.errors import ParameterError, StoreError
-from daskw2v.models import served
+from daskw2v.models.versions import served
 from daskw2v.store import durability
 from daskw2v.store.arrays import create_array, open_array, read_array, write_array, write_rows
 from daskw2v.store.storage import Store

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from daskw2v.models.store import write_ids, write_vocabulary
-from daskw2v.models.tables import create_model, write_table_rows
-from daskw2v.models.versions import publish
+from daskw2v.models.stored.store import write_ids, write_vocabulary
+from daskw2v.models.stored.tables import create_model, write_table_rows
+from daskw2v.models.versions.versions import publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.vocabulary import Vocabulary

@@ -1,6 +1,6 @@
 """Writes tables of a version as the strategies do."""
 
-from daskw2v.models.tables import create_model, write_partition, write_table_rows
+from daskw2v.models.stored.tables import create_model, write_partition, write_table_rows
 from daskw2v.store.storage import Store
 from daskw2v.types import Float32Array
 from daskw2v.vocabulary.partition import Partitions

@@ -8,7 +8,7 @@ import pytest
 from daskw2v import Params, Resources, Vectors, export, import_vectors, retrain, to_gensim, train
 from daskw2v.errors import Daskw2vError, InputError, ParameterError
 from daskw2v.features.ngrams import hashes_of
-from daskw2v.models.tables import read_table
+from daskw2v.models.stored.tables import read_table
 from daskw2v.progress import silent
 from daskw2v.store.storage import Store
 from daskw2v.training.start.base_vectors import with_base_vectors

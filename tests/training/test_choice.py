@@ -9,7 +9,7 @@ import pytest
 from daskw2v import Params, Resources, train
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import ParameterError
-from daskw2v.models.versions import Versions
+from daskw2v.models.versions.versions import Versions
 from daskw2v.objectives.registry import OBJECTIVES, settled
 from daskw2v.stages import Store
 from daskw2v.training import choice

@@ -10,8 +10,8 @@ from distributed import Client, LocalCluster
 
 from daskw2v import Params, Resources, Vectors, train
 from daskw2v.errors import ParameterError, StoreError, TrainingError
-from daskw2v.models.tables import open_table
-from daskw2v.models.versions import latest_version
+from daskw2v.models.stored.tables import open_table
+from daskw2v.models.versions.versions import latest_version
 from daskw2v.stages import Store, build_corpus, build_matrix, build_vocabulary, train_model
 from daskw2v.training.columns import columns, parts
 from daskw2v.training.columns.losses import read_losses

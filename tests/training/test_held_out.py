@@ -8,7 +8,7 @@ import pytest
 
 from daskw2v import Gates, Params, Policy, Resources, Vectors, retrain, train
 from daskw2v.errors import ParameterError, TrainingError
-from daskw2v.models.tables import open_table
+from daskw2v.models.stored.tables import open_table
 from daskw2v.objectives.base import Rate, initial_rows
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.text import read_text

@@ -8,7 +8,7 @@ import pytest
 
 from daskw2v import Params, Resources, train
 from daskw2v.errors import ParameterError
-from daskw2v.models.store import write_subwords
+from daskw2v.models.stored.store import write_subwords
 from daskw2v.objectives.registry import find_objective
 from daskw2v.objectives.subwords.alphabet import Alphabet
 from daskw2v.objectives.subwords.network import Subwords, rows_of

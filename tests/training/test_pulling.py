@@ -5,7 +5,7 @@ import pytest
 
 from daskw2v import Params, Resources, train
 from daskw2v.corpus.sources import find_sources
-from daskw2v.models.tables import open_table
+from daskw2v.models.stored.tables import open_table
 from daskw2v.progress import silent
 from daskw2v.stages import Store
 from daskw2v.training.averaging import averaging, pulling

@@ -9,8 +9,8 @@ from distributed import Client, LocalCluster
 
 from daskw2v import Resources, Vectors, train
 from daskw2v.errors import ParameterError, TrainingError
-from daskw2v.models.tables import open_table
-from daskw2v.models.versions import latest_version
+from daskw2v.models.stored.tables import open_table
+from daskw2v.models.versions.versions import latest_version
 from daskw2v.stages import Store
 from daskw2v.training.devices import base
 from daskw2v.training.devices.cpu import CpuPartitionTrainer

@@ -12,8 +12,8 @@ from distributed import Client, LocalCluster
 
 from daskw2v import Params, Resources, Vectors, train
 from daskw2v.errors import MissingExtraError
-from daskw2v.models.store import read_subwords
-from daskw2v.models.tables import open_table
+from daskw2v.models.stored.store import read_subwords
+from daskw2v.models.stored.tables import open_table
 from daskw2v.objectives.registry import settled
 from daskw2v.sampling.run import Run
 from daskw2v.stages import Store, build_corpus, build_vocabulary, train_model

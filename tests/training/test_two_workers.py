@@ -5,7 +5,7 @@ import pytest
 
 from daskw2v import Params, Resources, train
 from daskw2v.errors import ClusterError
-from daskw2v.models.tables import open_table
+from daskw2v.models.stored.tables import open_table
 from daskw2v.stages import Store
 from daskw2v.training.columns import parts
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from daskw2v.models.ranking import Ranking
-from daskw2v.models.threads import share
+from daskw2v.models.queries.ranking import Ranking
+from daskw2v.models.stored.threads import share
 from daskw2v.types import Float32Array, Int64Array
 
 _PER_WORD = 4  # candidates for each word that is asked for

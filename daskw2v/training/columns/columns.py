@@ -15,8 +15,8 @@ from distributed import Client, Future
 
 from daskw2v.cluster import gather
 from daskw2v.config.resources import Resources
-from daskw2v.models.attempts import finish_tables
-from daskw2v.models.tables import create_model
+from daskw2v.models.stored.attempts import finish_tables
+from daskw2v.models.stored.tables import create_model
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.context_matrix import ContextMatrix, build_matrix
 from daskw2v.sampling.run import Run

@@ -9,7 +9,7 @@ import numpy as np
 from daskw2v.cluster import this_worker
 from daskw2v.cluster.shared_memory import share
 from daskw2v.kernels.rng import Purpose, stream
-from daskw2v.models.tables import read_table, write_table_rows
+from daskw2v.models.stored.tables import read_table, write_table_rows
 from daskw2v.objectives.base import MOMENTS, MatrixColumns, is_finite
 from daskw2v.objectives.registry import find_objective, settled
 from daskw2v.sampling.context_matrix import read_contexts

@@ -15,7 +15,7 @@ from daskw2v.cluster import this_worker
 from daskw2v.cluster.shared_memory import by_fields, share
 from daskw2v.kernels.bfloat16 import from_bfloat16, to_bfloat16
 from daskw2v.kernels.rng import Purpose, draws, stream
-from daskw2v.models.tables import read_partition, write_partition
+from daskw2v.models.stored.tables import read_partition, write_partition
 from daskw2v.objectives.base import is_finite
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run

@@ -14,13 +14,13 @@ from daskw2v.config.resources import Resources
 from daskw2v.config.settings import place_of
 from daskw2v.corpus.files import version_of
 from daskw2v.errors import InputError, ParameterError, counted
-from daskw2v.models.attempts import attempt_of
-from daskw2v.models.importing import import_vectors
-from daskw2v.models.keyed_vectors import from_gensim
-from daskw2v.models.manifest import read_finished
-from daskw2v.models.resolving import resolve
-from daskw2v.models.tables import open_table
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.formats.importing import import_vectors
+from daskw2v.models.formats.keyed_vectors import from_gensim
+from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored.attempts import attempt_of
+from daskw2v.models.stored.manifest import read_finished
+from daskw2v.models.stored.tables import open_table
+from daskw2v.models.versions.resolving import resolve
 from daskw2v.progress import Listener, Progress, saying
 from daskw2v.store.durability import force
 from daskw2v.store.lease import hold

@@ -8,7 +8,7 @@ import numpy as np
 from distributed import Client, Future
 
 from daskw2v.cluster.shared_memory import share
-from daskw2v.models.tables import create_model, read_table, write_table_rows
+from daskw2v.models.stored.tables import create_model, read_table, write_table_rows
 from daskw2v.sampling.run import Run
 from daskw2v.store.durability import durable
 from daskw2v.store.places import Written

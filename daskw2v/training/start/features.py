@@ -38,9 +38,9 @@ from daskw2v.features.words import (
     weigh_own_rows,
 )
 from daskw2v.kernels.rng import Purpose
-from daskw2v.models.attempts import attempt_of
-from daskw2v.models.store import read_features
-from daskw2v.models.tables import open_table as open_rows
+from daskw2v.models.stored.attempts import attempt_of
+from daskw2v.models.stored.store import read_features
+from daskw2v.models.stored.tables import open_table as open_rows
 from daskw2v.objectives.base import drawn_rows
 from daskw2v.objectives.registry import find_objective
 from daskw2v.progress import Listener, saying

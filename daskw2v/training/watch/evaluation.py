@@ -8,7 +8,7 @@ import numpy as np
 from distributed import Client
 
 from daskw2v.evaluation import evaluate
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.credentials import Options
 from daskw2v.training.loop.strategy import ModelRows
 from daskw2v.training.watch.measurements import HistoryEntry, Measurements

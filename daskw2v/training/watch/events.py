@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from daskw2v.config.params import Params
 from daskw2v.errors import ParameterError
-from daskw2v.models.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.progress import Listener, Progress
 from daskw2v.training.watch.callbacks import Callback, TrainingRecord
 from daskw2v.training.watch.early_stopping import EarlyStopper

@@ -1,0 +1,181 @@
+"""Export of vectors to formats of other tools."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from daskw2v.errors import ParameterError
+from daskw2v.extras import Extra
+from daskw2v.models.formats.faiss import write_faiss
+from daskw2v.models.formats.fasttext.quantized import write_quantized
+from daskw2v.models.formats.fasttext.writing import write_fasttext
+from daskw2v.models.formats.lance import write_lance
+from daskw2v.models.formats.safetensors import write_header, write_numbers
+from daskw2v.models.formats.static import write_static
+from daskw2v.models.formats.word2vec import refuse_words, write_binary, write_text
+from daskw2v.models.queries.frames import arrow_schema
+from daskw2v.models.queries.left_out import NGRAMS, tell_left_out
+from daskw2v.models.queries.sif import check_sif
+from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored.files import writing
+from daskw2v.store.urls import Location, as_url
+
+pq = Extra("pyarrow.parquet", "arrow")
+
+
+def export(
+    vectors: Vectors,
+    url: Location,
+    format: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    *,
+    sif: float | None = None,
+    part_size: int | None = None,
+) -> None:
+    """Write vectors in a format of another tool. Files are written atomically, and replaced; a Lance dataset is not.
+
+    A warning is logged that names what the format has no place for: n-grams, features, a subword network, phrases.
+
+    Parameters
+    ----------
+    vectors
+        The vectors to write.
+    url
+        File to write (folder, for projector, static and lance), any fsspec URL or local path; local only for lance.
+    format
+        text or binary (word2vec's formats; compressed if the name ends in .gz), fasttext (a model of fastText's, with
+        the n-grams of words), ftz (a small one: codes of rows, and the n-grams that `Vectors.prune` leaves), parquet,
+        safetensors, faiss (a flat index of unit vectors, whose inner products are cosines, and its words in
+        `<url>.words`), lance (a dataset with the columns of parquet), projector (for TensorBoard) or static (for
+        sentence-transformers, model2vec and the Hugging Face Hub, whose model card names no license). By default, the
+        suffix decides: .txt or .vec, .bin for binary, .ftz, .parquet, .safetensors, .faiss, .lance.
+    storage_options
+        Options for fsspec.
+    sif
+        For static: scale the row of a word of probability p by sif / (sif + p), so that rare words count more in the
+        mean of a text's words (Arora et al. 2017, who have 0.001). By default, rows are as they are.
+    part_size
+        For ftz: the dimensions that a byte stands for, 1 to 64. By default 2, as in fastText; 1 writes rows of int8.
+
+    Raises
+    ------
+    ParameterError
+        If the format is unknown, does not follow from the name, or cannot be compressed with gzip; if `sif` is not a
+        finite number above 0, `part_size` not one of 1 to 64, or one is for another format; if a Lance dataset would
+        not be on this machine.
+    InputError
+        If the format cannot represent one of the words, the model's tokenizer or its table of features; if `sif` needs
+        counts of words, and there are none.
+    StoreError
+        If there is something in the folder of a Lance dataset, a vector is not finite, or no space is left.
+    MissingExtraError
+        If the format is parquet and pyarrow is not installed, or lance and pylance is not.
+    OSError
+        If writing fails otherwise (no permission).
+
+    Examples
+    --------
+    >>> import daskw2v
+    >>> vectors = daskw2v.Vectors(["king", "queen"], [[3, 1], [2, 2]])
+    >>> daskw2v.export(vectors, "memory://exported.vec")
+    >>> daskw2v.export(vectors, "memory://exported.safetensors")
+    >>> daskw2v.open("memory://exported.vec")["queen"].tolist()
+    [2.0, 2.0]
+    """
+    url = as_url(url, "url")
+    format = format_by_name(url) if format is None else format
+    if format not in (*_WRITERS, *_SEVERAL_FILES):
+        raise ParameterError(
+            f"The name {url} tells of no format." if format is None else f"format={format!r} of {url} is unknown.",
+            f"Give one of {', '.join((*_WRITERS, *_SEVERAL_FILES))}; or a name that ends in {', '.join(_SUFFIXES)}.",
+        )
+    if url.endswith(".gz") and format not in ("text", "binary"):
+        raise ParameterError(f"{format} is not packed with gzip, as {url} would tell.", "Leave .gz away.")
+    own = {name: value for name, value in (("sif", sif), ("part_size", part_size)) if value is not None}
+    for name, value in own.items():
+        refuse_unread(name, f"{name}={value!r}", format, _OWN[name])
+    if sif is not None:
+        check_sif(sif)
+    tell_left_out(vectors, url, {NGRAMS} if format in WITH_NGRAMS else ())
+    if format in _SEVERAL_FILES:
+        _SEVERAL_FILES[format](vectors, url, storage_options, **own)
+        return
+    with writing(url, storage_options) as f:
+        _WRITERS[format](vectors, f, **own)
+
+
+def refuse_unread(name: str, given: str, format: str, *formats: str) -> None:
+    """Check that a format reads an option; raises `ParameterError` with the option as it was given."""
+    if format not in formats:
+        raise ParameterError(
+            f"{given} changes nothing in {format}; it is for {' and '.join(formats)}.", f"Leave {name} out."
+        )
+
+
+def format_by_name(url: str) -> str | None:
+    """Return the format of a name's suffix, None for an unknown suffix."""
+    name = url.removesuffix(".gz")
+    return next((format for suffix, format in _SUFFIXES.items() if name.endswith(suffix)), None)
+
+
+def _write_parquet(vectors: Vectors, f: BinaryIO) -> None:
+    """Write columns word, count and vector, row group by row group."""
+    with pq.ParquetWriter(f, arrow_schema(vectors.vector_size)) as writer:
+        for batch in vectors.record_batches():
+            writer.write_batch(batch)
+
+
+def _write_safetensors(vectors: Vectors, f: BinaryIO) -> None:
+    """Write tensors vectors (V, D) and counts (V,), and the words: UTF-8 bytes and V + 1 offsets into them."""
+    vocabulary = vectors.vocabulary
+    write_header(f, {
+        "offsets": (np.int64, vocabulary.offsets.shape), "counts": (np.int64, vocabulary.counts.shape),
+        "vectors": (np.float32, (len(vectors), vectors.vector_size)), "words": (np.uint8, vocabulary.data.shape),
+    })  # fmt: skip
+    write_numbers(f, vocabulary.offsets)
+    write_numbers(f, vocabulary.counts)
+    for rows in vectors.slices():
+        write_numbers(f, vectors.rows(rows))
+    write_numbers(f, vocabulary.data)
+
+
+def _write_projector(vectors: Vectors, url: str, storage_options: Mapping[str, Any] | None) -> None:
+    """Write the two files that TensorBoard's projector loads: vectors.tsv and metadata.tsv."""
+    refuse_words(vectors, r"[\t\n\r]", "The projector")
+    line = "\t".join(["%.9g"] * vectors.vector_size) + "\n"
+    with writing(f"{url.rstrip('/')}/vectors.tsv", storage_options) as f:
+        f.writelines((line % tuple(row.tolist())).encode() for _, row in vectors.items())
+    with writing(f"{url.rstrip('/')}/metadata.tsv", storage_options) as f:
+        f.write(b"word\tcount\n")
+        for ids in vectors.slices():
+            words, counts = vectors.vocabulary.between(ids.start, ids.stop), vectors.vocabulary.counts[ids].tolist()
+            f.writelines(f"{word}\t{count}\n".encode() for word, count in zip(words, counts, strict=True))
+
+
+_WRITERS: dict[str, Callable[..., None]] = {
+    "text": write_text,
+    "binary": write_binary,
+    "parquet": _write_parquet,
+    "safetensors": _write_safetensors,
+    "fasttext": write_fasttext,
+    "ftz": write_quantized,
+}
+_SEVERAL_FILES: dict[str, Callable[..., None]] = {
+    "projector": _write_projector,
+    "static": write_static,
+    "faiss": write_faiss,
+    "lance": write_lance,
+}
+WITH_NGRAMS = ("fasttext", "ftz")  # formats that keep the n-grams of words
+_OWN = {"sif": "static", "part_size": "ftz"}  # options, and the format that each is for
+_SUFFIXES = {
+    ".txt": "text",
+    ".vec": "text",
+    ".bin": "binary",
+    ".ftz": "ftz",
+    ".parquet": "parquet",
+    ".safetensors": "safetensors",
+    ".faiss": "faiss",
+    ".lance": "lance",
+}

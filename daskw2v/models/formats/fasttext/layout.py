@@ -1,0 +1,142 @@
+"""The parts of a fastText file before its rows: settings, words and counts."""
+
+import os
+import struct
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from daskw2v.config.params import Params
+from daskw2v.errors import InputError
+from daskw2v.features.keys import NGrams
+from daskw2v.models.queries.vectors import Vectors
+from daskw2v.objectives.settings import OBJECTIVES, ContextsTogether
+from daskw2v.sampling.settings import NegativeSampling
+from daskw2v.store.limits import check_room
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+MAGIC = struct.pack("<i", 793712314)
+KIND, SHAPE = struct.Struct("<?"), struct.Struct("<qq")  # of a matrix: whether it is quantized; rows and columns
+_VERSION = 12
+_CBOW, _SKIPGRAM, _SUPERVISED = 1, 2, 3
+_HIERARCHICAL, _NEGATIVE = 1, 2  # losses
+_LR_UPDATES = 100  # the program's own
+_HEADER = struct.Struct("<ii" + "i" * 12 + "d")  # magic, version, then the settings that the program trained with
+_WORDS = struct.Struct("<iiiqq")  # entries, words, labels, tokens, entries of a pruned index
+_COUNT = struct.Struct("<qb")  # of a word, and whether it is a label
+_LARGEST = 2**31 - 1
+_LONGEST_WORD, _BLOCK = 1 << 16, 1 << 16  # bytes; of words read at once
+_LONGEST_NGRAM = 255  # characters, as in Params
+_BYTES = 100  # of memory that a short word takes
+
+
+class Header(NamedTuple):
+    """The settings in a file's header that reading needs."""
+
+    dim: int
+    bucket: int  # number of buckets
+    ngrams: NGrams | None  # None if words have no n-grams
+    words: int
+    pruned: int  # number of n-grams left in a pruned model; -1 in others
+
+
+def read_header(f: BinaryIO, url: str) -> Header:
+    """Read the header of a file; raises as `read_fasttext` does."""
+    magic, version, dim, _, _, _, _, _, _, model, bucket, minn, maxn, _, _ = unpack(f, url, _HEADER)
+    if struct.pack("<i", magic) != MAGIC or version != _VERSION:
+        raise no_model(url, f"begins with {magic} and version {version}")
+    size, words, labels, _, pruned = unpack(f, url, _WORDS)
+    if model == _SUPERVISED or labels:
+        raise InputError(f"{url} is a classifier of fastText.", "Give a model of skipgram or cbow.")
+    possible = size == words >= 0 and 1 <= dim <= 1 << 16 and -1 <= pruned <= bucket and maxn <= _LONGEST_NGRAM
+    if not possible or bucket < 0:
+        raise no_model(
+            url,
+            f"tells of {words} words, {dim} dimensions, {bucket} buckets, of which {pruned} are left, and n-grams of "
+            f"{maxn} characters",
+        )
+    check_room((words, 4 * dim + _BYTES), ..., 1, url)
+    spells = bucket > 0 and maxn >= max(1, minn)
+    return Header(dim, bucket, NGrams(max(1, minn), maxn, bucket) if spells else None, words, pruned)
+
+
+def read_words(f: BinaryIO, url: str, n: int) -> tuple[list[str], list[int]]:
+    """Read n words and their counts, which follow the header; raises as `read_fasttext` does."""
+    words, counts = list[str](), list[int]()
+    held, at = b"", 0
+    while len(words) < n:
+        end = held.find(b"\0", at)
+        if (len(held) if end < 0 else end) - at > _LONGEST_WORD:
+            raise no_model(url, f"has no end of word {len(words) + 1}")
+        if end < 0 or end + 1 + _COUNT.size > len(held):
+            more = f.read(_BLOCK)
+            if not more:
+                raise no_model(url, f"has no end of word {len(words) + 1}" if end < 0 else "is cut short")
+            held, at = held[at:] + more, 0
+            continue
+        try:
+            words.append(held[at:end].decode())
+        except UnicodeDecodeError:
+            raise InputError(
+                f"{url} has a word that is not UTF-8: {held[at:end][:60]!r}.", "Train it on text in UTF-8, or skip it."
+            ) from None
+        count, _ = _COUNT.unpack_from(held, end + 1)
+        if count < 0:
+            raise no_model(url, f"counts {count} of {words[-1]!r}")
+        counts.append(count)
+        at = end + 1 + _COUNT.size
+    f.seek(at - len(held), os.SEEK_CUR)  # what follows the words
+    return words, counts
+
+
+def write_header(vectors: Vectors, ngrams: NGrams, f: BinaryIO) -> None:
+    """Write the settings that a model was trained with."""
+    told = {**Params().as_dict(), **vectors.metadata.get("params", {})}
+    objective = OBJECTIVES.find(told["objective"])
+    of_pairs = issubclass(objective, NegativeSampling)
+    window, epochs, least, negative = (
+        min(int(told[name]), _LARGEST) for name in ("window", "epochs", "min_count", "negative")
+    )
+    f.write(
+        _HEADER.pack(
+            *struct.unpack("<i", MAGIC), _VERSION, vectors.vector_size, window, epochs, least,
+            negative if of_pairs else 0, 1, _NEGATIVE if of_pairs else _HIERARCHICAL,
+            _CBOW if issubclass(objective, ContextsTogether) else _SKIPGRAM,
+            ngrams.bucket, ngrams.minn, ngrams.maxn, _LR_UPDATES, told["sample"],
+        )
+    )  # fmt: skip
+
+
+def write_words(vocabulary: Vocabulary, f: BinaryIO, pruned: int = -1) -> None:
+    """Write the words and their counts, and the number of n-grams left in a pruned model; -1 for others."""
+    counts = np.maximum(1, vocabulary.counts)
+    f.write(_WORDS.pack(len(counts), len(counts), 0, int(counts.sum()), pruned))
+    for word, count in zip(vocabulary, map(int, counts), strict=True):
+        f.write(word.encode() + b"\0" + _COUNT.pack(count, 0))
+
+
+def read_exactly(f: BinaryIO, url: str, size: int) -> bytes:
+    """Read `size` bytes, if memory has room for them.
+
+    Raises
+    ------
+    InputError
+        If the file has fewer.
+    StoreError
+        If they exceed the free memory.
+    """
+    check_room((size,), ..., 1, url)
+    content = f.read(size)
+    if len(content) != size:
+        raise no_model(url, "is cut short")
+    return content
+
+
+def unpack(f: BinaryIO, url: str, kind: struct.Struct) -> tuple[Any, ...]:
+    """Read the next numbers, of the format `kind`; raises as `read_exactly` does."""
+    return kind.unpack(read_exactly(f, url, kind.size))
+
+
+def no_model(url: str, found: str) -> InputError:
+    """Return the error for a file that is not a model of fastText."""
+    return InputError(f"{url} {found}.", "It is damaged, or no model of fastText: copy it again.")

@@ -1,0 +1,109 @@
+"""Reads fastText's models: words, vectors, and the rows of n-grams."""
+
+from typing import BinaryIO
+
+import numpy as np
+
+from daskw2v.errors import InputError
+from daskw2v.features.keys import FeatureKeys, NGrams
+from daskw2v.models.formats.fasttext.composing import compose, slices_of
+from daskw2v.models.formats.fasttext.layout import KIND, SHAPE, Header, no_model, read_header, read_words, unpack
+from daskw2v.models.formats.fasttext.quantized import read_buckets, read_codes
+from daskw2v.models.formats.word2vec import check_rows
+from daskw2v.models.queries.composed import FeatureVectors
+from daskw2v.models.queries.vectors import Vectors
+from daskw2v.store.limits import check_room
+from daskw2v.types import Float32Array, Int32Array
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+
+def read_fasttext(f: BinaryIO, url: str) -> Vectors:
+    """Read the words, counts and vectors of a model, and the rows of its n-grams, which stay codes if it is quantized.
+
+    Raises
+    ------
+    InputError
+        If it is no such file, is cut short, or has labels: a classifier.
+    StoreError
+        If the rows take more memory than is free.
+    """
+    header = read_header(f, url)
+    words, counts = read_words(f, url, header.words)
+    buckets = read_buckets(f, url, header.pruned, header.bucket)
+    (quantized,) = unpack(f, url, KIND)
+    if quantized:
+        own, features = _read_quantized(f, url, header, buckets)
+    elif buckets is not None:
+        raise no_model(url, "has a pruned dictionary, and is not quantized")
+    else:
+        own, features = _read_rows(f, url, header)
+    check_rows(url, words, own)
+    vocabulary = Vocabulary.from_words(words, counts)
+    if features is not None:
+        compose(own, vocabulary, features)
+        check_rows(url, words, own)
+    return Vectors(vocabulary, own, url=url, features=features)
+
+
+def _read_rows(f: BinaryIO, url: str, header: Header) -> tuple[Float32Array, FeatureVectors | None]:
+    """Read the own rows of words, and those of buckets."""
+    rows, columns = unpack(f, url, SHAPE)
+    _check_shape(url, header, rows, columns, header.bucket)
+    check_room((rows, 4 * columns + 8), ..., 1, url)
+    own = _read_numbers(f, url, header.words, columns)
+    if header.ngrams is None:
+        return own, None
+    return own, _read_ngrams(f, url, header.ngrams, columns)
+
+
+def _read_ngrams(f: BinaryIO, url: str, ngrams: NGrams, columns: int) -> FeatureVectors:
+    """Read the rows of buckets but for zeros; they move to their places as they are read, and are never held twice."""
+    rows, trained = np.empty((ngrams.bucket, columns), "<f4"), [np.zeros(0, np.int64)]
+    n = 0
+    for some in slices_of(ngrams.bucket, columns):
+        block = rows[n : n + some.stop - some.start]
+        _read_into(f, url, block)
+        if not np.isfinite(block).all():
+            raise InputError(f"A row of n-grams in {url} is not finite.", "Train again with a lower learning rate.")
+        there = np.flatnonzero(block.any(axis=1))
+        block[: len(there)] = block[there]
+        trained.append(some.start + there)
+        n += len(there)
+    rows.resize((n, columns), refcheck=False)  # returns what it did not need
+    keys = FeatureKeys(ngrams=ngrams, buckets=np.concatenate(trained).astype(np.int32))
+    return FeatureVectors(keys, rows.astype(np.float32, copy=False))
+
+
+def _read_quantized(
+    f: BinaryIO, url: str, header: Header, buckets: Int32Array | None
+) -> tuple[Float32Array, FeatureVectors | None]:
+    """Read the own rows of words, and codes of the rows of buckets, all of them if none are given."""
+    coded = read_codes(f, url, header.dim)
+    _check_shape(url, header, *coded.shape, header.bucket if buckets is None else len(buckets))
+    check_room((header.words, 4 * coded.columns + 8), ..., 1, url)
+    own = coded[: header.words]
+    if header.ngrams is None:
+        return own, None
+    kept = np.arange(header.bucket, dtype=np.int32) if buckets is None else buckets
+    keys = FeatureKeys(ngrams=header.ngrams, buckets=kept, pruned=buckets is not None)
+    return own, FeatureVectors(keys, coded.after(header.words))
+
+
+def _check_shape(url: str, header: Header, rows: int, columns: int, buckets: int) -> None:
+    """Refuse a matrix that does not fit the words; where these have no n-grams, there may be rows of buckets or not."""
+    least = header.words + (0 if header.ngrams is None else buckets)
+    if columns != header.dim or not least <= rows <= header.words + buckets:
+        raise no_model(url, f"holds a table of {rows} rows and {columns} columns")
+
+
+def _read_numbers(f: BinaryIO, url: str, n: int, columns: int) -> Float32Array:
+    rows = np.empty((n, columns), "<f4")
+    for some in slices_of(n, columns):
+        _read_into(f, url, rows[some])
+    return rows.astype(np.float32, copy=False)
+
+
+def _read_into(f: BinaryIO, url: str, rows: Float32Array) -> None:
+    """Read numbers into rows; files of stores hold what they read at once a second time."""
+    if f.readinto(rows.reshape(-1).view(np.uint8).data) != rows.nbytes:  # type: ignore[attr-defined]
+        raise no_model(url, "is cut short")

@@ -1,0 +1,75 @@
+"""Import of vectors from files of other tools."""
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+from daskw2v.errors import ParameterError
+from daskw2v.models.formats.fasttext.layout import MAGIC
+from daskw2v.models.formats.fasttext.reading import read_fasttext
+from daskw2v.models.formats.safetensors import read_safetensors
+from daskw2v.models.formats.word2vec import import_word2vec
+from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored.files import reading
+from daskw2v.store.urls import Location, as_url
+
+
+def import_vectors(
+    url: Location, format: str | None = None, storage_options: Mapping[str, Any] | None = None
+) -> Vectors:
+    """Read vectors from a file of another tool; its name may end in .gz.
+
+    Parameters
+    ----------
+    url
+        Any fsspec URL or local path.
+    format
+        text (word2vec's, and fastText's .vec), binary (word2vec's), fasttext (its model, .bin or .ftz, with the rows
+        of n-grams, which stay codes where it is quantized) or safetensors (as `export` writes it). By default the
+        suffix decides; what a .bin file is, its first bytes tell.
+    storage_options
+        Options for fsspec.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such format.
+    InputError
+        If the file cannot be read, is cut short, contradicts its header, or has a word twice.
+    StoreError
+        If the vectors take more memory than is free.
+
+    Examples
+    --------
+    >>> import daskw2v
+    >>> daskw2v.Vectors(["king", "queen"], [[3, 1], [2, 2]]).save("memory://import.bin")
+    >>> vectors = daskw2v.import_vectors("memory://import.bin")
+    >>> vectors["king"].tolist()
+    [3.0, 1.0]
+    """
+    url = as_url(url, "file")
+    format = _format_of(url, storage_options) if format is None else format
+    if format in _WORD2VEC:
+        return import_word2vec(url, _WORD2VEC[format], storage_options)
+    if format not in _OTHERS:
+        raise ParameterError(
+            f"format={format!r} of {url} is unknown.", f"Give one of {', '.join((*_WORD2VEC, *_OTHERS))}."
+        )
+    with reading(url, storage_options) as raw, io.BufferedReader(raw, 1 << 20) as f:  # type: ignore[type-var]
+        return _OTHERS[format](f, url)
+
+
+def _format_of(url: str, storage_options: Mapping[str, Any] | None) -> str:
+    name = url.removesuffix(".gz")
+    if name.endswith(".safetensors"):
+        return "safetensors"
+    if name.endswith(".ftz"):
+        return "fasttext"
+    if not name.endswith(".bin"):
+        return "text"
+    with reading(url, storage_options) as f:
+        return "fasttext" if f.read(len(MAGIC)) == MAGIC else "binary"
+
+
+_WORD2VEC = {"text": False, "binary": True}  # whether it is binary
+_OTHERS = {"fasttext": read_fasttext, "safetensors": read_safetensors}

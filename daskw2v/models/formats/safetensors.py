@@ -1,0 +1,98 @@
+"""Writes and reads the safetensors format: a length, a JSON header and the bytes.
+
+The safetensors package is not used, because it would copy the matrix first.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.errors import InputError
+from daskw2v.models.formats.word2vec import check_rows
+from daskw2v.models.queries.vectors import Vectors
+from daskw2v.shards.words import are_words
+from daskw2v.store.limits import check_room
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+_LONGEST_HEADER = 1 << 20  # bytes
+_LARGEST = 1 << 48  # numbers of a header: more than any file has bytes, and less than NumPy counts
+_WANTED = {"offsets": "int64", "counts": "int64", "vectors": "float32", "words": "uint8"}  # as `export` writes them
+_DTYPES = {"float32": "F32", "int64": "I64", "uint8": "U8"}  # NumPy's names and those of safetensors
+
+
+def write_header(f: BinaryIO, tensors: Mapping[str, tuple[npt.DTypeLike, tuple[int, ...]]]) -> None:
+    """Write types and shapes. The numbers must follow in the same order; for alignment, give the widest types first."""
+    header: dict[str, Any] = {}
+    end = 0
+    for name, (kind, shape) in tensors.items():
+        dtype = np.dtype(kind)
+        start, end = end, end + dtype.itemsize * math.prod(shape)
+        header[name] = {"dtype": _DTYPES[dtype.name], "shape": list(shape), "data_offsets": [start, end]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    f.write(len(text).to_bytes(8, "little") + text)
+
+
+def write_numbers(f: BinaryIO, numbers: npt.NDArray[Any]) -> None:
+    """Write the next numbers of a tensor, or all of them."""
+    f.write(np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data)
+
+
+def read_safetensors(f: BinaryIO, url: str) -> Vectors:
+    """Read vectors that `export` wrote: tensors vectors (V, D), counts, words, and V + 1 offsets into these.
+
+    Raises
+    ------
+    InputError
+        If the file is cut short, or has no such tensors.
+    StoreError
+        If the vectors take more memory than is free.
+    """
+    tensors, end = _read_header(f, url), 0
+    found = dict[str, npt.NDArray[Any]]()
+    for name, told in sorted(tensors.items(), key=lambda tensor: tensor[1]["data_offsets"][0]):
+        shape, (start, stop) = tuple(told["shape"]), told["data_offsets"]
+        dtype = np.dtype(_WANTED[name]).newbyteorder("<")
+        if start != end or stop - start != dtype.itemsize * math.prod(shape):
+            raise _no_export(url, f"has the tensor {name} of shape {shape} in the bytes {start}..{stop}")
+        check_room((stop - start,), ..., 1, url)
+        values, end = np.empty(shape, dtype), stop
+        if f.readinto(values.reshape(-1).view(np.uint8).data) != values.nbytes:  # type: ignore[attr-defined]
+            raise _no_export(url, f"is cut short in the tensor {name}")
+        found[name] = values.astype(_WANTED[name], copy=False)
+    n, words, offsets = len(found["vectors"]), found["words"], found["offsets"]
+    if not are_words(words, offsets) or len(offsets) != n + 1 or len(found["counts"]) != n:
+        raise _no_export(url, f"has {n} vectors, and others or damaged words")
+    vocabulary = Vocabulary(words, offsets, found["counts"])
+    check_rows(url, vocabulary.words, found["vectors"])
+    return Vectors(vocabulary, found["vectors"], url=url)
+
+
+def _read_header(f: BinaryIO, url: str) -> dict[str, dict[str, Any]]:
+    """Return type, shape and place of the tensors, which are checked to be those of an export."""
+    size = int.from_bytes(f.read(8), "little")
+    content = f.read(min(size, _LONGEST_HEADER))
+    try:
+        header = json.loads(content)
+        tensors = {name: told for name, told in header.items() if name != "__metadata__"}
+        kinds = {name: told["dtype"] for name, told in tensors.items()}
+        dims = {name: len(told["shape"]) for name, told in tensors.items()}
+        fit = all(
+            type(n) is int and 0 <= n < _LARGEST
+            for told in tensors.values()
+            for n in (*told["shape"], *told["data_offsets"])
+        ) and all(len(told["data_offsets"]) == 2 for told in tensors.values())
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise _no_export(url, f"has no header of safetensors ({type(error).__name__})") from None
+    wanted = {name: _DTYPES[kind] for name, kind in _WANTED.items()}
+    if not fit or kinds != wanted or dims != {"offsets": 1, "counts": 1, "vectors": 2, "words": 1}:
+        raise _no_export(url, f"holds the tensors {', '.join(f'{n} ({k})' for n, k in kinds.items()) or 'of nothing'}")
+    return tensors
+
+
+def _no_export(url: str, found: str) -> InputError:
+    return InputError(f"{url} {found}.", f"Give a file that daskw2v exported, with the tensors {', '.join(_WANTED)}.")

@@ -1,0 +1,1 @@
+"""`Vectors`, and what they are asked."""

@@ -1,0 +1,208 @@
+"""Rows, counts and vectors of words, by the names of gensim's `KeyedVectors`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.errors import ParameterError, counted
+from daskw2v.models.queries.other_names import INSTEAD, Answers
+from daskw2v.models.queries.reader import RowReader
+from daskw2v.models.stored.arguments import query_vector, some_words
+from daskw2v.models.stored.keys import KeyNumbers, Keys
+from daskw2v.models.stored.units import scaled, unit
+from daskw2v.types import Float32Array
+from daskw2v.vocabulary.vocabulary import Word
+
+
+class Lookups(RowReader, Answers):
+    """What a model holds of a word."""
+
+    @classmethod
+    def _remedy(cls, name: str) -> str:
+        if name == "wv":
+            return "These are the vectors: leave .wv out."
+        if name in ("load", "load_model", "load_word2vec_format"):
+            return "Give daskw2v.open(url)."
+        return f"Give {INSTEAD[name]}." if name in INSTEAD else ""
+
+    @property
+    def index_to_key(self) -> Keys:
+        """The words in order of their ids: a list that makes a text of a word when it is asked for.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> Vectors(["king", "queen", "apple"], [[3, 1], [2, 2], [-1, 1]]).index_to_key[:2]
+        ['king', 'queen']
+        """
+        return Keys(self.vocabulary)
+
+    @property
+    def key_to_index(self) -> KeyNumbers:
+        """The id of each word, which is its row.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> Vectors(["king", "queen", "apple"], [[3, 1], [2, 2], [-1, 1]]).key_to_index["apple"]
+        2
+        """
+        return KeyNumbers(self.vocabulary)
+
+    def get_index(self, key: Word, default: int | None = None) -> int:
+        """Return the id of a word, which is its row.
+
+        Parameters
+        ----------
+        key
+            The word.
+        default
+            Answer for a word outside the vocabulary, instead of an error.
+
+        Raises
+        ------
+        UnknownWordError
+            If the word is not in the vocabulary, and there is no default.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> vectors = Vectors(["king", "queen", "apple"], [[3, 1], [2, 2], [-1, 1]])
+        >>> vectors.get_index("queen"), vectors.get_index("pear", -1)
+        (1, -1)
+        """
+        id_ = self.vocabulary.find(key)
+        if id_ is None:
+            return self.vocabulary.id(key) if default is None else default
+        return id_
+
+    def has_index_for(self, key: Word) -> bool:
+        """Tell whether a word has a row; others may still have a vector, by a subword network or n-grams.
+
+        Parameters
+        ----------
+        key
+            The word.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> vectors = Vectors(["king", "queen", "apple"], [[3, 1], [2, 2], [-1, 1]])
+        >>> vectors.has_index_for("queen"), vectors.has_index_for("pear")
+        (True, False)
+        """
+        return key in self.vocabulary
+
+    def get_vecattr(self, key: Word, attr: str) -> int:
+        """Return an attribute of a word.
+
+        Parameters
+        ----------
+        key
+            The word.
+        attr
+            `count`: how often it occurs in the text; 0 for all words of a model without counts.
+
+        Raises
+        ------
+        UnknownWordError
+            If the word is not in the vocabulary.
+        ParameterError
+            If there is no such attribute.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> vectors = Vectors(["king", "queen", "apple"], [[3, 1], [2, 2], [-1, 1]])
+        >>> vectors.get_vecattr("queen", "count")
+        0
+        """
+        if attr != "count":
+            raise ParameterError(f"attr={attr!r} is unknown.", "Give count, the only attribute that words have.")
+        return int(self.vocabulary.counts[self.vocabulary.id(key)])
+
+    def get_vector(self, word: Word, norm: bool = False) -> Float32Array:
+        """Return a copy of a word's vector, shape (D,) float32.
+
+        Parameters
+        ----------
+        word
+            The word.
+        norm
+            Whether the vector is scaled to length 1.
+
+        Raises
+        ------
+        UnknownWordError
+            If the word is not known.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> vectors = Vectors(["king", "queen", "apple"], [[3, 4], [2, 2], [-1, 1]])
+        >>> vectors.get_vector("king", norm=True).round(2).tolist()
+        [0.6000000238418579, 0.800000011920929]
+        """
+        rows = self._look_up([word])[1]
+        return np.asarray((scaled(rows) if norm else rows)[0])
+
+    def get_mean_vector(
+        self,
+        keys: Sequence[Word | npt.NDArray[Any]],
+        weights: npt.ArrayLike | None = None,
+        pre_normalize: bool = True,
+        post_normalize: bool = False,
+        ignore_missing: bool = True,
+    ) -> Float32Array:
+        """Return the weighted mean of words' vectors, shape (D,) float32, by gensim's defaults.
+
+        Parameters
+        ----------
+        keys
+            Words; or arrays of shape (D,), which are taken as they are.
+        weights
+            Weight of each key, shape (n,); 1 by default. The sum is divided by that of their absolute values.
+        pre_normalize
+            Whether words' vectors are scaled to length 1 before.
+        post_normalize
+            Whether the mean is scaled to length 1.
+        ignore_missing
+            Whether unknown words are passed over; the mean of none is zeros.
+
+        Raises
+        ------
+        UnknownWordError
+            If a word is not known, and unknown ones are not passed over.
+        ParameterError
+            If there are no keys, not as many weights as keys, or a weight is not finite.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> vectors = Vectors(["king", "queen", "apple"], [[3, 4], [2, 2], [-1, 1]])
+        >>> vectors.get_mean_vector(["king", "apple", "pear"], pre_normalize=False).tolist()
+        [1.0, 2.5]
+        """
+        keys = some_words(keys)
+        weighing = np.ones(len(keys), np.float32) if weights is None else _finite(weights, len(keys))
+        are_words = np.array([not isinstance(key, np.ndarray) for key in keys])
+        words = [key for key in keys if not isinstance(key, np.ndarray)]
+        if not ignore_missing:
+            self._look_up(words)
+        known, terms = np.ones(len(keys), bool), np.empty((len(keys), self.vector_size), np.float32)
+        _, rows, known[are_words] = self._look_up_known(words)
+        terms[are_words] = scaled(rows) if pre_normalize else rows
+        for i in np.flatnonzero(~are_words).tolist():
+            terms[i] = query_vector(np.asarray(keys[i]), self.vector_size)
+        weighing = weighing * known
+        mean: Float32Array = weighing @ terms / (np.abs(weighing).sum() or 1)
+        return np.asarray(unit(mean[None])[0] if post_normalize else mean)
+
+
+def _finite(weights: npt.ArrayLike, n: int) -> Float32Array:
+    numbers = np.asarray(weights, np.float32)
+    if numbers.shape != (n,) or not np.isfinite(numbers).all():
+        raise ParameterError(f"{weights!r} are not the weights of {counted(n, 'key')}.", "Give a finite one for each.")
+    return numbers

@@ -1,0 +1,287 @@
+"""Tables for other tools (pandas, Arrow, Dask), a folder that `Vectors.open` reads, and the view in a notebook."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from html import escape
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from daskw2v.corpus.stored_tokenizers import is_settled_file
+from daskw2v.escapes import escaped
+from daskw2v.extras import Extra
+from daskw2v.features.choice import FEATURES
+from daskw2v.models.queries.composed import FeatureVectors
+from daskw2v.models.queries.frames import arrow_schema, frame, pa, read_frame, read_rows, record_batch
+from daskw2v.models.queries.reader import RowReader
+from daskw2v.models.stored.files import new_folder
+from daskw2v.models.stored.rows import StoredRows
+from daskw2v.models.stored.store import finish, write_features, write_subwords, write_vocabulary
+from daskw2v.models.stored.tables import create_model, open_table, table_names, write_table_rows
+from daskw2v.models.stored.threads import cut
+from daskw2v.models.stored.tokenizer import read_tokenizer, write_content
+from daskw2v.objectives.subwords.network import Subwords
+from daskw2v.store.storage import Store
+from daskw2v.store.urls import Location, as_url
+from daskw2v.types import Float32Array
+
+pl = Extra("polars", "polars")
+# Queries load no Dask, which is installed without any extra
+dask, da, dd = Extra("dask", "events"), Extra("dask.array", "events"), Extra("dask.dataframe", "events")
+
+_SHOWN = 10  # words in a notebook
+_OUTPUT = "output"
+
+
+class Outputs(RowReader):
+    """Tables of words, counts and vectors, from what reads them block by block."""
+
+    metadata: Mapping[str, Any]
+    url: str | None
+    subwords: Subwords | None
+    features: FeatureVectors | None
+    _store: Store | None  # folder that workers can read them from; None where they are in memory alone
+    _version: Store | None  # folder of the version that the vectors are of
+    _outputs: Store | None  # the same, if its output table goes with the vectors
+
+    @property
+    @abstractmethod
+    def vectors(self) -> Float32Array | StoredRows:
+        """The vectors, shape (V, D)."""
+
+    def _repr_html_(self) -> str:
+        """Return the table that a notebook shows: size, where they are from, and the most frequent words."""
+        words = self.vocabulary.between(0, min(_SHOWN, len(self.vocabulary)))
+        more = ", ..." if len(self.vocabulary) > _SHOWN else ""
+        shown = {
+            "words": f"{len(self.vocabulary):,}",
+            "dimensions": f"{self.vector_size:,}",
+            "from": self.url or "memory",
+            "first words": f"{', '.join(words)}{more}",
+        }
+        rows = (f"<tr><th>{name}</th><td>{escape(escaped(text))}</td></tr>" for name, text in shown.items())
+        return f"<table>{''.join(rows)}</table>"
+
+    def save(
+        self,
+        url: Location,
+        format: str | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        """Write the model into a folder, which `daskw2v.open` opens, or into a file of another tool.
+
+        The folder holds all that queries and a static export need. Stable ids and phrases stay with the versions of
+        their work directory.
+
+        Parameters
+        ----------
+        url
+            Any fsspec URL or local path: a file, which is replaced; or a folder that does not exist or is empty.
+        format
+            A format of `daskw2v.export`. By default the suffix of the name decides, and one that tells of no format is
+            a folder.
+        storage_options
+            Options for fsspec.
+        **options
+            `sif` and `part_size` of `daskw2v.export`.
+
+        Raises
+        ------
+        ParameterError
+            If the format is unknown, or an option is for another one.
+        StoreError
+            If there is something in the folder, a vector is not finite, or writing fails. Formats of other tools
+            raise the errors of `daskw2v.export`.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> vectors = daskw2v.Vectors(["king", "queen"], [[3, 1], [2, 2]])
+        >>> vectors.save("memory://model")
+        >>> vectors.save("memory://vectors.txt")
+        >>> daskw2v.open("memory://model"), daskw2v.open("memory://vectors.txt")
+        (Vectors(2 words x 2, url='memory://model'), Vectors(2 words x 2, url='memory://vectors.txt'))
+        """
+        exporting = import_module("daskw2v.models.formats.export")  # which imports this
+        if format is not None or options or exporting.format_by_name(as_url(url, "model")) is not None:
+            exporting.export(self, url, format, storage_options, **options)
+            return
+        with new_folder(as_url(url, "model"), storage_options) as store:
+            self.write_to(store)
+
+    def write_to(self, store: Store) -> None:
+        """Write what `save` writes into a folder, whatever lies there."""
+        slices = list(self.slices())
+        tables = {"input": (len(self.vocabulary), self.vector_size)}
+        if self.features is not None:
+            tables[FEATURES] = (len(self.features.keys), self.vector_size)
+        step = slices[0].stop if slices else 1
+        create_model(store, tables, step, subwords=self.subwords is not None)
+        for ids in slices:
+            write_table_rows(store, "input", ids.start, self.rows(ids))
+        write_vocabulary(store, self.vocabulary)
+        if self.subwords is not None:
+            write_subwords(store, self.subwords)
+        if self.features is not None:
+            for some in cut(tables[FEATURES][0], step):
+                write_table_rows(store, FEATURES, some.start, np.asarray(self.features.rows[some]))
+            write_features(store, self.features.keys)
+        if (tokenizer := self.tokenizer_json()) is not None:
+            write_content(store, tokenizer)
+        finish(store, self.metadata)
+
+    def tokenizer_json(self) -> bytes | None:
+        """Return the tokenizer of Hugging Face that the text was split by, as the JSON of its file.
+
+        It is None for another tokenizer, and for vectors that are not of a version that was opened.
+
+        Raises
+        ------
+        DamageError
+            If it is another than that of the text.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> Vectors(["king", "queen"], [[3, 1], [2, 2]]).tokenizer_json() is None
+        True
+        """
+        name = self.metadata.get("params", {}).get("tokenizer")
+        return read_tokenizer(self._version, name) if self._version is not None and is_settled_file(name) else None
+
+    def output_rows(self) -> StoredRows | None:
+        """Return the output table (word2vec's syn1neg), shape (V, D) float32, of a version that was opened.
+
+        It is None if the version's table does not have a row for each word, as with hierarchical softmax, and for
+        vectors that are only in memory or that `align` has rotated.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> Vectors(["king", "queen"], [[3, 1], [2, 2]]).output_rows() is None
+        True
+        """
+        if self._outputs is None or _OUTPUT not in table_names(self._outputs):
+            return None
+        rows = open_table(self._outputs, _OUTPUT)
+        return rows if rows.shape == (len(self.vocabulary), self.vector_size) else None  # not of a prefix
+
+    def record_batches(self) -> Iterator[Any]:
+        """Yield the parts of `to_arrow`, Arrow record batches of some 64 MB; raises as it does.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> batches = Vectors(["king", "queen"], [[3, 1], [2, 2]]).record_batches()
+        >>> [batch.num_rows for batch in batches]
+        [2]
+        """
+        for ids in self.slices():
+            words = self.vocabulary.between(ids.start, ids.stop)
+            yield record_batch(words, self.vocabulary.counts[ids], self.rows(ids))
+
+    def to_arrow(self) -> Any:
+        """Return an Arrow table in order of ids: word, count (int64) and vector (fixed_size_list<float>[D]).
+
+        Raises
+        ------
+        MissingExtraError
+            If pyarrow is not installed.
+        StoreError
+            If a vector is not finite.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> Vectors(["king", "queen"], [[3, 1], [2, 2]]).to_arrow().column_names
+        ['word', 'count', 'vector']
+        """
+        return pa.Table.from_batches(self.record_batches(), arrow_schema(self.vector_size))
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame in order of ids, its index: word, count (int64), and v0 to v{D-1} (float32).
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        StoreError
+            If a vector is not finite.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> table = Vectors(["king", "queen"], [[3, 1], [2, 2]]).to_pandas()
+        >>> table.columns.tolist(), table["v0"].tolist()
+        (['word', 'count', 'v0', 'v1'], [3.0, 2.0])
+        """
+        return frame(self.vocabulary, self.vocabulary.counts, self.rows(slice(0, len(self.vocabulary))))
+
+    def to_polars(self) -> Any:
+        """Return a polars DataFrame in order of ids: word, count (Int64) and vector (Array of D Float32).
+
+        Raises
+        ------
+        MissingExtraError
+            If polars is not installed.
+        StoreError
+            If a vector is not finite.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> Vectors(["king", "queen"], [[3, 1], [2, 2]]).to_polars()["word"].to_list()
+        ['king', 'queen']
+        """
+        words, rows = pl.Series(self.vocabulary.words, dtype=pl.String), self.rows(slice(0, len(self.vocabulary)))
+        vectors = pl.Series(rows, dtype=pl.Array(pl.Float32, self.vector_size))
+        return pl.DataFrame({"word": words, "count": self.vocabulary.counts, "vector": vectors})
+
+    def to_dask_array(self) -> Any:
+        """Return the vectors as a Dask array, shape (V, D) float32, in order of ids.
+
+        Of a model that was opened, workers read each chunk from its store when it is computed, whatever strategy has
+        written it. A chunk has some 64 MB, whole chunks of the store as long as `vectors.vectors` was not read. Vectors
+        in memory alone are in the graph: `save` them and open the copy if they are large.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> Vectors(["king", "queen"], [[3, 1], [2, 2]]).to_dask_array().mean(axis=0).compute(scheduler="sync").tolist()
+        [2.5, 1.5]
+        """
+        if self._store is None or not len(self.vocabulary):
+            return da.from_array(np.asarray(self.vectors), chunks=(self._step(), -1))
+        read = dask.delayed(read_rows, pure=True)
+        shapes = ((ids, (ids.stop - ids.start, self.vector_size)) for ids in self.slices())
+        return da.concatenate([da.from_delayed(read(self._store, ids), shape, np.float32) for ids, shape in shapes])
+
+    def to_dask_dataframe(self) -> Any:
+        """Return a Dask DataFrame with the columns of `to_pandas`; ids are its index, with known divisions.
+
+        Partitions are the chunks of `to_dask_array`, and are read as these are, with the words.
+
+        Raises
+        ------
+        MissingExtraError
+            If Dask's dataframes, which need pandas and pyarrow, are not installed.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> table = Vectors(["king", "queen"], [[3, 1], [2, 2]]).to_dask_dataframe()
+        >>> table["word"].compute(scheduler="sync").tolist()
+        ['king', 'queen']
+        """
+        if self._store is None or not len(self.vocabulary):
+            return dd.from_pandas(self.to_pandas(), chunksize=self._step())
+        slices = list(self.slices())
+        meta = frame((), np.empty(0, np.int64), np.empty((0, self.vector_size), np.float32))
+        divisions = [*(ids.start for ids in slices), len(self.vocabulary) - 1]
+        return dd.from_map(read_frame, slices, store=self._store, meta=meta, divisions=divisions, label="vectors")
+
+    def _step(self) -> int:
+        """Return the number of words that are read at once."""
+        return next((ids.stop for ids in self.slices()), 1)

@@ -1,0 +1,344 @@
+"""The words nearest to words and vectors, by the names of gensim's `KeyedVectors`, and `nearest` for many at once.
+
+An integer stands for the word that is its digits, so that ids of items can be asked for as they are.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from daskw2v.errors import ParameterError
+from daskw2v.models.queries.ranking import Ranking
+from daskw2v.models.queries.reader import RowReader
+from daskw2v.models.stored.arguments import (
+    Weighted,
+    at_least_one,
+    check_method,
+    query_vector,
+    query_vectors,
+    some_words,
+    texts_of,
+    weighted,
+)
+from daskw2v.models.stored.units import scaled, unit
+from daskw2v.types import Float32Array, Int64Array
+from daskw2v.vocabulary.vocabulary import Word
+
+Search = Callable[[Float32Array, int, int | None], tuple[Int64Array, Float32Array]]
+AnalogyMethod = Literal["3cosadd", "3cosmul"]
+
+COSMUL_EPSILON = 1e-3  # Levy and Goldberg (2014)
+GENSIM_EPSILON = 1e-6  # gensim's
+_NONE = np.empty(0, np.int64)
+
+
+class WordQueries(RowReader):
+    """The nearest words, by what looks words up, finds the nearest ones of vectors and reads all of them."""
+
+    @abstractmethod
+    def _nearest(
+        self, queries: Float32Array, topn: int, restrict_vocab: int | None = None
+    ) -> tuple[Int64Array, Float32Array]:
+        """Return ids and cosines of the words nearest to n vectors, both of shape (n, topn) or narrower, best first."""
+
+    @abstractmethod
+    def _limit(self, restrict_vocab: int | None) -> int:
+        """Return the number of words to search."""
+
+    def nearest(
+        self, queries: Word | Sequence[Word] | npt.ArrayLike, topn: int = 10, restrict_vocab: int | None = None
+    ) -> tuple[Int64Array, Float32Array]:
+        """Find the words nearest to each of many words or vectors by cosine, in one pass over the model.
+
+        Parameters
+        ----------
+        queries
+            A text or n texts, which are words; or a vector of shape (D,), or n of them, shape (n, D). Numbers are
+            vectors, so ids of items are asked for as texts.
+        topn
+            Number of words to find for each; all if the model has fewer. A word is none of its own neighbours.
+        restrict_vocab
+            Search only this many of the most frequent words.
+
+        Returns
+        -------
+        ids, cosines
+            Both of shape (topn,) for one query or (n, topn) for several, best first: int64 and float32.
+
+        Raises
+        ------
+        UnknownWordError
+            If a word is not known.
+        ParameterError
+            If vectors do not have D dimensions or are not finite, or a number is below 1.
+        StoreError
+            If a word's vector is not finite.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> vectors = Vectors(["king", "queen", "apple"], [[3, 1], [2, 2], [-1, 1]])
+        >>> ids, cosines = vectors.nearest(["king", "apple"], topn=1)
+        >>> [vectors.index_to_key[i] for i in ids[:, 0]], cosines.shape
+        (['queen', 'queen'], (2, 1))
+        >>> vectors.nearest([[1, 1], [0, 1]], topn=2)[0].tolist()
+        [[1, 0], [1, 2]]
+        """
+        return self._searched(self._nearest, queries, topn, restrict_vocab)
+
+    def _searched(
+        self, search: Search, queries: Any, topn: int, restrict_vocab: int | None
+    ) -> tuple[Int64Array, Float32Array]:
+        """Return what a search finds for words or vectors, without these words themselves."""
+        topn = at_least_one("topn", topn)
+        words = texts_of(queries)
+        if words is None:
+            vectors = query_vectors(queries, self.vector_size)
+            ids, cosines = search(np.atleast_2d(vectors), topn, restrict_vocab)
+            return (ids, cosines) if vectors.ndim == 2 else (ids[0], cosines[0])
+        own, rows = self._look_up(words)
+        limit = self._limit(restrict_vocab)
+        ids, cosines = search(scaled(rows), topn + 1, restrict_vocab)
+        width = min(topn, limit - bool(((own >= 0) & (own < limit)).any()))
+        others = np.argsort(ids == own[:, None], axis=1, kind="stable")[:, :width]
+        ids, cosines = np.take_along_axis(ids, others, axis=1), np.take_along_axis(cosines, others, axis=1)
+        return (ids[0], cosines[0]) if isinstance(queries, str) else (ids, cosines)
+
+    def most_similar(
+        self,
+        positive: Weighted | Sequence[Weighted] = (),
+        negative: Weighted | Sequence[Weighted] = (),
+        topn: int = 10,
+        restrict_vocab: int | None = None,
+    ) -> list[tuple[str, float]]:
+        """Find the words nearest to the weighted mean of words' unit vectors, without these words.
+
+        Parameters
+        ----------
+        positive, negative
+            Words with weight 1 and -1, or pairs of a word and its weight, whose sign is not changed. Arrays of shape
+            (D,) stand for words: they are not scaled to length 1, and exclude no word.
+        topn
+            Number of words to find.
+        restrict_vocab
+            Search only this many of the most frequent words.
+
+        Returns
+        -------
+        neighbours
+            Words and their cosines, best first.
+
+        Raises
+        ------
+        UnknownWordError
+            If a word is not known.
+        ParameterError
+            If no word is given, an argument is neither a word nor a vector, or a number is below 1.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> vectors = Vectors(["king", "queen", "apple"], [[3, 1], [2, 2], [-1, 1]])
+        >>> [(word, round(cosine, 3)) for word, cosine in vectors.most_similar("king")]
+        [('queen', 0.894), ('apple', -0.447)]
+        >>> vectors.most_similar(["king", ("apple", 0.5)], restrict_vocab=2)[0][0]
+        'queen'
+        """
+        given = [*weighted(positive, 1.0), *weighted(negative, -1.0)]
+        if not given:
+            raise ParameterError("No word to compare with.", "Give at least one word.")
+        ids, rows = self._look_up([key for key, _ in given if not isinstance(key, np.ndarray)])
+        units = iter(scaled(rows))
+        keys = [query_vector(k, self.vector_size) if isinstance(k, np.ndarray) else next(units) for k, _ in given]
+        mean = np.array([weight for _, weight in given], np.float32) @ np.stack(keys)
+        found, cosines = self._nearest(mean[None], at_least_one("topn", topn) + len(ids), restrict_vocab)
+        return self._named(found[0], cosines[0], ids, topn)
+
+    def most_similar_cosmul(
+        self,
+        positive: Word | Sequence[Word | npt.NDArray[Any]] | npt.NDArray[Any],
+        negative: Word | Sequence[Word | npt.NDArray[Any]] | npt.NDArray[Any] = (),
+        topn: int = 10,
+        restrict_vocab: int | None = None,
+    ) -> list[tuple[str, float]]:
+        """Find the words of the highest product of cosines with words, divided by that with negative ones.
+
+        Each cosine is mapped to 0..1, and 0.000001 is added to the divisor, as in gensim: 3CosMul of Levy and Goldberg
+        (2014), for any number of words. `analogy` has the constant of the paper.
+
+        Parameters
+        ----------
+        positive, negative
+            Words, or arrays of shape (D,), which exclude no word. All count the same.
+        topn
+            Number of words to find.
+        restrict_vocab
+            Search only this many of the most frequent words; gensim searches all.
+
+        Returns
+        -------
+        neighbours
+            Words and their scores, best first, without the words themselves.
+
+        Raises
+        ------
+        UnknownWordError
+            If a word is not known.
+        ParameterError
+            If no positive word is given, an argument is neither a word nor a vector, or a number is below 1.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> words = ["king", "queen", "man", "woman", "apple"]
+        >>> vectors = Vectors(words, [[3, 1, 0], [3, 0, 1], [1, 1, 0], [1, 0, 1], [-1, 1, 1]])
+        >>> vectors.most_similar_cosmul(["king", "woman"], ["man"], topn=1)[0][0]
+        'queen'
+        """
+        topn, (near, far) = at_least_one("topn", topn), (list(weighted(keys, 1.0)) for keys in (positive, negative))
+        if not near:
+            raise ParameterError("No positive word to compare with.", "Give at least one word.")
+        if any(weight != 1 for _, weight in (*near, *far)):
+            raise ParameterError("A product of cosines has no weights.", "Give words alone, or use most_similar.")
+        ids, units = self._units_of([key for key, _ in (*near, *far)])
+        best, scores = self._products(units, len(near), GENSIM_EPSILON, topn + len(ids), restrict_vocab)
+        return self._named(best, scores, ids, topn)
+
+    def similar_by_word(self, word: Word, topn: int = 10, restrict_vocab: int | None = None) -> list[tuple[str, float]]:
+        """Find the words nearest to a word; all else is as in `most_similar`.
+
+        Parameters
+        ----------
+        word
+            The word.
+        topn, restrict_vocab
+            As in `most_similar`.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> vectors = Vectors(["king", "queen", "apple"], [[3, 1], [2, 2], [-1, 1]])
+        >>> vectors.similar_by_word("king", topn=1)[0][0]
+        'queen'
+        """
+        return self.most_similar([word], topn=topn, restrict_vocab=restrict_vocab)
+
+    def similar_by_vector(
+        self, vector: npt.ArrayLike, topn: int = 10, restrict_vocab: int | None = None
+    ) -> list[tuple[str, float]]:
+        """Find the words nearest to a vector; all else is as in `most_similar`.
+
+        Parameters
+        ----------
+        vector
+            The vector, shape (D,).
+        topn, restrict_vocab
+            As in `most_similar`.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> vectors = Vectors(["king", "queen", "apple"], [[3, 1], [2, 2], [-1, 1]])
+        >>> vectors.similar_by_vector([1, 0.9], topn=1)[0][0]
+        'queen'
+        """
+        query = query_vector(vector, self.vector_size)
+        found, cosines = self._nearest(query[None], at_least_one("topn", topn), restrict_vocab)
+        return self._named(found[0], cosines[0], _NONE, topn)
+
+    def analogy(
+        self, a: Word, b: Word, c: Word, topn: int = 1, method: AnalogyMethod = "3cosadd"
+    ) -> list[tuple[str, float]]:
+        """Find the word that is to `c` as `b` is to `a`. These three are excluded.
+
+        Parameters
+        ----------
+        a, b, c
+            Three words, such as man, king, woman.
+        topn
+            Number of words to find.
+        method
+            `3cosadd` ranks x by the cosine with b - a + c; `3cosmul` by cos(x, b) cos(x, c) /
+            (cos(x, a) + 0.001), each cosine mapped to 0..1.
+
+        Returns
+        -------
+        answers
+            Words and their scores, best first.
+
+        Raises
+        ------
+        UnknownWordError
+            If a word is not known.
+        ParameterError
+            If the method is unknown, or `topn` is below 1.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> words = ["king", "queen", "man", "woman", "apple"]
+        >>> vectors = Vectors(words, [[3, 1, 0], [3, 0, 1], [1, 1, 0], [1, 0, 1], [-1, 1, 1]])
+        >>> vectors.analogy("man", "king", "woman")[0][0]
+        'queen'
+        """
+        if method == "3cosadd":
+            return self.most_similar([b, c], [a], topn)
+        check_method(method)
+        ids, rows = self._look_up([b, c, a])
+        found, scores = self._products(scaled(rows), 2, COSMUL_EPSILON, at_least_one("topn", topn) + len(ids))
+        return self._named(found, scores, ids, topn)
+
+    def doesnt_match(self, words: Sequence[Word]) -> Word:
+        """Return the word, as given, that is farthest from the mean of all.
+
+        Parameters
+        ----------
+        words
+            The words.
+
+        Raises
+        ------
+        UnknownWordError
+            If a word is not known; gensim passes over it.
+        ParameterError
+            If the list is empty, or not a list.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> vectors = Vectors(["king", "queen", "apple"], [[3, 1], [2, 2], [-1, 1]])
+        >>> vectors.doesnt_match(["king", "queen", "apple"])
+        'apple'
+        """
+        words = some_words(words)
+        units = scaled(self._look_up(words)[1])
+        return words[int(np.argmin(units @ units.mean(axis=0)))]
+
+    def _units_of(self, keys: Sequence[Word | npt.NDArray[Any]]) -> tuple[Int64Array, Float32Array]:
+        """Return the ids of the words among keys, and the unit vectors of words and arrays, shape (n, D)."""
+        ids, rows = self._look_up([key for key in keys if not isinstance(key, np.ndarray)])
+        of_words = iter(scaled(rows))
+        size = self.vector_size
+        return ids, np.stack(
+            [unit(query_vector(k, size)[None])[0] if isinstance(k, np.ndarray) else next(of_words) for k in keys]
+        )
+
+    def _products(
+        self, units: Float32Array, n_positive: int, epsilon: float, topn: int, restrict_vocab: int | None = None
+    ) -> tuple[Int64Array, Float32Array]:
+        """Return ids and scores of the highest products of cosines, mapped to 0..1, divided by that of the others."""
+        ranking = Ranking(1, topn)
+        for block in self.blocks_for(len(units), self._limit(restrict_vocab)):
+            shifted = (1 + block.cosines(units)) / 2
+            scores = shifted[:n_positive].prod(axis=0) / (shifted[n_positive:].prod(axis=0) + epsilon)
+            ranking.add(scores[None], block.ids)
+        best, scores = ranking.best()
+        return best[0], scores[0]
+
+    def _named(self, ids: Int64Array, scores: Float32Array, without: Int64Array, topn: int) -> list[tuple[str, float]]:
+        keep = ~np.isin(ids, without)
+        pairs = zip(ids[keep][:topn].tolist(), scores[keep][:topn].tolist(), strict=True)
+        return [(self.vocabulary.word(i), score) for i, score in pairs]

@@ -1,0 +1,1 @@
+"""A version as files: manifest, tables of rows, words, features, the index."""

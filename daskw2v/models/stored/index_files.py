@@ -1,0 +1,155 @@
+"""The files of an index in a version's folder: `index/` with one file, and a manifest that is written last.
+
+usearch does not check the links in its file. So the manifest has the file's checksum, and a file that does not match it
+is refused before usearch reads it. A checksum detects damage, not attacks: trust an index only as you trust code.
+
+The version itself does not change and is complete without an index. Each build writes a file with a new name, which
+the manifest names, so that concurrent builds do not interfere. One at a time writes the manifest and deletes the file
+before: the holder of a lease.
+"""
+
+import hashlib
+import re
+import uuid
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from daskw2v.errors import DamageError, StoreError
+from daskw2v.models.stored.attempts import attempt_of
+from daskw2v.store.checksums import twice
+from daskw2v.store.lease import hold
+from daskw2v.store.limits import check_file, check_room, refused, shown, typed
+from daskw2v.store.storage import Store
+from daskw2v.types import UInt8Array
+
+FOLDER = "index"
+KINDS = ("hnsw", "int8", "binary", "product")  # of `models.index.kinds`, which stands above
+
+
+@dataclass(frozen=True)
+class IndexSummary:
+    """Summary of an index, its manifest.
+
+    Parameters
+    ----------
+    words, dimensions
+        Number of words, and of dimensions of their vectors.
+    connectivity, expansion
+        Arguments of `build_index`; 0 where its kind does not read them.
+    recall
+        Share of the ten nearest words that it finds with the default effort.
+    queries
+        Number of words that the recall was measured with.
+    file, size, digest
+        Name, size and BLAKE2b digest of its file.
+    version
+        Random name of the version whose vectors it has, as `attempt_of` returns it.
+    kind
+        Kind of index, one of `KINDS`.
+    """
+
+    words: int
+    dimensions: int
+    connectivity: int
+    expansion: int
+    recall: float
+    queries: int
+    file: str
+    size: int
+    digest: str
+    version: str = ""
+    kind: str = "hnsw"
+
+
+def written(content: UInt8Array) -> tuple[str, int, str]:
+    """Return name, size and digest of a new file with this content, for a summary; the name is unique."""
+    return uuid.uuid4().hex, len(content), _digest(content)
+
+
+def write_index(version: Store, summary: IndexSummary, content: UInt8Array) -> None:
+    """Write an index's file, then its manifest, which makes it valid; then delete the file of the old manifest.
+
+    One process at a time does so: a lease in the folder of the index.
+
+    Raises
+    ------
+    StoreError
+        If another process takes over the lease meanwhile.
+    """
+    what = f"the index of {version.url}"
+    with hold(version / FOLDER, "index", what, waiting=lambda message: None) as lease:
+        place = lease.guard(version / FOLDER)
+        before = (place.read_manifest() or {}).get("file")
+        place.write_raw(summary.file, content, named=True)
+        place.write_manifest(asdict(summary))
+        if _is_ours(before):
+            (place / str(before)).remove()
+
+
+def read_summary(version: Store) -> IndexSummary:
+    """Read the summary of a version's index.
+
+    Raises
+    ------
+    StoreError
+        If the version has no index, its manifest is damaged, or it is of another version.
+    """
+    place = version / FOLDER
+    values = place.read_manifest()
+    if values is None:
+        raise StoreError(f"{version.url} has no index.", f"Build it: daskw2v index {version.url}.")
+    del values["format_version"]
+    summary = typed(IndexSummary, values, f"{place.url}/manifest.json")
+    if not _is_ours(summary.file):
+        raise refused(f"{place.url}/manifest.json", f"names the file {shown(summary.file)}")
+    if summary.kind not in KINDS:
+        raise refused(f"{place.url}/manifest.json", f"names the kind {shown(summary.kind)}")
+    if summary.version != attempt_of(version):
+        raise DamageError(
+            f"The index in {place.url} is of another version.",
+            f"Build it again: daskw2v index {version.url}.",
+            url=f"{place.url}/manifest.json",
+        )
+    return summary
+
+
+def read_file(version: Store, summary: IndexSummary, shape: tuple[int, int]) -> UInt8Array:
+    """Read an index's file.
+
+    Raises
+    ------
+    StoreError
+        If the index is not of vectors of this shape, or the file is damaged.
+    """
+    place = f"{version.url}/{FOLDER}/{summary.file}"
+    if (summary.words, summary.dimensions) != shape:
+        raise StoreError(
+            f"The index of {version.url} has {summary.words} words of {summary.dimensions} dimensions, the model "
+            f"{shape[0]} of {shape[1]}.",
+            f"Build it again: daskw2v index {version.url}.",
+        )
+    check_room((summary.size,), ..., 1, place)
+    if local := (version / FOLDER).local_path:
+        check_file(local, summary.file, summary.size)
+
+    def read() -> UInt8Array:
+        content = np.frombuffer((version / FOLDER).read_range(summary.file, 0, summary.size), np.uint8)
+        if _digest(content) != summary.digest:
+            raise DamageError(
+                f"{place} is not what was written: its checksum differs.",
+                f"Build it again: daskw2v index {version.url}.",
+                url=place,
+            )
+        return content
+
+    return twice(read)
+
+
+def _is_ours(file: Any) -> bool:
+    return isinstance(file, str) and re.fullmatch("[0-9a-f]{32}", file) is not None
+
+
+def _digest(content: UInt8Array) -> str:
+    return hashlib.blake2b(content.data, digest_size=32).hexdigest()

@@ -1,0 +1,248 @@
+"""Reads and writes the contents of a model's version.
+
+A version is a Zarr group with float32 tables (`input`, and others of the objective), the vocabulary, and optionally the
+subword network, `subwords`, what the rows of the table `features` stand for, `feature_keys`, and the stable ids of
+words, `ids`. It is valid once its manifest exists, which `finish` writes last.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import numpy as np
+import zarr
+
+from daskw2v.errors import DamageError, TrainingError, counted
+from daskw2v.features.choice import FEATURES
+from daskw2v.features.keys import FeatureKeys
+from daskw2v.models.stored.attempts import ATTEMPT, attempt_of, create_part, finish_tables
+from daskw2v.models.stored.rows import StoredRows
+from daskw2v.models.stored.tables import SUBWORDS, TABLES, declared_tables, open_table, stored_table
+from daskw2v.objectives.subwords.network import Subwords
+from daskw2v.release import VERSION
+from daskw2v.store.arrays import open_array, open_subgroup
+from daskw2v.store.storage import Store
+from daskw2v.vocabulary.ids import StableIds
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+_IDS, _FEATURES = "ids", "feature_keys"
+_WORDS = ("words", "offsets", "counts")  # arrays of the vocabulary
+
+
+class SavedWords(Protocol):
+    """A vocabulary, in memory or in a work directory."""
+
+    def save(self, group: zarr.Group, /) -> None:
+        """Write its three arrays into a Zarr group, as `Vocabulary.save` does."""
+
+
+def write_vocabulary(store: Store, vocabulary: SavedWords) -> None:
+    """Write the words of the rows of the `input` table."""
+    vocabulary.save(create_part(store, "vocabulary"))
+
+
+def read_vocabulary(store: Store) -> Vocabulary:
+    """Read a version's vocabulary.
+
+    Raises
+    ------
+    StoreError
+        If the version or its vocabulary is missing.
+    VocabularyError
+        If its arrays contradict each other.
+    """
+    return Vocabulary.load(open_subgroup(store.open_group(), "vocabulary"))
+
+
+def write_subwords(store: Store, subwords: Subwords) -> None:
+    """Write the subword network, which computes vectors of words from their characters."""
+    subwords.save(create_part(store, SUBWORDS))
+
+
+def read_subwords(store: Store) -> Subwords | None:
+    """Read a version's subword network; return None if it has none.
+
+    Raises
+    ------
+    StoreError
+        If the version is missing, or its network is damaged.
+    """
+    group = _part(store, SUBWORDS)
+    return None if group is None else Subwords.load(group)
+
+
+def write_features(store: Store, keys: FeatureKeys) -> None:
+    """Write what the rows of the table `features` stand for."""
+    group = store.open_group(writable=True)
+    group.attrs[_FEATURES] = True  # first, so that a loss is detected
+    keys.save(create_part(store, _FEATURES))
+
+
+def read_features(store: Store) -> FeatureKeys | None:
+    """Read what the rows of a version's table `features` stand for; return None if it has none.
+
+    Raises
+    ------
+    StoreError
+        If the version is missing, or they are damaged or do not fit the table.
+    """
+    group = _part(store, _FEATURES)
+    if group is None:
+        return None
+    keys, rows = FeatureKeys.load(group), len(open_table(store, FEATURES))
+    if len(keys) != rows:
+        raise DamageError.of(f"{store.url}/{_FEATURES}", f"has {len(keys)} features for {rows} rows")
+    return keys
+
+
+def write_ids(store: Store, ids: StableIds) -> None:
+    """Write the stable ids of a version's words, after its vocabulary and before `finish`.
+
+    Raises
+    ------
+    StoreError
+        If there are not as many ids as words.
+    """
+    _check_ids(store, ids, "Write the ids of its own vocabulary.")
+    group = store.open_group(writable=True)
+    group.attrs[_IDS] = True  # first, so that a loss of the ids is detected
+    ids.save(create_part(store, _IDS))
+
+
+def read_ids(store: Store) -> StableIds | None:
+    """Read the stable ids of a version's words; return None if it has none.
+
+    Raises
+    ------
+    StoreError
+        If the version is missing, its ids are damaged, or there are not as many as words.
+    VocabularyError
+        If their arrays contradict each other.
+    """
+    group = _part(store, _IDS)
+    if group is None:
+        return None
+    ids = StableIds.load(group)
+    _check_ids(store, ids, "It is damaged: restore it from a copy.")
+    return ids
+
+
+def has_ids(store: Store) -> bool:
+    """Return whether a version's words have stable ids."""
+    return bool(store.open_group().attrs.get(_IDS))
+
+
+def ids_after(earlier: Store | None, new: Vocabulary) -> StableIds:
+    """Return the stable ids of a new version.
+
+    Parameters
+    ----------
+    earlier
+        `Versions.newest_with_ids`, which knows all ids that were assigned, whether it is served or not. If there is
+        none, the version used so far, whose rows become ids; None for a first version.
+    new
+        Vocabulary of the new version.
+
+    Raises
+    ------
+    StoreError, VocabularyError
+        As `read_vocabulary` and `read_ids`.
+    """
+    if earlier is None:
+        return StableIds.first(new)
+    known, ids = read_vocabulary(earlier), read_ids(earlier)
+    return (StableIds.first(known) if ids is None else ids).grow(known, new)
+
+
+def open_tables(store: Store) -> dict[str, StoredRows]:
+    """Open all tables of a version, by name.
+
+    Raises
+    ------
+    DamageError
+        If a table or the vocabulary is damaged or missing, or they differ in length.
+    """
+    group = store.open_group()
+    words = _count_words(store)
+    tables = {name: StoredRows(stored_table(store, group, name)) for name in declared_tables(store, group)}
+    if words != (rows := len(tables["input"])):
+        raise DamageError(
+            f"{store.url} has {counted(words, 'word')} and {counted(rows, 'input row')}.",
+            "Write the vocabulary it was trained on.",
+            url=store.url,
+        )
+    return tables
+
+
+def finish(store: Store, manifest: Mapping[str, Any]) -> None:
+    """Check a version and write its manifest, which makes it valid.
+
+    Parameters
+    ----------
+    store
+        Folder of the version. Tables, vocabulary and, if it has them, network and ids are written.
+    manifest
+        Metadata of the model: params, corpus, metrics. Shapes of tables, version of the package and time (UTC) are
+        added.
+
+    Raises
+    ------
+    TrainingError
+        If a table contains NaN or infinity.
+    DamageError
+        If a table is incomplete, or a part is damaged or missing.
+    StoreError
+        If vocabulary, `input` table and ids differ in length.
+    VocabularyError
+        If an id belongs to two words or to none.
+    """
+    tables = open_tables(store)
+    for name, table in tables.items():
+        _check_finite(store, name, table)
+    finish_tables(store, [table.array.written() for table in tables.values() if not table.array.is_finished])
+    network, _, _ = read_subwords(store), read_ids(store), read_features(store)  # checks them, as opening it does
+    store.finish_manifest(
+        {
+            **manifest,
+            TABLES: {name: list(table.shape) for name, table in tables.items()},
+            SUBWORDS: network is not None,
+            "daskw2v": VERSION,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            ATTEMPT: attempt_of(store),
+        },
+        portable=True,
+    )
+
+
+def _part(store: Store, name: str) -> zarr.Group | None:
+    """Return an optional group of a version, or None if none was declared."""
+    model = store.open_group()
+    group = model.get(name)
+    if isinstance(group, zarr.Group):
+        return group
+    if group is not None or model.attrs.get(name):
+        raise DamageError.of(f"{store.url}/{name}", "is missing, or no group")
+    return None
+
+
+def _count_words(store: Store) -> int:
+    """Return the number of words of a version, without reading them."""
+    vocabulary = open_subgroup(store.open_group(), "vocabulary")
+    *_, counts = (open_array(vocabulary, name) for name in _WORDS)
+    return len(counts)
+
+
+def _check_ids(store: Store, ids: StableIds, remedy: str) -> None:
+    if len(ids) != (words := _count_words(store)):
+        problem = f"{store.url} has {counted(words, 'word')} and {counted(len(ids), 'stable id')}."
+        raise DamageError(problem, remedy, url=f"{store.url}/{_IDS}")
+
+
+def _check_finite(store: Store, name: str, table: StoredRows) -> None:
+    for start in range(0, len(table), table.chunk_rows):
+        rows = table[start : start + table.chunk_rows]
+        if not np.isfinite(rows).all():
+            raise TrainingError(
+                f"Rows {start}:{start + len(rows)} of table {name} of {store.url} are not finite: training diverged.",
+                "Train with a lower alpha.",
+            )

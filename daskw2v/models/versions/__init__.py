@@ -1,0 +1,1 @@
+"""Versions of a work directory: names, what is served, damage."""

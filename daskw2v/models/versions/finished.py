@@ -1,0 +1,243 @@
+"""The finished versions of a model, as what reads them sees them."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from daskw2v.errors import DamageError, FormatError, StoreError, VocabularyError
+from daskw2v.models.stored.manifest import read_finished
+from daskw2v.models.stored.store import has_ids, read_ids, read_vocabulary
+from daskw2v.models.versions.naming import VERSION, number_of
+from daskw2v.models.versions.served import POINTER, Served, read_served
+from daskw2v.models.versions.verification import damage_of, damage_of_index, is_bound
+from daskw2v.models.versions.version import Problems, Version
+from daskw2v.store.storage import MANIFEST, Store
+
+FOLDER = "models"
+
+
+@dataclass(frozen=True)
+class FinishedVersions:
+    """What `Versions` reads.
+
+    Parameters
+    ----------
+    work
+        The work directory.
+    """
+
+    work: Store
+
+    @property
+    def models(self) -> Store:
+        """Folder of the versions."""
+        return self.work / FOLDER
+
+    def all(self) -> list[Version]:
+        """Return all finished versions whose manifests are whole and of this daskw2v, in order of their numbers.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> [(version.name, version.served) for version in daskw2v.Versions.open("work").all()]
+        [('v0001-a', False), ('v0002-b', True)]
+        """
+        return self._all(read_served(self.models))
+
+    def _all(self, served: Served) -> list[Version]:
+        found = list[Version]()
+        for name in self._names():
+            with suppress(DamageError, FormatError):
+                if name not in served.condemned and (version := self._version(name, served)) is not None:
+                    found.append(version)
+        return found
+
+    def _version(self, name: str, served: Served) -> Version | None:
+        """Return a version, or None where it is not finished; raises as `read_finished` and the version's fields do."""
+        manifest = read_finished(self.models / name)
+        if manifest is None:
+            return None
+        tags = tuple(tag for tag, tagged in served.tags.items() if tagged == name)
+        version = Version(name, manifest, tags, name == served.name)
+        version.created, version.words  # noqa: B018
+        return version
+
+    def _names(self) -> list[str]:
+        """Return the names of all versions, finished or not, in order of their numbers."""
+        return sorted(filter(VERSION.fullmatch, self.models.children()), key=number_of)
+
+    def damaged(self, *, full: bool = False) -> dict[str, list[DamageError]]:
+        """Return the damage of each version that was finished and is not whole.
+
+        Parameters
+        ----------
+        full
+            Whether to read all versions. By default only manifests and metadata are read, and sizes compared.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> daskw2v.Versions.open("work").damaged(full=True)
+        {}
+        """
+        return self.problems(full=full).damaged
+
+    def problems(self, *, full: bool = False) -> Problems:
+        """Return what `damaged` does, and the versions that another daskw2v wrote, which are never changed.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> daskw2v.Versions.open("work").problems().foreign
+        {}
+        """
+        served, found = read_served(self.models), Problems({}, {})
+        for name in self._once_finished():
+            try:
+                damage = damage_of(self.models / name, full=full)
+                if damage:
+                    found.damaged[name] = damage
+                else:
+                    self._version(name, served)
+            except FormatError as error:
+                found.foreign[name] = error
+        return found
+
+    def _once_finished(self) -> list[str]:
+        """Return the names of versions that were finished, whole or not, in order of their numbers."""
+        served = read_served(self.models)
+        known = {*served.names, *served.tags.values()}  # even without a manifest
+        return [
+            name
+            for name in self._names()
+            if name not in served.condemned and (name in known or (self.models / name).size(MANIFEST) is not None)
+        ]
+
+    def verify(self, name: str | None = None) -> dict[str, list[DamageError]]:
+        """Read versions with their indexes, and compare them with their checksums.
+
+        Parameters
+        ----------
+        name
+            A version's name or tag, or LATEST; None for all versions.
+
+        Returns
+        -------
+        dict
+            The damage of each version, by the version's name; an empty list for a version that is whole. Of all
+            versions, those that another daskw2v wrote are left out.
+
+        Raises
+        ------
+        StoreError
+            If there is no such version, or the store fails.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> daskw2v.Versions.open("work").verify()
+        {'v0001-a': [], 'v0002-b': []}
+        """
+        names = self._once_finished()
+        if name is None:
+            foreign = self.problems().foreign
+            names = [each for each in names if each not in foreign]
+        else:
+            wanted = self.name_of(name)
+            names = [wanted] if wanted in names else [self.find(name).name]
+        places = {each: self.models / each for each in names}
+        return {each: damage_of(place, full=True) + damage_of_index(place) for each, place in places.items()}
+
+    def is_bound(self, name: str) -> bool:
+        """Return whether the files of a whole version are bound to their places.
+
+        Swapped files of a version that an older daskw2v wrote are not found by `verify`, nor when they are read.
+
+        Raises
+        ------
+        DamageError
+            If the version is damaged.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> daskw2v.Versions.open("work").is_bound("v0002-b")
+        True
+        """
+        return is_bound(self.models / name)
+
+    def find(self, name: str) -> Version:
+        """Return the version with this name or tag, or the served one for `LATEST`.
+
+        Raises
+        ------
+        StoreError
+            If there is no such version.
+        DamageError
+            If its manifest is damaged or missing.
+        FormatError
+            If another daskw2v wrote it.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> version = daskw2v.Versions.open("work").find("v0001-a")
+        >>> version.words, version.manifest["corpus"]["tokens"]
+        (60, 9)
+        """
+        every = self.all()
+        for version in every:
+            if name == version.name or name in version.tags or (name == POINTER and version.served):
+                return version
+        damaged, foreign = self.problems()
+        wanted = self.name_of(name) or ""
+        for error in (*damaged.get(wanted, ()), *filter(None, (foreign.get(wanted),))):
+            raise error
+        known = ", ".join(part for version in every for part in (version.name, *version.tags)) or "there is none"
+        raise StoreError(f"{self.models.url} has no version {name!r}.", f"Give one of its versions or tags: {known}.")
+
+    def name_of(self, name: str = POINTER) -> str | None:
+        """Return the name of the version that `LATEST`, a tag or a name refers to, or None; reads only the state.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> versions.name_of("LATEST"), versions.name_of("no-tag")
+        ('v0002-b', None)
+        """
+        if name == POINTER:
+            return read_served(self.models).name
+        return name if VERSION.fullmatch(name) else self.tags().get(name)
+
+    def newest_with_ids(self) -> Store | None:
+        """Return the newest finished version with stable ids, which knows all ids that were assigned.
+
+        Versions whose ids or words are damaged are passed over.
+        """
+        stores = (self.models / version.name for version in reversed(self.all()))
+        return next(filter(_has_whole_ids, stores), None)
+
+    def tags(self) -> dict[str, str]:
+        """Return the version of each tag.
+
+        Raises
+        ------
+        StoreError
+            If their file is damaged.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> _ = versions.tag("v0001-a", "paper")
+        >>> versions.tags()
+        {'paper': 'v0001-a'}
+        """
+        return dict(read_served(self.models).tags)
+
+
+def _has_whole_ids(version: Store) -> bool:
+    try:
+        return has_ids(version) and read_ids(version) is not None and read_vocabulary(version) is not None
+    except (DamageError, FormatError, VocabularyError):
+        return False

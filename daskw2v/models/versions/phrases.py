@@ -1,0 +1,185 @@
+"""The phrases of a model's text, stored in the model so that new text can be joined in the same way."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import zarr
+
+from daskw2v.errors import StoreError
+from daskw2v.models.stored.attempts import create_part
+from daskw2v.models.stored.manifest import read_finished
+from daskw2v.models.versions.resolving import read_resolved
+from daskw2v.phrases.build import pieces_of
+from daskw2v.phrases.reference import Bigram, join_phrases
+from daskw2v.shards.layout import Corpus
+from daskw2v.shards.words import are_words
+from daskw2v.store.arrays import open_subgroup, read_array, write_array
+from daskw2v.store.storage import Store
+from daskw2v.store.urls import Location
+
+_HOME = "phrases"
+_ARRAYS = {"words": np.uint8, "offsets": np.int64, "counts": np.int64, "scores": np.float64}
+
+
+class Found(NamedTuple):
+    """Count of a phrase's bigram when it was found, and its score."""
+
+    occurrences: int
+    score: float
+
+
+@dataclass(frozen=True)
+class Phrases:
+    """Phrases of two words, in passes: words of a later pass may be phrases of an earlier one.
+
+    Parameters
+    ----------
+    passes
+        Delimiter and phrases of each pass, best first.
+
+    Examples
+    --------
+    >>> import daskw2v
+    >>> text = ["new york is far", "they see new york", "a new car is far", "york they say"] * 20
+    >>> settings = {"phrases": 1, "phrase_threshold": 0.1, "vector_size": 4, "min_count": 1, "sample": 0}
+    >>> vectors = daskw2v.train(iter(text), work="phrases", listener=None, **settings)
+    >>> phrases = daskw2v.Phrases.open("phrases")
+    >>> phrases.apply(["in", "new", "york"])
+    ['in', 'new_york']
+    """
+
+    passes: tuple[tuple[str, Mapping[Bigram, Found]], ...] = ()
+
+    @classmethod
+    def open(cls, url: Location, storage_options: Mapping[str, Any] | None = None) -> Self:
+        """Read the phrases of a model; there are none if it was trained without phrases.
+
+        Parameters
+        ----------
+        url
+            A work directory or its `models` folder (the served version is read), or one version.
+        storage_options
+            Options for fsspec.
+
+        Raises
+        ------
+        StoreError
+            If there is no finished model, or its phrases are damaged.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> phrases = daskw2v.Phrases.open("work")
+        >>> len(phrases)
+        0
+        """
+        return read_resolved(cls._read, url, storage_options)
+
+    @classmethod
+    def _read(cls, store: Store) -> Self:
+        """Read the phrases of a version."""
+        passes = []
+        told = (read_finished(store) or {}).get(_HOME, [])
+        if not isinstance(told, list):
+            raise _unreadable(store)
+        group = store.open_group()
+        for i, one in enumerate(told):
+            match one:
+                case {"delimiter": str(delimiter), "pieces": int(pieces)} if pieces >= 0:
+                    # One by one: where the manifest lies about their number, the first that is missing ends it
+                    groups = (open_subgroup(group, f"{_HOME}/{i}/{k}") for k in range(pieces))
+                    passes.append((delimiter, _read_pass(groups)))
+                case _:
+                    raise _unreadable(store)
+        return cls(tuple(passes))
+
+    @classmethod
+    def of(cls, corpus: Corpus, work: Store) -> Self:
+        """Read the phrases of a corpus from its work directory; raises as `open` does."""
+        return cls(
+            tuple(
+                (one.delimiter, _read_pass((work / piece).open_group() for piece in pieces_of(one)))
+                for one in corpus.passes
+            )
+        )
+
+    def __len__(self) -> int:
+        return sum(len(found) for _, found in self.passes)
+
+    def __iter__(self) -> Iterator[tuple[str, Found]]:
+        """Yield phrases as words of the vocabulary, pass by pass, best first."""
+        for delimiter, phrases in self.passes:
+            for words, found in phrases.items():
+                yield delimiter.join(words), found
+
+    def apply(self, tokens: Sequence[str]) -> list[str]:
+        """Join the phrases of a sentence as in the model's text.
+
+        Parameters
+        ----------
+        tokens
+            The sentence, split by the model's tokenizer.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> from daskw2v.models.versions.phrases import Found
+        >>> phrases = daskw2v.Phrases((("_", {("new", "york"): Found(occurrences=40, score=0.8)}),))
+        >>> phrases.apply("a new york minute".split())
+        ['a', 'new_york', 'minute']
+        """
+        joined = list(tokens)
+        for delimiter, phrases in self.passes:
+            joined = join_phrases(joined, phrases, delimiter)
+        return joined
+
+
+def describe_phrases(corpus: Corpus) -> list[dict[str, Any]]:
+    """Return the description of each pass for a model's manifest."""
+    return [{name: value for name, value in asdict(found).items() if name != "path"} for found in corpus.passes]
+
+
+def write_phrases(store: Store, work: Store, corpus: Corpus) -> None:
+    """Copy the phrases of a corpus, if it has any, to a version of a model, piece by piece."""
+    if not corpus.passes:
+        return
+    home = create_part(store, _HOME)
+    for i, found in enumerate(corpus.passes):
+        for k, piece in enumerate(pieces_of(found)):
+            source, copy = (work / piece).open_group(), home.create_group(f"{i}/{k}")
+            for name in _ARRAYS:
+                write_array(copy, name, read_array(source, name))
+
+
+def _read_pass(pieces: Iterable[zarr.Group]) -> dict[Bigram, Found]:
+    """Read the phrases of a pass, best first."""
+    found = [item for piece in pieces for item in _read_piece(piece)]
+    return dict(sorted(found, key=lambda item: (-item[1].score, item[0])))
+
+
+def _read_piece(group: zarr.Group) -> Iterator[tuple[Bigram, Found]]:
+    arrays = {name: read_array(group, name) for name in _ARRAYS}
+    words, offsets, counts, scores = arrays.values()
+    if (
+        any(arrays[name].dtype != dtype or arrays[name].ndim != 1 for name, dtype in _ARRAYS.items())
+        or not len(offsets) - 1 == 2 * len(counts) == 2 * len(scores)
+        or not are_words(words, offsets)
+    ):
+        raise _unreadable(group)
+    content = words.tobytes()
+    try:
+        decoded = [content[a:b].decode() for a, b in pairwise(offsets.tolist())]
+    except UnicodeDecodeError:
+        raise _unreadable(group) from None
+    found = map(Found, counts.tolist(), scores.tolist())
+    return zip(zip(decoded[::2], decoded[1::2], strict=True), found, strict=True)
+
+
+def _unreadable(place: Store | zarr.Group) -> StoreError:
+    url = place.url if isinstance(place, Store) else f"{place.store}/{place.path}"
+    return StoreError(
+        f"{url} holds no list of phrases.", "Take the model from a copy, or delete it and run train again."
+    )

@@ -1,0 +1,280 @@
+"""Versions of a model: immutable folders below `models/`, of which one is served.
+
+A version is finished once its manifest exists and never changes after that. `served` says which one is served. So a
+reader always sees a complete version, old or new.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from daskw2v.errors import BusyError, StoreError
+from daskw2v.models.stored.store import finish
+from daskw2v.models.versions.finished import FOLDER, FinishedVersions
+from daskw2v.models.versions.naming import VERSION, number_of, run_of
+from daskw2v.models.versions.served import POINTER, Served, change_served, read_served
+from daskw2v.models.versions.verification import check_version
+from daskw2v.models.versions.version import Version
+from daskw2v.store.checksums import METADATA
+from daskw2v.store.lease import hold, hold_run
+from daskw2v.store.retries import TIMEOUT
+from daskw2v.store.storage import MANIFEST, Store
+from daskw2v.store.urls import Location, as_url
+
+_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+@dataclass(frozen=True)
+class Versions(FinishedVersions):
+    """The versions of a work directory's model.
+
+    A lease makes changes exclusive; readers do not wait. A process that loses the lease changes nothing any more.
+
+    Parameters
+    ----------
+    work
+        The work directory.
+
+    Examples
+    --------
+    >>> import daskw2v
+    >>> versions = daskw2v.Versions.open("work")
+    >>> versions.find("LATEST").served
+    True
+    """
+
+    @classmethod
+    def open(
+        cls, work: Location, storage_options: Mapping[str, Any] | None = None, store_timeout: float = TIMEOUT
+    ) -> "Versions":
+        """Open the versions of a work directory.
+
+        Raises
+        ------
+        StoreError
+            If it has none.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> daskw2v.Versions.open("work").find("LATEST").words
+        60
+        """
+        found = cls(Store(as_url(work, "work"), dict(storage_options or {}), store_timeout))
+        if not found.models.exists():
+            raise StoreError(f"There is no model at {found.work.url}.", "Give a work directory that train has used.")
+        return found
+
+    def publish(self, name: str) -> Version:
+        """Serve a version; raises as `find` does, and if files of the version are damaged or missing.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> versions.publish("v0001-a").served, versions.name_of("LATEST")
+        (True, 'v0001-a')
+        """
+        with self._held() as held:
+            found = held.find(name)
+            check_version(held.models / found.name)
+            change_served(held.models, lambda served: served.serving(found.name))
+        return found._replace(served=True)
+
+    def rollback(self) -> Version:
+        """Serve the previously served version again; those that are damaged, or of another daskw2v, are passed over.
+
+        Raises
+        ------
+        StoreError
+            If there is none.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> versions.rollback().name
+        'v0001-a'
+        """
+        with self._held() as held:
+            damaged, foreign = held.problems()
+            others = {*damaged, *foreign}
+            finished = {version.name: version for version in held.all() if version.name not in others}
+
+            def back(served: Served) -> Served:
+                whole = finished.keys() - served.condemned
+                earlier = [number for number, name in enumerate(served.names) if number and name in whole]
+                if not earlier:
+                    raise StoreError(
+                        f"No version was served in {self.models.url} before {served.name or 'any'}.",
+                        "Publish a version by its name.",
+                    )
+                return replace(served, names=served.names[earlier[0] :])
+
+            name = change_served(held.models, back).names[0]
+        return finished[name]._replace(served=True)
+
+    def tag(self, name: str, tag: str) -> Version:
+        """Give a version a tag, which moves if another version has it.
+
+        Raises
+        ------
+        StoreError
+            If there is no such version, or the tag is invalid or looks like a version's name.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> versions.tag("v0001-a", "paper").tags
+        ('paper',)
+        >>> daskw2v.open("work", version="paper").url.endswith("v0001-a")
+        True
+        """
+        if not _TAG.fullmatch(tag) or VERSION.fullmatch(tag) or tag == POINTER:
+            raise StoreError(
+                f"{tag!r} is not a valid tag.",
+                "Give up to 100 letters, digits, '.', '_', '-' that do not look like a version's name.",
+            )
+        with self._held() as held:
+            found = held.find(name)
+            change_served(held.models, lambda served: served.tagging(tag, found.name))
+        return self.find(tag)
+
+    def untag(self, tag: str) -> None:
+        """Remove a tag; its version stays.
+
+        Raises
+        ------
+        StoreError
+            If there is no such tag.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> _ = versions.tag("v0001-a", "paper")
+        >>> versions.untag("paper")
+        >>> versions.tags()
+        {}
+        """
+        with self._held() as held:
+
+            def without(served: Served) -> Served:
+                if tag not in served.tags:
+                    known = ", ".join(served.tags) or "none"
+                    raise StoreError(f"{self.models.url} has no tag {tag!r}.", f"Its tags: {known}.")
+                return replace(served, tags={other: of for other, of in served.tags.items() if other != tag})
+
+            change_served(held.models, without)
+
+    def gc(self, keep: int = 3, min_age: float = 3600.0, *, damaged: bool = False) -> list[str]:
+        """Delete old versions, and the remains of unfinished ones.
+
+        The newest versions, the served one, the one that a rollback would serve, and tagged ones are kept. Versions of
+        active runs are not touched. Damaged versions do not count as versions to keep; they stay, unless `damaged`.
+        Those of another daskw2v do not count, and stay.
+
+        Parameters
+        ----------
+        keep
+            Number of newest versions to keep.
+        min_age
+            Age in seconds below which versions are kept, as readers may still use them.
+        damaged
+            Whether to read all versions and delete those that are damaged, except tagged ones. If one was served,
+            the version served before it is served again, or the newest if there is none.
+
+        Returns
+        -------
+        list of str
+            Names of the deleted versions.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> _ = versions.tag("v0001-a", "paper")
+        >>> versions.gc(keep=1, min_age=0)
+        []
+        """
+        with self._held() as held:
+            (broken, foreign), now = held.problems(full=damaged), datetime.now(UTC)
+
+            def condemn(served: Served) -> Served:
+                every = [version for version in held._all(served) if version.name not in {*broken, *foreign}]
+                finished = {version.name for version in every}
+                returned_to = [name for name in served.names if name in finished][:2]
+                spared = {version.name for version in every[max(0, len(every) - max(1, keep)) :]} | set(returned_to)
+                others = [version for version in every if not (version.name in spared or version.tags)]
+                old = [version.name for version in others if (now - version.created).total_seconds() >= min_age]
+                if damaged:
+                    old += [name for name in broken if name not in served.tags.values()]
+                    served = _serving_another(served, old, finished)
+                return replace(served, condemned=tuple(dict.fromkeys((*served.condemned, *old))))
+
+            # Recorded before the deletion: from then on nobody serves or tags them, whenever they are deleted
+            condemned = list(filter(VERSION.fullmatch, change_served(held.models, condemn).condemned))
+            for name in condemned:
+                (held.models / name / MANIFEST).remove()  # from now on it cannot be opened
+                (held.models / name).remove()
+            held.models.force_names()  # what came back after a power loss would no longer be known as condemned
+            change_served(held.models, lambda served: replace(served, condemned=()))
+            return [*condemned, *held._remove_unfinished()]
+
+    def _remove_unfinished(self) -> list[str]:
+        """Delete versions that were never finished, unless their runs are active; return their names."""
+        removed, finished = [], set(self._once_finished())
+        for name in self._names():
+            if name in finished or not _is_begun(self.models / name):
+                continue
+            with suppress(BusyError), hold_run(self.work, run_of(name)) as lease:
+                if name not in self._once_finished():  # it may have been finished meanwhile
+                    (lease.guard(self.models) / name).remove()
+                    removed.append(name)
+        return removed
+
+    @contextmanager
+    def _held(self) -> Iterator["Versions"]:
+        """Hold the lease; give these versions, in a work directory that is guarded by it."""
+        what = f"the versions in {self.work.url}"
+        with hold(self.work, FOLDER, what, waiting=lambda message: None) as lease:
+            yield Versions(lease.guard(self.work))
+
+
+def _serving_another(served: Served, removed: list[str], whole: set[str]) -> Served:
+    """Serve a whole version if the served one will be removed: the one served before it, or else the newest."""
+    left = [name for name in served.names if name in whole] or sorted(whole, key=number_of)[-1:]
+    return replace(served, names=tuple(left)) if left and served.name in removed else served
+
+
+def _is_begun(version: Store) -> bool:
+    """Tell whether a version was begun by daskw2v, and is no folder of others with a name like that."""
+    names, local = version.children(), version.local_path
+    is_link = local is not None and os.path.islink(local)  # perhaps to a disk that is not mounted now
+    return METADATA in names or not (names or is_link)
+
+
+def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
+    """Finish a version, as `finish` does, and serve it."""
+    finish(models / version, manifest)
+    point_to(models, version)
+
+
+def point_to(models: Store, version: str) -> None:
+    """Serve a finished version, atomically."""
+    change_served(models, lambda served: served.serving(version))
+
+
+def was_served(models: Store) -> list[str]:
+    """Return the names of the served version and of those served before, newest first."""
+    return list(dict.fromkeys(filter(VERSION.fullmatch, read_served(models).names)))
+
+
+def latest_version(models: Store) -> str | None:
+    """Return the name of the served version, or None before the first."""
+    return read_served(models).name
