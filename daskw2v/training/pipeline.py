@@ -145,7 +145,9 @@ def _train_in(work: Location, request: Request, listener: Watching) -> Vectors:
                 request.plan.check_sources(sources)
             corpus, vocabulary = read_text(sources, store, settled, resources, reading, listen)
             kernel.wait()
-            run = PlannedRun(corpus, vocabulary, store, settled_params(settled), resources, request.callbacks)
+            run = PlannedRun(
+                corpus, vocabulary, store, settled_params(settled), resources, request.callbacks, choice=request.choice
+            )
             return _train(run, cluster, listen, damaged)
 
         return mending(store, listen, make, cluster)

@@ -91,6 +91,11 @@ class Request:
         check_markets(params, inputs)
         return cls(inputs, params, resources, client, callbacks_of(callbacks, params, resources), plan)
 
+    @property
+    def choice(self) -> Mapping[str, Any] | None:
+        """What "auto" chose when the plan was made; None where it did not."""
+        return None if self.plan is None or self.plan.why is None else self.plan.facts()
+
     def open_store(self, work: Location) -> Store:
         """Return the work directory at a place; raises a ParameterError where files of others lie there."""
         store = Store(as_url(work, "work"), dict(self.resources.storage_options), self.resources.store_timeout)

@@ -36,6 +36,8 @@ def test_planned_run__is_the_run_of_the_same_arguments(text, tmp_path, client, s
     assert not before.params.strategy.is_open
     assert before.params.alpha is not None
     planned = train(before, work=tmp_path / "planned", client=client, listener=None)
+    assert planned.metadata["plan"]["why"] == before.why
+    assert (before.why is None) == ("strategy" in settings)
     named = {**settings, "strategy": before.params.strategy}
     plain = train(text, work=tmp_path / "plain", client=client, listener=None, **SMALL, **named)
     assert planned.url.rpartition("/")[2] == plain.url.rpartition("/")[2]
