@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from daskw2v.errors import ParameterError, VocabularyError
-from daskw2v.models.queries.composed import FeatureVectors
+from daskw2v.models.queries.unseen import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.threads import cut
+from daskw2v.models.stored.blocks import cut
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.types import Float32Array, Float64Array
 

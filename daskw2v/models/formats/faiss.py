@@ -10,8 +10,8 @@ from typing import Any
 from daskw2v.models.formats.safetensors import write_numbers
 from daskw2v.models.formats.word2vec import refuse_words
 from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored.blocks import scaled
 from daskw2v.models.stored.files import writing
-from daskw2v.models.stored.units import scaled
 
 _INNER_PRODUCT = 0  # METRIC_INNER_PRODUCT
 _UNUSED = 1 << 20  # faiss writes it twice, and does not read it

@@ -18,12 +18,12 @@ from daskw2v.config.tokenizers import TOKENIZER_FILE
 from daskw2v.corpus.stored_tokenizers import is_settled_file, load_tokenizer
 from daskw2v.corpus.tokenizers import steps_of
 from daskw2v.errors import InputError
-from daskw2v.models.formats.card import model_card
+from daskw2v.models.formats.hub import model_card
 from daskw2v.models.formats.safetensors import write_header, write_numbers
-from daskw2v.models.queries.sif import sif_weights
+from daskw2v.models.queries.encoding import sif_weights
 from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored.blocks import cut
 from daskw2v.models.stored.files import writing
-from daskw2v.models.stored.threads import cut
 from daskw2v.types import Int64Array
 
 _BLANKS = r"[\x00-\x20]+"

@@ -9,14 +9,13 @@ from daskw2v.errors import ParameterError
 from daskw2v.models.index.kinds import KINDS, options_of
 from daskw2v.models.index.searcher import EFFORT
 from daskw2v.models.index.vectors import IndexedVectors
-from daskw2v.models.queries.opened import open_model
-from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors, open_model
 from daskw2v.models.stored.arguments import at_least_one
-from daskw2v.models.stored.attempts import attempt_of
-from daskw2v.models.stored.codebooks import check_part_size
+from daskw2v.models.stored.blocks import scaled
 from daskw2v.models.stored.index_files import IndexSummary, write_index, written
-from daskw2v.models.stored.units import scaled
-from daskw2v.models.versions.resolving import resolve
+from daskw2v.models.stored.quantization import check_part_size
+from daskw2v.models.stored.store import attempt_of
+from daskw2v.models.versions.versions import resolve
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
 from daskw2v.types import Int64Array

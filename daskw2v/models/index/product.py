@@ -9,9 +9,8 @@ from importlib import import_module
 
 import numpy as np
 
-from daskw2v.models.index.scanning import kept, scan
-from daskw2v.models.index.searcher import Candidates, Searcher, presumed
-from daskw2v.models.stored.codebooks import CENTROIDS, MOST_PART, books_of, codes_of, parts_of
+from daskw2v.models.index.searcher import Candidates, Searcher, kept, presumed, scan
+from daskw2v.models.stored.quantization import CENTROIDS, MOST_PART, books_of, codes_of, parts_of
 from daskw2v.store.limits import refused
 from daskw2v.types import Float32Array, UInt8Array
 

@@ -10,9 +10,8 @@ from importlib import import_module
 
 import numpy as np
 
-from daskw2v.models.index.scanning import kept, scan
-from daskw2v.models.index.searcher import Candidates, Searcher
-from daskw2v.models.stored.threads import share
+from daskw2v.models.index.searcher import Candidates, Searcher, kept, scan
+from daskw2v.models.stored.blocks import share
 from daskw2v.store.limits import refused
 from daskw2v.types import Float32Array, Int8Array, Int16Array, UInt8Array
 

@@ -10,13 +10,11 @@ import numpy.typing as npt
 from daskw2v.errors import ParameterError
 from daskw2v.models.index.kinds import KINDS
 from daskw2v.models.index.searcher import EFFORT, Searcher
-from daskw2v.models.queries.opened import open_model
-from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors, open_model
 from daskw2v.models.stored.arguments import at_least_one
+from daskw2v.models.stored.blocks import cut, unit
 from daskw2v.models.stored.index_files import IndexSummary, read_file, read_summary
-from daskw2v.models.stored.threads import cut
-from daskw2v.models.stored.units import unit
-from daskw2v.models.versions.resolving import read_resolved
+from daskw2v.models.versions.versions import read_resolved
 from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location

@@ -1,4 +1,9 @@
-"""Vectors of texts: the means of their words' vectors."""
+"""Vectors of texts: the means of their words' vectors, in which rare words may count more.
+
+Smooth inverse frequency is of Arora et al. (2017), "A Simple but Tough-to-Beat Baseline for Sentence Embeddings",
+section 3, algorithm 1, line 2: a word of probability p counts a / (a + p). Line 4 of the algorithm removes the common
+direction of a set of sentences, which an export of words does not have.
+"""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -7,20 +12,22 @@ from typing import Any
 
 import numpy as np
 
+from daskw2v.config.settings import number
 from daskw2v.config.tokenizers import REGEX, TOKENIZER_FILE, is_tokenizer_file
 from daskw2v.corpus.pieces import RawText, Tokens
 from daskw2v.corpus.stored_tokenizers import is_settled_file, load_tokenizer
 from daskw2v.corpus.tokenizers import TOKENIZERS, Tokenizer, make_tokenizer
 from daskw2v.errors import InputError, ParameterError
-from daskw2v.models.queries.sif import check_sif, sif_weights
 from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored.blocks import cut
 from daskw2v.models.stored.files import reading
-from daskw2v.models.stored.threads import cut
 from daskw2v.models.versions.phrases import Phrases
 from daskw2v.types import Float32Array
 from daskw2v.vocabulary.vocabulary import Word, as_text, is_word
 
 TEXTS_AT_ONCE = 1 << 12  # texts whose words are looked up at once
+USUAL = 1e-3  # a, as the paper has it
+_RANGE = number(0, open_low=True)  # of a
 _BLANKS = bytes(max(byte, 0x20) for byte in range(256))  # bytes <= 0x20 separate tokens
 
 _log = logging.getLogger(__name__)
@@ -40,6 +47,36 @@ def encode(vectors: Vectors, texts: Any, sif: float | None, tokenizer: Any) -> F
     for part in cut(len(listed), TEXTS_AT_ONCE):
         means[part] = _means(vectors, [split(text) for text in listed[part]], weights)
     return np.asarray(means[0]) if isinstance(texts, str) else means
+
+
+def check_sif(a: Any) -> None:
+    """Check the constant `a`.
+
+    Raises
+    ------
+    ParameterError
+        If it is not a finite number above 0.
+    """
+    if not _RANGE.check(a):
+        raise ParameterError(f"sif={a!r} is not {_RANGE.bound}.", f"Give {USUAL:g}, or leave it out.")
+
+
+def sif_weights(vectors: Vectors, a: float) -> Float32Array:
+    """Return what each word counts, shape (V,); its probability is its share of the counts of all words.
+
+    Raises
+    ------
+    InputError
+        If no word has a count.
+    """
+    counts = vectors.vocabulary.counts
+    total = int(counts.sum())
+    if not total:
+        raise InputError(
+            f"sif={a:g}: the words of {vectors.url or 'these vectors'} have no counts.",
+            "Leave sif out, or export a model that was trained by daskw2v.",
+        )
+    return (a / (a + counts / total)).astype(np.float32)
 
 
 def _means(vectors: Vectors, texts: list[Sequence[str]], weights: Float32Array | None) -> Float32Array:

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from daskw2v.extras import Extra
 from daskw2v.fields import held_fields
-from daskw2v.models.stored.rows import PickledAs, StoredRows
+from daskw2v.models.stored.tables import PickledAs, StoredRows
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import is_private
 from daskw2v.types import Float32Array

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Shortcuts(RowReader):
-    """Texts, other spaces, prefixes, scores, reports and other tools."""
+    """Texts, other spaces, scores, reports and other tools."""
 
     def encode(
         self, texts: str | Sequence[str | Sequence[Word]], sif: float | None = None, tokenizer: Any = None
@@ -99,32 +99,6 @@ class Shortcuts(RowReader):
         answer: Vectors = _call("models.alignment:aligned", self, other, most_words)
         return answer
 
-    def prefix(self, columns: int) -> "Vectors":
-        """Return the first columns of the vectors as a model of its own, in memory.
-
-        Prefixes of a model that was trained with `prefix_sizes` are nearly as good as smaller models.
-
-        Parameters
-        ----------
-        columns
-            Number of columns, at most `vector_size`.
-
-        Raises
-        ------
-        ParameterError
-            If it is below 1 or above `vector_size`, or a subword network computes vectors of all columns.
-        StoreError
-            If a vector is not finite.
-
-        Examples
-        --------
-        >>> from daskw2v import Vectors
-        >>> Vectors(["king", "queen"], [[3, 1, 5], [2, 2, 6]]).prefix(2)
-        Vectors(2 words x 2, url=None)
-        """
-        answer: Vectors = _call("models.queries.prefixes:prefix", self, columns)
-        return answer
-
     def evaluate(self, *args: Any, **options: Any) -> Any:
         r"""Return the scores of the model on evaluation sets: `daskw2v.evaluate(vectors, ...)`.
 
@@ -174,45 +148,6 @@ class Shortcuts(RowReader):
         'memory://report.html'
         """
         return str(_call("reports.page:report", self, url, **options))
-
-    def predict_output_word(self, context_words_list: Sequence[Word], topn: int = 10) -> list[tuple[str, float]]:
-        """Return the most probable words between others, by the output table, as gensim does.
-
-        The mean of the words' vectors, or their sum if the model has `cbow_mean=False`, times each output vector:
-        softmax of these numbers.
-
-        Parameters
-        ----------
-        context_words_list
-            The words around.
-        topn
-            Number of words to return.
-
-        Returns
-        -------
-        words
-            Words and their probabilities, the most probable first.
-
-        Raises
-        ------
-        UnknownWordError
-            If a word is not known; gensim passes over it.
-        ParameterError
-            If the model has no output table with a row for each word (`output_rows`), there are no words, or `topn` is
-            below 1.
-
-        Examples
-        --------
-        >>> import daskw2v
-        >>> text, work = ["king and queen"] * 50, "memory://predicting"
-        >>> model = daskw2v.train(text, work=work, vector_size=4, min_count=1, sample=0)  # doctest: +SKIP
-        >>> model.predict_output_word(["king", "queen"], topn=1)[0][0]  # doctest: +SKIP
-        'and'
-        """
-        answer: list[tuple[str, float]] = _call(
-            "models.queries.predicting:predict_output_word", self, context_words_list, topn
-        )
-        return answer
 
     def to_gensim(self) -> Any:
         """Return gensim's KeyedVectors with the words, counts and a copy of the vectors: `daskw2v.to_gensim(vectors)`.

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import ParameterError
-from daskw2v.models.queries.ranking import Ranking
 from daskw2v.models.queries.reader import RowReader
 from daskw2v.models.stored.arguments import (
     Weighted,
@@ -23,7 +22,7 @@ from daskw2v.models.stored.arguments import (
     texts_of,
     weighted,
 )
-from daskw2v.models.stored.units import scaled, unit
+from daskw2v.models.stored.blocks import Ranking, scaled, unit
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Word
 

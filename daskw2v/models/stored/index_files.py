@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from daskw2v.errors import DamageError, StoreError
-from daskw2v.models.stored.attempts import attempt_of
+from daskw2v.models.stored.store import attempt_of
 from daskw2v.store.checksums import twice
 from daskw2v.store.lease import hold
 from daskw2v.store.limits import check_file, check_room, refused, shown, typed

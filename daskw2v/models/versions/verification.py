@@ -1,12 +1,19 @@
 """Checks finished versions: a power loss, a disk or a person may have damaged what was whole."""
 
 from daskw2v.errors import DamageError, VocabularyError
-from daskw2v.models.stored.attempts import attempt_of, check_attempt
 from daskw2v.models.stored.index_files import FOLDER as INDEX
 from daskw2v.models.stored.index_files import read_file, read_summary
-from daskw2v.models.stored.manifest import read_finished
-from daskw2v.models.stored.sources import read_sources
-from daskw2v.models.stored.store import open_tables, read_features, read_ids, read_subwords, read_vocabulary
+from daskw2v.models.stored.store import (
+    attempt_of,
+    check_attempt,
+    open_tables,
+    read_features,
+    read_finished,
+    read_ids,
+    read_sources,
+    read_subwords,
+    read_vocabulary,
+)
 from daskw2v.store.checksums import METADATA
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.store.verification import find_damage

@@ -4,17 +4,22 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from daskw2v.errors import InputError
 from daskw2v.features.keys import FeatureKeys
 from daskw2v.features.ngram_kernel import ngrams_in
 from daskw2v.features.words import WordFeatures, compose_vectors, own_rows
-from daskw2v.models.queries.composed import FeatureVectors
+from daskw2v.models.formats.word2vec import refuse_words
+from daskw2v.models.queries.unseen import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.threads import cut
+from daskw2v.models.stored.blocks import cut
+from daskw2v.models.stored.tables import StoredRows
+from daskw2v.store.memory import free_memory
 from daskw2v.types import Float32Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 NGRAMS_AT_ONCE = 1 << 22
 ROW_BYTES_AT_ONCE = 64 << 20
+_SEPARATORS = r"^$|[ \t\n\r\v\f\0]"  # what ends a word of its text, and of its files
 
 
 def compose(own: Float32Array, vocabulary: Vocabulary, features: FeatureVectors) -> None:
@@ -33,6 +38,25 @@ def own_rows_of(vectors: Vectors, ngrams: FeatureVectors | None) -> Iterator[Flo
     for some in words_at_once(vectors.vocabulary, ngrams.keys.ngrams.maxn, vectors.vector_size):
         found = features_of(ngrams.keys, vectors.vocabulary, some)
         yield own_rows(found, vectors.rows(some), lambda rows: np.asarray(ngrams.rows[rows]))
+
+
+def written_ngrams(vectors: Vectors) -> FeatureVectors | None:
+    """Return the n-grams of a model for a fastText file, None if it has none; raises as `write_fasttext` does.
+
+    Their rows are read into memory if they take less than half of what is free, as each word needs some of them.
+    """
+    refuse_words(vectors, _SEPARATORS, "fastText's format")
+    features = vectors.features
+    if features is not None and features.keys.columns:
+        raise InputError(
+            "fastText's format has n-grams, and no place for a table of features.",
+            "Export as binary or parquet, which hold the vectors of words alone, or train without features.",
+        )
+    if features is None or not features.spells:
+        return None
+    rows = features.rows
+    fits = isinstance(rows, StoredRows) and rows.nbytes < free_memory() / 2
+    return FeatureVectors(features.keys, rows[:]) if fits else features
 
 
 def words_at_once(vocabulary: Vocabulary, maxn: int, columns: int) -> Iterator[slice]:

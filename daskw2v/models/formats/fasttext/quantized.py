@@ -13,7 +13,7 @@ import numpy as np
 
 from daskw2v.errors import InputError
 from daskw2v.features.keys import NGrams
-from daskw2v.models.formats.fasttext.composing import own_rows_of, slices_of
+from daskw2v.models.formats.fasttext.composing import own_rows_of, slices_of, written_ngrams
 from daskw2v.models.formats.fasttext.layout import (
     KIND,
     SHAPE,
@@ -23,12 +23,10 @@ from daskw2v.models.formats.fasttext.layout import (
     write_header,
     write_words,
 )
-from daskw2v.models.formats.fasttext.writing import written_ngrams
 from daskw2v.models.formats.safetensors import write_numbers
-from daskw2v.models.queries.composed import FeatureVectors
+from daskw2v.models.queries.unseen import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.codebooks import CENTROIDS, check_part_size
-from daskw2v.models.stored.coded_rows import Codebook, CodedRows
+from daskw2v.models.stored.quantization import CENTROIDS, Codebook, CodedRows, check_part_size
 from daskw2v.types import Float32Array, Int32Array, UInt8Array
 
 PART_SIZE = 2  # dimensions that a byte stands for by default, as in fastText

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from daskw2v.models.stored.store import read_ids, read_vocabulary
-from daskw2v.models.versions.version import Version
+from daskw2v.models.versions.finished import Version
 from daskw2v.models.versions.versions import Versions
 from daskw2v.vocabulary.turnover import Entry, WordRules, compare_words
 
