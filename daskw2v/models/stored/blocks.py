@@ -29,13 +29,13 @@ def share(work: Callable[[slice], T], n: int, threads: int = 0) -> list[T]:
 
 def lengths(vectors: Float32Array) -> Float32Array:
     """Return the length of each of n vectors, shape (n,) float32; 1 for a zero vector."""
-    found, wide = np.empty(len(vectors), np.float32), np.empty((min(_ROWS, len(vectors)), vectors.shape[1]))
+    norms, wide = np.empty(len(vectors), np.float32), np.empty((min(_ROWS, len(vectors)), vectors.shape[1]))
     for start in range(0, len(vectors), _ROWS):
         rows = wide[: len(vectors) - start]
         rows[:] = vectors[start : start + _ROWS]
-        found[start : start + _ROWS] = np.sqrt(np.vecdot(rows, rows))
-    found[found == 0] = 1
-    return found
+        norms[start : start + _ROWS] = np.sqrt(np.vecdot(rows, rows))
+    norms[norms == 0] = 1
+    return norms
 
 
 def scaled(vectors: Float32Array) -> Float32Array:
@@ -45,7 +45,7 @@ def scaled(vectors: Float32Array) -> Float32Array:
 
 
 def unit(vectors: Float32Array) -> Float32Array:
-    """Return any vectors scaled to length 1, shape (n, D) float32, also those whose length exceeds float32."""
+    """Return any vectors scaled to length 1, shape (n, D) float32, also vectors whose length exceeds float32."""
     norms = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
     return (vectors / np.where(norms > 0, norms, 1)).astype(np.float32)
 
@@ -59,7 +59,7 @@ class VectorBlock(NamedTuple):
 
     def cosines(self, units: Float32Array) -> Float32Array:
         """Return the cosines of m unit vectors, shape (m, D), with the words, shape (m, n)."""
-        # Of one vector, at the speed of memory without threads, and the same bits in any block
+        # vecdot compares one vector at the speed of memory without threads, and gives the same bits in any block
         scores: Float32Array = np.vecdot(self.vectors, units)[None] if len(units) == 1 else units @ self.vectors.T
         scores /= self.norms
         return scores
@@ -85,13 +85,13 @@ def compared(
     if not by_threads:
         yield from ((block, cosines(block)) for block in blocks)
         return
-    found = list(blocks)
-    with ThreadPoolExecutor(max(1, min(usable_cores(), len(found)))) as pool:
-        yield from zip(found, pool.map(cosines, found), strict=True)
+    listed = list(blocks)
+    with ThreadPoolExecutor(max(1, min(usable_cores(), len(listed)))) as pool:
+        yield from zip(listed, pool.map(cosines, listed), strict=True)
 
 
 class Ranking:
-    """The words with the highest scores so far, for each of n queries; any of those whose score is the last one's.
+    """The words with the highest scores so far, for each of n queries; of words with the lowest score kept, any.
 
     Parameters
     ----------
@@ -106,10 +106,10 @@ class Ranking:
 
     def add(self, scores: Float32Array, ids: Int64Array) -> None:
         """Add the scores of words, shape (n_queries, len(ids))."""
-        found, values = self._candidates(scores)
-        if not found.shape[1]:
+        columns, values = self._candidates(scores)
+        if not columns.shape[1]:
             return
-        ids = np.concatenate([self._ids, ids[found]], axis=1)
+        ids = np.concatenate([self._ids, ids[columns]], axis=1)
         best = np.concatenate([self._scores, values], axis=1)
         keep = _largest(best, self._topn)
         self._ids, self._scores = np.take_along_axis(ids, keep, axis=1), np.take_along_axis(best, keep, axis=1)
@@ -117,17 +117,18 @@ class Ranking:
     def _candidates(self, scores: Float32Array) -> tuple[Int64Array, Float32Array]:
         """Return columns and values of scores that may be among the best; shorter rows are padded with -inf."""
         if self._scores.shape[1] == self._topn and np.isfinite(worst := self._scores.min(axis=1)).all():
-            # Later, few words of a block are better than the worst: finding them takes a tenth of a partial sort
+            # Later, few words of a block are better than the worst that is kept: finding them takes a tenth of the time
+            # of a partial sort
             rows, columns = np.nonzero(scores > worst[:, None])
             first = np.searchsorted(rows, np.arange(len(scores) + 1))
             width = int(np.diff(first).max(initial=0))
             if 8 * width <= scores.shape[1]:
                 places, shape = np.arange(len(rows)) - first[rows], (len(scores), width)
-                found, values = np.zeros(shape, np.int64), np.full(shape, -np.inf, np.float32)
-                found[rows, places], values[rows, places] = columns, scores[rows, columns]
-                return found, values
-        found = _largest(scores, self._topn)
-        return found, np.take_along_axis(scores, found, axis=1)
+                best, values = np.zeros(shape, np.int64), np.full(shape, -np.inf, np.float32)
+                best[rows, places], values[rows, places] = columns, scores[rows, columns]
+                return best, values
+        best = _largest(scores, self._topn)
+        return best, np.take_along_axis(scores, best, axis=1)
 
     def best(self) -> tuple[Int64Array, Float32Array]:
         """Return ids and scores, best first, both of shape (n_queries, topn), or narrower if there are fewer words."""

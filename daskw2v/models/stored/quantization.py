@@ -42,13 +42,13 @@ class Codebook:
 
     @classmethod
     def of(cls, sample: Float32Array, part_size: int) -> Self:
-        """Return a codebook for rows like those of a sample, shape (n, D) float32; all of these may be zeros."""
+        """Return a codebook for rows like the rows of a sample, shape (n, D) float32, which may all be zeros."""
         known = sample[sample.any(axis=1)] if sample.any() else np.ones((1, sample.shape[1]), np.float32)
         books = books_of(parts_of(unit(known), part_size))
         return cls(books, centroids_of(_lengths(known)[:, None], len(books))[0])
 
     def encode(self, rows: Float32Array) -> "CodedRows":
-        """Return rows, shape (n, D) float32, with their directions and lengths rounded to those of the codebook."""
+        """Return the codes of rows, shape (n, D) float32: the nearest directions and lengths of the codebook."""
         directions = codes_of(parts_of(unit(rows), self.directions.shape[1]), self.directions)
         lengths = codes_of(_lengths(rows)[None, :, None], self.lengths[None, None])
         return CodedRows(self, directions, lengths[:, 0], rows.shape[1])
@@ -77,7 +77,7 @@ class CodedRows:
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """Return the concatenated rows of one or several parts, which have the same codebook."""
+        """Return the concatenated rows of one or more parts, which share a codebook."""
         directions = np.concatenate([part.directions for part in parts])
         lengths = np.concatenate([part.lengths for part in parts])
         return cls(parts[0].book, directions, lengths, parts[0].columns)
@@ -102,9 +102,9 @@ class CodedRows:
 
     def __getitem__(self, key: slice | npt.ArrayLike) -> Float32Array:
         """Return several rows, shape (n, D) float32."""
-        some = key if isinstance(key, slice) else np.asarray(key)
-        rows = decoded(self.directions[some], self.book.directions, self.columns)
-        rows *= self.book.lengths[self.lengths[some], None]
+        ids = key if isinstance(key, slice) else np.asarray(key)
+        rows = decoded(self.directions[ids], self.book.directions, self.columns)
+        rows *= self.book.lengths[self.lengths[ids], None]
         return rows
 
 
@@ -129,19 +129,19 @@ def centroids_of(vectors: Float32Array, seed: int) -> Float32Array:
     k-means starts from random vectors of the sample. A centroid that is nearest to no vector stays.
     """
     assign, random = import_module("daskw2v.kernels.product").assign, np.random.default_rng(seed)
-    taught = vectors[random.permutation(len(vectors))[:_SAMPLE]]
-    found = np.ascontiguousarray(taught[np.arange(CENTROIDS) % len(taught)].T)
-    room, codes = np.empty(CENTROIDS, np.float32), np.empty(len(taught), np.uint8)
+    sample = vectors[random.permutation(len(vectors))[:_SAMPLE]]
+    centroids = np.ascontiguousarray(sample[np.arange(CENTROIDS) % len(sample)].T)
+    scores, codes = np.empty(CENTROIDS, np.float32), np.empty(len(sample), np.uint8)
     for _ in range(_TIMES):
-        assign(taught, found, room, codes)
+        assign(sample, centroids, scores, codes)
         sizes = np.bincount(codes, minlength=CENTROIDS)
-        totals = np.stack([np.bincount(codes, weights, CENTROIDS) for weights in taught.T])
-        found = np.where(sizes > 0, totals / np.maximum(sizes, 1), found).astype(np.float32)
-    return found
+        totals = np.stack([np.bincount(codes, weights, CENTROIDS) for weights in sample.T])
+        centroids = np.where(sizes > 0, totals / np.maximum(sizes, 1), centroids).astype(np.float32)
+    return centroids
 
 
 def books_of(parts: Float32Array) -> Float32Array:
-    """Return the centroids of each part, shape (parts, part_size, CENTROIDS), given n, shape (parts, n, part_size)."""
+    """Return the centroids of each part, shape (parts, part_size, CENTROIDS), of parts of shape (parts, n, part_size)."""
     return np.stack([centroids_of(part, number) for number, part in enumerate(parts)])
 
 
@@ -156,16 +156,16 @@ def codes_of(parts: Float32Array, books: Float32Array, threads: int = 0) -> UInt
         One for each core by default.
     """
     assign = import_module("daskw2v.kernels.product").assign  # Numba is loaded once it is needed
-    found = np.empty((parts.shape[1], len(parts)), np.uint8)
+    numbers = np.empty((parts.shape[1], len(parts)), np.uint8)
 
     def write(rows: slice) -> None:
         room, codes = np.empty(CENTROIDS, np.float32), np.empty(rows.stop - rows.start, np.uint8)
         for number, (part, book) in enumerate(zip(parts, books, strict=True)):
             assign(part[rows], book, room, codes)
-            found[rows, number] = codes
+            numbers[rows, number] = codes
 
-    share(write, len(found), threads)
-    return found
+    share(write, len(numbers), threads)
+    return numbers
 
 
 def decoded(codes: UInt8Array, books: Float32Array, columns: int) -> Float32Array:

@@ -1,9 +1,9 @@
 """Reads and writes the contents of a model's version.
 
 A version is a Zarr group with float32 tables (`input`, and others of the objective), the vocabulary, and optionally the
-subword network, `subwords`, what the rows of the table `features` stand for, `feature_keys`, and the stable ids of
-words, `ids`. Beside them lie the list of files that its text was read from and a tokenizer of Hugging Face. It is valid
-once its manifest exists, which `finish` writes last.
+subword network (`subwords`), the features that the rows of the table `features` stand for (`feature_keys`), and the
+stable ids of words (`ids`). Beside them are the list of files that its text was read from, and a tokenizer of Hugging
+Face. A version is valid once its manifest exists, which `finish` writes last.
 
 A version or checkpoint gets its attempt, a random name, when it is created. The attempt binds tables, vocabulary,
 manifest, list of files and index to each other, also where the folder has another name.
@@ -88,19 +88,19 @@ def read_subwords(store: Store) -> Subwords | None:
 
 
 def write_features(store: Store, keys: FeatureKeys) -> None:
-    """Write what the rows of the table `features` stand for."""
+    """Write the features that the rows of the table `features` stand for."""
     group = store.open_group(writable=True)
     group.attrs[_FEATURES] = True  # first, so that a loss is detected
     keys.save(create_part(store, _FEATURES))
 
 
 def read_features(store: Store) -> FeatureKeys | None:
-    """Read what the rows of a version's table `features` stand for; return None if it has none.
+    """Read the features that the rows of a version's table `features` stand for; return None if it has no such table.
 
     Raises
     ------
     StoreError
-        If the version is missing, or they are damaged or do not fit the table.
+        If the version is missing, or the features are damaged or do not fit the table.
     """
     group = _part(store, _FEATURES)
     if group is None:
@@ -216,7 +216,7 @@ def finish(store: Store, manifest: Mapping[str, Any]) -> None:
     for name, table in tables.items():
         _check_finite(store, name, table)
     finish_tables(store, [table.array.written() for table in tables.values() if not table.array.is_finished])
-    network, _, _ = read_subwords(store), read_ids(store), read_features(store)  # checks them, as opening it does
+    network, _, _ = read_subwords(store), read_ids(store), read_features(store)  # checks them, as `open_model` does
     store.finish_manifest(
         {
             **manifest,
@@ -246,12 +246,12 @@ def read_finished(store: Store) -> dict[str, Any] | None:
     manifest = store.read_manifest()
     if manifest is None or "tables" not in manifest:
         return None
-    place = f"{store.url}/{MANIFEST}"
+    url = f"{store.url}/{MANIFEST}"
     for name in _PARTS:
         if manifest.get(name) is None:
             manifest.pop(name, None)
         elif not isinstance(manifest[name], dict):
-            raise refused(place, f"holds {name}={shown(manifest[name])}")
+            raise refused(url, f"holds {name}={shown(manifest[name])}")
     return dict(without_secrets(manifest))
 
 
@@ -273,15 +273,15 @@ def read_sources(store: Store) -> list[Source] | None:
     if values is None:
         return None
     check_attempt(store, values, _SOURCES_FILE)
-    place = f"{store.url}/{_SOURCES_FILE}"
+    url = f"{store.url}/{_SOURCES_FILE}"
     match values:
         case {"sources": [*sources]}:
-            return [typed(Source, source, place) for source in sources]
-    raise DamageError.of(place, "is not a list of a version's files")
+            return [typed(Source, source, url) for source in sources]
+    raise DamageError.of(url, "is not a list of a version's files")
 
 
 def write_tokenizer(store: Store, work: Store, params: Params) -> None:
-    """Copy the tokenizer that settled Params name, if it is of Hugging Face, to a version of a model."""
+    """Copy the tokenizer of settled Params, if it is of Hugging Face, to a version of a model."""
     if stored_tokenizers.is_settled_file(params.tokenizer):
         write_content(store, stored_tokenizers.read_stored(work, str(params.tokenizer)))
 
@@ -292,12 +292,12 @@ def write_content(store: Store, content: bytes) -> None:
 
 
 def read_tokenizer(store: Store, name: str) -> bytes | None:
-    """Return the tokenizer.json of a model, which settled Params call so; None if the model was saved without it.
+    """Return the tokenizer.json of a model, which settled Params name `name`; None if the model was saved without it.
 
     Raises
     ------
     DamageError
-        If it is another.
+        If it is another tokenizer.
     """
     if _TOKENIZER not in store.children():
         return None
@@ -308,7 +308,7 @@ def read_tokenizer(store: Store, name: str) -> bytes | None:
 
 @durable()
 def finish_tables(store: Store, written: Collection[Written]) -> None:
-    """Bind the chunks of tables to their places in the version; from then on others are refused.
+    """Bind the chunks of tables to their positions in the version; from then on other chunks are refused.
 
     Parameters
     ----------
@@ -340,8 +340,8 @@ def attempt_of(store: Store) -> str:
     DamageError
         If the version is damaged.
     """
-    place: Any = store.open_group().attrs.get(PLACE)
-    return str(place.get("attempt", "")) if isinstance(place, dict) else ""
+    binding: Any = store.open_group().attrs.get(PLACE)
+    return str(binding.get("attempt", "")) if isinstance(binding, dict) else ""
 
 
 def check_attempt(store: Store, manifest: Mapping[str, Any], name: str = MANIFEST) -> None:
@@ -350,7 +350,7 @@ def check_attempt(store: Store, manifest: Mapping[str, Any], name: str = MANIFES
     Raises
     ------
     DamageError
-        If it is of another version or attempt.
+        If the manifest is of another version or attempt.
     """
     if manifest.get(ATTEMPT, "") != attempt_of(store):
         raise DamageError.of(f"{store.url}/{name}", FOREIGN)

@@ -1,4 +1,4 @@
-"""The tables of a version: float32 rows of words, and of what they are trained against.
+"""The tables of a version: float32 rows, of words (`input`) and of what the objective trains them against.
 
 A table is written in blocks of rows or, if its rows are in partitions, by partition; in both cases it is read in order
 of ids. Its rows are read on demand, as it may be larger than memory; or they are in memory, in pieces: its files.
@@ -42,7 +42,7 @@ class StoredRows:
     """
 
     dtype = np.dtype(np.float32)
-    _was_sent = False  # from another process, by its address
+    _was_sent = False  # whether another process sent the address
 
     def __init__(self, array: StoredArray) -> None:
         self.array = array
@@ -56,20 +56,20 @@ class StoredRows:
 
     @property
     def pickles_as(self) -> PickledAs:
-        """What a pickle holds: the address where rows lie, unless other processes would find nothing there."""
+        """What a pickle holds: the address of the rows, or the rows if other processes cannot read that address."""
         return "rows" if is_private(self.array.url) else "address"
 
     def __reduce__(self) -> Any:
         if self.pickles_as == "rows":
             return np.asarray, (self[:],)
-        # Read when rows are asked for: Dask's scheduler also loads what is sent, and may reach no store
+        # Rows are read when they are asked for: Dask's scheduler unpickles messages too, and may reach no store
         return type(self), (self.array,), {"_was_sent": True}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self  # what lies in a finished version does not change
+        return self  # the files of a finished version do not change
 
     def __dask_tokenize__(self) -> Any:
-        """Return what names the rows among Dask's keys: the address and checksums, or what is there."""
+        """Return the name of the rows among Dask's keys: their address and checksums, or the rows."""
         if self.pickles_as == "rows":
             return tokens.normalize_token(self[:])
         return self.array.url, self.shape, dict(self.array.attrs)
@@ -165,13 +165,13 @@ class StoredRows:
     def write_partition(self, partition: int, rows: Float32Array) -> None:
         """Write a partition's rows, shape (size, D); partitions share no chunk.
 
-        Chunks are written whole: Zarr would read what is in one before it writes a part of it.
+        Chunks are written whole: Zarr would read a chunk before it writes a part of it.
         """
         if self.array.ndim == 2:
             self.array[...] = rows
             return
         length, step = self.array.shape[0], self.array.chunks[0]
-        last = (length - 1) // step * step  # of whose chunk a row may not exist
+        last = (length - 1) // step * step  # first row of the last chunk, of which a row may not exist
         end = np.zeros((length - last, self.shape[1]), np.float32)
         end[: len(rows) - last] = rows[last:]
         self.array[:last, partition] = rows[:last]
@@ -198,19 +198,19 @@ class PiecedRows(StoredRows):
 
     @property
     def pickles_as(self) -> PickledAs:
-        """What a pickle holds: the rows, unless it is for a process that is being started to map the same files."""
+        """What a pickle holds: the rows, or their address if a process that is being started maps the same files."""
         return "address" if self.array.is_local and get_spawning_popen() is not None else "rows"
 
     @staticmethod
     def can_hold(array: StoredArray) -> bool:
-        """Tell whether each of a table's files holds whole rows of one partition, as those that daskw2v writes do."""
+        """Return whether each of a table's files holds whole rows of one partition, as daskw2v writes them."""
         return array.shards is None and array.chunks[1:] == (1, max(1, array.shape[-1]))[3 - array.ndim :]
 
     def pieces(self, limit: int) -> Iterator[tuple[Int64Array, Float32Array]]:
-        """Yield the words below `limit`, ascending in each piece, and their rows, which are no copies."""
+        """Yield the ids below `limit`, ascending in each piece, and their rows, which are no copies."""
         for number, rows in enumerate(self._pieces):
-            place, part = divmod(number, self._n)
-            first = place * self._step
+            chunk, part = divmod(number, self._n)
+            first = chunk * self._step
             if first * self._n >= limit:
                 break
             stop = min(first + self._step, self.partitions.size(part, limit))
@@ -221,21 +221,21 @@ class PiecedRows(StoredRows):
     def _range(self, start: int, stop: int) -> Float32Array:
         if start:
             return self._pick(np.arange(start, stop))
-        found = np.empty((stop, self.shape[1]), np.float32)
-        for ids, rows in self.pieces(stop):
-            found[ids] = rows  # each once, without a copy of the piece
-        return found
+        rows = np.empty((stop, self.shape[1]), np.float32)
+        for ids, piece in self.pieces(stop):
+            rows[ids] = piece  # each row once, without a copy of the piece
+        return rows
 
     def _pick(self, ids: Int64Array) -> Float32Array:
-        found = np.empty((len(ids), self.shape[1]), np.float32)
+        picked = np.empty((len(ids), self.shape[1]), np.float32)
         parts, rows = self.partitions.place(ids) if len(ids) else (ids, ids)
         places, rows = np.divmod(rows, self._step)
         pieces = places * self._n + parts
         order = np.argsort(pieces, kind="stable")
         numbers, firsts = np.unique(pieces[order], return_index=True)
         for number, own in zip(numbers.tolist(), np.split(order, firsts[1:]), strict=False):
-            found[own] = self._pieces[number][rows[own]]
-        return found
+            picked[own] = self._pieces[number][rows[own]]
+        return picked
 
 
 class RowsField:
@@ -424,16 +424,16 @@ def _check_partition(store: Store, name: str, table: StoredRows, partition: int)
         )
 
 
-def _as_float32(given: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return real numbers as float32, without a copy where they are, and anything else as an array."""
+def _as_float32(numbers: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return real numbers as float32, without a copy if they are float32, and anything else as an array."""
     try:
-        found = np.asarray(given)
+        array = np.asarray(numbers)
     except ValueError:  # rows of several lengths
-        found = np.asarray(None)
-    if found.dtype.kind not in "fiu":
-        return found
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiu":
+        return array
     with np.errstate(over="raise"):
         try:
-            return found.astype(np.float32, copy=False)
+            return array.astype(np.float32, copy=False)
         except FloatingPointError:
-            return found
+            return array
