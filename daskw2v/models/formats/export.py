@@ -105,11 +105,11 @@ def export(
         _WRITERS[format](vectors, f, **own)
 
 
-def refuse_unread(name: str, given: str, format: str, *formats: str) -> None:
-    """Check that a format reads an option; raises `ParameterError` with the option as it was given."""
+def refuse_unread(name: str, option: str, format: str, *formats: str) -> None:
+    """Check that a format reads an option; raises `ParameterError` with the option as the caller wrote it."""
     if format not in formats:
         raise ParameterError(
-            f"{given} changes nothing in {format}; it is for {' and '.join(formats)}.", f"Leave {name} out."
+            f"{option} changes nothing in {format}; it is for {' and '.join(formats)}.", f"Leave {name} out."
         )
 
 

@@ -1,4 +1,4 @@
-"""The Hugging Face Hub: models are uploaded with a card, and without what may be private.
+"""The Hugging Face Hub: models are uploaded with a card, and without entries that may be private.
 
 A model card has YAML that the Hub's search reads, and what the manifest says of a model. It names no license, which the
 Hub allows: only the owner of the text knows it. It names no URL or folder either, as those of the text, of lists and
@@ -66,7 +66,7 @@ Rows are scaled by smooth inverse frequency (Arora et al. 2017): a word of proba
 def push_to_hub(
     vectors: Vectors, repo_id: str, format: str, private: bool | None, token: str | None, commit_message: str
 ) -> str:
-    """Upload a model; all is as in `Vectors.push_to_hub`."""
+    """Upload a model; arguments and errors are as in `Vectors.push_to_hub`."""
     if format not in _FORMATS:
         raise ParameterError(f"format={format!r} is unknown.", f"Give one of {', '.join(_FORMATS)}.")
     hub = needed("huggingface_hub", "hub").HfApi(token=token)
@@ -85,7 +85,7 @@ def push_to_hub(
 
 
 def model_card(vectors: Vectors, sif: float | None = None) -> str:
-    """Return the text of README.md: sizes, weights, and scores and parameters where the manifest has some."""
+    """Return the text of README.md of a static export: sizes, weights, and scores and parameters of the manifest."""
     return _card(vectors, _MODEL2VEC, _OF_TOKENS if _has_tokens(vectors) else _OF_WORDS, sif)
 
 
@@ -95,7 +95,7 @@ def own_card(vectors: Vectors) -> str:
 
 
 def public_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a manifest tells that may be public: parameters without URLs, and the number of tokens."""
+    """Return the entries of a manifest that may be public: parameters without URLs, and the number of tokens."""
     tokens = metadata.get("corpus", {}).get("tokens")
     params = metadata.get("params", {})
     public = {"params": {name: value for name, value in published(params).items() if value == params[name]}}
@@ -117,7 +117,7 @@ def _card(vectors: Vectors, library: Mapping[str, str], files: str, sif: float |
 
 
 def _section(title: str, values: Mapping[str, Any]) -> str:
-    """Return values as JSON in an indented block, which no text in them can end."""
+    """Return values as JSON in an indented block, which no text of the values can end."""
     if not values:
         return ""
     lines = escaped_json(json.dumps(values, indent=1)).split("\n")
@@ -125,7 +125,7 @@ def _section(title: str, values: Mapping[str, Any]) -> str:
 
 
 def _scores(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the last scores while it was trained, and those that a retrained version was published by."""
+    """Yield the last scores of training, and the scores that a retrained version was published by."""
     for evaluation in metadata.get("metrics", {}).get("evaluations", [])[-1:]:
         yield from evaluation["scores"].items()
     for name, score in metadata.get("retraining", {}).get("scores", {}).items():

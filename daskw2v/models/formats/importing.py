@@ -71,5 +71,5 @@ def _format_of(url: str, storage_options: Mapping[str, Any] | None) -> str:
         return "fasttext" if f.read(len(MAGIC)) == MAGIC else "binary"
 
 
-_WORD2VEC = {"text": False, "binary": True}  # whether it is binary
+_WORD2VEC = {"text": False, "binary": True}  # formats of word2vec, and whether they are binary
 _OTHERS = {"fasttext": read_fasttext, "safetensors": read_safetensors}

@@ -27,8 +27,8 @@ class Candidates(NamedTuple):
     ids
         Ids of m words for each query, shape (n, m), padded with -1.
     others
-        An upper bound of the cosines of all other words, shape (n,) float32; -inf if the index gives no bound, so that
-        the candidates are taken for the nearest, and inf if there are too few candidates.
+        An upper bound of the cosines of all other words, shape (n,) float32; -inf if the index has no bound, so that
+        the candidates count as the nearest, and inf if there are too few candidates.
     """
 
     ids: Int64Array
@@ -36,7 +36,7 @@ class Candidates(NamedTuple):
 
 
 def presumed(ids: Int64Array) -> Candidates:
-    """Return candidates that are taken to be the nearest words, unless a query has too few of them."""
+    """Return ids as candidates that count as the nearest words, unless a query has too few of them."""
     return Candidates(ids, np.where((ids < 0).any(axis=1), np.inf, -np.inf).astype(np.float32))
 
 
@@ -58,12 +58,12 @@ class Searcher(ABC):
         return _loaded, (type(self), self._shape, self._effort, self.content())
 
     def __dask_tokenize__(self) -> Any:
-        """Return what names the index among Dask's keys."""
+        """Return the name of the index among Dask's keys."""
         digest = hashlib.blake2b(self.content().data, digest_size=20).hexdigest()
         return type(self).__name__, self._shape, self._effort, digest
 
     @abstractmethod
-    def read(self, content: UInt8Array, place: str) -> None:
+    def read(self, content: UInt8Array, source: str) -> None:
         """Use a file whose checksum was checked, without copying it.
 
         Raises
@@ -111,9 +111,9 @@ def scan(
             ranking.add(most, np.arange(start, start + most.shape[1]))
         return ranking.best()
 
-    found, values = (np.concatenate(parts, axis=1) for parts in zip(*share(search, words), strict=True))
+    ids, values = (np.concatenate(parts, axis=1) for parts in zip(*share(search, words), strict=True))
     best = np.argsort(-values, axis=1, kind="stable")[:, :n]
-    return np.take_along_axis(found, best, axis=1), np.take_along_axis(values, best, axis=1)
+    return np.take_along_axis(ids, best, axis=1), np.take_along_axis(values, best, axis=1)
 
 
 def _loaded(kind: type[Searcher], shape: tuple[int, int], effort: int, content: UInt8Array) -> Searcher:

@@ -45,7 +45,7 @@ class TableIndex(Searcher):
             content[:head].view(_NUMBER), [dimensions, dimensions + words]
         )
 
-    def read(self, content: UInt8Array, place: str) -> None:
+    def read(self, content: UInt8Array, source: str) -> None:
         """Use a file whose checksum was checked, without copying it.
 
         Raises
@@ -54,7 +54,7 @@ class TableIndex(Searcher):
             If it has another size than a table of this shape.
         """
         if len(content) != self._size:
-            raise refused(place, f"has {len(content)} bytes, a table of this shape {self._size}")
+            raise refused(source, f"has {len(content)} bytes, a table of this shape {self._size}")
         self._hold(content)
 
     def add(self, start: int, units: Float32Array, threads: int) -> None:

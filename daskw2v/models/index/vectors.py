@@ -21,8 +21,8 @@ from daskw2v.store.urls import Location
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Word
 
-_QUERIES = 256  # whose candidates are found at once
-_COMPARED = 1 << 15  # candidates whose rows are in memory at once: those of as many queries for ten words each
+_QUERIES = 256  # queries whose candidates are searched at once
+_COMPARED = 1 << 15  # candidates whose rows are in memory at once: of as many queries for ten words each
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -107,7 +107,7 @@ class IndexedVectors(Vectors):
     def _nearest(
         self, queries: Float32Array, topn: int, restrict_vocab: int | None = None
     ) -> tuple[Int64Array, Float32Array]:
-        """Return what the index finds; where it finds fewer words or cannot tell that they are nearest, search all."""
+        """Return the words of the index; search all words for a query of which the index is not sure."""
         assert self.searcher is not None
         if restrict_vocab is not None:
             raise ParameterError(
@@ -143,8 +143,8 @@ class IndexedVectors(Vectors):
         """Return the `topn` best candidates by exact cosines."""
         cosines = np.empty(ids.shape, np.float32)
         for part in cut(len(ids), max(1, _COMPARED // ids.shape[1])):
-            wanted, places = np.unique(ids[part], return_inverse=True)
-            rows = self.units(np.maximum(wanted, 0))[places.reshape(ids[part].shape)]
+            wanted, positions = np.unique(ids[part], return_inverse=True)
+            rows = self.units(np.maximum(wanted, 0))[positions.reshape(ids[part].shape)]
             cosines[part] = np.einsum("nd,nkd->nk", units[part], rows)
         order = np.lexsort((ids, -cosines), axis=1)[:, :topn]
         return np.take_along_axis(ids, order, axis=1), np.take_along_axis(cosines, order, axis=1)

@@ -55,14 +55,14 @@ def check_sif(a: Any) -> None:
     Raises
     ------
     ParameterError
-        If it is not a finite number above 0.
+        If `a` is not a finite number above 0.
     """
     if not _RANGE.check(a):
         raise ParameterError(f"sif={a!r} is not {_RANGE.bound}.", f"Give {USUAL:g}, or leave it out.")
 
 
 def sif_weights(vectors: Vectors, a: float) -> Float32Array:
-    """Return what each word counts, shape (V,); its probability is its share of the counts of all words.
+    """Return the weight of each word, shape (V,); its probability is its share of the counts of all words.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def _means(vectors: Vectors, texts: list[Sequence[str]], weights: Float32Array |
 
 
 class _Words:
-    """Splits texts as the model's text was; a list of words stays."""
+    """Splits texts by the model's tokenizer, or another one; lists of words stay."""
 
     def __init__(self, vectors: Vectors, tokenizer: Any) -> None:
         self._vectors, self._tokenizer = vectors, tokenizer
@@ -112,7 +112,7 @@ class _Words:
 
 
 def _phrases_of(vectors: Vectors) -> Phrases | None:
-    """Return the phrases that the model's text has, None without any."""
+    """Return the phrases of the model's text; None if it has none."""
     if not vectors.metadata.get("phrases"):
         return None
     if vectors._version is None or "phrases" not in vectors._version.children():
@@ -157,7 +157,7 @@ def _of_json(content: bytes) -> Split:
 
 
 def _tokens(tokenizer: Tokenizer, text: str) -> list[str]:
-    # Lone surrogates, which UTF-8 does not have, are replaced as invalid bytes of a text are
+    # Lone surrogates, which UTF-8 does not have, are replaced like invalid bytes of a text
     data = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode()
     pieces: RawText | Tokens = tokenizer(data)
     if isinstance(pieces, RawText):

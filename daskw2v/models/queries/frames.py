@@ -56,12 +56,12 @@ def arrow_schema(vector_size: int) -> Any:
 
 
 def read_rows(store: Store, ids: slice) -> Float32Array:
-    """Read the vectors of some words of a version, shape (n, D)."""
+    """Read the vectors of a range of words of a version, shape (n, D)."""
     return read_table(store, "input", ids.start, ids.stop)
 
 
 def read_frame(ids: slice, store: Store) -> Any:
-    """Read some words of a version as `frame`."""
+    """Read a range of words of a version as a DataFrame, with the columns of `frame`."""
     words = _read_words(store, ids)
     return frame(words, words.counts, read_rows(store, ids), ids.start)
 
@@ -103,11 +103,11 @@ def _search(words: Sequence[str] | range, read: Read, store: Store, topn: int) -
 
 
 def _texts(vocabulary: Vocabulary, ids: Int64Array) -> list[str]:
-    distinct, places = np.unique(ids, return_inverse=True)
+    distinct, positions = np.unique(ids, return_inverse=True)
     texts = [vocabulary.word(id_) for id_ in distinct.tolist()]
-    return [texts[place] for place in places.tolist()]
+    return [texts[position] for position in positions.tolist()]
 
 
-def _neighbours_frame(words: Iterable[str], ranks: Int64Array, found: Iterable[str], cosines: Float32Array) -> Any:
-    first, second = (pd.Series(list(texts), dtype="string") for texts in (words, found))
+def _neighbours_frame(words: Iterable[str], ranks: Int64Array, neighbours: Iterable[str], cosines: Float32Array) -> Any:
+    first, second = (pd.Series(list(texts), dtype="string") for texts in (words, neighbours))
     return pd.DataFrame({"word": first, "rank": ranks, "neighbour": second, "cosine": cosines})

@@ -16,7 +16,7 @@ from daskw2v.vocabulary.vocabulary import Vocabulary, Word, is_word
 
 
 class _Words:
-    """A view of a vocabulary: texts are made of words that are asked for.
+    """A view of a vocabulary: a word becomes a text when it is asked for.
 
     Parameters
     ----------
@@ -63,10 +63,10 @@ class Keys(_Words, Sequence[str]):
         ValueError
             If the word is not among the rows from `start` to `stop` - 1.
         """
-        found = self._vocabulary.find(word)
-        if found is None or found not in range(len(self))[start:stop]:
+        row = self._vocabulary.find(word)
+        if row is None or row not in range(len(self))[start:stop]:
             raise ValueError(f"{word!r} is not in the list.")
-        return found
+        return row
 
 
 class KeyNumbers(_Words, Mapping[Word, int]):
@@ -85,12 +85,12 @@ class WordsField:
     def __get__(self, owner: Any, kind: type) -> Vocabulary:
         if owner is None:
             raise AttributeError  # the field has no default
-        found: Vocabulary = vars(owner)["vocabulary"]
-        return found
+        vocabulary: Vocabulary = vars(owner)["vocabulary"]
+        return vocabulary
 
 
 class Lookups(RowReader, Answers):
-    """What a model holds of a word."""
+    """The row, the count and the vector of a word."""
 
     @classmethod
     def _remedy(cls, name: str) -> str:
@@ -102,7 +102,7 @@ class Lookups(RowReader, Answers):
 
     @property
     def index_to_key(self) -> Keys:
-        """The words in order of their ids: a list that makes a text of a word when it is asked for.
+        """The words in order of their ids: a list in which a word becomes a text when it is asked for.
 
         Examples
         --------

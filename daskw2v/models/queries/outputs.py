@@ -50,15 +50,15 @@ _log = logging.getLogger(__name__)
 
 
 class Outputs(RowReader):
-    """Tables of words, counts and vectors, from what reads them block by block."""
+    """Tables of words, counts and vectors, which are read block by block."""
 
     metadata: Mapping[str, Any]
     url: str | None
     subwords: Subwords | None
     features: FeatureVectors | None
-    _store: Store | None  # folder that workers can read them from; None where they are in memory alone
+    _store: Store | None  # folder that workers can read the vectors from; None if they are in memory alone
     _version: Store | None  # folder of the version that the vectors are of
-    _outputs: Store | None  # the same, if its output table goes with the vectors
+    _outputs: Store | None  # folder of the version, if its output table goes with the vectors
 
     @property
     @abstractmethod
@@ -119,7 +119,7 @@ class Outputs(RowReader):
         >>> daskw2v.open("memory://model"), daskw2v.open("memory://vectors.txt")
         (Vectors(2 words x 2, url='memory://model'), Vectors(2 words x 2, url='memory://vectors.txt'))
         """
-        exporting = import_module("daskw2v.models.formats.export")  # which imports this
+        exporting = import_module("daskw2v.models.formats.export")  # imports this module
         if format is not None or options or exporting.format_by_name(as_url(url, "model")) is not None:
             exporting.export(self, url, format, storage_options, **options)
             return
@@ -127,7 +127,7 @@ class Outputs(RowReader):
             self.write_to(store)
 
     def write_to(self, store: Store) -> None:
-        """Write what `save` writes into a folder, whatever lies there."""
+        """Write the model into a folder, as `save` does, also if the folder is not empty."""
         slices = list(self.slices())
         tables = {"input": (len(self.vocabulary), self.vector_size)}
         if self.features is not None:
@@ -140,8 +140,8 @@ class Outputs(RowReader):
         if self.subwords is not None:
             write_subwords(store, self.subwords)
         if self.features is not None:
-            for some in cut(tables[FEATURES][0], step):
-                write_table_rows(store, FEATURES, some.start, np.asarray(self.features.rows[some]))
+            for part in cut(tables[FEATURES][0], step):
+                write_table_rows(store, FEATURES, part.start, np.asarray(self.features.rows[part]))
             write_features(store, self.features.keys)
         if (tokenizer := self.tokenizer_json()) is not None:
             write_content(store, tokenizer)
@@ -150,12 +150,12 @@ class Outputs(RowReader):
     def tokenizer_json(self) -> bytes | None:
         """Return the tokenizer of Hugging Face that the text was split by, as the JSON of its file.
 
-        It is None for another tokenizer, and for vectors that are not of a version that was opened.
+        The result is None for another tokenizer, and for vectors that are not of a version that was opened.
 
         Raises
         ------
         DamageError
-            If it is another than that of the text.
+            If it is not the tokenizer of the text.
 
         Examples
         --------
@@ -236,7 +236,7 @@ class Outputs(RowReader):
         return [(self.vocabulary.word(id_), float(likely[id_])) for id_ in best]
 
     def record_batches(self) -> Iterator[Any]:
-        """Yield the parts of `to_arrow`, Arrow record batches of some 64 MB; raises as it does.
+        """Yield the parts of `to_arrow`, Arrow record batches of some 64 MB; raises as `to_arrow` does.
 
         Examples
         --------
@@ -354,11 +354,11 @@ class Outputs(RowReader):
         return next((ids.stop for ids in self.slices()), 1)
 
 
-def tell_left_out(vectors: Outputs, place: str, holds: Collection[str] = ()) -> None:
-    """Log a warning that names the parts of a model that are not written to a place, which `holds` some of them."""
+def tell_left_out(vectors: Outputs, target: str, holds: Collection[str] = ()) -> None:
+    """Log a warning that names the parts of a model that a file or object lacks; `holds` are parts that it has."""
     missing = [part for part in _parts(vectors) if part not in holds]
     if missing:
-        _log.warning("%s lacks parts of the model: %s.", place, ", ".join(missing))
+        _log.warning("%s lacks parts of the model: %s.", target, ", ".join(missing))
 
 
 def _parts(vectors: Outputs) -> Iterator[str]:

@@ -1,6 +1,6 @@
-"""What other modules do with a model, as its methods: each loads its module when it is called.
+"""Functions of other modules as methods of a model: each method loads its module when it is called.
 
-Queries load none of them. Evaluation and reports stand above models in the layers, so nothing here imports them.
+Queries load none of these modules. Evaluation and reports are layers above models, so no module here imports them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -64,7 +64,7 @@ class Shortcuts(RowReader):
         return answer
 
     def align(self, other: "Vectors", most_words: int | None = None) -> "Vectors":
-        """Return the model rotated into the space of another one: cosines of words of both tell something then.
+        """Return the model rotated into the space of another one: cosines between words of both are comparable then.
 
         The rotation brings the words that both know closest together (orthogonal Procrustes). Cosines within the model
         stay. N-grams, features and a subword network are rotated too; the output table is left out.

@@ -45,7 +45,7 @@ class FeatureVectors:
 
     @classmethod
     def of_buckets(cls, ngrams: NGrams, rows: Float32Array) -> Self:
-        """Return the vectors of n-grams, given a row for each bucket, shape (bucket, D) float32, without zero rows."""
+        """Return the vectors of n-grams of a row for each bucket, shape (bucket, D) float32; zero rows are left out."""
         trained = rows.any(axis=1)
         keys = FeatureKeys(ngrams=ngrams, buckets=np.flatnonzero(trained).astype(np.int32))
         return cls(keys, rows if trained.all() else rows[trained])
@@ -61,13 +61,13 @@ class FeatureVectors:
         return self.keys.ngrams.maxn > 0
 
     def kept(self, ngrams: Int64Array) -> "FeatureVectors":
-        """Return the rows of the table and of some n-grams, in memory, given the indices of their buckets."""
+        """Return the rows of the table and of the n-grams with these indices of buckets, in memory."""
         first = self.keys.first_ngram
         rows = np.concatenate([np.arange(first), first + ngrams])
         return FeatureVectors(self.keys.kept(ngrams), np.ascontiguousarray(self.rows[rows]))
 
     def prefix(self, columns: int) -> "FeatureVectors":
-        """Return these with the first columns of their rows, in memory."""
+        """Return the vectors of the first columns of the rows, in memory."""
         return FeatureVectors(self.keys, np.ascontiguousarray(self.rows[:][:, :columns]))
 
     def vectors(self, words: Sequence[str]) -> Float32Array:
@@ -83,7 +83,7 @@ class FeatureVectors:
         return self._composed(self.keys.of_words(words), words, "n-gram")
 
     def knows(self, words: Sequence[str]) -> BoolArray:
-        """Tell which words have an n-gram with a row, shape (n,)."""
+        """Return which words have an n-gram with a row, shape (n,)."""
         return np.asarray(np.diff(self.keys.of_words(words).known().offsets) > 0)
 
     def of(self, items: Sequence[Mapping[str, Any]]) -> Float32Array:
@@ -124,7 +124,7 @@ class UnseenWords(RowReader):
         return ids, rows
 
     def _look_up_known(self, words: Sequence[Word]) -> tuple[Int64Array, Float32Array, BoolArray]:
-        """Return what `_look_up` does, zeros for words without a vector, and which have one, shape (n,)."""
+        """Return ids, vectors, zeros for words without one, and which words have a vector, shape (n,)."""
         ids = np.array([-1 if (id_ := self.vocabulary.find(word)) is None else id_ for word in words], np.int64)
         known, rows = ids >= 0, np.zeros((len(ids), self.vector_size), np.float32)
         rows[known] = self.rows(ids[known])
@@ -144,8 +144,8 @@ class UnseenWords(RowReader):
     def with_ngrams(self, minn: int = 3, maxn: int = 6, bucket: int = 2_000_000, features: int | None = None) -> Self:
         """Return the model with rows of n-grams that are fitted to its vectors: unseen words have vectors then.
 
-        Any model can have them, also one that was imported. Vectors of its words stay. It takes some seconds and six
-        times the memory of the rows of n-grams.
+        Any model can have n-grams, also one that was imported. Vectors of its words stay. Fitting takes some seconds
+        and six times the memory of the rows of n-grams.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class UnseenWords(RowReader):
         >>> vectors.most_similar("walking", topn=1)[0][0] in ("walk", "walks")
         True
         """
-        given = (at_least_one("minn", minn), at_least_one("maxn", maxn), at_least_one("bucket", bucket))
+        limits = (at_least_one("minn", minn), at_least_one("maxn", maxn), at_least_one("bucket", bucket))
         Params(minn=minn, maxn=maxn, bucket=bucket)  # refuses what is too large
         if minn > maxn:
             raise ParameterError(f"minn={minn} is above maxn={maxn}: no n-gram is as long.", "Give a smaller minn.")
@@ -176,7 +176,7 @@ class UnseenWords(RowReader):
             raise ParameterError("N-grams would replace the model's table of features.", "Train it with maxn too.")
         parts = ((ids, self.rows(ids)) for ids in self.slices())
         most = None if features is None else at_least_one("features", features)
-        fitted = fit_ngrams(self.vocabulary, parts, self.vector_size, NGrams(*given), most)
+        fitted = fit_ngrams(self.vocabulary, parts, self.vector_size, NGrams(*limits), most)
         return self._with(fitted)
 
     def prune(self, features: int) -> Self:
@@ -214,7 +214,7 @@ class UnseenWords(RowReader):
     def of_features(self, items: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Float32Array:
         r"""Return the vector of an item that the text does not have, shape (D,), or those of n items, shape (n, D).
 
-        It is the mean of the rows of its features. `most_similar` and `nearest` take it.
+        The vector is the mean of the rows of the item's features. `most_similar` and `nearest` take it.
 
         Parameters
         ----------
@@ -246,18 +246,18 @@ class UnseenWords(RowReader):
         listed: Any = items
         if isinstance(listed, str | bytes) or not isinstance(listed, Iterable):
             raise ParameterError(f"{items!r} is no mapping of columns to values.", "Give a dict, or a list of them.")
-        given: list[Any] = [items] if one else list(listed)
-        for item in given:
+        mappings: list[Any] = [items] if one else list(listed)
+        for item in mappings:
             if not isinstance(item, Mapping):
                 raise ParameterError(f"{item!r} is no mapping of columns to values.", "Give a dict for each item.")
-        rows = self.features.of(given)
+        rows = self.features.of(mappings)
         return np.asarray(rows[0]) if one else rows
 
     def _with(self, features: FeatureVectors) -> Self:
-        """Return the model with other features; rows in files that are mapped stay there."""
-        found: Self = replace(self, vectors=self._rows, features=features)  # type: ignore[type-var]
-        vars(found).update(_version=self._version, _outputs=self._outputs)
-        return found
+        """Return the model with other features; rows of mapped files stay in them."""
+        made: Self = replace(self, vectors=self._rows, features=features)  # type: ignore[type-var]
+        vars(made).update(_version=self._version, _outputs=self._outputs)
+        return made
 
     def _ids(self, words: Sequence[Word]) -> Int64Array:
         return np.array([self._id(word) for word in words], np.int64)
@@ -298,7 +298,7 @@ def fit_ngrams(
     ParameterError
         If no word has an n-gram of that length.
     """
-    # They load Numba, which queries do not
+    # These modules load Numba, which queries do not load
     fitting, kernel = map(import_module, ("daskw2v.features.fitting", "daskw2v.features.ngram_kernel"))
     units = np.empty((len(vocabulary), columns), np.float32)
     for ids, vectors in pieces:
@@ -306,14 +306,14 @@ def fit_ngrams(
     offsets, buckets = kernel.ngrams_in(vocabulary.data, vocabulary.offsets, *ngrams)
     if not len(buckets):
         raise ParameterError(f"No word has an n-gram of {ngrams.minn} characters.", "Give a smaller minn.")
-    used, places = np.unique(buckets, return_inverse=True)
-    order = np.argsort(-np.bincount(places), kind="stable")[:most]
-    often = np.bincount(places, np.repeat(_weights_of(vocabulary), np.diff(offsets)))
+    used, positions = np.unique(buckets, return_inverse=True)
+    order = np.argsort(-np.bincount(positions), kind="stable")[:most]
+    often = np.bincount(positions, np.repeat(_weights_of(vocabulary), np.diff(offsets)))
     order = order[np.argsort(-often[order], kind="stable")]
     rank = np.full(len(used), -1, np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
     ones, none = np.ones(len(vocabulary), np.float32), np.zeros(0, np.float32)
-    features = WordFeatures(offsets, rank[places], none, ones).known()
+    features = WordFeatures(offsets, rank[positions], none, ones).known()
     counts = vocabulary.counts
     sure = np.sqrt(np.minimum(1.0, counts / _SURE)).astype(np.float32) if counts.any() else ones
     mean = units.mean(axis=0)
@@ -329,14 +329,14 @@ def most_frequent(keys: FeatureKeys, vocabulary: Vocabulary) -> Int64Array:
     """Return the indices of the buckets of `keys`, the most frequent in the text first, shape (n,) int64."""
     kernel = import_module("daskw2v.features.ngram_kernel")
     often, totals = _weights_of(vocabulary), np.zeros(len(keys))
-    for some in cut(len(vocabulary), _WORDS_AT_ONCE):
-        bounds = vocabulary.offsets[some.start : some.stop + 1]
+    for ids in cut(len(vocabulary), _WORDS_AT_ONCE):
+        bounds = vocabulary.offsets[ids.start : ids.stop + 1]
         starts, buckets = kernel.ngrams_in(vocabulary.data, bounds, *keys.ngrams)
-        rows, counts = keys.rows_of(buckets), np.repeat(often[some], np.diff(starts))
+        rows, counts = keys.rows_of(buckets), np.repeat(often[ids], np.diff(starts))
         totals += np.bincount(rows[rows >= 0], counts[rows >= 0], len(keys))
     return np.argsort(-totals[keys.first_ngram :], kind="stable")
 
 
 def _weights_of(vocabulary: Vocabulary) -> Int64Array:
-    """Return the counts of words, shape (V,) int64; ones if a file of vectors had none."""
+    """Return the counts of words, shape (V,) int64; ones if no word has a count."""
     return vocabulary.counts if vocabulary.counts.any() else np.ones(len(vocabulary), np.int64)

@@ -96,10 +96,12 @@ class Vectors(UnseenWords, WordQueries, Distances, Lookups, Shortcuts, Outputs, 
     subwords: Subwords | None = None
     stable_ids: Int64Array | None = None
     features: FeatureVectors | None = None
-    _rows: Float32Array | StoredRows = field(init=False)  # what `vectors` holds, as long as nobody has read that
+    _rows: Float32Array | StoredRows = field(init=False)  # the rows; in pieces until `vectors` is read
     _store: Store | None = field(default=None, init=False)
-    _version: Store | None = field(default=None, init=False)  # the same, also where rows are others by now
-    _outputs: Store | None = field(default=None, init=False)  # the same, if its output table goes with the rows
+    _version: Store | None = field(default=None, init=False)  # folder of the version, also if rows were changed since
+    _outputs: Store | None = field(
+        default=None, init=False
+    )  # folder of the version, if its output table goes with the rows
 
     def __post_init__(self) -> None:
         refuse_secret("url", self.url)
@@ -169,7 +171,7 @@ class Vectors(UnseenWords, WordQueries, Distances, Lookups, Shortcuts, Outputs, 
         return cls(*open_model(store, in_memory))._within(store)
 
     def _within(self, store: Store) -> Self:
-        """Return these, which lie in the folder of a version."""
+        """Record the folder of a version, whose vectors these are; return the vectors."""
         vars(self).update(_store=store, _version=store, _outputs=store)
         return self
 
@@ -194,7 +196,7 @@ class Vectors(UnseenWords, WordQueries, Distances, Lookups, Shortcuts, Outputs, 
         return np.array(self.vectors, dtype, copy=copy)
 
     def __getitem__(self, words: Word | Sequence[Word]) -> Float32Array:
-        """Return a word's vector, shape (D,), or those of n words, shape (n, D), as a copy.
+        """Return a copy of a word's vector, shape (D,), or of the vectors of n words, shape (n, D).
 
         Raises
         ------
@@ -298,7 +300,7 @@ class Vectors(UnseenWords, WordQueries, Distances, Lookups, Shortcuts, Outputs, 
     def _of_rows(
         self, rows: Float32Array, metadata: Mapping[str, Any], network: Subwords | None, features: FeatureVectors | None
     ) -> "Vectors":
-        """Return a model in memory with the same words and other rows, which no output table goes with."""
+        """Return a model in memory with the same words and other rows, and without an output table."""
         made = Vectors(self.vocabulary, rows, metadata, self.url, network, self.stable_ids, features)
         vars(made)["_version"] = self._version
         return made
@@ -349,7 +351,7 @@ class Vectors(UnseenWords, WordQueries, Distances, Lookups, Shortcuts, Outputs, 
         return made
 
     def _lengths(self, ids: Int64Array, vectors: Float32Array) -> Float32Array:
-        """Return the lengths of the vectors of `ids`, which are cached."""
+        """Return the lengths of the vectors of `ids`; lengths are cached."""
         norms = self._norms[ids]
         if not norms.all():
             norms = lengths(vectors)
@@ -380,8 +382,8 @@ class Vectors(UnseenWords, WordQueries, Distances, Lookups, Shortcuts, Outputs, 
         blocks = self.blocks_for(min(len(queries), QUERIES), limit)
         by_threads = len(queries) == 1 and self.in_memory and 4 * limit * self.vector_size > BLOCK_BYTES
         for block, scores in compared(blocks, groups, by_threads=by_threads):
-            for found, ranking in zip(scores, rankings, strict=True):
-                ranking.add(found, block.ids)
+            for cosines_of, ranking in zip(scores, rankings, strict=True):
+                ranking.add(cosines_of, block.ids)
         ids = np.empty((len(queries), min(topn, limit)), np.int64)
         cosines = np.empty(ids.shape, np.float32)
         for rows, ranking in zip(cut(len(queries), QUERIES), rankings, strict=True):
@@ -455,12 +457,12 @@ class Opened(NamedTuple):
 
 
 def open_model(store: Store, in_memory: bool | None) -> Opened:
-    """Open a version; by default, its rows are in memory if they take less than half of what is available.
+    """Open a version; by default, its rows are in memory if they take less than half of the available memory.
 
     Raises
     ------
     StoreError
-        If it is damaged, or was deleted.
+        If the version is damaged, or was deleted.
     VocabularyError
         If its vocabulary or its stable ids are damaged.
     """
@@ -483,7 +485,7 @@ def open_model(store: Store, in_memory: bool | None) -> Opened:
 
 
 def _held(stored: StoredRows, in_memory: bool) -> Float32Array | StoredRows:
-    """Return rows as they are held: in the store; or in memory, as files that are mapped where these can be."""
+    """Return rows in the store, or in memory: as mapped files if they can be mapped, else as an array."""
     if not in_memory:
         return stored
     return PiecedRows(stored.array) if PiecedRows.can_hold(stored.array) else stored[:]

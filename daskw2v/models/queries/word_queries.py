@@ -30,12 +30,12 @@ Search = Callable[[Float32Array, int, int | None], tuple[Int64Array, Float32Arra
 AnalogyMethod = Literal["3cosadd", "3cosmul"]
 
 COSMUL_EPSILON = 1e-3  # Levy and Goldberg (2014)
-GENSIM_EPSILON = 1e-6  # gensim's
+GENSIM_EPSILON = 1e-6  # as in gensim
 _NONE = np.empty(0, np.int64)
 
 
 class WordQueries(RowReader):
-    """The nearest words, by what looks words up, finds the nearest ones of vectors and reads all of them."""
+    """The nearest words, by abstract methods that look words up, search the words near vectors and read all rows."""
 
     @abstractmethod
     def _nearest(
@@ -91,7 +91,7 @@ class WordQueries(RowReader):
     def _searched(
         self, search: Search, queries: Any, topn: int, restrict_vocab: int | None
     ) -> tuple[Int64Array, Float32Array]:
-        """Return what a search finds for words or vectors, without these words themselves."""
+        """Return the words that a search returns for words or vectors, without the searched words themselves."""
         topn = at_least_one("topn", topn)
         words = texts_of(queries)
         if words is None:
@@ -113,7 +113,7 @@ class WordQueries(RowReader):
         topn: int = 10,
         restrict_vocab: int | None = None,
     ) -> list[tuple[str, float]]:
-        """Find the words nearest to the weighted mean of words' unit vectors, without these words.
+        """Find the words nearest to the weighted mean of words' unit vectors, without the words of the mean.
 
         Parameters
         ----------
@@ -146,13 +146,13 @@ class WordQueries(RowReader):
         >>> vectors.most_similar(["king", ("apple", 0.5)], restrict_vocab=2)[0][0]
         'queen'
         """
-        given = [*weighted(positive, 1.0), *weighted(negative, -1.0)]
-        if not given:
+        terms = [*weighted(positive, 1.0), *weighted(negative, -1.0)]
+        if not terms:
             raise ParameterError("No word to compare with.", "Give at least one word.")
-        ids, rows = self._look_up([key for key, _ in given if not isinstance(key, np.ndarray)])
+        ids, rows = self._look_up([key for key, _ in terms if not isinstance(key, np.ndarray)])
         units = iter(scaled(rows))
-        keys = [query_vector(k, self.vector_size) if isinstance(k, np.ndarray) else next(units) for k, _ in given]
-        mean = np.array([weight for _, weight in given], np.float32) @ np.stack(keys)
+        keys = [query_vector(k, self.vector_size) if isinstance(k, np.ndarray) else next(units) for k, _ in terms]
+        mean = np.array([weight for _, weight in terms], np.float32) @ np.stack(keys)
         found, cosines = self._nearest(mean[None], at_least_one("topn", topn) + len(ids), restrict_vocab)
         return self._named(found[0], cosines[0], ids, topn)
 

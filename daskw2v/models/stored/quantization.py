@@ -141,7 +141,7 @@ def centroids_of(vectors: Float32Array, seed: int) -> Float32Array:
 
 
 def books_of(parts: Float32Array) -> Float32Array:
-    """Return the centroids of each part, shape (parts, part_size, CENTROIDS), of parts of shape (parts, n, part_size)."""
+    """Return the centroids of parts, shape (parts, n, part_size), with the shape (parts, part_size, CENTROIDS)."""
     return np.stack([centroids_of(part, number) for number, part in enumerate(parts)])
 
 

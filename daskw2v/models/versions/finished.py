@@ -32,12 +32,12 @@ class Version(NamedTuple):
 
     @property
     def created(self) -> datetime:
-        """Time at which it was finished.
+        """Time at which the version was finished.
 
         Raises
         ------
         FormatError
-            If its manifest holds no time.
+            If the manifest holds no time.
         """
         try:
             return datetime.fromisoformat(self.manifest["created"]).astimezone(UTC)
@@ -46,7 +46,7 @@ class Version(NamedTuple):
 
     @property
     def words(self) -> int:
-        """Number of its words; raises as `created` does."""
+        """Number of words; raises as `created` does."""
         match self.manifest.get("tables"):
             case {"input": [int(words), int()]}:
                 return words
@@ -65,7 +65,7 @@ class Problems(NamedTuple):
 
 @dataclass(frozen=True)
 class FinishedVersions:
-    """What `Versions` reads.
+    """The finished versions of a work directory's model: the queries of `Versions`, which change nothing.
 
     Parameters
     ----------
@@ -92,12 +92,12 @@ class FinishedVersions:
         return self._all(read_served(self.models))
 
     def _all(self, served: Served) -> list[Version]:
-        found = list[Version]()
+        versions = list[Version]()
         for name in self._names():
             with suppress(DamageError, FormatError):
                 if name not in served.condemned and (version := self._version(name, served)) is not None:
-                    found.append(version)
-        return found
+                    versions.append(version)
+        return versions
 
     def _version(self, name: str, served: Served) -> Version | None:
         """Return a version, or None where it is not finished; raises as `read_finished` and the version's fields do."""
@@ -130,7 +130,7 @@ class FinishedVersions:
         return self.problems(full=full).damaged
 
     def problems(self, *, full: bool = False) -> Problems:
-        """Return what `damaged` does, and the versions that another daskw2v wrote, which are never changed.
+        """Return damaged versions, as `damaged` does, and versions of another daskw2v, which are never changed.
 
         Examples
         --------
@@ -138,17 +138,17 @@ class FinishedVersions:
         >>> daskw2v.Versions.open("work").problems().foreign
         {}
         """
-        served, found = read_served(self.models), Problems({}, {})
+        served, problems = read_served(self.models), Problems({}, {})
         for name in self._once_finished():
             try:
                 damage = damage_of(self.models / name, full=full)
                 if damage:
-                    found.damaged[name] = damage
+                    problems.damaged[name] = damage
                 else:
                     self._version(name, served)
             except FormatError as error:
-                found.foreign[name] = error
-        return found
+                problems.foreign[name] = error
+        return problems
 
     def _once_finished(self) -> list[str]:
         """Return the names of versions that were finished, whole or not, in order of their numbers."""
@@ -171,8 +171,8 @@ class FinishedVersions:
         Returns
         -------
         dict
-            The damage of each version, by the version's name; an empty list for a version that is whole. Of all
-            versions, those that another daskw2v wrote are left out.
+            The damage of each version, by the version's name; an empty list for a version that is whole. If all
+            versions are read, versions that another daskw2v wrote are left out.
 
         Raises
         ------
@@ -192,11 +192,11 @@ class FinishedVersions:
         else:
             wanted = self.name_of(name)
             names = [wanted] if wanted in names else [self.find(name).name]
-        places = {each: self.models / each for each in names}
-        return {each: damage_of(place, full=True) + damage_of_index(place) for each, place in places.items()}
+        folders = {each: self.models / each for each in names}
+        return {each: damage_of(folder, full=True) + damage_of_index(folder) for each, folder in folders.items()}
 
     def is_bound(self, name: str) -> bool:
-        """Return whether the files of a whole version are bound to their places.
+        """Return whether the files of a whole version are bound to their locations in the version.
 
         Swapped files of a version that an older daskw2v wrote are not found by `verify`, nor when they are read.
 

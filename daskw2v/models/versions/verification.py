@@ -1,4 +1,4 @@
-"""Checks finished versions: a power loss, a disk or a person may have damaged what was whole."""
+"""Checks finished versions, which a power loss, a disk or a person may have damaged."""
 
 from daskw2v.errors import DamageError, VocabularyError
 from daskw2v.models.stored.index_files import FOLDER as INDEX
@@ -27,7 +27,7 @@ def damage_of(version: Store, *, full: bool = False) -> list[DamageError]:
     version
         Folder of a version that was finished.
     full
-        Whether to read all of it. By default only manifests and metadata are read, and sizes compared.
+        Whether to read the whole version. By default only manifests and metadata are read, and sizes compared.
 
     Returns
     -------
@@ -41,10 +41,10 @@ def damage_of(version: Store, *, full: bool = False) -> list[DamageError]:
     StoreError
         If the store fails.
     """
-    found = find_damage(version, full=full, skip=INDEX)
+    damage = find_damage(version, full=full, skip=INDEX)
     if version.read_bytes(MANIFEST) is None:
-        found.append(DamageError.of(f"{version.url}/{MANIFEST}", "is missing"))
-    return found or _contradictions(version, full=full)
+        damage.append(DamageError.of(f"{version.url}/{MANIFEST}", "is missing"))
+    return damage or _contradictions(version, full=full)
 
 
 def check_version(version: Store) -> None:
@@ -81,7 +81,7 @@ def _contradictions(version: Store, *, full: bool) -> list[DamageError]:
 
 
 def is_bound(version: Store) -> bool:
-    """Return whether the files of a version are bound to their places; those that an older daskw2v wrote are not.
+    """Return whether the files of a version are bound to it; the files that an older daskw2v wrote are not.
 
     Raises
     ------

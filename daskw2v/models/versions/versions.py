@@ -55,7 +55,7 @@ class Versions(FinishedVersions):
         Raises
         ------
         StoreError
-            If it has none.
+            If it has no versions.
 
         Examples
         --------
@@ -63,10 +63,10 @@ class Versions(FinishedVersions):
         >>> daskw2v.Versions.open("work").find("LATEST").words
         60
         """
-        found = cls(Store(as_url(work, "work"), dict(storage_options or {}), store_timeout))
-        if not found.models.exists():
-            raise StoreError(f"There is no model at {found.work.url}.", "Give a work directory that train has used.")
-        return found
+        versions = cls(Store(as_url(work, "work"), dict(storage_options or {}), store_timeout))
+        if not versions.models.exists():
+            raise StoreError(f"There is no model at {versions.work.url}.", "Give a work directory that train has used.")
+        return versions
 
     def publish(self, name: str) -> Version:
         """Serve a version; raises as `find` does, and if files of the version are damaged or missing.
@@ -79,13 +79,13 @@ class Versions(FinishedVersions):
         (True, 'v0001-a')
         """
         with self._held() as held:
-            found = held.find(name)
-            check_version(held.models / found.name)
-            change_served(held.models, lambda served: served.serving(found.name))
-        return found._replace(served=True)
+            version = held.find(name)
+            check_version(held.models / version.name)
+            change_served(held.models, lambda served: served.serving(version.name))
+        return version._replace(served=True)
 
     def rollback(self) -> Version:
-        """Serve the previously served version again; those that are damaged, or of another daskw2v, are passed over.
+        """Serve the previously served version again; versions that are damaged or of another daskw2v are passed over.
 
         Raises
         ------
@@ -140,8 +140,8 @@ class Versions(FinishedVersions):
                 "Give up to 100 letters, digits, '.', '_', '-' that do not look like a version's name.",
             )
         with self._held() as held:
-            found = held.find(name)
-            change_served(held.models, lambda served: served.tagging(tag, found.name))
+            version = held.find(name)
+            change_served(held.models, lambda served: served.tagging(tag, version.name))
         return self.find(tag)
 
     def untag(self, tag: str) -> None:
@@ -176,7 +176,7 @@ class Versions(FinishedVersions):
 
         The newest versions, the served one, the one that a rollback would serve, and tagged ones are kept. Versions of
         active runs are not touched. Damaged versions do not count as versions to keep; they stay, unless `damaged`.
-        Those of another daskw2v do not count, and stay.
+        Versions of another daskw2v do not count, and stay.
 
         Parameters
         ----------
@@ -185,8 +185,8 @@ class Versions(FinishedVersions):
         min_age
             Age in seconds below which versions are kept, as readers may still use them.
         damaged
-            Whether to read all versions and delete those that are damaged, except tagged ones. If one was served,
-            the version served before it is served again, or the newest if there is none.
+            Whether to read all versions and delete the damaged ones, except tagged ones. If a damaged version was
+            served, the version served before it is served again, or the newest if there is none.
 
         Returns
         -------
@@ -216,12 +216,12 @@ class Versions(FinishedVersions):
                     served = _serving_another(served, old, finished)
                 return replace(served, condemned=tuple(dict.fromkeys((*served.condemned, *old))))
 
-            # Recorded before the deletion: from then on nobody serves or tags them, whenever they are deleted
+            # The names are recorded before the deletion: from then on no process serves or tags these versions
             condemned = list(filter(VERSION.fullmatch, change_served(held.models, condemn).condemned))
             for name in condemned:
                 (held.models / name / MANIFEST).remove()  # from now on it cannot be opened
                 (held.models / name).remove()
-            held.models.force_names()  # what came back after a power loss would no longer be known as condemned
+            held.models.force_names()  # a version that a power loss brings back would no longer be known as condemned
             change_served(held.models, lambda served: replace(served, condemned=()))
             return [*condemned, *held._remove_unfinished()]
 
@@ -239,7 +239,7 @@ class Versions(FinishedVersions):
 
     @contextmanager
     def _held(self) -> Iterator["Versions"]:
-        """Hold the lease; give these versions, in a work directory that is guarded by it."""
+        """Hold the lease; yield the versions of the work directory, which the lease guards."""
         what = f"the versions in {self.work.url}"
         with hold(self.work, FOLDER, what, waiting=lambda message: None) as lease:
             yield Versions(lease.guard(self.work))
@@ -257,7 +257,7 @@ def point_to(models: Store, version: str) -> None:
 
 
 def was_served(models: Store) -> list[str]:
-    """Return the names of the served version and of those served before, newest first."""
+    """Return the names of the served version and of the versions served before, newest first."""
     return list(dict.fromkeys(filter(VERSION.fullmatch, read_served(models).names)))
 
 
@@ -325,7 +325,7 @@ def read_resolved(
 ) -> T:
     """Read the model that `resolve` finds; if reading fails and another version is served by then, read that one.
 
-    The first one may have been deleted meanwhile.
+    The first version may have been deleted meanwhile.
     """
     store = resolve(url, storage_options, store_timeout, version)
     try:
@@ -338,15 +338,15 @@ def read_resolved(
 
 
 def _serving_another(served: Served, removed: list[str], whole: set[str]) -> Served:
-    """Serve a whole version if the served one will be removed: the one served before it, or else the newest."""
+    """Return a state that serves a whole version: the one before the served one if that is removed, or the newest."""
     left = [name for name in served.names if name in whole] or sorted(whole, key=number_of)[-1:]
     return replace(served, names=tuple(left)) if left and served.name in removed else served
 
 
 def _is_begun(version: Store) -> bool:
-    """Tell whether a version was begun by daskw2v, and is no folder of others with a name like that."""
+    """Return whether daskw2v began a version, and the folder is no other one with such a name."""
     names, local = version.children(), version.local_path
-    is_link = local is not None and os.path.islink(local)  # perhaps to a disk that is not mounted now
+    is_link = local is not None and os.path.islink(local)  # perhaps a link to a disk that is not mounted now
     return METADATA in names or not (names or is_link)
 
 

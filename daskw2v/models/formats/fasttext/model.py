@@ -35,7 +35,7 @@ def read_fasttext(f: BinaryIO, url: str) -> Vectors:
     Raises
     ------
     InputError
-        If it is no such file, is cut short, or has labels: a classifier.
+        If the file is no model of fastText, is cut short, or has labels: a classifier.
     StoreError
         If the rows take more memory than is free.
     """
@@ -84,23 +84,23 @@ def write_fasttext(vectors: Vectors, f: BinaryIO) -> None:
         _write_buckets(ngrams, f)
     output = vectors.output_rows()
     f.write(KIND.pack(False) + SHAPE.pack(len(vectors), columns))
-    for some in vectors.slices():
-        shape = (some.stop - some.start, columns)
-        write_numbers(f, np.zeros(shape, np.float32) if output is None else output[some])
+    for ids in vectors.slices():
+        shape = (ids.stop - ids.start, columns)
+        write_numbers(f, np.zeros(shape, np.float32) if output is None else output[ids])
 
 
 def _write_buckets(ngrams: FeatureVectors, f: BinaryIO) -> None:
     """Write the rows of all buckets."""
     keys = ngrams.keys
-    for some in slices_of(keys.ngrams.bucket, ngrams.vector_size):
-        rows = keys.rows_of(np.arange(some.start, some.stop, dtype=np.int32))
+    for part in slices_of(keys.ngrams.bucket, ngrams.vector_size):
+        rows = keys.rows_of(np.arange(part.start, part.stop, dtype=np.int32))
         written = np.zeros((len(rows), ngrams.vector_size), np.float32)
         written[rows >= 0] = ngrams.rows[rows[rows >= 0]]
         write_numbers(f, written)
 
 
 def _read_rows(f: BinaryIO, url: str, header: Header) -> tuple[Float32Array, FeatureVectors | None]:
-    """Read the own rows of words, and those of buckets."""
+    """Read the own rows of words, and the rows of buckets."""
     rows, columns = unpack(f, url, SHAPE)
     _check_shape(url, header, rows, columns, header.bucket)
     check_room((rows, 4 * columns + 8), ..., 1, url)
@@ -111,19 +111,19 @@ def _read_rows(f: BinaryIO, url: str, header: Header) -> tuple[Float32Array, Fea
 
 
 def _read_ngrams(f: BinaryIO, url: str, ngrams: NGrams, columns: int) -> FeatureVectors:
-    """Read the rows of buckets but for zeros; they move to their places as they are read, and are never held twice."""
+    """Read the rows of buckets, without zeros. They move to their final positions, and are never in memory twice."""
     rows, trained = np.empty((ngrams.bucket, columns), "<f4"), [np.zeros(0, np.int64)]
     n = 0
-    for some in slices_of(ngrams.bucket, columns):
-        block = rows[n : n + some.stop - some.start]
+    for part in slices_of(ngrams.bucket, columns):
+        block = rows[n : n + part.stop - part.start]
         _read_into(f, url, block)
         if not np.isfinite(block).all():
             raise InputError(f"A row of n-grams in {url} is not finite.", "Train again with a lower learning rate.")
-        there = np.flatnonzero(block.any(axis=1))
-        block[: len(there)] = block[there]
-        trained.append(some.start + there)
-        n += len(there)
-    rows.resize((n, columns), refcheck=False)  # returns what it did not need
+        nonzero = np.flatnonzero(block.any(axis=1))
+        block[: len(nonzero)] = block[nonzero]
+        trained.append(part.start + nonzero)
+        n += len(nonzero)
+    rows.resize((n, columns), refcheck=False)  # frees the memory of the other rows
     keys = FeatureKeys(ngrams=ngrams, buckets=np.concatenate(trained).astype(np.int32))
     return FeatureVectors(keys, rows.astype(np.float32, copy=False))
 
@@ -131,7 +131,7 @@ def _read_ngrams(f: BinaryIO, url: str, ngrams: NGrams, columns: int) -> Feature
 def _read_quantized(
     f: BinaryIO, url: str, header: Header, buckets: Int32Array | None
 ) -> tuple[Float32Array, FeatureVectors | None]:
-    """Read the own rows of words, and codes of the rows of buckets, all of them if none are given."""
+    """Read the own rows of words, and codes of the rows of `buckets`; of all buckets if it is None."""
     coded = read_codes(f, url, header.dim)
     _check_shape(url, header, *coded.shape, header.bucket if buckets is None else len(buckets))
     check_room((header.words, 4 * coded.columns + 8), ..., 1, url)
@@ -144,7 +144,7 @@ def _read_quantized(
 
 
 def _check_shape(url: str, header: Header, rows: int, columns: int, buckets: int) -> None:
-    """Refuse a matrix that does not fit the words; where these have no n-grams, there may be rows of buckets or not."""
+    """Refuse a matrix that does not fit the words; if words have no n-grams, it may have rows of buckets or not."""
     least = header.words + (0 if header.ngrams is None else buckets)
     if columns != header.dim or not least <= rows <= header.words + buckets:
         raise no_model(url, f"holds a table of {rows} rows and {columns} columns")
@@ -152,12 +152,12 @@ def _check_shape(url: str, header: Header, rows: int, columns: int, buckets: int
 
 def _read_numbers(f: BinaryIO, url: str, n: int, columns: int) -> Float32Array:
     rows = np.empty((n, columns), "<f4")
-    for some in slices_of(n, columns):
-        _read_into(f, url, rows[some])
+    for part in slices_of(n, columns):
+        _read_into(f, url, rows[part])
     return rows.astype(np.float32, copy=False)
 
 
 def _read_into(f: BinaryIO, url: str, rows: Float32Array) -> None:
-    """Read numbers into rows; files of stores hold what they read at once a second time."""
+    """Read numbers into rows, a block at once: files of stores hold the bytes of a read a second time."""
     if f.readinto(rows.reshape(-1).view(np.uint8).data) != rows.nbytes:  # type: ignore[attr-defined]
         raise no_model(url, "is cut short")
