@@ -56,7 +56,7 @@ def open(
     StoreError
         If there is no finished model, it is damaged, or a newer daskw2v wrote it.
     InputError
-        If it is a file that cannot be read, or one that nothing here reads: the message says what does.
+        If a file cannot be read, or daskw2v does not read its format: the message names the code that does.
     ParameterError
         If `in_memory=False` or a version is asked of a file.
     MissingExtraError

@@ -1,8 +1,7 @@
 """The Hugging Face Hub: models are uploaded with a card, and without entries that may be private.
 
 A model card has YAML that the Hub's search reads, and what the manifest says of a model. It names no license, which the
-Hub allows: only the owner of the text knows it. It names no URL or folder either, as those of the text, of lists and
-tables and of the work directory may be private.
+Hub allows: only the owner of the text knows it. It names no URL or folder either: they may be private.
 """
 
 import json

@@ -25,8 +25,8 @@ def import_vectors(
         Any fsspec URL or local path.
     format
         text (word2vec's, and fastText's .vec), binary (word2vec's), fasttext (its model, .bin or .ftz, with the rows
-        of n-grams, which stay codes where it is quantized) or safetensors (as `export` writes it). By default the
-        suffix decides; what a .bin file is, its first bytes tell.
+        of n-grams, which stay codes in a quantized model) or safetensors (as `export` writes it). By default the
+        suffix decides, and the first bytes of a .bin file.
     storage_options
         Options for fsspec.
 

@@ -3,8 +3,7 @@
 The exported tokenizer splits text like the model's tokenizer and knows whole words only. A tokenizer of Hugging Face is
 written as it is: rows are in order of its ids, and rows of tokens that are no words of the model are zeros. Unknown
 words count as zero vectors in sentence-transformers, which changes only the length of the mean; model2vec skips them.
-Weights of words scale their rows: the tensor of weights that model2vec would read beside them means nothing to
-sentence-transformers.
+Weights of words scale their rows: sentence-transformers does not read the tensor of weights that model2vec would read.
 """
 
 import json
@@ -120,8 +119,8 @@ def _write_words(vectors: Vectors, steps: Mapping[str, Any], f: BinaryIO) -> Non
         unknown = f"[{unknown}]"
     token = {"id": len(vectors), "content": unknown, "special": True}
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    nothing = dict.fromkeys(("truncation", "padding", "post_processor", "decoder"))
-    head = json.dumps({"version": "1.0", **nothing, "added_tokens": [{**token, **flags}], **steps})
+    absent = dict.fromkeys(("truncation", "padding", "post_processor", "decoder"))
+    head = json.dumps({"version": "1.0", **absent, "added_tokens": [{**token, **flags}], **steps})
     model = json.dumps({"type": "WordLevel", "unk_token": unknown})
     f.write(f'{head[:-1]}, "model": {model[:-1]}, "vocab": {{'.encode())
     for ids in vectors.slices():

@@ -63,7 +63,7 @@ def import_word2vec(
 ) -> Vectors:
     r"""Read vectors from a file in word2vec's format, compressed with gzip if its name ends in .gz.
 
-    The format has no counts, so those of the vocabulary are 0.
+    The format has no counts, so the counts of the vocabulary are 0.
 
     Parameters
     ----------

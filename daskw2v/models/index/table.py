@@ -3,7 +3,7 @@
 A word's vector of length 1 is a center, a step times whole numbers of -127..127, and an error. By the inequality of
 Cauchy and Schwarz, the error changes its cosine with a query by no more than its length, some .005. So the table bounds
 the cosine of each word, and a search that keeps the words with the largest bounds knows whether one that it left out
-can be nearer than those found. Any center will do; near the mean, which is long in trained vectors, errors are short.
+can be nearer. Any center will do; near the mean, which is long in trained vectors, errors are short.
 """
 
 from importlib import import_module

@@ -152,7 +152,7 @@ class Lookups(RowReader, Answers):
         return id_
 
     def has_index_for(self, key: Word) -> bool:
-        """Tell whether a word has a row; others may still have a vector, by a subword network or n-grams.
+        """Return whether a word has a row; a word without one may have a vector, by a subword network or n-grams.
 
         Parameters
         ----------

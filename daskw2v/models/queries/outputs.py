@@ -95,8 +95,8 @@ class Outputs(RowReader):
         url
             Any fsspec URL or local path: a file, which is replaced; or a folder that does not exist or is empty.
         format
-            A format of `daskw2v.export`. By default the suffix of the name decides, and one that tells of no format is
-            a folder.
+            A format of `daskw2v.export`. By default the suffix of the name decides; a name without such a suffix is a
+            folder.
         storage_options
             Options for fsspec.
         **options

@@ -42,4 +42,4 @@ class RowReader(ABC):
 
     @abstractmethod
     def _look_up_known(self, words: Sequence[Word]) -> tuple[Int64Array, Float32Array, BoolArray]:
-        """Return ids, vectors, zeros for words without one, and which words have a vector, shape (n,)."""
+        """Return ids, vectors (zeros for words without one), and which words have a vector, shape (n,)."""

@@ -48,7 +48,7 @@ class Shortcuts(RowReader):
         ParameterError
             If `texts` is neither a text nor a list of texts and lists of words, or `sif` is not a number above 0.
         InputError
-            If the model's tokenizer is a function, which only `tokenizer` gives; or `sif` needs counts of words, and
+            If the model's tokenizer is a function, which only `tokenizer` passes; or `sif` needs counts of words, and
             there are none.
 
         Examples

@@ -124,7 +124,7 @@ class UnseenWords(RowReader):
         return ids, rows
 
     def _look_up_known(self, words: Sequence[Word]) -> tuple[Int64Array, Float32Array, BoolArray]:
-        """Return ids, vectors, zeros for words without one, and which words have a vector, shape (n,)."""
+        """Return ids, vectors (zeros for words without one), and which words have a vector, shape (n,)."""
         ids = np.array([-1 if (id_ := self.vocabulary.find(word)) is None else id_ for word in words], np.int64)
         known, rows = ids >= 0, np.zeros((len(ids), self.vector_size), np.float32)
         rows[known] = self.rows(ids[known])
@@ -152,14 +152,14 @@ class UnseenWords(RowReader):
         minn, maxn, bucket
             As in `Params`.
         features
-            Number of n-grams that have rows, those of the most words; all by default. Few of them are better fitted
-            alone than left by `prune`.
+            Number of n-grams that have rows, the n-grams of the most words; all by default. A small number of them is
+            better fitted alone than left by `prune`.
 
         Raises
         ------
         ParameterError
-            If a number is below 1 or beyond those of `Params`, `minn` is above `maxn`, no word has an n-gram of that
-            length, or the model has a table of features.
+            If a number is below 1 or out of the range of `Params`, `minn` is above `maxn`, no word has an n-gram of
+            that length, or the model has a table of features.
 
         Examples
         --------
@@ -169,7 +169,7 @@ class UnseenWords(RowReader):
         True
         """
         limits = (at_least_one("minn", minn), at_least_one("maxn", maxn), at_least_one("bucket", bucket))
-        Params(minn=minn, maxn=maxn, bucket=bucket)  # refuses what is too large
+        Params(minn=minn, maxn=maxn, bucket=bucket)  # refuses numbers that are too large
         if minn > maxn:
             raise ParameterError(f"minn={minn} is above maxn={maxn}: no n-gram is as long.", "Give a smaller minn.")
         if self.features is not None and self.features.keys.columns:
@@ -188,7 +188,7 @@ class UnseenWords(RowReader):
         Parameters
         ----------
         features
-            Rows that are kept, those of a table of features among them, which all stay.
+            Rows that are kept, among them all rows of a table of features.
 
         Raises
         ------
@@ -212,7 +212,7 @@ class UnseenWords(RowReader):
         return self._with(self.features.kept(kept))
 
     def of_features(self, items: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Float32Array:
-        r"""Return the vector of an item that the text does not have, shape (D,), or those of n items, shape (n, D).
+        r"""Return the vector of an item that the text lacks, shape (D,), or the vectors of n items, shape (n, D).
 
         The vector is the mean of the rows of the item's features. `most_similar` and `nearest` take it.
 
@@ -291,7 +291,7 @@ def fit_ngrams(
     ngrams
         Which n-grams.
     most
-        Number of n-grams with rows, those that occur in the most words; all by default.
+        Number of n-grams with rows, the n-grams of the most words; all by default.
 
     Raises
     ------

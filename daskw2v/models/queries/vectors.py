@@ -1,8 +1,8 @@
 """Word vectors: words and their rows, and the rows nearest to others.
 
 Rows are read in blocks, from memory or from a store, so no query needs the whole table in memory. A model with n-grams
-or a subword network also computes vectors of words outside its vocabulary, and one with a table of features those of
-new items. `open_model` opens a version: all parts of it that queries need.
+or a subword network also computes vectors of words outside its vocabulary, and a model with a table of features
+computes vectors of new items. `open_model` opens a version: all parts of it that queries need.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -99,9 +99,7 @@ class Vectors(UnseenWords, WordQueries, Distances, Lookups, Shortcuts, Outputs, 
     _rows: Float32Array | StoredRows = field(init=False)  # the rows; in pieces until `vectors` is read
     _store: Store | None = field(default=None, init=False)
     _version: Store | None = field(default=None, init=False)  # folder of the version, also if rows were changed since
-    _outputs: Store | None = field(
-        default=None, init=False
-    )  # folder of the version, if its output table goes with the rows
+    _outputs: Store | None = field(default=None, init=False)  # folder of the version, if its output table fits the rows
 
     def __post_init__(self) -> None:
         refuse_secret("url", self.url)
@@ -399,21 +397,22 @@ class Vectors(UnseenWords, WordQueries, Distances, Lookups, Shortcuts, Outputs, 
         Parameters
         ----------
         words
-            Words, also those of the subword network; all words of the vocabulary by default.
+            Words, also words of the subword network; all words of the vocabulary by default.
         topn
             Number of neighbours of each.
 
         Returns
         -------
         dask.dataframe.DataFrame
-            Columns word, rank (int64, from 1 on), neighbour and cosine (float32): the words as given, best first.
+            Columns word, rank (int64, from 1 on), neighbour and cosine (float32): in the order of `words`, best
+            neighbours first.
 
         Raises
         ------
         UnknownWordError
             If a word is not known.
         ParameterError
-            If `words` is no list, `topn` is below 1, or the vectors lie in no store.
+            If `words` is no list, `topn` is below 1, or the vectors are in no store.
         MissingExtraError
             If Dask's dataframes, which need pandas and pyarrow, are not installed.
 

@@ -135,7 +135,7 @@ class WordQueries(RowReader):
         UnknownWordError
             If a word is not known.
         ParameterError
-            If no word is given, an argument is neither a word nor a vector, or a number is below 1.
+            If there is no word, an argument is neither a word nor a vector, or a number is below 1.
 
         Examples
         --------
@@ -153,8 +153,8 @@ class WordQueries(RowReader):
         units = iter(scaled(rows))
         keys = [query_vector(k, self.vector_size) if isinstance(k, np.ndarray) else next(units) for k, _ in terms]
         mean = np.array([weight for _, weight in terms], np.float32) @ np.stack(keys)
-        found, cosines = self._nearest(mean[None], at_least_one("topn", topn) + len(ids), restrict_vocab)
-        return self._named(found[0], cosines[0], ids, topn)
+        neighbours, cosines = self._nearest(mean[None], at_least_one("topn", topn) + len(ids), restrict_vocab)
+        return self._named(neighbours[0], cosines[0], ids, topn)
 
     def most_similar_cosmul(
         self,
@@ -187,7 +187,7 @@ class WordQueries(RowReader):
         UnknownWordError
             If a word is not known.
         ParameterError
-            If no positive word is given, an argument is neither a word nor a vector, or a number is below 1.
+            If there is no positive word, an argument is neither a word nor a vector, or a number is below 1.
 
         Examples
         --------
@@ -245,8 +245,8 @@ class WordQueries(RowReader):
         'queen'
         """
         query = query_vector(vector, self.vector_size)
-        found, cosines = self._nearest(query[None], at_least_one("topn", topn), restrict_vocab)
-        return self._named(found[0], cosines[0], _NONE, topn)
+        neighbours, cosines = self._nearest(query[None], at_least_one("topn", topn), restrict_vocab)
+        return self._named(neighbours[0], cosines[0], _NONE, topn)
 
     def analogy(
         self, a: Word, b: Word, c: Word, topn: int = 1, method: AnalogyMethod = "3cosadd"
@@ -287,11 +287,11 @@ class WordQueries(RowReader):
             return self.most_similar([b, c], [a], topn)
         check_method(method)
         ids, rows = self._look_up([b, c, a])
-        found, scores = self._products(scaled(rows), 2, COSMUL_EPSILON, at_least_one("topn", topn) + len(ids))
-        return self._named(found, scores, ids, topn)
+        best, scores = self._products(scaled(rows), 2, COSMUL_EPSILON, at_least_one("topn", topn) + len(ids))
+        return self._named(best, scores, ids, topn)
 
     def doesnt_match(self, words: Sequence[Word]) -> Word:
-        """Return the word, as given, that is farthest from the mean of all.
+        """Return the word, as passed, that is farthest from the mean of all.
 
         Parameters
         ----------

@@ -50,7 +50,7 @@ def weighted(words: Any, weight: float) -> Iterator[tuple[Word | Vector, float]]
 
 
 def _is_one(words: Any) -> bool:
-    """Tell whether it is one word or vector, with or without its weight."""
+    """Return whether an argument is one word or vector, with or without its weight."""
     if isinstance(words, tuple):  # (1, 2) are two words, as to gensim
         return len(words) == 2 and isinstance(words[1], Real) and not all(is_number(word, Integral) for word in words)
     return is_word(words) or (_is_vector(words) and words.ndim < 2)

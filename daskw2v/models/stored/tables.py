@@ -1,4 +1,4 @@
-"""The tables of a version: float32 rows, of words (`input`) and of what the objective trains them against.
+"""The tables of a version: float32 rows, of words (`input`) and of other tables of the objective.
 
 A table is written in blocks of rows or, if its rows are in partitions, by partition; in both cases it is read in order
 of ids. Its rows are read on demand, as it may be larger than memory; or they are in memory, in pieces: its files.

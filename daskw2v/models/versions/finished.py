@@ -294,7 +294,7 @@ def next_version(models: Store, run_id: str, damaged: Collection[str] = ()) -> s
     run_id
         The run.
     damaged
-        Names of versions that do not count as existing, as those that are being deleted, or of another daskw2v.
+        Names of versions that do not count as existing, like versions in deletion and versions of another daskw2v.
     """
     condemned = read_served(models).condemned
     numbers = [0]

@@ -106,7 +106,7 @@ class Phrases:
         )
 
     def __len__(self) -> int:
-        return sum(len(found) for _, found in self.passes)
+        return sum(len(phrases) for _, phrases in self.passes)
 
     def __iter__(self) -> Iterator[tuple[str, Found]]:
         """Yield phrases as words of the vocabulary, pass by pass, best first."""
@@ -138,7 +138,7 @@ class Phrases:
 
 def describe_phrases(corpus: Corpus) -> list[dict[str, Any]]:
     """Return the description of each pass for a model's manifest."""
-    return [{name: value for name, value in asdict(found).items() if name != "path"} for found in corpus.passes]
+    return [{name: value for name, value in asdict(one).items() if name != "path"} for one in corpus.passes]
 
 
 def write_phrases(store: Store, work: Store, corpus: Corpus) -> None:
@@ -146,8 +146,8 @@ def write_phrases(store: Store, work: Store, corpus: Corpus) -> None:
     if not corpus.passes:
         return
     copies = create_part(store, _PHRASES)
-    for i, found in enumerate(corpus.passes):
-        for k, piece in enumerate(pieces_of(found)):
+    for i, one in enumerate(corpus.passes):
+        for k, piece in enumerate(pieces_of(one)):
             source, copy = (work / piece).open_group(), copies.create_group(f"{i}/{k}")
             for name in _ARRAYS:
                 write_array(copy, name, read_array(source, name))

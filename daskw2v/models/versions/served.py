@@ -1,4 +1,4 @@
-"""The state of a work directory's models: the served version and those before it, tags, versions in deletion.
+"""The state of a work directory's models: the served version and the versions before it, tags, versions in deletion.
 
 The state is the newest entry of the log `models/state/` (`NumberedLog`). A process that changes it creates the entry
 after the one that it has read. If there is one already, the entry is refused and the process reads again, so a process

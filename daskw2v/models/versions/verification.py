@@ -62,7 +62,7 @@ def check_version(version: Store) -> None:
 
 
 def _contradictions(version: Store, *, full: bool) -> list[DamageError]:
-    """Return what is wrong with a version whose files are whole: parts are missing, or do not fit each other."""
+    """Return errors of a version whose files are whole: parts are missing, or do not fit each other."""
     try:
         tables = open_tables(version)
         for table in tables.values():

@@ -1,6 +1,6 @@
 """Quantized models of fastText, .ftz: codes of rows, and the most frequent n-grams alone (Joulin et al. 2016).
 
-fastText's own program makes them of classifiers; it and its library read those of word vectors too.
+fastText's own program makes such models of classifiers; the program and its library read models of word vectors too.
 """
 
 import math
