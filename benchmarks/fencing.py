@@ -32,7 +32,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import BusyError
 from daskw2v.models.index.build import build_index
-from daskw2v.models.versions.naming import number_of
+from daskw2v.models.versions.finished import number_of
 from daskw2v.models.versions.versions import Versions
 from daskw2v.retraining.gates import Gates
 from daskw2v.retraining.outcome import Outcome

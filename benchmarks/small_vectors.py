@@ -31,7 +31,7 @@ from daskw2v.models.index.searcher import EFFORT
 from daskw2v.models.index.table import quantized
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored import codebooks
+from daskw2v.models.stored import quantization
 from daskw2v.training.pipeline import train
 from daskw2v.types import Float32Array, Int64Array
 
@@ -105,9 +105,9 @@ def from_signs(units: Float32Array) -> Float32Array:
 
 
 def from_centroids(units: Float32Array, size: int) -> Float32Array:
-    parts = codebooks.parts_of(units, size)
-    books = codebooks.books_of(parts)
-    return codebooks.decoded(codebooks.codes_of(parts, books), books, units.shape[1])
+    parts = quantization.parts_of(units, size)
+    books = quantization.books_of(parts)
+    return quantization.decoded(quantization.codes_of(parts, books), books, units.shape[1])
 
 
 def measured(params: Params, session: Session) -> Iterator[tuple[str, Found]]:

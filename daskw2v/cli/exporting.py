@@ -10,8 +10,8 @@ from daskw2v.cli.printing import json_option, print_named
 from daskw2v.cli.program import main
 from daskw2v.models.formats.export import WITH_NGRAMS, export, format_by_name, refuse_unread
 from daskw2v.models.formats.fasttext.quantized import PART_SIZE
-from daskw2v.models.queries.sif import USUAL
-from daskw2v.models.stored.codebooks import MOST_PART
+from daskw2v.models.queries.encoding import USUAL
+from daskw2v.models.stored.quantization import MOST_PART
 
 
 @main.command("export", no_args_is_help=True)

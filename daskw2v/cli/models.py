@@ -14,7 +14,7 @@ from daskw2v.models.index.graph import CONNECTIVITY, EXPANSION
 from daskw2v.models.index.kinds import KINDS
 from daskw2v.models.index.product import PART_SIZE
 from daskw2v.models.index.vectors import IndexedVectors
-from daskw2v.models.stored.codebooks import MOST_PART
+from daskw2v.models.stored.quantization import MOST_PART
 
 
 @main.command(no_args_is_help=True)

@@ -10,8 +10,8 @@ from daskw2v.cli.printing import flat, json_option, print_json, print_named, pri
 from daskw2v.cli.program import main
 from daskw2v.errors import counted
 from daskw2v.escapes import escaped
-from daskw2v.models.queries.difference import differences
-from daskw2v.models.versions.version import Problems, Version
+from daskw2v.models.versions.difference import differences
+from daskw2v.models.versions.finished import Problems, Version
 from daskw2v.models.versions.versions import Versions
 
 _SHOWN = 20  # words

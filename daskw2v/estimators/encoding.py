@@ -7,7 +7,7 @@ import numpy as np
 
 from daskw2v.collections.kinds import FRAMES, is_one_of
 from daskw2v.errors import ParameterError
-from daskw2v.models.queries.sif import USUAL
+from daskw2v.models.queries.encoding import USUAL
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.types import Float32Array
 

@@ -15,8 +15,7 @@ from daskw2v.evaluation.relations import KnownRelation
 from daskw2v.evaluation.solving import Scores, Solver
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.queries.word_queries import COSMUL_EPSILON
-from daskw2v.models.stored.blocks import VectorBlock
-from daskw2v.models.stored.threads import cut
+from daskw2v.models.stored.blocks import VectorBlock, cut
 from daskw2v.types import Float32Array
 
 _NEAREST = 1e-6  # least squared distance of unit vectors that float32 cosines can tell from 0

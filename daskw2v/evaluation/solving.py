@@ -7,8 +7,7 @@ import numpy as np
 
 from daskw2v.evaluation.relations import KnownRelation
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.blocks import VectorBlock
-from daskw2v.models.stored.threads import cut
+from daskw2v.models.stored.blocks import VectorBlock, cut
 from daskw2v.types import Float32Array, Int64Array
 
 _TABLE = 1 << 20  # cosines of a relation's words with a block of words: 4 MB, about the cache of a core

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import ParameterError
-from daskw2v.models.queries.ranking import Ranking
 from daskw2v.models.queries.vectors import QUERIES, Vectors
+from daskw2v.models.stored.blocks import Ranking
 from daskw2v.types import Int64Array
 
 _FREQUENT = 1000  # words compared if none are given

@@ -1,1 +1,1 @@
-"""Models: where they are kept, how they are queried, and what other tools read."""
+"""Models: stored versions, queries, formats of other tools, and indexes."""

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from daskw2v.errors import ParameterError, VocabularyError
-from daskw2v.models.queries.composed import FeatureVectors
+from daskw2v.models.queries.unseen import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.threads import cut
+from daskw2v.models.stored.blocks import cut
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.types import Float32Array, Float64Array
 
@@ -58,9 +58,9 @@ class Alignment:
 def find_alignment(new: Vectors, other: Vectors, most_words: int | None = None) -> Alignment:
     """Find the rotation that brings a model's vectors closest to another model's.
 
-    It is fitted on unit vectors, each word with the same weight. With two versions of 100 dimensions, the mean cosine
-    of 11,000 held-out words is .857. Raw vectors give .857, words weighted by counts .848, by square roots of counts
-    .856; fitting on 1,000 words gives .841, on 20,000 words .857, as on all 39,000.
+    The rotation is fitted on unit vectors, each word with the same weight. With two versions of 100 dimensions, the
+    mean cosine of 11,000 held-out words is .857. Raw vectors give .857, words weighted by counts .848, by square roots
+    of counts .856; fitting on 1,000 words gives .841, on 20,000 words .857, as on all 39,000.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def find_alignment(new: Vectors, other: Vectors, most_words: int | None = None) 
 
 
 def aligned(vectors: Vectors, other: Vectors, most_words: int | None = None) -> Vectors:
-    """Return the model of `Vectors.align`, whose arguments and errors these are."""
+    """Return the rotated model; arguments and errors are as in `Vectors.align`."""
     rotation = find_alignment(vectors, other, most_words).rotation
     rows = np.empty((len(vectors), vectors.vector_size), np.float32)
     for ids in vectors.slices():

@@ -155,15 +155,15 @@ class Follower:
         """
         with self._looking:
             try:
-                found = self._other()
+                newer = self._other()
             except Exception as error:  # of any kind: the current version stays
-                self._tell(error)
+                self._report(error)
                 return False
             self._error = None
-            if found is None or self._closed.is_set():
+            if newer is None or self._closed.is_set():
                 return False
-            _log.info("%s takes the place of %s", escaped(str(found.url)), escaped(self.version))
-            self._vectors = found
+            _log.info("%s takes the place of %s", escaped(str(newer.url)), escaped(self.version))
+            self._vectors = newer
             return True
 
     def close(self) -> None:
@@ -181,7 +181,7 @@ class Follower:
         self._closed.set()
 
     def _begin(self) -> None:
-        """Start polling in this process; a fork copies no thread, and locks as they are."""
+        """Start polling in this process; a fork copies no thread, and copies locks that are held."""
         self._looking, self._closed = threading.Lock(), threading.Event()
         threading.Thread(target=self._follow, name="daskw2v-follower", daemon=True).start()
 
@@ -196,19 +196,19 @@ class Follower:
             raise StoreError(f"{models.url} has no version {self._wanted!r} any more.", "Publish or tag a version.")
         if name == self.version:
             return None
-        place = models / name
-        return self._ready(self._open(place.url, place.options))
+        folder = models / name
+        return self._ready(self._open(folder.url, folder.options))
 
     @staticmethod
     def _ready(vectors: Vectors) -> Vectors:
-        """Compute what the first query needs, so that it does not wait and damage is found now."""
+        """Compute the lengths and the word order of the first query, so that damage raises now; return the vectors."""
         if vectors.in_memory:
             vectors.norms  # noqa: B018
         vectors.vocabulary.find("")
         return vectors
 
-    def _tell(self, error: Exception) -> None:
-        if str(error) != str(self._error):  # log it once, not at each poll
+    def _report(self, error: Exception) -> None:
+        if str(error) != str(self._error):  # an error is logged once, not at each poll
             _log.warning("%s is served on: %s", escaped(self.version), escaped(masked(str(error))))
         self._error = error
 

@@ -14,7 +14,7 @@ from daskw2v.store.urls import Location, absolute, as_url, filesystem
 
 _REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")  # OWNER/NAME
 _HUB = "hf://"
-# What `export` writes, and what reads it again
+# Formats that `export` writes and `open` does not read, and the code that reads them
 _OTHERS = {
     "parquet": "pandas.read_parquet(url), and Vectors(table['word'], numpy.stack(table['vector']))",
     "faiss": "faiss.read_index(url), and Vectors(words, index.reconstruct_n()), whose words are in <url>.words",
@@ -56,7 +56,7 @@ def open(
     StoreError
         If there is no finished model, it is damaged, or a newer daskw2v wrote it.
     InputError
-        If it is a file that cannot be read, or one that nothing here reads: the message says what does.
+        If a file cannot be read, or daskw2v does not read its format: the message names the code that does.
     ParameterError
         If `in_memory=False` or a version is asked of a file.
     MissingExtraError

@@ -10,12 +10,13 @@ from typing import Any
 from distributed import Client
 
 from daskw2v.models.alignment import Alignment, turned, turned_network
-from daskw2v.models.stored.sources import read_sources, write_sources
 from daskw2v.models.stored.store import (
     read_features,
+    read_sources,
     read_subwords,
     read_vocabulary,
     write_features,
+    write_sources,
     write_subwords,
     write_vocabulary,
 )

@@ -25,12 +25,9 @@ from daskw2v.evaluation import Score, evaluate
 from daskw2v.models.alignment import Alignment, find_alignment
 from daskw2v.models.index.build import index_version
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.sources import read_sources
-from daskw2v.models.stored.store import ids_after, write_ids
-from daskw2v.models.stored.tokenizer import write_tokenizer
-from daskw2v.models.versions.naming import RUN, next_version, number_of, run_of
+from daskw2v.models.stored.store import ids_after, read_sources, write_ids, write_tokenizer
+from daskw2v.models.versions.finished import RUN, Version, next_version, number_of, run_of
 from daskw2v.models.versions.phrases import write_phrases
-from daskw2v.models.versions.version import Version
 from daskw2v.models.versions.versions import Versions, latest_version, was_served
 from daskw2v.progress import Listener, Progress
 from daskw2v.retraining.align import read_alignment, write_aligned

@@ -18,7 +18,7 @@ from daskw2v.cluster import workers_known
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.config.settings import default_of
-from daskw2v.models.versions.naming import run_of
+from daskw2v.models.versions.finished import run_of
 from daskw2v.progress import Listener, Progress
 from daskw2v.store.stage import Layout
 from daskw2v.store.storage import Store

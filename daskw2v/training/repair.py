@@ -14,7 +14,7 @@ from daskw2v.cluster.tasks import run_tasks
 from daskw2v.collections import parts
 from daskw2v.corpus import stored_tokenizers
 from daskw2v.errors import DamageError
-from daskw2v.models.versions.naming import run_of
+from daskw2v.models.versions.finished import run_of
 from daskw2v.models.versions.versions import was_served
 from daskw2v.phrases import build as phrases
 from daskw2v.progress import Listener, Progress

@@ -25,11 +25,11 @@ from daskw2v.models.follower import Follower
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.kinds import KINDS
 from daskw2v.models.index.vectors import IndexedVectors
-from daskw2v.models.queries.composed import FeatureVectors
+from daskw2v.models.queries.unseen import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.coded_rows import Codebook
-from daskw2v.models.stored.rows import PiecedRows
+from daskw2v.models.stored.quantization import Codebook
 from daskw2v.models.stored.store import write_ids, write_vocabulary
+from daskw2v.models.stored.tables import PiecedRows
 from daskw2v.models.versions.phrases import Found
 from daskw2v.models.versions.versions import publish
 from daskw2v.objectives.settings import OBJECTIVES

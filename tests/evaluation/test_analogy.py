@@ -9,7 +9,7 @@ from daskw2v.evaluation.analogy import evaluate_analogy
 from daskw2v.evaluation.relations import KnownRelation, Relation, read_relations
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.queries.word_queries import COSMUL_EPSILON
-from daskw2v.models.stored.rows import StoredRows
+from daskw2v.models.stored.tables import StoredRows
 from daskw2v.store.arrays import open_array, write_array
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary

@@ -11,9 +11,9 @@ from daskw2v import Vectors
 from daskw2v.errors import ParameterError, UnknownWordError
 from daskw2v.features.fitting import fit_rows, reference
 from daskw2v.features.words import WordFeatures
-from daskw2v.models.queries.composed import FeatureVectors
-from daskw2v.models.stored.rows import PiecedRows
-from daskw2v.models.stored.units import scaled
+from daskw2v.models.queries.unseen import FeatureVectors
+from daskw2v.models.stored.blocks import scaled
+from daskw2v.models.stored.tables import PiecedRows
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 STEMS, ENDINGS = ["gard", "comput", "swimm", "cook"], ["en", "ing", "ers", "ed", "able", "ment"]
@@ -117,7 +117,7 @@ def test_wrong_lengths__are_refused(options, message):
 def test_queries__load_no_numba(tmp_path):
     assert "daskw2v.features.fitting" in sys.modules, "this test is about what others do not import"
     code = (
-        "import sys, daskw2v; from daskw2v.models.queries.spelling import fit_ngrams; "
+        "import sys, daskw2v; from daskw2v.models.queries.unseen import fit_ngrams; "
         "assert not {'numba', 'daskw2v.features.fitting'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -30,11 +30,11 @@ from daskw2v.evaluation.texts import read_texts
 from daskw2v.features.checking import check_table
 from daskw2v.features.keys import FeatureKeys, NGrams
 from daskw2v.features.table import TableFeatures, read_table
+from daskw2v.models.formats.fasttext.model import write_fasttext
 from daskw2v.models.formats.fasttext.quantized import write_quantized
-from daskw2v.models.formats.fasttext.writing import write_fasttext
 from daskw2v.models.formats.importing import import_vectors
 from daskw2v.models.formats.word2vec import import_word2vec
-from daskw2v.models.queries.composed import FeatureVectors
+from daskw2v.models.queries.unseen import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from daskw2v.vocabulary.word_lists import read_list

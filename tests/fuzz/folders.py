@@ -18,11 +18,19 @@ from daskw2v.errors import Daskw2vError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.vectors import IndexedVectors
-from daskw2v.models.queries.difference import differences
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.sources import read_sources, write_sources
-from daskw2v.models.stored.store import finish, ids_after, write_features, write_ids, write_subwords, write_vocabulary
+from daskw2v.models.stored.store import (
+    finish,
+    ids_after,
+    read_sources,
+    write_features,
+    write_ids,
+    write_sources,
+    write_subwords,
+    write_vocabulary,
+)
 from daskw2v.models.stored.tables import create_model, write_partition, write_table_rows
+from daskw2v.models.versions.difference import differences
 from daskw2v.models.versions.phrases import Phrases
 from daskw2v.models.versions.versions import Versions, publish
 from daskw2v.objectives.subwords.alphabet import Alphabet

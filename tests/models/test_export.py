@@ -13,7 +13,7 @@ from daskw2v.errors import InputError, MissingExtraError, ParameterError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
 from daskw2v.models.formats.export import _SEVERAL_FILES, _WRITERS, WITH_NGRAMS, export
 from daskw2v.models.queries import vectors as vectors_module
-from daskw2v.models.queries.composed import FeatureVectors
+from daskw2v.models.queries.unseen import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

@@ -10,8 +10,8 @@ import pytest
 from daskw2v import Params, Resources, Vectors, export, import_vectors, train
 from daskw2v.errors import InputError, StoreError, UnknownWordError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
-from daskw2v.models.formats.fasttext import composing, layout, writing
-from daskw2v.models.queries.composed import FeatureVectors
+from daskw2v.models.formats.fasttext import composing, layout
+from daskw2v.models.queries.unseen import FeatureVectors
 from daskw2v.models.stored.tables import read_table
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -100,7 +100,7 @@ def test_export__is_read_by_fasttext_and_gensim(tmp_path, monkeypatch, stored):
     if stored:
         vectors.save(tmp_path / "model")
         vectors = Vectors.open(tmp_path / "model", in_memory=False)
-        monkeypatch.setattr(writing, "free_memory", lambda: 0)  # rows of n-grams stay in the store
+        monkeypatch.setattr(composing, "free_memory", lambda: 0)  # rows of n-grams stay in the store
     monkeypatch.setattr(composing, "NGRAMS_AT_ONCE", 30)
     monkeypatch.setattr(composing, "ROW_BYTES_AT_ONCE", 4 * 5 * 3)
     export(vectors, tmp_path / "m.bin", format="fasttext")

@@ -9,16 +9,15 @@ import pytest
 from daskw2v import Params, train
 from daskw2v.errors import StoreError
 from daskw2v.kernels.int8 import bounds, reference
-from daskw2v.models.index import scanning
+from daskw2v.models.index import searcher as searching
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.table import TableIndex, quantized, quantized_queries
 from daskw2v.models.index.vectors import IndexedVectors
-from daskw2v.models.stored import threads
-from daskw2v.models.stored.attempts import attempt_of
+from daskw2v.models.stored import blocks
+from daskw2v.models.stored.blocks import scaled
 from daskw2v.models.stored.index_files import IndexSummary, write_index, written
-from daskw2v.models.stored.store import write_vocabulary
+from daskw2v.models.stored.store import attempt_of, write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_table_rows
-from daskw2v.models.stored.units import scaled
 from daskw2v.models.versions.versions import publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -100,11 +99,11 @@ def test_bounds__suffice_for_most_queries():
 
 
 def test_threads__find_the_same(monkeypatch):
-    monkeypatch.setattr(threads, "THREAD_ROWS", 100)
-    monkeypatch.setattr(scanning, "BLOCK_WORDS", 70)
+    monkeypatch.setattr(blocks, "THREAD_ROWS", 100)
+    monkeypatch.setattr(searching, "BLOCK_WORDS", 70)
     rows, found = skewed(1000, 20), []
     for n in (1, 3):
-        monkeypatch.setattr("daskw2v.models.stored.threads.usable_cores", lambda n=n: n)
+        monkeypatch.setattr("daskw2v.models.stored.blocks.usable_cores", lambda n=n: n)
         vectors = indexed_by(rows, threads=n)
         found.append((vectors.searcher.content(), *vectors.nearest(rows[:30])))
     for one, three in zip(*found, strict=True):

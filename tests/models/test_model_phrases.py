@@ -8,8 +8,7 @@ import pytest
 
 from daskw2v import Params, Phrases, Resources, Vectors, train
 from daskw2v.errors import DamageError, ParameterError, StoreError
-from daskw2v.models.stored.manifest import read_finished
-from daskw2v.models.stored.store import write_vocabulary
+from daskw2v.models.stored.store import read_finished, write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_table_rows
 from daskw2v.models.versions import phrases
 from daskw2v.models.versions.versions import publish

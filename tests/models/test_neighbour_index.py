@@ -17,9 +17,9 @@ from daskw2v.models.index.searcher import EFFORT
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored import index_files
+from daskw2v.models.stored.blocks import scaled
 from daskw2v.models.stored.store import write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_table_rows
-from daskw2v.models.stored.units import scaled
 from daskw2v.models.versions.versions import publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary

@@ -9,8 +9,8 @@ from daskw2v import Vectors, export, import_vectors
 from daskw2v.errors import InputError, ParameterError, StoreError, UnknownWordError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
 from daskw2v.models.formats.fasttext import composing, quantized
-from daskw2v.models.queries.composed import FeatureVectors
-from daskw2v.models.stored.coded_rows import Codebook, CodedRows
+from daskw2v.models.queries.unseen import FeatureVectors
+from daskw2v.models.stored.quantization import Codebook, CodedRows
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from tests.support.command_line import invoke
 

@@ -8,11 +8,10 @@ import pytest
 
 from daskw2v.evaluation import evaluate
 from daskw2v.models.formats.export import export
-from daskw2v.models.queries import opened
 from daskw2v.models.queries import vectors as module
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.rows import PiecedRows, StoredRows
 from daskw2v.models.stored.store import write_vocabulary
+from daskw2v.models.stored.tables import PiecedRows, StoredRows
 from daskw2v.models.versions.versions import publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -203,7 +202,7 @@ def test_evaluate__gives_the_same_figures_from_the_store(vectors, loaded, asked,
 
 @pytest.mark.parametrize(("free", "in_memory"), [(2, False), (2.1, True)])
 def test_open__reads_what_takes_less_than_half_of_the_memory(url, monkeypatch, free, in_memory):
-    monkeypatch.setattr(opened, "free_memory", lambda: free * V * D * 4)
+    monkeypatch.setattr(module, "free_memory", lambda: free * V * D * 4)
     assert isinstance(Vectors.open(url).vectors, np.ndarray) == in_memory
 
 

@@ -15,7 +15,7 @@ from daskw2v.errors import InputError, MissingExtraError, ParameterError, StoreE
 from daskw2v.models.formats.export import export
 from daskw2v.models.queries import vectors as vectors_module
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.units import scaled
+from daskw2v.models.stored.blocks import scaled
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 V, D = 50, 6

@@ -5,14 +5,14 @@ import pytest
 
 from daskw2v.errors import ParameterError, StoreError
 from daskw2v.kernels import binary, product
-from daskw2v.models.index import scanning
+from daskw2v.models.index import searcher as searching
 from daskw2v.models.index.binary import BinaryIndex
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.product import ProductIndex
 from daskw2v.models.index.vectors import IndexedVectors
-from daskw2v.models.stored import threads as thread_shares
-from daskw2v.models.stored.codebooks import CENTROIDS, centroids_of
-from daskw2v.models.stored.units import scaled
+from daskw2v.models.stored import blocks
+from daskw2v.models.stored.blocks import scaled
+from daskw2v.models.stored.quantization import CENTROIDS, centroids_of
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 SMALL = [BinaryIndex, ProductIndex]
@@ -114,10 +114,10 @@ def test_nearest__has_exact_cosines_in_every_dimension(kind, dimensions):
 def test_index__is_the_same_by_any_number_of_threads_and_parts(kind, monkeypatch):
     rows, found = planted(1000, 20), []
     rows[:500] = rows[500:]  # what centers and centroids are made of is the same in one part and two
-    monkeypatch.setattr(thread_shares, "THREAD_ROWS", 100)
+    monkeypatch.setattr(blocks, "THREAD_ROWS", 100)
     for threads, parts, block in ((1, 1, 1 << 16), (3, 1, 70)):
-        monkeypatch.setattr(scanning, "BLOCK_WORDS", block)
-        monkeypatch.setattr("daskw2v.models.stored.threads.usable_cores", lambda threads=threads: threads)
+        monkeypatch.setattr(searching, "BLOCK_WORDS", block)
+        monkeypatch.setattr("daskw2v.models.stored.blocks.usable_cores", lambda threads=threads: threads)
         vectors = indexed_by(kind, rows, threads=threads, parts=parts, effort=len(rows))
         found.append((vectors.searcher.content(), *vectors.nearest(rows[:30])))
     for one, three in zip(*found, strict=True):

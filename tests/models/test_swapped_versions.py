@@ -12,9 +12,16 @@ from daskw2v import Vectors
 from daskw2v.errors import DamageError
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.vectors import IndexedVectors
-from daskw2v.models.stored.attempts import finish_tables
-from daskw2v.models.stored.sources import read_sources, write_sources
-from daskw2v.models.stored.store import finish, read_ids, read_vocabulary, write_ids, write_vocabulary
+from daskw2v.models.stored.store import (
+    finish,
+    finish_tables,
+    read_ids,
+    read_sources,
+    read_vocabulary,
+    write_ids,
+    write_sources,
+    write_vocabulary,
+)
 from daskw2v.models.stored.tables import create_model, write_partition, write_table_rows
 from daskw2v.models.versions.versions import Versions, publish
 from daskw2v.store.checksums import checksum_of

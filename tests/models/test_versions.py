@@ -11,10 +11,8 @@ from daskw2v.errors import StoreError
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.store import write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_table_rows
-from daskw2v.models.versions.naming import next_version
-from daskw2v.models.versions.resolving import resolve
-from daskw2v.models.versions.version import Version
-from daskw2v.models.versions.versions import Versions, latest_version, point_to, publish
+from daskw2v.models.versions.finished import Version, next_version
+from daskw2v.models.versions.versions import Versions, latest_version, point_to, publish, resolve
 from daskw2v.store.lease import hold_run
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary

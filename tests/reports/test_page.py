@@ -11,7 +11,7 @@ from examples import HARMFUL, manifest, model
 from daskw2v import compare, report
 from daskw2v.errors import MissingExtraError, ParameterError, UnknownWordError
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.rows import StoredRows
+from daskw2v.models.stored.tables import StoredRows
 from daskw2v.reports import text
 from daskw2v.reports.wordmap import word_map
 from daskw2v.store.arrays import open_array, write_array

@@ -10,8 +10,8 @@ import pytest
 
 from daskw2v.errors import Daskw2vError, FormatError, StoreError, VocabularyError
 from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.versions.finished import Version
 from daskw2v.models.versions.phrases import Phrases
-from daskw2v.models.versions.version import Version
 from daskw2v.models.versions.versions import Versions
 from daskw2v.phrases.build import pieces_of
 from daskw2v.shards.layout import Corpus, open_codes

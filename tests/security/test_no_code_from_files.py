@@ -41,14 +41,14 @@ _IMPORTERS = {
     "config/choice.py",
     "config/groups.py",
     "kernels/cuda/__init__.py",
-    "models/stored/codebooks.py",
+    "models/stored/quantization.py",
     "estimators/base.py",
     "models/index/binary.py",
     "models/index/product.py",
     "models/index/table.py",
     "models/queries/outputs.py",
     "models/queries/shortcuts.py",
-    "models/queries/spelling.py",
+    "models/queries/unseen.py",
     "extras.py",
 }
 

@@ -16,8 +16,8 @@ from dask.base import tokenize
 from daskw2v.errors import Daskw2vError
 from daskw2v.models.index.searcher import Searcher
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.coded_rows import CodedRows
-from daskw2v.models.stored.rows import PiecedRows, StoredRows
+from daskw2v.models.stored.quantization import CodedRows
+from daskw2v.models.stored.tables import PiecedRows, StoredRows
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

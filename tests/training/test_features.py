@@ -8,7 +8,7 @@ import pytest
 from daskw2v import Params, Resources, Vectors, retrain, train
 from daskw2v.errors import DamageError, ParameterError, UnknownWordError
 from daskw2v.features.words import compose_vectors, sum_features, total_weights, weigh_own_rows
-from daskw2v.models.stored.attempts import attempt_of, finish_tables
+from daskw2v.models.stored.store import attempt_of, finish_tables
 from daskw2v.models.stored.tables import create_model, write_table_rows
 from daskw2v.retraining.gates import Gates
 from daskw2v.retraining.outcome import Outcome

@@ -8,15 +8,15 @@ import numpy as np
 from daskw2v.errors import ParameterError
 from daskw2v.extras import Extra
 from daskw2v.models.formats.faiss import write_faiss
+from daskw2v.models.formats.fasttext.model import write_fasttext
 from daskw2v.models.formats.fasttext.quantized import write_quantized
-from daskw2v.models.formats.fasttext.writing import write_fasttext
 from daskw2v.models.formats.lance import write_lance
 from daskw2v.models.formats.safetensors import write_header, write_numbers
 from daskw2v.models.formats.static import write_static
 from daskw2v.models.formats.word2vec import refuse_words, write_binary, write_text
+from daskw2v.models.queries.encoding import check_sif
 from daskw2v.models.queries.frames import arrow_schema
-from daskw2v.models.queries.left_out import NGRAMS, tell_left_out
-from daskw2v.models.queries.sif import check_sif
+from daskw2v.models.queries.outputs import NGRAMS, tell_left_out
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.files import writing
 from daskw2v.store.urls import Location, as_url
@@ -105,11 +105,11 @@ def export(
         _WRITERS[format](vectors, f, **own)
 
 
-def refuse_unread(name: str, given: str, format: str, *formats: str) -> None:
-    """Check that a format reads an option; raises `ParameterError` with the option as it was given."""
+def refuse_unread(name: str, option: str, format: str, *formats: str) -> None:
+    """Check that a format reads an option; raises `ParameterError` with the option as the caller wrote it."""
     if format not in formats:
         raise ParameterError(
-            f"{given} changes nothing in {format}; it is for {' and '.join(formats)}.", f"Leave {name} out."
+            f"{option} changes nothing in {format}; it is for {' and '.join(formats)}.", f"Leave {name} out."
         )
 
 

@@ -10,11 +10,11 @@ from typing import Any
 from daskw2v.models.formats.safetensors import write_numbers
 from daskw2v.models.formats.word2vec import refuse_words
 from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored.blocks import scaled
 from daskw2v.models.stored.files import writing
-from daskw2v.models.stored.units import scaled
 
 _INNER_PRODUCT = 0  # METRIC_INNER_PRODUCT
-_UNUSED = 1 << 20  # faiss writes it twice, and does not read it
+_UNUSED = 1 << 20  # faiss writes this number twice, and does not read it
 # write_index_header and write_index in faiss/impl/index_write.cpp: kind of index, dimensions, vectors, unused twice,
 # whether trained, metric, numbers that follow
 _HEADER = struct.Struct("<4siqqq?iQ")

@@ -6,7 +6,7 @@ from typing import Any
 
 from daskw2v.errors import ParameterError
 from daskw2v.models.formats.fasttext.layout import MAGIC
-from daskw2v.models.formats.fasttext.reading import read_fasttext
+from daskw2v.models.formats.fasttext.model import read_fasttext
 from daskw2v.models.formats.safetensors import read_safetensors
 from daskw2v.models.formats.word2vec import import_word2vec
 from daskw2v.models.queries.vectors import Vectors
@@ -25,8 +25,8 @@ def import_vectors(
         Any fsspec URL or local path.
     format
         text (word2vec's, and fastText's .vec), binary (word2vec's), fasttext (its model, .bin or .ftz, with the rows
-        of n-grams, which stay codes where it is quantized) or safetensors (as `export` writes it). By default the
-        suffix decides; what a .bin file is, its first bytes tell.
+        of n-grams, which stay codes in a quantized model) or safetensors (as `export` writes it). By default the
+        suffix decides, and the first bytes of a .bin file.
     storage_options
         Options for fsspec.
 
@@ -71,5 +71,5 @@ def _format_of(url: str, storage_options: Mapping[str, Any] | None) -> str:
         return "fasttext" if f.read(len(MAGIC)) == MAGIC else "binary"
 
 
-_WORD2VEC = {"text": False, "binary": True}  # whether it is binary
+_WORD2VEC = {"text": False, "binary": True}  # formats of word2vec, and whether they are binary
 _OTHERS = {"fasttext": read_fasttext, "safetensors": read_safetensors}

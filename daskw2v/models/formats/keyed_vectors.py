@@ -7,14 +7,14 @@ import numpy as np
 from daskw2v.errors import ParameterError
 from daskw2v.extras import needed
 from daskw2v.features.keys import NGrams
-from daskw2v.models.queries.composed import FeatureVectors
-from daskw2v.models.queries.left_out import tell_left_out
+from daskw2v.models.queries.outputs import tell_left_out
+from daskw2v.models.queries.unseen import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 
 def to_gensim(vectors: Vectors) -> Any:
-    """Return gensim's KeyedVectors with the words, counts and a copy of the vectors; a warning names what is left out.
+    """Return gensim's KeyedVectors with the words, counts and a copy of the vectors; a warning names omitted parts.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def to_gensim(vectors: Vectors) -> Any:
 def from_gensim(keyed: Any) -> Vectors:
     """Return the words, counts and vectors of gensim's KeyedVectors; the vectors are not copied.
 
-    Of FastTextKeyedVectors also the rows of n-grams, so that words which they do not have have the same vectors.
+    FastTextKeyedVectors also have rows of n-grams, which are kept, so that unseen words have the same vectors.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def from_gensim(keyed: Any) -> Vectors:
     Raises
     ------
     ParameterError
-        If it has another type, or a key is not a text.
+        If `keyed` has another type, or a key is not a text.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def from_gensim(keyed: Any) -> Vectors:
 
 
 def _ngrams_of(keyed: Any) -> FeatureVectors | None:
-    """Return the rows of n-grams of FastTextKeyedVectors; None for others, and where words have no n-grams."""
+    """Return the rows of n-grams of FastTextKeyedVectors; None for other vectors, and if words have no n-grams."""
     rows = getattr(keyed, "vectors_ngrams", None)
     if rows is None or not len(rows) or keyed.max_n < max(1, keyed.min_n):
         return None

@@ -1,6 +1,6 @@
 """Writes a Lance dataset: a fragment for each block of rows, and one commit, which makes them a dataset.
 
-`lance.write_dataset` takes an iterator of blocks, too, but what that raises becomes an error of Lance's own.
+`lance.write_dataset` takes an iterator of blocks too, but turns errors that the iterator raises into errors of its own.
 """
 
 from collections.abc import Mapping
@@ -33,5 +33,5 @@ def write_lance(vectors: Vectors, url: str, storage_options: Mapping[str, Any] |
     with new_folder(url, storage_options) as made:
         folder = made.url
         written = (fragment.write_fragments(batch, folder, mode="create") for batch in vectors.record_batches())
-        fragments = [one for some in written for one in some]
+        fragments = [one for block in written for one in block]
         lance.LanceDataset.commit(folder, lance.LanceOperation.Overwrite(arrow_schema(vectors.vector_size), fragments))

@@ -21,11 +21,11 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 _LONGEST_HEADER = 1 << 20  # bytes
 _LARGEST = 1 << 48  # numbers of a header: more than any file has bytes, and less than NumPy counts
 _WANTED = {"offsets": "int64", "counts": "int64", "vectors": "float32", "words": "uint8"}  # as `export` writes them
-_DTYPES = {"float32": "F32", "int64": "I64", "uint8": "U8"}  # NumPy's names and those of safetensors
+_DTYPES = {"float32": "F32", "int64": "I64", "uint8": "U8"}  # NumPy's names, and the names of safetensors
 
 
 def write_header(f: BinaryIO, tensors: Mapping[str, tuple[npt.DTypeLike, tuple[int, ...]]]) -> None:
-    """Write types and shapes. The numbers must follow in the same order; for alignment, give the widest types first."""
+    """Write types and shapes. The numbers must follow in the same order; for alignment, the widest types come first."""
     header: dict[str, Any] = {}
     end = 0
     for name, (kind, shape) in tensors.items():
@@ -48,14 +48,14 @@ def read_safetensors(f: BinaryIO, url: str) -> Vectors:
     Raises
     ------
     InputError
-        If the file is cut short, or has no such tensors.
+        If the file is cut short, or lacks one of these tensors.
     StoreError
         If the vectors take more memory than is free.
     """
     tensors, end = _read_header(f, url), 0
-    found = dict[str, npt.NDArray[Any]]()
-    for name, told in sorted(tensors.items(), key=lambda tensor: tensor[1]["data_offsets"][0]):
-        shape, (start, stop) = tuple(told["shape"]), told["data_offsets"]
+    arrays = dict[str, npt.NDArray[Any]]()
+    for name, entry in sorted(tensors.items(), key=lambda tensor: tensor[1]["data_offsets"][0]):
+        shape, (start, stop) = tuple(entry["shape"]), entry["data_offsets"]
         dtype = np.dtype(_WANTED[name]).newbyteorder("<")
         if start != end or stop - start != dtype.itemsize * math.prod(shape):
             raise _no_export(url, f"has the tensor {name} of shape {shape} in the bytes {start}..{stop}")
@@ -63,29 +63,29 @@ def read_safetensors(f: BinaryIO, url: str) -> Vectors:
         values, end = np.empty(shape, dtype), stop
         if f.readinto(values.reshape(-1).view(np.uint8).data) != values.nbytes:  # type: ignore[attr-defined]
             raise _no_export(url, f"is cut short in the tensor {name}")
-        found[name] = values.astype(_WANTED[name], copy=False)
-    n, words, offsets = len(found["vectors"]), found["words"], found["offsets"]
-    if not are_words(words, offsets) or len(offsets) != n + 1 or len(found["counts"]) != n:
+        arrays[name] = values.astype(_WANTED[name], copy=False)
+    n, words, offsets = len(arrays["vectors"]), arrays["words"], arrays["offsets"]
+    if not are_words(words, offsets) or len(offsets) != n + 1 or len(arrays["counts"]) != n:
         raise _no_export(url, f"has {n} vectors, and others or damaged words")
-    vocabulary = Vocabulary(words, offsets, found["counts"])
-    check_rows(url, vocabulary.words, found["vectors"])
-    return Vectors(vocabulary, found["vectors"], url=url)
+    vocabulary = Vocabulary(words, offsets, arrays["counts"])
+    check_rows(url, vocabulary.words, arrays["vectors"])
+    return Vectors(vocabulary, arrays["vectors"], url=url)
 
 
 def _read_header(f: BinaryIO, url: str) -> dict[str, dict[str, Any]]:
-    """Return type, shape and place of the tensors, which are checked to be those of an export."""
+    """Return type, shape and offsets of the tensors; refuse tensors that are not of an export."""
     size = int.from_bytes(f.read(8), "little")
     content = f.read(min(size, _LONGEST_HEADER))
     try:
         header = json.loads(content)
-        tensors = {name: told for name, told in header.items() if name != "__metadata__"}
-        kinds = {name: told["dtype"] for name, told in tensors.items()}
-        dims = {name: len(told["shape"]) for name, told in tensors.items()}
+        tensors = {name: entry for name, entry in header.items() if name != "__metadata__"}
+        kinds = {name: entry["dtype"] for name, entry in tensors.items()}
+        dims = {name: len(entry["shape"]) for name, entry in tensors.items()}
         fit = all(
             type(n) is int and 0 <= n < _LARGEST
-            for told in tensors.values()
-            for n in (*told["shape"], *told["data_offsets"])
-        ) and all(len(told["data_offsets"]) == 2 for told in tensors.values())
+            for entry in tensors.values()
+            for n in (*entry["shape"], *entry["data_offsets"])
+        ) and all(len(entry["data_offsets"]) == 2 for entry in tensors.values())
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise _no_export(url, f"has no header of safetensors ({type(error).__name__})") from None
     wanted = {name: _DTYPES[kind] for name, kind in _WANTED.items()}
@@ -94,5 +94,5 @@ def _read_header(f: BinaryIO, url: str) -> dict[str, dict[str, Any]]:
     return tensors
 
 
-def _no_export(url: str, found: str) -> InputError:
-    return InputError(f"{url} {found}.", f"Give a file that daskw2v exported, with the tensors {', '.join(_WANTED)}.")
+def _no_export(url: str, problem: str) -> InputError:
+    return InputError(f"{url} {problem}.", f"Give a file that daskw2v exported, with the tensors {', '.join(_WANTED)}.")

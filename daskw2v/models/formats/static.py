@@ -1,10 +1,9 @@
 """Export for sentence-transformers, model2vec and the Hugging Face Hub: a sentence is the mean of its words' vectors.
 
 The exported tokenizer splits text like the model's tokenizer and knows whole words only. A tokenizer of Hugging Face is
-written as it is: rows are in order of its ids, and those of tokens that are no words of the model are zeros. Unknown
+written as it is: rows are in order of its ids, and rows of tokens that are no words of the model are zeros. Unknown
 words count as zero vectors in sentence-transformers, which changes only the length of the mean; model2vec skips them.
-Weights of words scale their rows: the tensor of weights that model2vec would read beside them means nothing to
-sentence-transformers.
+Weights of words scale their rows: sentence-transformers does not read the tensor of weights that model2vec would read.
 """
 
 import json
@@ -18,37 +17,37 @@ from daskw2v.config.tokenizers import TOKENIZER_FILE
 from daskw2v.corpus.stored_tokenizers import is_settled_file, load_tokenizer
 from daskw2v.corpus.tokenizers import steps_of
 from daskw2v.errors import InputError
-from daskw2v.models.formats.card import model_card
+from daskw2v.models.formats.hub import model_card
 from daskw2v.models.formats.safetensors import write_header, write_numbers
-from daskw2v.models.queries.sif import sif_weights
+from daskw2v.models.queries.encoding import sif_weights
 from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored.blocks import cut
 from daskw2v.models.stored.files import writing
-from daskw2v.models.stored.threads import cut
 from daskw2v.types import Int64Array
 
 _BLANKS = r"[\x00-\x20]+"
-_ROWS = 1 << 16  # written at once
+_ROWS = 1 << 16  # rows written at once
 
 
 def write_static(
     vectors: Vectors, url: str, storage_options: Mapping[str, Any] | None, sif: float | None = None
 ) -> None:
-    """Write the folder's five files; with `sif`, rows are scaled by `sif_weights`.
+    """Write the five files of a folder; with `sif`, scale rows by `sif_weights`.
 
     Raises
     ------
     InputError
-        If the model's tokenizer is a function, the model has no words, or words that are to be weighted have no counts.
+        If the model's tokenizer is a function, the model has no words, or `sif` needs counts and there are none.
     """
     if not len(vectors):
         raise InputError(f"The model at {vectors.url} has no words.", "Export a model that has words.")
     weights = np.ones(len(vectors), np.float32) if sif is None else sif_weights(vectors, sif)
-    given = vectors.tokenizer_json()
-    if given is None:
+    content = vectors.tokenizer_json()
+    if content is None:
         write_tokenizer = partial(_write_words, vectors, _steps(vectors))
         ids = np.append(np.arange(len(vectors)), -1)  # the unknown word
     else:
-        tokenizer = load_tokenizer(given, TOKENIZER_FILE)
+        tokenizer = load_tokenizer(content, TOKENIZER_FILE)
         write_tokenizer, ids = partial(_write_json, tokenizer), _ids_of(tokenizer, vectors)
     folder = url.rstrip("/")
     with writing(f"{folder}/model.safetensors", storage_options) as f:
@@ -120,8 +119,8 @@ def _write_words(vectors: Vectors, steps: Mapping[str, Any], f: BinaryIO) -> Non
         unknown = f"[{unknown}]"
     token = {"id": len(vectors), "content": unknown, "special": True}
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    nothing = dict.fromkeys(("truncation", "padding", "post_processor", "decoder"))
-    head = json.dumps({"version": "1.0", **nothing, "added_tokens": [{**token, **flags}], **steps})
+    absent = dict.fromkeys(("truncation", "padding", "post_processor", "decoder"))
+    head = json.dumps({"version": "1.0", **absent, "added_tokens": [{**token, **flags}], **steps})
     model = json.dumps({"type": "WordLevel", "unk_token": unknown})
     f.write(f'{head[:-1]}, "model": {model[:-1]}, "vocab": {{'.encode())
     for ids in vectors.slices():

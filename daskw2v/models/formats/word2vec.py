@@ -34,7 +34,7 @@ def write_text(vectors: Vectors, f: BinaryIO) -> None:
         If a word is empty or holds whitespace.
     """
     _write_header(vectors, f)
-    line = "%s" + " %.9g" * vectors.vector_size + "\n"  # nine digits give back the same float32
+    line = "%s" + " %.9g" * vectors.vector_size + "\n"  # nine digits are read as the same float32
     for word, row in vectors.items():
         f.write((line % (word, *row.tolist())).encode())
 
@@ -63,7 +63,7 @@ def import_word2vec(
 ) -> Vectors:
     r"""Read vectors from a file in word2vec's format, compressed with gzip if its name ends in .gz.
 
-    The format has no counts, so those of the vocabulary are 0.
+    The format has no counts, so the counts of the vocabulary are 0.
 
     Parameters
     ----------
@@ -191,12 +191,12 @@ def _decode(word: bytes, url: str, i: int) -> str:
 
 
 def check_rows(url: str, words: Sequence[str], matrix: Float32Array) -> None:
-    """Refuse a file in which a word stands twice, or a vector is not finite.
+    """Refuse a file that has a word twice, or a vector that is not finite.
 
     Raises
     ------
     InputError
-        If there is one.
+        If the file has one of these.
     """
     if len(set(words)) != len(words):
         seen: set[str] = set()

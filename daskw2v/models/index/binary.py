@@ -10,8 +10,7 @@ from importlib import import_module
 
 import numpy as np
 
-from daskw2v.models.index.scanning import kept, scan
-from daskw2v.models.index.searcher import Candidates, Searcher, presumed
+from daskw2v.models.index.searcher import Candidates, Searcher, kept, presumed, scan
 from daskw2v.store.limits import refused
 from daskw2v.types import Float32Array, UInt8Array, UInt64Array
 
@@ -40,7 +39,7 @@ class BinaryIndex(Searcher):
         self._content, self._codes = content, content[:bits].reshape(self._shape[0], self._bytes)
         self._center = content[bits:].view(_NUMBER)
 
-    def read(self, content: UInt8Array, place: str) -> None:
+    def read(self, content: UInt8Array, source: str) -> None:
         """Use a file whose checksum was checked, without copying it.
 
         Raises
@@ -49,7 +48,7 @@ class BinaryIndex(Searcher):
             If it has another size than a table of this shape.
         """
         if len(content) != len(self._content):
-            raise refused(place, f"has {len(content)} bytes, a table of this shape {len(self._content)}")
+            raise refused(source, f"has {len(content)} bytes, a table of this shape {len(self._content)}")
         self._hold(content)
 
     def add(self, start: int, units: Float32Array, threads: int) -> None:
@@ -74,10 +73,10 @@ class BinaryIndex(Searcher):
 
     def _signs(self, vectors: Float32Array) -> UInt8Array:
         """Return the bits of n vectors, shape (n, bytes of a word)."""
-        found = np.zeros((len(vectors), self._bytes), np.uint8)
+        signs = np.zeros((len(vectors), self._bytes), np.uint8)
         bits = np.packbits(vectors > self._center, axis=1, bitorder="little")
-        found[:, : bits.shape[1]] = bits
-        return found
+        signs[:, : bits.shape[1]] = bits
+        return signs
 
 
 def _words_of(signs: UInt8Array) -> UInt64Array:

@@ -9,14 +9,13 @@ from daskw2v.errors import ParameterError
 from daskw2v.models.index.kinds import KINDS, options_of
 from daskw2v.models.index.searcher import EFFORT
 from daskw2v.models.index.vectors import IndexedVectors
-from daskw2v.models.queries.opened import open_model
-from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors, open_model
 from daskw2v.models.stored.arguments import at_least_one
-from daskw2v.models.stored.attempts import attempt_of
-from daskw2v.models.stored.codebooks import check_part_size
+from daskw2v.models.stored.blocks import scaled
 from daskw2v.models.stored.index_files import IndexSummary, write_index, written
-from daskw2v.models.stored.units import scaled
-from daskw2v.models.versions.resolving import resolve
+from daskw2v.models.stored.quantization import check_part_size
+from daskw2v.models.stored.store import attempt_of
+from daskw2v.models.versions.versions import resolve
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
 from daskw2v.types import Int64Array
@@ -80,22 +79,22 @@ def build_index(
     >>> summary.words, summary.recall
     (3, 1.0)
     """
-    given = {"connectivity": connectivity, "expansion": expansion, "part_size": part_size}
-    for name, value in options_of(kind, given).items():
+    chosen = {"connectivity": connectivity, "expansion": expansion, "part_size": part_size}
+    for name, value in options_of(kind, chosen).items():
         at_least_one(name, value)
     if connectivity is not None and not 2 <= connectivity <= _MOST_LINKS:
         raise ParameterError(f"connectivity={connectivity} is out of range.", f"Give 2 to {_MOST_LINKS}.")
     if part_size is not None:
         check_part_size(part_size)
-    return index_version(resolve(url, storage_options, version=version), kind, threads, **given)
+    return index_version(resolve(url, storage_options, version=version), kind, threads, **chosen)
 
 
-def index_version(store: Store, kind: str = "hnsw", threads: int = 0, **given: int | None) -> IndexSummary:
+def index_version(store: Store, kind: str = "hnsw", threads: int = 0, **chosen: int | None) -> IndexSummary:
     """Build the index of the version in a folder, as `build_index` does, without checking the range of options.
 
     The folder may be guarded by a lease.
     """
-    options, opened = options_of(kind, given), open_model(store, None)
+    options, opened = options_of(kind, chosen), open_model(store, None)
     vectors = Vectors(*opened)
     if not len(vectors):
         raise ParameterError(f"{store.url} has no words.", "Build an index of a model that has some.")
@@ -128,7 +127,7 @@ def index_version(store: Store, kind: str = "hnsw", threads: int = 0, **given: i
 def _recall(vectors: Vectors, indexed: IndexedVectors, ids: Int64Array) -> float:
     """Return the share of the nearest words of `ids`, without themselves, that an index finds."""
     units = vectors.units(ids)
-    nearest, found = (each.nearest(units, _TOPN + 1)[0] for each in (vectors, indexed))
+    nearest, indexed_ids = (each.nearest(units, _TOPN + 1)[0] for each in (vectors, indexed))
     wanted = [set(row) - {own} for row, own in zip(nearest.tolist(), ids.tolist(), strict=True)]
-    hits = sum(len(words.intersection(row)) for words, row in zip(wanted, found.tolist(), strict=True))
+    hits = sum(len(words.intersection(row)) for words, row in zip(wanted, indexed_ids.tolist(), strict=True))
     return hits / max(1, sum(map(len, wanted)))

@@ -42,7 +42,7 @@ class GraphIndex(Searcher):
         self._content: UInt8Array | None = None
         self._asking = threading.Lock()  # usearch is not safe for concurrent calls: each numbers its threads from 0
 
-    def read(self, content: UInt8Array, place: str) -> None:
+    def read(self, content: UInt8Array, source: str) -> None:
         """Use a file whose checksum was checked, without copying it.
 
         Raises
@@ -53,7 +53,7 @@ class GraphIndex(Searcher):
         try:
             self._index.view(content)
         except (RuntimeError, ValueError) as error:
-            raise refused(place, f"is not read by this usearch ({error})") from error
+            raise refused(source, f"is not read by this usearch ({error})") from error
         self._content = content
 
     def add(self, start: int, units: Float32Array, threads: int) -> None:
@@ -67,8 +67,8 @@ class GraphIndex(Searcher):
     def candidates(self, units: Float32Array, topn: int) -> Candidates:
         """Return the `topn` words that are found for each query, which are taken to be the nearest."""
         with self._asking:
-            found = self._index.search(units.astype(_DTYPE), topn)
-        keys, counts = np.atleast_2d(found.keys), np.atleast_1d(getattr(found, "counts", len(found)))
+            matches = self._index.search(units.astype(_DTYPE), topn)
+        keys, counts = np.atleast_2d(matches.keys), np.atleast_1d(getattr(matches, "counts", len(matches)))
         ids = keys.astype(np.int64)
         ids[np.arange(ids.shape[1]) >= counts[:, None]] = -1
         return presumed(ids)

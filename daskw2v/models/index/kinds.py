@@ -35,16 +35,16 @@ KINDS = {
 }
 
 
-def options_of(kind: str, given: Mapping[str, int | None]) -> dict[str, int]:
-    """Return the options of an index, by default where they are None.
+def options_of(kind: str, values: Mapping[str, int | None]) -> dict[str, int]:
+    """Return the options of an index; the kind's default for an option that is None.
 
     Raises
     ------
     ParameterError
-        If there is no such kind, or it does not read an option that is given.
+        If there is no such kind, or it does not read an option that is not None.
     """
     defaults = find(KINDS, "kind", kind).options
-    chosen = {name: value for name, value in given.items() if value is not None}
+    chosen = {name: value for name, value in values.items() if value is not None}
     for name in chosen.keys() - defaults.keys():
         readers = " or ".join(repr(other) for other, read in KINDS.items() if name in read.options)
         raise ParameterError(

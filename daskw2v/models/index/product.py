@@ -9,9 +9,8 @@ from importlib import import_module
 
 import numpy as np
 
-from daskw2v.models.index.scanning import kept, scan
-from daskw2v.models.index.searcher import Candidates, Searcher, presumed
-from daskw2v.models.stored.codebooks import CENTROIDS, MOST_PART, books_of, codes_of, parts_of
+from daskw2v.models.index.searcher import Candidates, Searcher, kept, presumed, scan
+from daskw2v.models.stored.quantization import CENTROIDS, MOST_PART, books_of, codes_of, parts_of
 from daskw2v.store.limits import refused
 from daskw2v.types import Float32Array, UInt8Array
 
@@ -51,7 +50,7 @@ class ProductIndex(Searcher):
         self._books = content[_HEAD.itemsize : codes].view(_NUMBER).reshape(self._parts, self._part, CENTROIDS)
         self._codes = content[codes:].reshape(self._shape[0], self._parts)
 
-    def read(self, content: UInt8Array, place: str) -> None:
+    def read(self, content: UInt8Array, source: str) -> None:
         """Use a file whose checksum was checked, without copying it.
 
         Raises
@@ -60,15 +59,15 @@ class ProductIndex(Searcher):
             If it says what no index of this kind has, or has another size than it says.
         """
         if len(content) < _HEAD.itemsize:
-            raise refused(place, f"has {len(content)} bytes, too few for an index")
+            raise refused(source, f"has {len(content)} bytes, too few for an index")
         part_size = int(content[: _HEAD.itemsize].view(_HEAD)[0])
         if not 1 <= part_size <= MOST_PART:
-            raise refused(place, f"has parts of {part_size} dimensions")
+            raise refused(source, f"has parts of {part_size} dimensions")
         if len(content) != (size := self._size(part_size)):
-            raise refused(place, f"has {len(content)} bytes, an index of this shape {size}")
+            raise refused(source, f"has {len(content)} bytes, an index of this shape {size}")
         self._hold(content)
         if not np.isfinite(self._books).all():
-            raise refused(place, "has a centroid that is not finite")
+            raise refused(source, "has a centroid that is not finite")
 
     def add(self, start: int, units: Float32Array, threads: int) -> None:
         """Add the unit vectors of the words start, start + 1, ..., in order; the first ones make the centroids."""

@@ -3,16 +3,15 @@
 A word's vector of length 1 is a center, a step times whole numbers of -127..127, and an error. By the inequality of
 Cauchy and Schwarz, the error changes its cosine with a query by no more than its length, some .005. So the table bounds
 the cosine of each word, and a search that keeps the words with the largest bounds knows whether one that it left out
-can be nearer than those found. Any center will do; near the mean, which is long in trained vectors, errors are short.
+can be nearer. Any center will do; near the mean, which is long in trained vectors, errors are short.
 """
 
 from importlib import import_module
 
 import numpy as np
 
-from daskw2v.models.index.scanning import kept, scan
-from daskw2v.models.index.searcher import Candidates, Searcher
-from daskw2v.models.stored.threads import share
+from daskw2v.models.index.searcher import Candidates, Searcher, kept, scan
+from daskw2v.models.stored.blocks import share
 from daskw2v.store.limits import refused
 from daskw2v.types import Float32Array, Int8Array, Int16Array, UInt8Array
 
@@ -46,7 +45,7 @@ class TableIndex(Searcher):
             content[:head].view(_NUMBER), [dimensions, dimensions + words]
         )
 
-    def read(self, content: UInt8Array, place: str) -> None:
+    def read(self, content: UInt8Array, source: str) -> None:
         """Use a file whose checksum was checked, without copying it.
 
         Raises
@@ -55,7 +54,7 @@ class TableIndex(Searcher):
             If it has another size than a table of this shape.
         """
         if len(content) != self._size:
-            raise refused(place, f"has {len(content)} bytes, a table of this shape {self._size}")
+            raise refused(source, f"has {len(content)} bytes, a table of this shape {self._size}")
         self._hold(content)
 
     def add(self, start: int, units: Float32Array, threads: int) -> None:

@@ -10,21 +10,19 @@ import numpy.typing as npt
 from daskw2v.errors import ParameterError
 from daskw2v.models.index.kinds import KINDS
 from daskw2v.models.index.searcher import EFFORT, Searcher
-from daskw2v.models.queries.opened import open_model
-from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.queries.vectors import Vectors, open_model
 from daskw2v.models.stored.arguments import at_least_one
+from daskw2v.models.stored.blocks import cut, unit
 from daskw2v.models.stored.index_files import IndexSummary, read_file, read_summary
-from daskw2v.models.stored.threads import cut
-from daskw2v.models.stored.units import unit
-from daskw2v.models.versions.resolving import read_resolved
+from daskw2v.models.versions.versions import read_resolved
 from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Word
 
-_QUERIES = 256  # whose candidates are found at once
-_COMPARED = 1 << 15  # candidates whose rows are in memory at once: those of as many queries for ten words each
+_QUERIES = 256  # queries whose candidates are searched at once
+_COMPARED = 1 << 15  # candidates whose rows are in memory at once: of as many queries for ten words each
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,7 +107,7 @@ class IndexedVectors(Vectors):
     def _nearest(
         self, queries: Float32Array, topn: int, restrict_vocab: int | None = None
     ) -> tuple[Int64Array, Float32Array]:
-        """Return what the index finds; where it finds fewer words or cannot tell that they are nearest, search all."""
+        """Return the words of the index; search all words for a query of which the index is not sure."""
         assert self.searcher is not None
         if restrict_vocab is not None:
             raise ParameterError(
@@ -145,8 +143,8 @@ class IndexedVectors(Vectors):
         """Return the `topn` best candidates by exact cosines."""
         cosines = np.empty(ids.shape, np.float32)
         for part in cut(len(ids), max(1, _COMPARED // ids.shape[1])):
-            wanted, places = np.unique(ids[part], return_inverse=True)
-            rows = self.units(np.maximum(wanted, 0))[places.reshape(ids[part].shape)]
+            wanted, positions = np.unique(ids[part], return_inverse=True)
+            rows = self.units(np.maximum(wanted, 0))[positions.reshape(ids[part].shape)]
             cosines[part] = np.einsum("nd,nkd->nk", units[part], rows)
         order = np.lexsort((ids, -cosines), axis=1)[:, :topn]
         return np.take_along_axis(ids, order, axis=1), np.take_along_axis(cosines, order, axis=1)

@@ -1,1 +1,1 @@
-"""`Vectors`, and what they are asked."""
+"""`Vectors` and their queries."""

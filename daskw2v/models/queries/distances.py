@@ -8,8 +8,7 @@ import numpy.typing as npt
 
 from daskw2v.models.queries.reader import RowReader
 from daskw2v.models.stored.arguments import query_vector, query_vectors, some_words, word_list
-from daskw2v.models.stored.blocks import VectorBlock
-from daskw2v.models.stored.units import lengths, scaled, unit
+from daskw2v.models.stored.blocks import VectorBlock, lengths, scaled, unit
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Word
 

@@ -1,4 +1,9 @@
-"""Vectors of texts: the means of their words' vectors."""
+"""Vectors of texts: the means of their words' vectors, in which rare words may count more.
+
+Smooth inverse frequency is of Arora et al. (2017), "A Simple but Tough-to-Beat Baseline for Sentence Embeddings",
+section 3, algorithm 1, line 2: a word of probability p counts a / (a + p). Line 4 of the algorithm removes the common
+direction of a set of sentences, which an export of words does not have.
+"""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -7,20 +12,22 @@ from typing import Any
 
 import numpy as np
 
+from daskw2v.config.settings import number
 from daskw2v.config.tokenizers import REGEX, TOKENIZER_FILE, is_tokenizer_file
 from daskw2v.corpus.pieces import RawText, Tokens
 from daskw2v.corpus.stored_tokenizers import is_settled_file, load_tokenizer
 from daskw2v.corpus.tokenizers import TOKENIZERS, Tokenizer, make_tokenizer
 from daskw2v.errors import InputError, ParameterError
-from daskw2v.models.queries.sif import check_sif, sif_weights
 from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored.blocks import cut
 from daskw2v.models.stored.files import reading
-from daskw2v.models.stored.threads import cut
 from daskw2v.models.versions.phrases import Phrases
 from daskw2v.types import Float32Array
 from daskw2v.vocabulary.vocabulary import Word, as_text, is_word
 
 TEXTS_AT_ONCE = 1 << 12  # texts whose words are looked up at once
+USUAL = 1e-3  # a, as the paper has it
+_RANGE = number(0, open_low=True)  # of a
 _BLANKS = bytes(max(byte, 0x20) for byte in range(256))  # bytes <= 0x20 separate tokens
 
 _log = logging.getLogger(__name__)
@@ -42,6 +49,36 @@ def encode(vectors: Vectors, texts: Any, sif: float | None, tokenizer: Any) -> F
     return np.asarray(means[0]) if isinstance(texts, str) else means
 
 
+def check_sif(a: Any) -> None:
+    """Check the constant `a`.
+
+    Raises
+    ------
+    ParameterError
+        If `a` is not a finite number above 0.
+    """
+    if not _RANGE.check(a):
+        raise ParameterError(f"sif={a!r} is not {_RANGE.bound}.", f"Give {USUAL:g}, or leave it out.")
+
+
+def sif_weights(vectors: Vectors, a: float) -> Float32Array:
+    """Return the weight of each word, shape (V,); its probability is its share of the counts of all words.
+
+    Raises
+    ------
+    InputError
+        If no word has a count.
+    """
+    counts = vectors.vocabulary.counts
+    total = int(counts.sum())
+    if not total:
+        raise InputError(
+            f"sif={a:g}: the words of {vectors.url or 'these vectors'} have no counts.",
+            "Leave sif out, or export a model that was trained by daskw2v.",
+        )
+    return (a / (a + counts / total)).astype(np.float32)
+
+
 def _means(vectors: Vectors, texts: list[Sequence[str]], weights: Float32Array | None) -> Float32Array:
     words = list(dict.fromkeys(word for text in texts for word in text))
     ids, rows, known = vectors._look_up_known(words)
@@ -56,7 +93,7 @@ def _means(vectors: Vectors, texts: list[Sequence[str]], weights: Float32Array |
 
 
 class _Words:
-    """Splits texts as the model's text was; a list of words stays."""
+    """Splits texts by the model's tokenizer, or another one; lists of words stay."""
 
     def __init__(self, vectors: Vectors, tokenizer: Any) -> None:
         self._vectors, self._tokenizer = vectors, tokenizer
@@ -75,7 +112,7 @@ class _Words:
 
 
 def _phrases_of(vectors: Vectors) -> Phrases | None:
-    """Return the phrases that the model's text has, None without any."""
+    """Return the phrases of the model's text; None if it has none."""
     if not vectors.metadata.get("phrases"):
         return None
     if vectors._version is None or "phrases" not in vectors._version.children():
@@ -120,7 +157,7 @@ def _of_json(content: bytes) -> Split:
 
 
 def _tokens(tokenizer: Tokenizer, text: str) -> list[str]:
-    # Lone surrogates, which UTF-8 does not have, are replaced as invalid bytes of a text are
+    # Lone surrogates, which UTF-8 does not have, are replaced like invalid bytes of a text
     data = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode()
     pieces: RawText | Tokens = tokenizer(data)
     if isinstance(pieces, RawText):

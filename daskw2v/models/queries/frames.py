@@ -1,18 +1,28 @@
-"""Words, counts and vectors as tables of pandas and Arrow; and the parts of them that workers read from a store."""
+"""Words, counts and vectors as tables of pandas and Arrow, and the nearest words of many words as a table of Dask.
 
-from collections.abc import Iterable
+Workers of a Dask cluster read parts of the tables from a store; of the nearest words, each task searches for a part.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from daskw2v.extras import Extra
+from daskw2v.models.queries.word_queries import WordQueries
+from daskw2v.models.stored.blocks import cut
 from daskw2v.models.stored.tables import read_table
 from daskw2v.store.arrays import open_subgroup, read_array
 from daskw2v.store.storage import Store
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-pa, pd = Extra("pyarrow", "arrow"), Extra("pandas", "events")
+pa, pd, dd = Extra("pyarrow", "arrow"), Extra("pandas", "events"), Extra("dask.dataframe", "events")
+
+Read = Callable[[Store, bool], WordQueries]  # opens a version's folder, in memory or not
+
+# Words of a task, which reads all rows once: the search takes longer than reading, even from an object store
+TASK_WORDS = 4096
 
 
 def frame(words: Iterable[str], counts: Int64Array, rows: Float32Array, first: int = 0) -> Any:
@@ -46,14 +56,33 @@ def arrow_schema(vector_size: int) -> Any:
 
 
 def read_rows(store: Store, ids: slice) -> Float32Array:
-    """Read the vectors of some words of a version, shape (n, D)."""
+    """Read the vectors of a range of words of a version, shape (n, D)."""
     return read_table(store, "input", ids.start, ids.stop)
 
 
 def read_frame(ids: slice, store: Store) -> Any:
-    """Read some words of a version as `frame`."""
+    """Read a range of words of a version as a DataFrame, with the columns of `frame`."""
     words = _read_words(store, ids)
     return frame(words, words.counts, read_rows(store, ids), ids.start)
+
+
+def neighbours_table(read: Read, store: Store, words: Sequence[str] | range, topn: int) -> Any:
+    """Return the neighbours of words as a Dask DataFrame, some thousand words a partition.
+
+    Parameters
+    ----------
+    read
+        Function that opens the model on a worker.
+    store
+        Folder of the version.
+    words
+        Words that the model knows, or their ids.
+    topn
+        Neighbours of each.
+    """
+    parts = [words[part] for part in cut(len(words), TASK_WORDS)] or [words]
+    meta = _neighbours_frame([], np.empty(0, np.int64), [], np.empty(0, np.float32))
+    return dd.from_map(_search, parts, read=read, store=store, topn=topn, meta=meta, label="neighbours")
 
 
 def _read_words(store: Store, ids: slice) -> Vocabulary:
@@ -61,3 +90,24 @@ def _read_words(store: Store, ids: slice) -> Vocabulary:
     offsets = read_array(group, "offsets", ids.start, ids.stop + 1)
     words = read_array(group, "words", int(offsets[0]), int(offsets[-1]))
     return Vocabulary(words, offsets - offsets[0], read_array(group, "counts", ids.start, ids.stop))
+
+
+def _search(words: Sequence[str] | range, read: Read, store: Store, topn: int) -> Any:
+    # Rows stay in the store: a worker's tasks take memory for blocks, whatever the size of the model
+    model = read(store, False)
+    asked = model.vocabulary.between(words.start, words.stop) if isinstance(words, range) else words
+    ids, cosines = model.nearest(asked, topn)
+    ranks = np.tile(np.arange(1, ids.shape[1] + 1), len(asked))
+    repeated = [word for word in asked for _ in range(ids.shape[1])]
+    return _neighbours_frame(repeated, ranks, _texts(model.vocabulary, ids.ravel()), cosines.ravel())
+
+
+def _texts(vocabulary: Vocabulary, ids: Int64Array) -> list[str]:
+    distinct, positions = np.unique(ids, return_inverse=True)
+    texts = [vocabulary.word(id_) for id_ in distinct.tolist()]
+    return [texts[position] for position in positions.tolist()]
+
+
+def _neighbours_frame(words: Iterable[str], ranks: Int64Array, neighbours: Iterable[str], cosines: Float32Array) -> Any:
+    first, second = (pd.Series(list(texts), dtype="string") for texts in (words, neighbours))
+    return pd.DataFrame({"word": first, "rank": ranks, "neighbour": second, "cosine": cosines})

@@ -1,7 +1,7 @@
 """Rows, counts and vectors of words, by the names of gensim's `KeyedVectors`."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -9,15 +9,88 @@ import numpy.typing as npt
 from daskw2v.errors import ParameterError, counted
 from daskw2v.models.queries.other_names import INSTEAD, Answers
 from daskw2v.models.queries.reader import RowReader
-from daskw2v.models.stored.arguments import query_vector, some_words
-from daskw2v.models.stored.keys import KeyNumbers, Keys
-from daskw2v.models.stored.units import scaled, unit
+from daskw2v.models.stored.arguments import query_vector, some_words, word_list
+from daskw2v.models.stored.blocks import scaled, unit
 from daskw2v.types import Float32Array
-from daskw2v.vocabulary.vocabulary import Word
+from daskw2v.vocabulary.vocabulary import Vocabulary, Word, is_word
+
+
+class _Words:
+    """A view of a vocabulary: a word becomes a text when it is asked for.
+
+    Parameters
+    ----------
+    vocabulary
+        The words.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+
+    def __len__(self) -> int:
+        return len(self._vocabulary)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._vocabulary)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._vocabulary
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._vocabulary!r})"
+
+
+class Keys(_Words, Sequence[str]):
+    """The words in order of their ids."""
+
+    @overload
+    def __getitem__(self, key: int) -> str: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[str]: ...
+    def __getitem__(self, key: int | slice) -> str | list[str]:
+        numbers = range(len(self))[key]
+        if isinstance(numbers, int | np.integer):
+            return self._vocabulary.word(int(numbers))
+        if numbers.step == 1:
+            return self._vocabulary.between(numbers.start, numbers.stop)
+        return [self._vocabulary.word(number) for number in numbers]
+
+    def index(self, word: Word, start: int = 0, stop: int | None = None) -> int:
+        """Return the row of a word, found as queries find it.
+
+        Raises
+        ------
+        ValueError
+            If the word is not among the rows from `start` to `stop` - 1.
+        """
+        row = self._vocabulary.find(word)
+        if row is None or row not in range(len(self))[start:stop]:
+            raise ValueError(f"{word!r} is not in the list.")
+        return row
+
+
+class KeyNumbers(_Words, Mapping[Word, int]):
+    """The row of each word; raises UnknownWordError, a KeyError, for other words."""
+
+    def __getitem__(self, word: Word) -> int:
+        return self._vocabulary.id(word)
+
+
+class WordsField:
+    """The field `vocabulary` of a class: a list of words becomes a vocabulary without counts."""
+
+    def __set__(self, owner: Any, words: Vocabulary | Iterable[Word]) -> None:
+        vars(owner)["vocabulary"] = words if isinstance(words, Vocabulary) else _vocabulary_of(words)
+
+    def __get__(self, owner: Any, kind: type) -> Vocabulary:
+        if owner is None:
+            raise AttributeError  # the field has no default
+        vocabulary: Vocabulary = vars(owner)["vocabulary"]
+        return vocabulary
 
 
 class Lookups(RowReader, Answers):
-    """What a model holds of a word."""
+    """The row, the count and the vector of a word."""
 
     @classmethod
     def _remedy(cls, name: str) -> str:
@@ -29,7 +102,7 @@ class Lookups(RowReader, Answers):
 
     @property
     def index_to_key(self) -> Keys:
-        """The words in order of their ids: a list that makes a text of a word when it is asked for.
+        """The words in order of their ids: a list in which a word becomes a text when it is asked for.
 
         Examples
         --------
@@ -79,7 +152,7 @@ class Lookups(RowReader, Answers):
         return id_
 
     def has_index_for(self, key: Word) -> bool:
-        """Tell whether a word has a row; others may still have a vector, by a subword network or n-grams.
+        """Return whether a word has a row; a word without one may have a vector, by a subword network or n-grams.
 
         Parameters
         ----------
@@ -206,3 +279,13 @@ def _finite(weights: npt.ArrayLike, n: int) -> Float32Array:
     if numbers.shape != (n,) or not np.isfinite(numbers).all():
         raise ParameterError(f"{weights!r} are not the weights of {counted(n, 'key')}.", "Give a finite one for each.")
     return numbers
+
+
+def _vocabulary_of(words: Iterable[Word]) -> Vocabulary:
+    if isinstance(words, Set):
+        raise ParameterError("A set of words has no order.", "Give words in a list, in the order of their rows.")
+    listed = word_list(words)
+    for word in listed:
+        if not is_word(word):
+            raise ParameterError(f"{word!r} is not a word.", "Give texts or integers, in the order of their rows.")
+    return Vocabulary.from_words(listed, [0] * len(listed))

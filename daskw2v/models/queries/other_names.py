@@ -1,11 +1,11 @@
-"""Attributes of other libraries' models, which are answered by what to type here."""
+"""Attributes of other libraries' models: the error for one names the attribute of daskw2v."""
 
 from abc import ABCMeta
 from typing import TYPE_CHECKING, Any
 
 _SIMILAR = "most_similar(word, topn)"
 _WORDS, _NUMBERS, _WORD = "index_to_key", "key_to_index", "get_vector(word)"
-# Names of fastText, Spark, scikit-learn and earlier releases of gensim, and what vectors have instead
+# Names of fastText, Spark, scikit-learn and earlier releases of gensim, and the attribute of `Vectors` instead
 INSTEAD = {
     "get_nearest_neighbors": _SIMILAR, "findSynonyms": _SIMILAR, "findSynonymsArray": _SIMILAR,
     "get_analogies": "most_similar(positive=[a, c], negative=[b])",
@@ -19,7 +19,7 @@ INSTEAD = {
 
 
 class _Answering(ABCMeta):
-    """The classes whose attributes, and those of their objects, are answered by `_remedy` where there are none."""
+    """The class of `Answers`: a missing attribute of a class raises an error with the text of `_remedy`."""
 
     if not TYPE_CHECKING:  # mypy would accept any name
 
@@ -30,15 +30,15 @@ class _Answering(ABCMeta):
 
 
 class Answers(metaclass=_Answering):
-    """A base of classes that say what to type for an attribute of another library."""
+    """A base of classes: a missing attribute raises an error that names the attribute to type instead."""
 
     @classmethod
     def _remedy(cls, name: str) -> str:
-        """Return what to type instead of a name that is no attribute; nothing where that is unknown."""
+        """Return the remedy for a name that is no attribute; an empty text if there is none."""
         return ""
 
     def _answered(self, name: str) -> Any:
-        """Raise the error for a name that is no attribute, or that of the property which could not be read."""
+        """Raise the error for a name that is no attribute, or the error of a property that could not be read."""
         if remedy := self._remedy(name):
             title = type(self).__name__
             raise AttributeError(f"{title!r} object has no attribute {name!r}. {remedy}", name=name, obj=self)

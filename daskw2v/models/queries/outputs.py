@@ -1,7 +1,11 @@
-"""Tables for other tools (pandas, Arrow, Dask), a folder that `Vectors.open` reads, and the view in a notebook."""
+"""Tables for other tools (pandas, Arrow, Dask), a folder that `Vectors.open` reads, and the view in a notebook.
 
+The output table of a version (word2vec's syn1neg) is read here too, and the words that it makes probable.
+"""
+
+import logging
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from html import escape
 from importlib import import_module
 from typing import Any
@@ -9,22 +13,30 @@ from typing import Any
 import numpy as np
 
 from daskw2v.corpus.stored_tokenizers import is_settled_file
+from daskw2v.errors import ParameterError, StoreError
 from daskw2v.escapes import escaped
 from daskw2v.extras import Extra
 from daskw2v.features.choice import FEATURES
-from daskw2v.models.queries.composed import FeatureVectors
 from daskw2v.models.queries.frames import arrow_schema, frame, pa, read_frame, read_rows, record_batch
 from daskw2v.models.queries.reader import RowReader
+from daskw2v.models.queries.unseen import FeatureVectors
+from daskw2v.models.stored.arguments import at_least_one, some_words
+from daskw2v.models.stored.blocks import cut
 from daskw2v.models.stored.files import new_folder
-from daskw2v.models.stored.rows import StoredRows
-from daskw2v.models.stored.store import finish, write_features, write_subwords, write_vocabulary
-from daskw2v.models.stored.tables import create_model, open_table, table_names, write_table_rows
-from daskw2v.models.stored.threads import cut
-from daskw2v.models.stored.tokenizer import read_tokenizer, write_content
+from daskw2v.models.stored.store import (
+    finish,
+    read_tokenizer,
+    write_content,
+    write_features,
+    write_subwords,
+    write_vocabulary,
+)
+from daskw2v.models.stored.tables import StoredRows, create_model, open_table, table_names, write_table_rows
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
 from daskw2v.types import Float32Array
+from daskw2v.vocabulary.vocabulary import Word
 
 pl = Extra("polars", "polars")
 # Queries load no Dask, which is installed without any extra
@@ -32,18 +44,21 @@ dask, da, dd = Extra("dask", "events"), Extra("dask.array", "events"), Extra("da
 
 _SHOWN = 10  # words in a notebook
 _OUTPUT = "output"
+NGRAMS = "n-grams (vectors of unseen words)"
+
+_log = logging.getLogger(__name__)
 
 
 class Outputs(RowReader):
-    """Tables of words, counts and vectors, from what reads them block by block."""
+    """Tables of words, counts and vectors, which are read block by block."""
 
     metadata: Mapping[str, Any]
     url: str | None
     subwords: Subwords | None
     features: FeatureVectors | None
-    _store: Store | None  # folder that workers can read them from; None where they are in memory alone
+    _store: Store | None  # folder that workers can read the vectors from; None if they are in memory alone
     _version: Store | None  # folder of the version that the vectors are of
-    _outputs: Store | None  # the same, if its output table goes with the vectors
+    _outputs: Store | None  # folder of the version, if its output table goes with the vectors
 
     @property
     @abstractmethod
@@ -80,8 +95,8 @@ class Outputs(RowReader):
         url
             Any fsspec URL or local path: a file, which is replaced; or a folder that does not exist or is empty.
         format
-            A format of `daskw2v.export`. By default the suffix of the name decides, and one that tells of no format is
-            a folder.
+            A format of `daskw2v.export`. By default the suffix of the name decides; a name without such a suffix is a
+            folder.
         storage_options
             Options for fsspec.
         **options
@@ -104,7 +119,7 @@ class Outputs(RowReader):
         >>> daskw2v.open("memory://model"), daskw2v.open("memory://vectors.txt")
         (Vectors(2 words x 2, url='memory://model'), Vectors(2 words x 2, url='memory://vectors.txt'))
         """
-        exporting = import_module("daskw2v.models.formats.export")  # which imports this
+        exporting = import_module("daskw2v.models.formats.export")  # imports this module
         if format is not None or options or exporting.format_by_name(as_url(url, "model")) is not None:
             exporting.export(self, url, format, storage_options, **options)
             return
@@ -112,7 +127,7 @@ class Outputs(RowReader):
             self.write_to(store)
 
     def write_to(self, store: Store) -> None:
-        """Write what `save` writes into a folder, whatever lies there."""
+        """Write the model into a folder, as `save` does, also if the folder is not empty."""
         slices = list(self.slices())
         tables = {"input": (len(self.vocabulary), self.vector_size)}
         if self.features is not None:
@@ -125,8 +140,8 @@ class Outputs(RowReader):
         if self.subwords is not None:
             write_subwords(store, self.subwords)
         if self.features is not None:
-            for some in cut(tables[FEATURES][0], step):
-                write_table_rows(store, FEATURES, some.start, np.asarray(self.features.rows[some]))
+            for part in cut(tables[FEATURES][0], step):
+                write_table_rows(store, FEATURES, part.start, np.asarray(self.features.rows[part]))
             write_features(store, self.features.keys)
         if (tokenizer := self.tokenizer_json()) is not None:
             write_content(store, tokenizer)
@@ -135,12 +150,12 @@ class Outputs(RowReader):
     def tokenizer_json(self) -> bytes | None:
         """Return the tokenizer of Hugging Face that the text was split by, as the JSON of its file.
 
-        It is None for another tokenizer, and for vectors that are not of a version that was opened.
+        The result is None for another tokenizer, and for vectors that are not of a version that was opened.
 
         Raises
         ------
         DamageError
-            If it is another than that of the text.
+            If it is not the tokenizer of the text.
 
         Examples
         --------
@@ -168,8 +183,60 @@ class Outputs(RowReader):
         rows = open_table(self._outputs, _OUTPUT)
         return rows if rows.shape == (len(self.vocabulary), self.vector_size) else None  # not of a prefix
 
+    def predict_output_word(self, context_words_list: Sequence[Word], topn: int = 10) -> list[tuple[str, float]]:
+        """Return the most probable words between others, by the output table, as gensim does.
+
+        The mean of the words' vectors, or their sum if the model has `cbow_mean=False`, times each output vector:
+        softmax of these numbers.
+
+        Parameters
+        ----------
+        context_words_list
+            The words around.
+        topn
+            Number of words to return.
+
+        Returns
+        -------
+        words
+            Words and their probabilities, the most probable first.
+
+        Raises
+        ------
+        UnknownWordError
+            If a word is not known; gensim passes over it.
+        ParameterError
+            If the model has no output table with a row for each word (`output_rows`), there are no words, or `topn` is
+            below 1.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> text, work = ["king and queen"] * 50, "memory://predicting"
+        >>> model = daskw2v.train(text, work=work, vector_size=4, min_count=1, sample=0)  # doctest: +SKIP
+        >>> model.predict_output_word(["king", "queen"], topn=1)[0][0]  # doctest: +SKIP
+        'and'
+        """
+        topn = at_least_one("topn", topn)
+        context = self._look_up(some_words(context_words_list))[1].sum(axis=0, dtype=np.float64)
+        output = self.output_rows()
+        if output is None:
+            raise ParameterError(
+                f"{self!r} has no output table with a row for each word.",
+                "Open a version that was trained by negative sampling.",
+            )
+        if self.metadata.get("params", {}).get("cbow_mean", True):
+            context /= len(context_words_list)
+        scores = np.concatenate([output[ids] @ context for ids in self.slices()])
+        if not np.isfinite(scores).all():
+            raise StoreError(f"The output table of {self!r} is not finite.", "Take it from a copy, or train again.")
+        likely = np.exp(scores - scores.max())
+        likely /= likely.sum()
+        best = np.argsort(-likely, kind="stable")[:topn].tolist()
+        return [(self.vocabulary.word(id_), float(likely[id_])) for id_ in best]
+
     def record_batches(self) -> Iterator[Any]:
-        """Yield the parts of `to_arrow`, Arrow record batches of some 64 MB; raises as it does.
+        """Yield the parts of `to_arrow`, Arrow record batches of some 64 MB; raises as `to_arrow` does.
 
         Examples
         --------
@@ -285,3 +352,21 @@ class Outputs(RowReader):
     def _step(self) -> int:
         """Return the number of words that are read at once."""
         return next((ids.stop for ids in self.slices()), 1)
+
+
+def tell_left_out(vectors: Outputs, target: str, holds: Collection[str] = ()) -> None:
+    """Log a warning that names the parts of a model that a file or object lacks; `holds` are parts that it has."""
+    missing = [part for part in _parts(vectors) if part not in holds]
+    if missing:
+        _log.warning("%s lacks parts of the model: %s.", target, ", ".join(missing))
+
+
+def _parts(vectors: Outputs) -> Iterator[str]:
+    if vectors.features is not None and vectors.features.spells:
+        yield NGRAMS
+    if vectors.features is not None and vectors.features.keys.columns:
+        yield "features (vectors of new items)"
+    if vectors.subwords is not None:
+        yield "subword network (vectors of unseen words)"
+    if vectors.metadata.get("phrases"):
+        yield "phrases (how words of new text are joined)"

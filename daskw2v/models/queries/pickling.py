@@ -1,22 +1,22 @@
-"""What a pickle or a copy of a model holds, and what names the model among Dask's keys."""
+"""Pickles and copies of a model: what they hold, and the name of the model among Dask's keys."""
 
 from copy import deepcopy
 from typing import Any, Self
 
 from daskw2v.extras import Extra
 from daskw2v.fields import held_fields
-from daskw2v.models.stored.rows import PickledAs, StoredRows
+from daskw2v.models.stored.tables import PickledAs, StoredRows
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import is_private
 from daskw2v.types import Float32Array
 
 tokens = Extra("dask.base", "events")  # queries load no Dask
 
-_PLACES = ("_store", "_version", "_outputs")  # what opens the model again
+_FOLDERS = ("_store", "_version", "_outputs")  # fields that open the model again
 
 
 class PickledModel:
-    """A model whose pickles and copies give the same answers, whatever it was asked before."""
+    """A model whose pickles and copies have the same answers, whatever queries ran before."""
 
     _rows: Float32Array | StoredRows
     _store: Store | None
@@ -37,10 +37,10 @@ class PickledModel:
         return self._rows.pickles_as if isinstance(self._rows, StoredRows) else "rows"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**held_fields(self), **{name: self._sent(getattr(self, name)) for name in _PLACES}}
+        return {**held_fields(self), **{name: self._sent(getattr(self, name)) for name in _FOLDERS}}
 
     def _sent(self, store: Store | None) -> Store | None:
-        """Return what opens a version, unless options would go where no rows need them, or nobody could use it."""
+        """Return the folder of a version; None if a pickle with rows would hold options, or no process can read it."""
         if store is None or self.pickles_as == "address":
             return store
         return None if store.options or is_private(store.url) else store
@@ -53,12 +53,12 @@ class PickledModel:
 
     @classmethod
     def _made_of(cls, held: dict[str, Any]) -> Self:
-        """Return a model of fields that are known to fit each other."""
+        """Return a model of fields, which are not checked again."""
         made = object.__new__(cls)
         vars(made).update(held)
         return made
 
     def __dask_tokenize__(self) -> Any:
-        """Return what names the model among Dask's keys: all that its pickle holds, without what opens it again."""
-        held = {name: value for name, value in held_fields(self).items() if name not in _PLACES}
+        """Return the name of the model among Dask's keys: the content of its pickle, without folders that open it."""
+        held = {name: value for name, value in held_fields(self).items() if name not in _FOLDERS}
         return tokens.normalize_token((type(self).__qualname__, held))

@@ -9,7 +9,7 @@ from daskw2v.vocabulary.vocabulary import Vocabulary, Word
 
 
 class RowReader(ABC):
-    """A base of the classes that `Vectors` is composed of: each sees words and their rows by these methods alone."""
+    """A base of the classes that `Vectors` is composed of: these methods alone give them words and their rows."""
 
     vocabulary: Vocabulary
 
@@ -42,4 +42,4 @@ class RowReader(ABC):
 
     @abstractmethod
     def _look_up_known(self, words: Sequence[Word]) -> tuple[Int64Array, Float32Array, BoolArray]:
-        """Return what `_look_up` does, zeros for words without a vector, and which have one, shape (n,)."""
+        """Return ids, vectors (zeros for words without one), and which words have a vector, shape (n,)."""

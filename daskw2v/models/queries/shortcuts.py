@@ -1,6 +1,6 @@
-"""What other modules do with a model, as its methods: each loads its module when it is called.
+"""Functions of other modules as methods of a model: each method loads its module when it is called.
 
-Queries load none of them. Evaluation and reports stand above models in the layers, so nothing here imports them.
+Queries load none of these modules. Evaluation and reports are layers above models, so no module here imports them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Shortcuts(RowReader):
-    """Texts, other spaces, prefixes, scores, reports and other tools."""
+    """Texts, other spaces, scores, reports and other tools."""
 
     def encode(
         self, texts: str | Sequence[str | Sequence[Word]], sif: float | None = None, tokenizer: Any = None
@@ -48,7 +48,7 @@ class Shortcuts(RowReader):
         ParameterError
             If `texts` is neither a text nor a list of texts and lists of words, or `sif` is not a number above 0.
         InputError
-            If the model's tokenizer is a function, which only `tokenizer` gives; or `sif` needs counts of words, and
+            If the model's tokenizer is a function, which only `tokenizer` passes; or `sif` needs counts of words, and
             there are none.
 
         Examples
@@ -64,7 +64,7 @@ class Shortcuts(RowReader):
         return answer
 
     def align(self, other: "Vectors", most_words: int | None = None) -> "Vectors":
-        """Return the model rotated into the space of another one: cosines of words of both tell something then.
+        """Return the model rotated into the space of another one: cosines between words of both are comparable then.
 
         The rotation brings the words that both know closest together (orthogonal Procrustes). Cosines within the model
         stay. N-grams, features and a subword network are rotated too; the output table is left out.
@@ -97,32 +97,6 @@ class Shortcuts(RowReader):
         [3.0, 1.0]
         """
         answer: Vectors = _call("models.alignment:aligned", self, other, most_words)
-        return answer
-
-    def prefix(self, columns: int) -> "Vectors":
-        """Return the first columns of the vectors as a model of its own, in memory.
-
-        Prefixes of a model that was trained with `prefix_sizes` are nearly as good as smaller models.
-
-        Parameters
-        ----------
-        columns
-            Number of columns, at most `vector_size`.
-
-        Raises
-        ------
-        ParameterError
-            If it is below 1 or above `vector_size`, or a subword network computes vectors of all columns.
-        StoreError
-            If a vector is not finite.
-
-        Examples
-        --------
-        >>> from daskw2v import Vectors
-        >>> Vectors(["king", "queen"], [[3, 1, 5], [2, 2, 6]]).prefix(2)
-        Vectors(2 words x 2, url=None)
-        """
-        answer: Vectors = _call("models.queries.prefixes:prefix", self, columns)
         return answer
 
     def evaluate(self, *args: Any, **options: Any) -> Any:
@@ -174,45 +148,6 @@ class Shortcuts(RowReader):
         'memory://report.html'
         """
         return str(_call("reports.page:report", self, url, **options))
-
-    def predict_output_word(self, context_words_list: Sequence[Word], topn: int = 10) -> list[tuple[str, float]]:
-        """Return the most probable words between others, by the output table, as gensim does.
-
-        The mean of the words' vectors, or their sum if the model has `cbow_mean=False`, times each output vector:
-        softmax of these numbers.
-
-        Parameters
-        ----------
-        context_words_list
-            The words around.
-        topn
-            Number of words to return.
-
-        Returns
-        -------
-        words
-            Words and their probabilities, the most probable first.
-
-        Raises
-        ------
-        UnknownWordError
-            If a word is not known; gensim passes over it.
-        ParameterError
-            If the model has no output table with a row for each word (`output_rows`), there are no words, or `topn` is
-            below 1.
-
-        Examples
-        --------
-        >>> import daskw2v
-        >>> text, work = ["king and queen"] * 50, "memory://predicting"
-        >>> model = daskw2v.train(text, work=work, vector_size=4, min_count=1, sample=0)  # doctest: +SKIP
-        >>> model.predict_output_word(["king", "queen"], topn=1)[0][0]  # doctest: +SKIP
-        'and'
-        """
-        answer: list[tuple[str, float]] = _call(
-            "models.queries.predicting:predict_output_word", self, context_words_list, topn
-        )
-        return answer
 
     def to_gensim(self) -> Any:
         """Return gensim's KeyedVectors with the words, counts and a copy of the vectors: `daskw2v.to_gensim(vectors)`.

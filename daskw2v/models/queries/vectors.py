@@ -1,44 +1,48 @@
 """Word vectors: words and their rows, and the rows nearest to others.
 
 Rows are read in blocks, from memory or from a store, so no query needs the whole table in memory. A model with n-grams
-or a subword network also computes vectors of words outside its vocabulary, and one with a table of features those of
-new items.
+or a subword network also computes vectors of words outside its vocabulary, and a model with a table of features
+computes vectors of new items. `open_model` opens a version: all parts of it that queries need.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import ParameterError, StoreError, counted
-from daskw2v.models.queries.composed import FeatureVectors
+from daskw2v.features.choice import FEATURES
 from daskw2v.models.queries.distances import Distances
-from daskw2v.models.queries.lookups import Lookups
-from daskw2v.models.queries.neighbours import neighbours_table
-from daskw2v.models.queries.opened import open_model
+from daskw2v.models.queries.frames import neighbours_table
+from daskw2v.models.queries.lookups import Lookups, WordsField
 from daskw2v.models.queries.outputs import Outputs
 from daskw2v.models.queries.pickling import PickledModel
-from daskw2v.models.queries.ranking import Ranking
 from daskw2v.models.queries.shortcuts import Shortcuts
-from daskw2v.models.queries.unseen import UnseenWords
+from daskw2v.models.queries.unseen import FeatureVectors, UnseenWords
 from daskw2v.models.queries.word_queries import WordQueries
 from daskw2v.models.stored.arguments import at_least_one, word_list
-from daskw2v.models.stored.blocks import VectorBlock, compared
-from daskw2v.models.stored.keys import WordsField
-from daskw2v.models.stored.rows import PiecedRows, RowsField, StoredRows
-from daskw2v.models.stored.threads import cut
-from daskw2v.models.stored.units import lengths, scaled, unit
-from daskw2v.models.versions.resolving import read_resolved
+from daskw2v.models.stored.blocks import Ranking, VectorBlock, compared, cut, lengths, scaled, unit
+from daskw2v.models.stored.store import (
+    check_attempt,
+    read_features,
+    read_finished,
+    read_ids,
+    read_subwords,
+    read_vocabulary,
+)
+from daskw2v.models.stored.tables import PiecedRows, RowsField, StoredRows, open_table
+from daskw2v.models.versions.versions import read_resolved
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.store.credentials import refuse_secret
+from daskw2v.store.memory import free_memory
 from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
 from daskw2v.types import Float32Array, Int64Array
-from daskw2v.vocabulary.vocabulary import Word, as_text, is_word
+from daskw2v.vocabulary.vocabulary import Vocabulary, Word, as_text, is_word
 
 BLOCK_BYTES = 64 << 20  # of rows read at once
 SCORES = 1 << 22  # scores in memory at once: 16 MB, and twice that to sort them
@@ -92,10 +96,10 @@ class Vectors(UnseenWords, WordQueries, Distances, Lookups, Shortcuts, Outputs, 
     subwords: Subwords | None = None
     stable_ids: Int64Array | None = None
     features: FeatureVectors | None = None
-    _rows: Float32Array | StoredRows = field(init=False)  # what `vectors` holds, as long as nobody has read that
+    _rows: Float32Array | StoredRows = field(init=False)  # the rows; in pieces until `vectors` is read
     _store: Store | None = field(default=None, init=False)
-    _version: Store | None = field(default=None, init=False)  # the same, also where rows are others by now
-    _outputs: Store | None = field(default=None, init=False)  # the same, if its output table goes with the rows
+    _version: Store | None = field(default=None, init=False)  # folder of the version, also if rows were changed since
+    _outputs: Store | None = field(default=None, init=False)  # folder of the version, if its output table fits the rows
 
     def __post_init__(self) -> None:
         refuse_secret("url", self.url)
@@ -165,7 +169,7 @@ class Vectors(UnseenWords, WordQueries, Distances, Lookups, Shortcuts, Outputs, 
         return cls(*open_model(store, in_memory))._within(store)
 
     def _within(self, store: Store) -> Self:
-        """Return these, which lie in the folder of a version."""
+        """Record the folder of a version, whose vectors these are; return the vectors."""
         vars(self).update(_store=store, _version=store, _outputs=store)
         return self
 
@@ -190,7 +194,7 @@ class Vectors(UnseenWords, WordQueries, Distances, Lookups, Shortcuts, Outputs, 
         return np.array(self.vectors, dtype, copy=copy)
 
     def __getitem__(self, words: Word | Sequence[Word]) -> Float32Array:
-        """Return a word's vector, shape (D,), or those of n words, shape (n, D), as a copy.
+        """Return a copy of a word's vector, shape (D,), or of the vectors of n words, shape (n, D).
 
         Raises
         ------
@@ -294,13 +298,58 @@ class Vectors(UnseenWords, WordQueries, Distances, Lookups, Shortcuts, Outputs, 
     def _of_rows(
         self, rows: Float32Array, metadata: Mapping[str, Any], network: Subwords | None, features: FeatureVectors | None
     ) -> "Vectors":
-        """Return a model in memory with the same words and other rows, which no output table goes with."""
+        """Return a model in memory with the same words and other rows, and without an output table."""
         made = Vectors(self.vocabulary, rows, metadata, self.url, network, self.stable_ids, features)
         vars(made)["_version"] = self._version
         return made
 
+    def prefix(self, columns: int) -> "Vectors":
+        """Return the first columns of the vectors as a model of its own, in memory.
+
+        Prefixes of a model that was trained with `prefix_sizes` are nearly as good as smaller models.
+
+        Parameters
+        ----------
+        columns
+            Number of columns, at most `vector_size`.
+
+        Raises
+        ------
+        ParameterError
+            If it is below 1 or above `vector_size`, or a subword network computes vectors of all columns.
+        StoreError
+            If a vector is not finite.
+
+        Examples
+        --------
+        >>> from daskw2v import Vectors
+        >>> Vectors(["king", "queen"], [[3, 1, 5], [2, 2, 6]]).prefix(2)
+        Vectors(2 words x 2, url=None)
+        """
+        columns = at_least_one("columns", columns)
+        if columns > self.vector_size:
+            raise ParameterError(
+                f"columns={columns} is more than the {self.vector_size} that the vectors have.", "Give fewer."
+            )
+        if self.subwords is not None:
+            raise ParameterError(
+                f"columns={columns}: the model's subword network computes vectors of {self.vector_size} columns.",
+                "Take a prefix of a model without a network.",
+            )
+        rows = np.empty((len(self), columns), np.float32)
+        for ids in self.slices():
+            rows[ids] = self.rows(ids)[:, :columns]
+        metadata, params = self.metadata, self.metadata.get("params", {})
+        if params:
+            inner = [size for size in params.get("prefix_sizes", ()) if size < columns]
+            metadata = {**metadata, "params": {**params, "vector_size": columns, "prefix_sizes": inner}}
+        features = None if self.features is None else self.features.prefix(columns)
+        made = self._of_rows(rows, metadata, None, features)
+        vars(made)["_outputs"] = self._outputs
+        return made
+
     def _lengths(self, ids: Int64Array, vectors: Float32Array) -> Float32Array:
-        """Return the lengths of the vectors of `ids`, which are cached."""
+        """Return the lengths of the vectors of `ids`; lengths are cached."""
         norms = self._norms[ids]
         if not norms.all():
             norms = lengths(vectors)
@@ -331,8 +380,8 @@ class Vectors(UnseenWords, WordQueries, Distances, Lookups, Shortcuts, Outputs, 
         blocks = self.blocks_for(min(len(queries), QUERIES), limit)
         by_threads = len(queries) == 1 and self.in_memory and 4 * limit * self.vector_size > BLOCK_BYTES
         for block, scores in compared(blocks, groups, by_threads=by_threads):
-            for found, ranking in zip(scores, rankings, strict=True):
-                ranking.add(found, block.ids)
+            for cosines_of, ranking in zip(scores, rankings, strict=True):
+                ranking.add(cosines_of, block.ids)
         ids = np.empty((len(queries), min(topn, limit)), np.int64)
         cosines = np.empty(ids.shape, np.float32)
         for rows, ranking in zip(cut(len(queries), QUERIES), rankings, strict=True):
@@ -348,21 +397,22 @@ class Vectors(UnseenWords, WordQueries, Distances, Lookups, Shortcuts, Outputs, 
         Parameters
         ----------
         words
-            Words, also those of the subword network; all words of the vocabulary by default.
+            Words, also words of the subword network; all words of the vocabulary by default.
         topn
             Number of neighbours of each.
 
         Returns
         -------
         dask.dataframe.DataFrame
-            Columns word, rank (int64, from 1 on), neighbour and cosine (float32): the words as given, best first.
+            Columns word, rank (int64, from 1 on), neighbour and cosine (float32): in the order of `words`, best
+            neighbours first.
 
         Raises
         ------
         UnknownWordError
             If a word is not known.
         ParameterError
-            If `words` is no list, `topn` is below 1, or the vectors lie in no store.
+            If `words` is no list, `topn` is below 1, or the vectors are in no store.
         MissingExtraError
             If Dask's dataframes, which need pandas and pyarrow, are not installed.
 
@@ -391,3 +441,50 @@ class Vectors(UnseenWords, WordQueries, Distances, Lookups, Shortcuts, Outputs, 
         if restrict_vocab is None:
             return len(self)
         return min(len(self), at_least_one("restrict_vocab", restrict_vocab))
+
+
+class Opened(NamedTuple):
+    """The fields of `Vectors`."""
+
+    vocabulary: Vocabulary
+    vectors: Float32Array | StoredRows
+    metadata: dict[str, Any]
+    url: str
+    subwords: Subwords | None
+    stable_ids: Int64Array | None
+    features: FeatureVectors | None
+
+
+def open_model(store: Store, in_memory: bool | None) -> Opened:
+    """Open a version; by default, its rows are in memory if they take less than half of the available memory.
+
+    Raises
+    ------
+    StoreError
+        If the version is damaged, or was deleted.
+    VocabularyError
+        If its vocabulary or its stable ids are damaged.
+    """
+    stored, vocabulary = open_table(store, "input"), read_vocabulary(store)
+    if len(vocabulary) != len(stored):
+        raise StoreError(
+            f"{store.url} has {counted(len(vocabulary), 'word')} and {counted(len(stored), 'input row')}.",
+            "It is damaged: take it from a copy, or delete it and train again.",
+        )
+    keys = read_features(store)
+    more = None if keys is None else open_table(store, FEATURES)
+    if in_memory is None:
+        in_memory = stored.nbytes + (0 if more is None else more.nbytes) < free_memory() / 2
+    ids, manifest = read_ids(store), read_finished(store)
+    if manifest is not None:
+        check_attempt(store, manifest)
+    features = None if keys is None or more is None else FeatureVectors(keys, _held(more, in_memory))
+    rows, stable_ids = _held(stored, in_memory), None if ids is None else ids.ids
+    return Opened(vocabulary, rows, manifest or {}, store.url, read_subwords(store), stable_ids, features)
+
+
+def _held(stored: StoredRows, in_memory: bool) -> Float32Array | StoredRows:
+    """Return rows in the store, or in memory: as mapped files if they can be mapped, else as an array."""
+    if not in_memory:
+        return stored
+    return PiecedRows(stored.array) if PiecedRows.can_hold(stored.array) else stored[:]

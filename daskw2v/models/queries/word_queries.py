@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import ParameterError
-from daskw2v.models.queries.ranking import Ranking
 from daskw2v.models.queries.reader import RowReader
 from daskw2v.models.stored.arguments import (
     Weighted,
@@ -23,7 +22,7 @@ from daskw2v.models.stored.arguments import (
     texts_of,
     weighted,
 )
-from daskw2v.models.stored.units import scaled, unit
+from daskw2v.models.stored.blocks import Ranking, scaled, unit
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Word
 
@@ -31,12 +30,12 @@ Search = Callable[[Float32Array, int, int | None], tuple[Int64Array, Float32Arra
 AnalogyMethod = Literal["3cosadd", "3cosmul"]
 
 COSMUL_EPSILON = 1e-3  # Levy and Goldberg (2014)
-GENSIM_EPSILON = 1e-6  # gensim's
+GENSIM_EPSILON = 1e-6  # as in gensim
 _NONE = np.empty(0, np.int64)
 
 
 class WordQueries(RowReader):
-    """The nearest words, by what looks words up, finds the nearest ones of vectors and reads all of them."""
+    """The nearest words, by abstract methods that look words up, search the words near vectors and read all rows."""
 
     @abstractmethod
     def _nearest(
@@ -92,7 +91,7 @@ class WordQueries(RowReader):
     def _searched(
         self, search: Search, queries: Any, topn: int, restrict_vocab: int | None
     ) -> tuple[Int64Array, Float32Array]:
-        """Return what a search finds for words or vectors, without these words themselves."""
+        """Return the words that a search returns for words or vectors, without the searched words themselves."""
         topn = at_least_one("topn", topn)
         words = texts_of(queries)
         if words is None:
@@ -114,7 +113,7 @@ class WordQueries(RowReader):
         topn: int = 10,
         restrict_vocab: int | None = None,
     ) -> list[tuple[str, float]]:
-        """Find the words nearest to the weighted mean of words' unit vectors, without these words.
+        """Find the words nearest to the weighted mean of words' unit vectors, without the words of the mean.
 
         Parameters
         ----------
@@ -136,7 +135,7 @@ class WordQueries(RowReader):
         UnknownWordError
             If a word is not known.
         ParameterError
-            If no word is given, an argument is neither a word nor a vector, or a number is below 1.
+            If there is no word, an argument is neither a word nor a vector, or a number is below 1.
 
         Examples
         --------
@@ -147,15 +146,15 @@ class WordQueries(RowReader):
         >>> vectors.most_similar(["king", ("apple", 0.5)], restrict_vocab=2)[0][0]
         'queen'
         """
-        given = [*weighted(positive, 1.0), *weighted(negative, -1.0)]
-        if not given:
+        terms = [*weighted(positive, 1.0), *weighted(negative, -1.0)]
+        if not terms:
             raise ParameterError("No word to compare with.", "Give at least one word.")
-        ids, rows = self._look_up([key for key, _ in given if not isinstance(key, np.ndarray)])
+        ids, rows = self._look_up([key for key, _ in terms if not isinstance(key, np.ndarray)])
         units = iter(scaled(rows))
-        keys = [query_vector(k, self.vector_size) if isinstance(k, np.ndarray) else next(units) for k, _ in given]
-        mean = np.array([weight for _, weight in given], np.float32) @ np.stack(keys)
-        found, cosines = self._nearest(mean[None], at_least_one("topn", topn) + len(ids), restrict_vocab)
-        return self._named(found[0], cosines[0], ids, topn)
+        keys = [query_vector(k, self.vector_size) if isinstance(k, np.ndarray) else next(units) for k, _ in terms]
+        mean = np.array([weight for _, weight in terms], np.float32) @ np.stack(keys)
+        neighbours, cosines = self._nearest(mean[None], at_least_one("topn", topn) + len(ids), restrict_vocab)
+        return self._named(neighbours[0], cosines[0], ids, topn)
 
     def most_similar_cosmul(
         self,
@@ -188,7 +187,7 @@ class WordQueries(RowReader):
         UnknownWordError
             If a word is not known.
         ParameterError
-            If no positive word is given, an argument is neither a word nor a vector, or a number is below 1.
+            If there is no positive word, an argument is neither a word nor a vector, or a number is below 1.
 
         Examples
         --------
@@ -246,8 +245,8 @@ class WordQueries(RowReader):
         'queen'
         """
         query = query_vector(vector, self.vector_size)
-        found, cosines = self._nearest(query[None], at_least_one("topn", topn), restrict_vocab)
-        return self._named(found[0], cosines[0], _NONE, topn)
+        neighbours, cosines = self._nearest(query[None], at_least_one("topn", topn), restrict_vocab)
+        return self._named(neighbours[0], cosines[0], _NONE, topn)
 
     def analogy(
         self, a: Word, b: Word, c: Word, topn: int = 1, method: AnalogyMethod = "3cosadd"
@@ -288,11 +287,11 @@ class WordQueries(RowReader):
             return self.most_similar([b, c], [a], topn)
         check_method(method)
         ids, rows = self._look_up([b, c, a])
-        found, scores = self._products(scaled(rows), 2, COSMUL_EPSILON, at_least_one("topn", topn) + len(ids))
-        return self._named(found, scores, ids, topn)
+        best, scores = self._products(scaled(rows), 2, COSMUL_EPSILON, at_least_one("topn", topn) + len(ids))
+        return self._named(best, scores, ids, topn)
 
     def doesnt_match(self, words: Sequence[Word]) -> Word:
-        """Return the word, as given, that is farthest from the mean of all.
+        """Return the word, as passed, that is farthest from the mean of all.
 
         Parameters
         ----------

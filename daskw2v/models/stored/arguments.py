@@ -37,10 +37,10 @@ def word_list(words: Any) -> list[Word]:
 
 def some_words(words: Any) -> list[Word]:
     """Return words as a list that is not empty; raise ParameterError for anything else."""
-    found = word_list(words)
-    if not found:
+    listed = word_list(words)
+    if not listed:
         raise ParameterError("No words to compare.", "Give at least one word.")
-    return found
+    return listed
 
 
 def weighted(words: Any, weight: float) -> Iterator[tuple[Word | Vector, float]]:
@@ -50,7 +50,7 @@ def weighted(words: Any, weight: float) -> Iterator[tuple[Word | Vector, float]]
 
 
 def _is_one(words: Any) -> bool:
-    """Tell whether it is one word or vector, with or without its weight."""
+    """Return whether an argument is one word or vector, with or without its weight."""
     if isinstance(words, tuple):  # (1, 2) are two words, as to gensim
         return len(words) == 2 and isinstance(words[1], Real) and not all(is_number(word, Integral) for word in words)
     return is_word(words) or (_is_vector(words) and words.ndim < 2)
@@ -92,16 +92,16 @@ def at_least_one(name: str, value: Any) -> int:
 def query_vectors(vectors: npt.ArrayLike, size: int) -> Float32Array:
     """Return one vector, shape (size,), or several, (n, size), as float32; raise ParameterError for anything else."""
     try:
-        given = np.asarray(vectors)
+        numbers = np.asarray(vectors)
     except ValueError:  # rows of several lengths
-        given = np.asarray(None)
-    if given.dtype.kind not in "fiu":
+        numbers = np.asarray(None)
+    if numbers.dtype.kind not in "fiu":
         raise ParameterError(
             f"The query is not a vector of {size} dimensions: {str(vectors)[:60]}.",
             f"Give one vector of {size} numbers, or several of them.",
         )
     with np.errstate(over="ignore"):
-        queries = given.astype(np.float32)
+        queries = numbers.astype(np.float32)
     if queries.ndim not in (1, 2) or queries.shape[-1] != size:
         raise ParameterError(
             f"The query has the shape {queries.shape}, but the model has {size} dimensions.",

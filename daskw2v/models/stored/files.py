@@ -82,12 +82,12 @@ def _no_space_said(url: str) -> Iterator[None]:
 
 @contextmanager
 def _local_file(path: str) -> Iterator[BinaryIO]:
-    """Open a file that gets its name at the end. Until then it has the same one each time, so that none is left."""
+    """Open a file that gets its name at the end. Its temporary name is the same each time, so that no file is left."""
     folder, name = os.path.split(path)
     os.makedirs(folder, exist_ok=True)
     temporary = os.path.join(folder, f".{name}.part")
     with suppress(FileNotFoundError):
-        os.unlink(temporary)  # that of a process which was killed
+        os.unlink(temporary)  # the file of a process which was killed
     f = open(temporary, "xb")  # noqa: SIM115  # closed before it is renamed: Windows moves and deletes no open file
     made = os.fstat(f.fileno())
     try:
@@ -106,9 +106,9 @@ def _local_file(path: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def new_folder(url: str, storage_options: Mapping[str, Any] | None = None) -> Iterator[Store]:
-    """Give a folder to fill. It has the URL, where nothing or an empty folder is, if the block ends without error.
+    """Yield a folder to fill. It gets the URL, where nothing or an empty folder is, if the block ends without error.
 
-    On an object store it is filled where it is, and removed if the block ends with an error.
+    On an object store the folder is filled at its URL, and removed if the block ends with an error.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def new_folder(url: str, storage_options: Mapping[str, Any] | None = None) -> It
 
 @contextmanager
 def _local_folder(path: str) -> Iterator[str]:
-    """Give a folder that gets its path at the end, as `_local_file` gives a file."""
+    """Yield a folder that gets its path at the end, as the file of `_local_file` does."""
     parent, name = os.path.split(path)
     os.makedirs(parent, exist_ok=True)
     temporary = os.path.join(parent, f".{name}.part")
@@ -149,10 +149,10 @@ def _local_folder(path: str) -> Iterator[str]:
             remove_local(temporary, lambda: None)
 
 
-def _is(made: os.stat_result, path: str) -> bool:
-    """Tell whether what lies at a path is what this process has made there."""
+def _is(created: os.stat_result, path: str) -> bool:
+    """Return whether a path leads to the file or folder that this process has created there."""
     try:
-        return os.path.samestat(made, os.stat(path))
+        return os.path.samestat(created, os.stat(path))
     except FileNotFoundError:
         return False
 

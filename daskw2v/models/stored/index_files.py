@@ -4,8 +4,8 @@ usearch does not check the links in its file. So the manifest has the file's che
 is refused before usearch reads it. A checksum detects damage, not attacks: trust an index only as you trust code.
 
 The version itself does not change and is complete without an index. Each build writes a file with a new name, which
-the manifest names, so that concurrent builds do not interfere. One at a time writes the manifest and deletes the file
-before: the holder of a lease.
+the manifest names, so that concurrent builds do not interfere. One build at a time writes the manifest and deletes the
+file before: the holder of a lease.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from daskw2v.errors import DamageError, StoreError
-from daskw2v.models.stored.attempts import attempt_of
+from daskw2v.models.stored.store import attempt_of
 from daskw2v.store.checksums import twice
 from daskw2v.store.lease import hold
 from daskw2v.store.limits import check_file, check_room, refused, shown, typed
@@ -25,7 +25,7 @@ from daskw2v.store.storage import Store
 from daskw2v.types import UInt8Array
 
 FOLDER = "index"
-KINDS = ("hnsw", "int8", "binary", "product")  # of `models.index.kinds`, which stands above
+KINDS = ("hnsw", "int8", "binary", "product")  # of `models.index.kinds`, a layer above this one
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def written(content: UInt8Array) -> tuple[str, int, str]:
 def write_index(version: Store, summary: IndexSummary, content: UInt8Array) -> None:
     """Write an index's file, then its manifest, which makes it valid; then delete the file of the old manifest.
 
-    One process at a time does so: a lease in the folder of the index.
+    One process at a time writes: it holds a lease in the folder of the index.
 
     Raises
     ------
@@ -80,12 +80,12 @@ def write_index(version: Store, summary: IndexSummary, content: UInt8Array) -> N
     """
     what = f"the index of {version.url}"
     with hold(version / FOLDER, "index", what, waiting=lambda message: None) as lease:
-        place = lease.guard(version / FOLDER)
-        before = (place.read_manifest() or {}).get("file")
-        place.write_raw(summary.file, content, named=True)
-        place.write_manifest(asdict(summary))
+        folder = lease.guard(version / FOLDER)
+        before = (folder.read_manifest() or {}).get("file")
+        folder.write_raw(summary.file, content, named=True)
+        folder.write_manifest(asdict(summary))
         if _is_ours(before):
-            (place / str(before)).remove()
+            (folder / str(before)).remove()
 
 
 def read_summary(version: Store) -> IndexSummary:
@@ -96,21 +96,21 @@ def read_summary(version: Store) -> IndexSummary:
     StoreError
         If the version has no index, its manifest is damaged, or it is of another version.
     """
-    place = version / FOLDER
-    values = place.read_manifest()
+    folder = version / FOLDER
+    values = folder.read_manifest()
     if values is None:
         raise StoreError(f"{version.url} has no index.", f"Build it: daskw2v index {version.url}.")
     del values["format_version"]
-    summary = typed(IndexSummary, values, f"{place.url}/manifest.json")
+    summary = typed(IndexSummary, values, f"{folder.url}/manifest.json")
     if not _is_ours(summary.file):
-        raise refused(f"{place.url}/manifest.json", f"names the file {shown(summary.file)}")
+        raise refused(f"{folder.url}/manifest.json", f"names the file {shown(summary.file)}")
     if summary.kind not in KINDS:
-        raise refused(f"{place.url}/manifest.json", f"names the kind {shown(summary.kind)}")
+        raise refused(f"{folder.url}/manifest.json", f"names the kind {shown(summary.kind)}")
     if summary.version != attempt_of(version):
         raise DamageError(
-            f"The index in {place.url} is of another version.",
+            f"The index in {folder.url} is of another version.",
             f"Build it again: daskw2v index {version.url}.",
-            url=f"{place.url}/manifest.json",
+            url=f"{folder.url}/manifest.json",
         )
     return summary
 
@@ -123,14 +123,14 @@ def read_file(version: Store, summary: IndexSummary, shape: tuple[int, int]) -> 
     StoreError
         If the index is not of vectors of this shape, or the file is damaged.
     """
-    place = f"{version.url}/{FOLDER}/{summary.file}"
+    url = f"{version.url}/{FOLDER}/{summary.file}"
     if (summary.words, summary.dimensions) != shape:
         raise StoreError(
             f"The index of {version.url} has {summary.words} words of {summary.dimensions} dimensions, the model "
             f"{shape[0]} of {shape[1]}.",
             f"Build it again: daskw2v index {version.url}.",
         )
-    check_room((summary.size,), ..., 1, place)
+    check_room((summary.size,), ..., 1, url)
     if local := (version / FOLDER).local_path:
         check_file(local, summary.file, summary.size)
 
@@ -138,9 +138,9 @@ def read_file(version: Store, summary: IndexSummary, shape: tuple[int, int]) -> 
         content = np.frombuffer((version / FOLDER).read_range(summary.file, 0, summary.size), np.uint8)
         if _digest(content) != summary.digest:
             raise DamageError(
-                f"{place} is not what was written: its checksum differs.",
+                f"{url} is not what was written: its checksum differs.",
                 f"Build it again: daskw2v index {version.url}.",
-                url=place,
+                url=url,
             )
         return content
 

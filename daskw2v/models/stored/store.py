@@ -1,32 +1,48 @@
 """Reads and writes the contents of a model's version.
 
 A version is a Zarr group with float32 tables (`input`, and others of the objective), the vocabulary, and optionally the
-subword network, `subwords`, what the rows of the table `features` stand for, `feature_keys`, and the stable ids of
-words, `ids`. It is valid once its manifest exists, which `finish` writes last.
+subword network (`subwords`), the features that the rows of the table `features` stand for (`feature_keys`), and the
+stable ids of words (`ids`). Beside them are the list of files that its text was read from, and a tokenizer of Hugging
+Face. A version is valid once its manifest exists, which `finish` writes last.
+
+A version or checkpoint gets its attempt, a random name, when it is created. The attempt binds tables, vocabulary,
+manifest, list of files and index to each other, also where the folder has another name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import numpy as np
 import zarr
 
+from daskw2v.config.params import Params
+from daskw2v.corpus import stored_tokenizers
+from daskw2v.corpus.files import Source
 from daskw2v.errors import DamageError, TrainingError, counted
 from daskw2v.features.choice import FEATURES
 from daskw2v.features.keys import FeatureKeys
-from daskw2v.models.stored.attempts import ATTEMPT, attempt_of, create_part, finish_tables
-from daskw2v.models.stored.rows import StoredRows
-from daskw2v.models.stored.tables import SUBWORDS, TABLES, declared_tables, open_table, stored_table
+from daskw2v.masking import without_secrets
+from daskw2v.models.stored.tables import SUBWORDS, TABLES, StoredRows, declared_tables, open_table, stored_table
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.release import VERSION
-from daskw2v.store.arrays import open_array, open_subgroup
-from daskw2v.store.storage import Store
+from daskw2v.store.arrays import finish_arrays, open_array, open_subgroup
+from daskw2v.store.durability import durable
+from daskw2v.store.limits import refused, shown, typed
+from daskw2v.store.places import FOREIGN, PLACE, Written
+from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 _IDS, _FEATURES = "ids", "feature_keys"
 _WORDS = ("words", "offsets", "counts")  # arrays of the vocabulary
+# Entries of the manifest that are mappings
+_PARTS = ("corpus", "metrics", "params", "resources", "retraining", "tables", "vocabulary")
+_SOURCES = "sources"
+_SOURCES_FILE = f"{_SOURCES}.json"
+_TOKENIZER = "tokenizer"
+ATTEMPT = "attempt"  # in manifests
 
 
 class SavedWords(Protocol):
@@ -72,19 +88,19 @@ def read_subwords(store: Store) -> Subwords | None:
 
 
 def write_features(store: Store, keys: FeatureKeys) -> None:
-    """Write what the rows of the table `features` stand for."""
+    """Write the features that the rows of the table `features` stand for."""
     group = store.open_group(writable=True)
     group.attrs[_FEATURES] = True  # first, so that a loss is detected
     keys.save(create_part(store, _FEATURES))
 
 
 def read_features(store: Store) -> FeatureKeys | None:
-    """Read what the rows of a version's table `features` stand for; return None if it has none.
+    """Read the features that the rows of a version's table `features` stand for; return None if it has no such table.
 
     Raises
     ------
     StoreError
-        If the version is missing, or they are damaged or do not fit the table.
+        If the version is missing, or the features are damaged or do not fit the table.
     """
     group = _part(store, _FEATURES)
     if group is None:
@@ -200,7 +216,7 @@ def finish(store: Store, manifest: Mapping[str, Any]) -> None:
     for name, table in tables.items():
         _check_finite(store, name, table)
     finish_tables(store, [table.array.written() for table in tables.values() if not table.array.is_finished])
-    network, _, _ = read_subwords(store), read_ids(store), read_features(store)  # checks them, as opening it does
+    network, _, _ = read_subwords(store), read_ids(store), read_features(store)  # checks them, as `open_model` does
     store.finish_manifest(
         {
             **manifest,
@@ -212,6 +228,132 @@ def finish(store: Store, manifest: Mapping[str, Any]) -> None:
         },
         portable=True,
     )
+
+
+def read_finished(store: Store) -> dict[str, Any] | None:
+    """Return the manifest of a version, without secrets; None if the version is not finished.
+
+    It may come from a stranger, so the types of its entries are checked; or from a release that took URLs with secrets
+    which are refused now.
+
+    Raises
+    ------
+    DamageError
+        If it is damaged.
+    FormatError
+        If another daskw2v wrote it, or an entry has the wrong type.
+    """
+    manifest = store.read_manifest()
+    if manifest is None or "tables" not in manifest:
+        return None
+    url = f"{store.url}/{MANIFEST}"
+    for name in _PARTS:
+        if manifest.get(name) is None:
+            manifest.pop(name, None)
+        elif not isinstance(manifest[name], dict):
+            raise refused(url, f"holds {name}={shown(manifest[name])}")
+    return dict(without_secrets(manifest))
+
+
+def write_sources(store: Store, sources: Iterable[Source]) -> None:
+    """Write the list of files that a version's text was read from."""
+    values = {_SOURCES: [asdict(source) for source in sources], ATTEMPT: attempt_of(store)}
+    store.finish_manifest(values, _SOURCES_FILE, portable=True)
+
+
+def read_sources(store: Store) -> list[Source] | None:
+    """Read the list of files that a version's text was read from; None if the version has none.
+
+    Raises
+    ------
+    StoreError
+        If the list is damaged, or of another version.
+    """
+    values = store.read_manifest(_SOURCES_FILE)
+    if values is None:
+        return None
+    check_attempt(store, values, _SOURCES_FILE)
+    url = f"{store.url}/{_SOURCES_FILE}"
+    match values:
+        case {"sources": [*sources]}:
+            return [typed(Source, source, url) for source in sources]
+    raise DamageError.of(url, "is not a list of a version's files")
+
+
+def write_tokenizer(store: Store, work: Store, params: Params) -> None:
+    """Copy the tokenizer of settled Params, if it is of Hugging Face, to a version of a model."""
+    if stored_tokenizers.is_settled_file(params.tokenizer):
+        write_content(store, stored_tokenizers.read_stored(work, str(params.tokenizer)))
+
+
+def write_content(store: Store, content: bytes) -> None:
+    """Write the JSON of a tokenizer to a model."""
+    stored_tokenizers.write_json(create_part(store, _TOKENIZER), content)
+
+
+def read_tokenizer(store: Store, name: str) -> bytes | None:
+    """Return the tokenizer.json of a model, which settled Params name `name`; None if the model was saved without it.
+
+    Raises
+    ------
+    DamageError
+        If it is another tokenizer.
+    """
+    if _TOKENIZER not in store.children():
+        return None
+    return stored_tokenizers.read_tokenizer(
+        open_subgroup(store.open_group(), _TOKENIZER), name, f"{store.url}/{_TOKENIZER}"
+    )
+
+
+@durable()
+def finish_tables(store: Store, written: Collection[Written]) -> None:
+    """Bind the chunks of tables to their positions in the version; from then on other chunks are refused.
+
+    Parameters
+    ----------
+    store
+        Folder of the version.
+    written
+        The results of `write_table_rows` or `write_partition` of all tasks.
+
+    Raises
+    ------
+    DamageError
+        If a chunk was not written.
+    """
+    finish_arrays(store.open_group(writable=True), written)
+
+
+def create_part(store: Store, name: str) -> zarr.Group:
+    """Create an empty group in a version, and bind it to the version's attempt; an existing one is deleted."""
+    (store / name).remove()
+    store.check()
+    return store.open_group(writable=True).create_group(name)
+
+
+def attempt_of(store: Store) -> str:
+    """Return the attempt of a version; empty if an older daskw2v wrote it.
+
+    Raises
+    ------
+    DamageError
+        If the version is damaged.
+    """
+    binding: Any = store.open_group().attrs.get(PLACE)
+    return str(binding.get("attempt", "")) if isinstance(binding, dict) else ""
+
+
+def check_attempt(store: Store, manifest: Mapping[str, Any], name: str = MANIFEST) -> None:
+    """Check that a manifest, the file `name`, belongs to the tables beside it.
+
+    Raises
+    ------
+    DamageError
+        If the manifest is of another version or attempt.
+    """
+    if manifest.get(ATTEMPT, "") != attempt_of(store):
+        raise DamageError.of(f"{store.url}/{name}", FOREIGN)
 
 
 def _part(store: Store, name: str) -> zarr.Group | None:

@@ -1,28 +1,256 @@
-"""The tables of a version: float32 rows of words, and of what they are trained against.
+"""The tables of a version: float32 rows, of words (`input`) and of other tables of the objective.
 
 A table is written in blocks of rows or, if its rows are in partitions, by partition; in both cases it is read in order
-of ids.
+of ids. Its rows are read on demand, as it may be larger than memory; or they are in memory, in pieces: its files.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from multiprocessing.context import get_spawning_popen
+from typing import Any, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 import zarr
 from zarr.codecs import Crc32cCodec
 
 from daskw2v.errors import DamageError, StoreError
-from daskw2v.models.stored.rows import StoredRows
+from daskw2v.extras import Extra
 from daskw2v.store.arrays import open_array, write_rows
 from daskw2v.store.checksums import METADATA, StoredArray
 from daskw2v.store.limits import check_name
 from daskw2v.store.places import Written
 from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
-from daskw2v.types import Float32Array
+from daskw2v.store.urls import is_private
+from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.partition import Partitions
 
 TABLES, SUBWORDS = "tables", "subwords"  # attributes of a version: names of its tables, and whether it has a network
+PickledAs = Literal["address", "rows"]
+
+tokens = Extra("dask.base", "events")  # queries load no Dask
+
+
+class StoredRows:
+    """Rows in order of their ids, indexed like a matrix: by a number, a slice or an array of ids.
+
+    Parameters
+    ----------
+    array
+        Shape (V, D). If the rows are in p partitions, (ceil(V / p), p, D) with the attribute `n_words`, V:
+        array[:, k] is partition k, whose last row may not exist.
+    """
+
+    dtype = np.dtype(np.float32)
+    _was_sent = False  # whether another process sent the address
+
+    def __init__(self, array: StoredArray) -> None:
+        self.array = array
+        if array.ndim not in (2, 3) or array.dtype != self.dtype:
+            raise DamageError.of(array.url, f"is {array.dtype} of shape {array.shape}, no table")
+        self._n = array.shape[1] if array.ndim == 3 else 1
+        n_words: Any = array.attrs.get("n_words") if array.ndim == 3 else array.shape[0]
+        if type(n_words) is not int or -(-n_words // max(1, self._n)) != array.shape[0]:
+            raise DamageError.of(array.url, f"has n_words={n_words!r}, and is of shape {array.shape}")
+        self.shape: tuple[int, int] = (n_words, array.shape[-1])
+
+    @property
+    def pickles_as(self) -> PickledAs:
+        """What a pickle holds: the address of the rows, or the rows if other processes cannot read that address."""
+        return "rows" if is_private(self.array.url) else "address"
+
+    def __reduce__(self) -> Any:
+        if self.pickles_as == "rows":
+            return np.asarray, (self[:],)
+        # Rows are read when they are asked for: Dask's scheduler unpickles messages too, and may reach no store
+        return type(self), (self.array,), {"_was_sent": True}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # the files of a finished version do not change
+
+    def __dask_tokenize__(self) -> Any:
+        """Return the name of the rows among Dask's keys: their address and checksums, or the rows."""
+        if self.pickles_as == "rows":
+            return tokens.normalize_token(self[:])
+        return self.array.url, self.shape, dict(self.array.attrs)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.shape[0]} x {self.shape[1]}, {self._n} partitions, {self.array.url})"
+
+    @property
+    def partitions(self) -> Partitions:
+        """The partitions of the rows."""
+        return Partitions(len(self), self._n)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the whole table takes in memory."""
+        return len(self) * self.shape[1] * self.dtype.itemsize
+
+    @property
+    def chunk_rows(self) -> int:
+        """Rows in a chunk, or in corresponding chunks of all partitions; reading this many reads no chunk twice."""
+        return self.array.chunks[0] * self._n
+
+    def __getitem__(self, key: int | slice | npt.ArrayLike) -> Float32Array:
+        """Return one row, shape (D,), or several, shape (n, D).
+
+        Raises
+        ------
+        IndexError
+            If there is no such row, or the key has another type.
+        StoreError
+            If the rows are damaged, or are no longer at the address that a pickle held.
+        """
+        try:
+            return self._read(key)
+        except StoreError as error:
+            if not self._was_sent:
+                raise
+            raise StoreError(
+                f"{self.array.url} cannot be read in this process, which got a model with that address and no rows: "
+                f"{error.problem}",
+                "Put the model where all processes reach it, or open it with in_memory=True: pickles then hold rows.",
+            ) from error
+
+    def _read(self, key: int | slice | npt.ArrayLike) -> Float32Array:
+        if isinstance(key, slice):
+            start, stop, step = key.indices(len(self))
+            return self._range(start, max(start, stop)) if step == 1 else self._pick(np.arange(start, stop, step))
+        ids = np.asarray(key)
+        if ids.dtype.kind not in "iu" and ids.size:
+            raise IndexError(f"Rows are indexed by integers, not by {ids.dtype}.")
+        ids = ids.astype(np.int64)
+        outside = (ids < -len(self)) | (ids >= len(self))
+        if outside.any():
+            raise IndexError(f"There is no row {ids[outside].flat[0]} of {len(self)}.")
+        rows = self._pick(np.where(ids < 0, ids + len(self), ids).reshape(-1))
+        return rows.reshape(*ids.shape, self.shape[1])
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """Return the whole table, for `numpy.asarray`."""
+        if copy is False:
+            raise ValueError("Rows in a store cannot become an array without a copy.")
+        return self[:] if dtype is None else self[:].astype(dtype, copy=False)
+
+    def _range(self, start: int, stop: int) -> Float32Array:
+        if self.array.ndim == 2:
+            return self.array[start:stop]
+        rows, n = np.empty((stop - start, self.shape[1]), np.float32), self._n
+        for chunk in range(start - start % self.chunk_rows, stop, self.chunk_rows):
+            first, last = max(start, chunk), min(stop, chunk + self.chunk_rows)
+            dealt = self.array[first // n : -(-last // n)]
+            odd = dealt[1 - first // n % 2 :: 2]
+            odd[:] = odd[:, ::-1]  # words are dealt out back and forth
+            rows[first - start : last - start] = dealt.reshape(-1, self.shape[1])[first % n :][: last - first]
+        return rows
+
+    def _pick(self, ids: Int64Array) -> Float32Array:
+        if self.array.ndim == 2:
+            return self.array.take(ids)
+        rows = np.empty((len(ids), self.shape[1]), np.float32)
+        parts, places = self.partitions.place(ids)
+        for part in np.unique(parts).tolist():
+            own = parts == part
+            rows[own] = self.array.take((places[own], part))
+        return rows
+
+    def read_partition(self, partition: int) -> Float32Array:
+        """Return a partition's rows, shape (size, D)."""
+        return self.array[self._own(partition)]
+
+    def write_partition(self, partition: int, rows: Float32Array) -> None:
+        """Write a partition's rows, shape (size, D); partitions share no chunk.
+
+        Chunks are written whole: Zarr would read a chunk before it writes a part of it.
+        """
+        if self.array.ndim == 2:
+            self.array[...] = rows
+            return
+        length, step = self.array.shape[0], self.array.chunks[0]
+        last = (length - 1) // step * step  # first row of the last chunk, of which a row may not exist
+        end = np.zeros((length - last, self.shape[1]), np.float32)
+        end[: len(rows) - last] = rows[last:]
+        self.array[:last, partition] = rows[:last]
+        self.array[last:, partition] = end
+
+    def _own(self, partition: int) -> Any:
+        rows = slice(self.partitions.size(partition))
+        return (rows, partition) if self.array.ndim == 3 else rows
+
+
+class PiecedRows(StoredRows):
+    """Rows in memory, in the pieces that are a table's files: mapped, or read where `StoredArray.pieces` cannot map.
+
+    Parameters
+    ----------
+    array
+        As of `StoredRows`; `can_hold` says which.
+    """
+
+    def __init__(self, array: StoredArray) -> None:
+        super().__init__(array)
+        self._pieces = [piece.reshape(-1, self.shape[1]) for piece in array.pieces()]
+        self._step = max(map(len, self._pieces), default=1)
+
+    @property
+    def pickles_as(self) -> PickledAs:
+        """What a pickle holds: the rows, or their address if a process that is being started maps the same files."""
+        return "address" if self.array.is_local and get_spawning_popen() is not None else "rows"
+
+    @staticmethod
+    def can_hold(array: StoredArray) -> bool:
+        """Return whether each of a table's files holds whole rows of one partition, as daskw2v writes them."""
+        return array.shards is None and array.chunks[1:] == (1, max(1, array.shape[-1]))[3 - array.ndim :]
+
+    def pieces(self, limit: int) -> Iterator[tuple[Int64Array, Float32Array]]:
+        """Yield the ids below `limit`, ascending in each piece, and their rows, which are no copies."""
+        for number, rows in enumerate(self._pieces):
+            chunk, part = divmod(number, self._n)
+            first = chunk * self._step
+            if first * self._n >= limit:
+                break
+            stop = min(first + self._step, self.partitions.size(part, limit))
+            ids = self.partitions.words(part, first, stop)
+            if len(ids):
+                yield ids, rows[: len(ids)]
+
+    def _range(self, start: int, stop: int) -> Float32Array:
+        if start:
+            return self._pick(np.arange(start, stop))
+        rows = np.empty((stop, self.shape[1]), np.float32)
+        for ids, piece in self.pieces(stop):
+            rows[ids] = piece  # each row once, without a copy of the piece
+        return rows
+
+    def _pick(self, ids: Int64Array) -> Float32Array:
+        picked = np.empty((len(ids), self.shape[1]), np.float32)
+        parts, rows = self.partitions.place(ids) if len(ids) else (ids, ids)
+        places, rows = np.divmod(rows, self._step)
+        pieces = places * self._n + parts
+        order = np.argsort(pieces, kind="stable")
+        numbers, firsts = np.unique(pieces[order], return_index=True)
+        for number, own in zip(numbers.tolist(), np.split(order, firsts[1:]), strict=False):
+            picked[own] = self._pieces[number][rows[own]]
+        return picked
+
+
+class RowsField:
+    """The field `vectors` of a class, kept as `_rows`: rows in pieces become one array when the field is read."""
+
+    def __set__(self, owner: Any, rows: npt.ArrayLike | StoredRows) -> None:
+        vars(owner)["_rows"] = rows if isinstance(rows, StoredRows) else _as_float32(rows)
+
+    def __get__(self, owner: Any, kind: type) -> Float32Array | StoredRows:
+        if owner is None:
+            raise AttributeError  # the field has no default
+        rows: Float32Array | StoredRows = owner._rows
+        if isinstance(rows, PiecedRows):
+            vars(owner)["_rows"] = rows = rows[:]
+        return rows
 
 
 def create_model(
@@ -194,3 +422,18 @@ def _check_partition(store: Store, name: str, table: StoredRows, partition: int)
             f"Table {name} of {store.url} has no partition {partition}.",
             f"Its partitions are 0 to {table.partitions.n - 1}.",
         )
+
+
+def _as_float32(numbers: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return real numbers as float32, without a copy if they are float32, and anything else as an array."""
+    try:
+        array = np.asarray(numbers)
+    except ValueError:  # rows of several lengths
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiu":
+        return array
+    with np.errstate(over="raise"):
+        try:
+            return array.astype(np.float32, copy=False)
+        except FloatingPointError:
+            return array

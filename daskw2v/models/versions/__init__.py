@@ -1,1 +1,1 @@
-"""Versions of a work directory: names, what is served, damage."""
+"""Versions of a work directory: names, the served version, tags, damage."""

@@ -1,23 +1,71 @@
-"""The finished versions of a model, as what reads them sees them."""
+"""The finished versions of a model: their names, manifests, tags and damage.
 
+The name of a version is a number and the run, as in v0002-3f2a.
+"""
+
+import re
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 from daskw2v.errors import DamageError, FormatError, StoreError, VocabularyError
-from daskw2v.models.stored.manifest import read_finished
-from daskw2v.models.stored.store import has_ids, read_ids, read_vocabulary
-from daskw2v.models.versions.naming import VERSION, number_of
+from daskw2v.models.stored.store import has_ids, read_finished, read_ids, read_vocabulary
 from daskw2v.models.versions.served import POINTER, Served, read_served
 from daskw2v.models.versions.verification import damage_of, damage_of_index, is_bound
-from daskw2v.models.versions.version import Problems, Version
+from daskw2v.store.limits import refused, shown
 from daskw2v.store.storage import MANIFEST, Store
 
+VERSION = re.compile(r"v(\d{4,})-([^/\\]+)")
+RUN = re.compile("[0-9a-f]{12}")
 FOLDER = "models"
+
+
+class Version(NamedTuple):
+    """A finished version: its name, manifest and tags, and whether it is served."""
+
+    name: str
+    manifest: dict[str, Any]
+    tags: tuple[str, ...]
+    served: bool
+
+    @property
+    def created(self) -> datetime:
+        """Time at which the version was finished.
+
+        Raises
+        ------
+        FormatError
+            If the manifest holds no time.
+        """
+        try:
+            return datetime.fromisoformat(self.manifest["created"]).astimezone(UTC)
+        except (LookupError, TypeError, ValueError, OverflowError):
+            raise self._damaged("created") from None
+
+    @property
+    def words(self) -> int:
+        """Number of words; raises as `created` does."""
+        match self.manifest.get("tables"):
+            case {"input": [int(words), int()]}:
+                return words
+        raise self._damaged("tables")
+
+    def _damaged(self, entry: str) -> FormatError:
+        return refused(f"The manifest of {self.name}", f"holds {entry}={shown(self.manifest.get(entry))}")
+
+
+class Problems(NamedTuple):
+    """What is wrong with versions, by their names: damage, or the error of one that another daskw2v wrote."""
+
+    damaged: dict[str, list[DamageError]]
+    foreign: dict[str, FormatError]
 
 
 @dataclass(frozen=True)
 class FinishedVersions:
-    """What `Versions` reads.
+    """The finished versions of a work directory's model: the queries of `Versions`, which change nothing.
 
     Parameters
     ----------
@@ -44,12 +92,12 @@ class FinishedVersions:
         return self._all(read_served(self.models))
 
     def _all(self, served: Served) -> list[Version]:
-        found = list[Version]()
+        versions = list[Version]()
         for name in self._names():
             with suppress(DamageError, FormatError):
                 if name not in served.condemned and (version := self._version(name, served)) is not None:
-                    found.append(version)
-        return found
+                    versions.append(version)
+        return versions
 
     def _version(self, name: str, served: Served) -> Version | None:
         """Return a version, or None where it is not finished; raises as `read_finished` and the version's fields do."""
@@ -82,7 +130,7 @@ class FinishedVersions:
         return self.problems(full=full).damaged
 
     def problems(self, *, full: bool = False) -> Problems:
-        """Return what `damaged` does, and the versions that another daskw2v wrote, which are never changed.
+        """Return damaged versions, as `damaged` does, and versions of another daskw2v, which are never changed.
 
         Examples
         --------
@@ -90,17 +138,17 @@ class FinishedVersions:
         >>> daskw2v.Versions.open("work").problems().foreign
         {}
         """
-        served, found = read_served(self.models), Problems({}, {})
+        served, problems = read_served(self.models), Problems({}, {})
         for name in self._once_finished():
             try:
                 damage = damage_of(self.models / name, full=full)
                 if damage:
-                    found.damaged[name] = damage
+                    problems.damaged[name] = damage
                 else:
                     self._version(name, served)
             except FormatError as error:
-                found.foreign[name] = error
-        return found
+                problems.foreign[name] = error
+        return problems
 
     def _once_finished(self) -> list[str]:
         """Return the names of versions that were finished, whole or not, in order of their numbers."""
@@ -123,8 +171,8 @@ class FinishedVersions:
         Returns
         -------
         dict
-            The damage of each version, by the version's name; an empty list for a version that is whole. Of all
-            versions, those that another daskw2v wrote are left out.
+            The damage of each version, by the version's name; an empty list for a version that is whole. If all
+            versions are read, versions that another daskw2v wrote are left out.
 
         Raises
         ------
@@ -144,11 +192,11 @@ class FinishedVersions:
         else:
             wanted = self.name_of(name)
             names = [wanted] if wanted in names else [self.find(name).name]
-        places = {each: self.models / each for each in names}
-        return {each: damage_of(place, full=True) + damage_of_index(place) for each, place in places.items()}
+        folders = {each: self.models / each for each in names}
+        return {each: damage_of(folder, full=True) + damage_of_index(folder) for each, folder in folders.items()}
 
     def is_bound(self, name: str) -> bool:
-        """Return whether the files of a whole version are bound to their places.
+        """Return whether the files of a whole version are bound to their locations in the version.
 
         Swapped files of a version that an older daskw2v wrote are not found by `verify`, nor when they are read.
 
@@ -234,6 +282,51 @@ class FinishedVersions:
         {'paper': 'v0001-a'}
         """
         return dict(read_served(self.models).tags)
+
+
+def next_version(models: Store, run_id: str, damaged: Collection[str] = ()) -> str:
+    """Return the name of a run's version: the existing one, finished or not, or a new one with the next number.
+
+    Parameters
+    ----------
+    models
+        Folder of the versions.
+    run_id
+        The run.
+    damaged
+        Names of versions that do not count as existing, like versions in deletion and versions of another daskw2v.
+    """
+    condemned = read_served(models).condemned
+    numbers = [0]
+    for name in (*models.children(), *condemned):
+        match = VERSION.fullmatch(name)
+        if match and match[2] == run_id and name not in (*damaged, *condemned) and not _is_foreign(models / name):
+            return name
+        if match:
+            numbers.append(int(match[1]))
+    return f"v{max(numbers) + 1:04}-{run_id}"
+
+
+def number_of(version: str) -> int:
+    """Return the number in a version's name."""
+    match = VERSION.fullmatch(version)
+    assert match is not None
+    return int(match[1])
+
+
+def run_of(version: str) -> str:
+    """Return the run in a version's name."""
+    return version.partition("-")[2]
+
+
+def _is_foreign(version: Store) -> bool:
+    try:
+        version.read_manifest()
+    except FormatError:
+        return True
+    except DamageError:  # its reader says so
+        pass
+    return False
 
 
 def _has_whole_ids(version: Store) -> bool:

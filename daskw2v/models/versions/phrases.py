@@ -9,9 +9,8 @@ import numpy as np
 import zarr
 
 from daskw2v.errors import StoreError
-from daskw2v.models.stored.attempts import create_part
-from daskw2v.models.stored.manifest import read_finished
-from daskw2v.models.versions.resolving import read_resolved
+from daskw2v.models.stored.store import create_part, read_finished
+from daskw2v.models.versions.versions import read_resolved
 from daskw2v.phrases.build import pieces_of
 from daskw2v.phrases.reference import Bigram, join_phrases
 from daskw2v.shards.layout import Corpus
@@ -20,7 +19,7 @@ from daskw2v.store.arrays import open_subgroup, read_array, write_array
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
 
-_HOME = "phrases"
+_PHRASES = "phrases"
 _ARRAYS = {"words": np.uint8, "offsets": np.int64, "counts": np.int64, "scores": np.float64}
 
 
@@ -82,15 +81,15 @@ class Phrases:
     def _read(cls, store: Store) -> Self:
         """Read the phrases of a version."""
         passes = []
-        told = (read_finished(store) or {}).get(_HOME, [])
-        if not isinstance(told, list):
+        described = (read_finished(store) or {}).get(_PHRASES, [])
+        if not isinstance(described, list):
             raise _unreadable(store)
         group = store.open_group()
-        for i, one in enumerate(told):
+        for i, one in enumerate(described):
             match one:
                 case {"delimiter": str(delimiter), "pieces": int(pieces)} if pieces >= 0:
-                    # One by one: where the manifest lies about their number, the first that is missing ends it
-                    groups = (open_subgroup(group, f"{_HOME}/{i}/{k}") for k in range(pieces))
+                    # Pieces are opened one by one: if the manifest names too many, the first missing one ends it
+                    groups = (open_subgroup(group, f"{_PHRASES}/{i}/{k}") for k in range(pieces))
                     passes.append((delimiter, _read_pass(groups)))
                 case _:
                     raise _unreadable(store)
@@ -107,7 +106,7 @@ class Phrases:
         )
 
     def __len__(self) -> int:
-        return sum(len(found) for _, found in self.passes)
+        return sum(len(phrases) for _, phrases in self.passes)
 
     def __iter__(self) -> Iterator[tuple[str, Found]]:
         """Yield phrases as words of the vocabulary, pass by pass, best first."""
@@ -139,25 +138,25 @@ class Phrases:
 
 def describe_phrases(corpus: Corpus) -> list[dict[str, Any]]:
     """Return the description of each pass for a model's manifest."""
-    return [{name: value for name, value in asdict(found).items() if name != "path"} for found in corpus.passes]
+    return [{name: value for name, value in asdict(one).items() if name != "path"} for one in corpus.passes]
 
 
 def write_phrases(store: Store, work: Store, corpus: Corpus) -> None:
     """Copy the phrases of a corpus, if it has any, to a version of a model, piece by piece."""
     if not corpus.passes:
         return
-    home = create_part(store, _HOME)
-    for i, found in enumerate(corpus.passes):
-        for k, piece in enumerate(pieces_of(found)):
-            source, copy = (work / piece).open_group(), home.create_group(f"{i}/{k}")
+    copies = create_part(store, _PHRASES)
+    for i, one in enumerate(corpus.passes):
+        for k, piece in enumerate(pieces_of(one)):
+            source, copy = (work / piece).open_group(), copies.create_group(f"{i}/{k}")
             for name in _ARRAYS:
                 write_array(copy, name, read_array(source, name))
 
 
 def _read_pass(pieces: Iterable[zarr.Group]) -> dict[Bigram, Found]:
     """Read the phrases of a pass, best first."""
-    found = [item for piece in pieces for item in _read_piece(piece)]
-    return dict(sorted(found, key=lambda item: (-item[1].score, item[0])))
+    phrases = [item for piece in pieces for item in _read_piece(piece)]
+    return dict(sorted(phrases, key=lambda item: (-item[1].score, item[0])))
 
 
 def _read_piece(group: zarr.Group) -> Iterator[tuple[Bigram, Found]]:
@@ -174,12 +173,12 @@ def _read_piece(group: zarr.Group) -> Iterator[tuple[Bigram, Found]]:
         decoded = [content[a:b].decode() for a, b in pairwise(offsets.tolist())]
     except UnicodeDecodeError:
         raise _unreadable(group) from None
-    found = map(Found, counts.tolist(), scores.tolist())
-    return zip(zip(decoded[::2], decoded[1::2], strict=True), found, strict=True)
+    results = map(Found, counts.tolist(), scores.tolist())
+    return zip(zip(decoded[::2], decoded[1::2], strict=True), results, strict=True)
 
 
-def _unreadable(place: Store | zarr.Group) -> StoreError:
-    url = place.url if isinstance(place, Store) else f"{place.store}/{place.path}"
+def _unreadable(source: Store | zarr.Group) -> StoreError:
+    url = source.url if isinstance(source, Store) else f"{source.store}/{source.path}"
     return StoreError(
         f"{url} holds no list of phrases.", "Take the model from a copy, or delete it and run train again."
     )

@@ -1,4 +1,4 @@
-"""The state of a work directory's models: the served version and those before it, tags, versions in deletion.
+"""The state of a work directory's models: the served version and the versions before it, tags, versions in deletion.
 
 The state is the newest entry of the log `models/state/` (`NumberedLog`). A process that changes it creates the entry
 after the one that it has read. If there is one already, the entry is refused and the process reads again, so a process
@@ -6,7 +6,7 @@ that was paused never replaces a newer state by an older one.
 
 `LATEST` and `tags.json` are copies for people, and for earlier releases. They are read only where there is no state
 yet: in work directories of earlier releases. The first line of `LATEST` names the served version; the next lines name
-those served before, newest first. They also stand in for a state that is damaged.
+the versions served before, newest first. The copies also stand in for a state that is damaged.
 """
 
 import logging
@@ -23,9 +23,9 @@ from daskw2v.store.numbered import NumberedLog
 from daskw2v.store.storage import Store
 
 POINTER, TAGS = "LATEST", "tags.json"
-_POINTER_BYTES = 1 << 20  # most that are read of LATEST; ours have some thousands
+_POINTER_BYTES = 1 << 20  # most bytes that are read of LATEST; daskw2v's own have some thousands
 _STATE = "state"
-_LINE = re.compile(r"v\d{4,}-[^/\\\x00-\x1f]+")  # of a whole copy
+_LINE = re.compile(r"v\d{4,}-[^/\\\x00-\x1f]+")  # each line of an undamaged copy
 _log = logging.getLogger(__name__)
 _KEPT = 8  # newest states, for people
 _SERVED = 100  # most versions that were served before
@@ -38,7 +38,7 @@ class Served:
     Parameters
     ----------
     names
-        The served version, and those served before, newest first.
+        The served version, and the versions served before, newest first.
     tags
         The version of each tag.
     condemned
@@ -73,7 +73,7 @@ def read_served(models: Store) -> Served:
     """Read the state of the folder `models/`.
 
     If its file is damaged, the copies `LATEST` and `tags.json` stand in for it, and the state before; a line of the log
-    says so. The next change ends this.
+    says so, until the next change.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def change_served(models: Store, change: Callable[[Served], Served]) -> Served:
         values = {"served": list(after.names), "tags": dict(after.tags), "condemned": list(after.condemned)}
         if _states(models).append(number + 1, values):
             break
-        models.check()  # who has lost the lease learns it here
+        models.check()  # raises if the lease is lost
     _copy(models)
     return after
 
@@ -123,15 +123,15 @@ def _read(models: Store) -> tuple[int, Served]:
         try:
             values = states.read(number)
         except DamageError as damage:
-            found = _without(models, number)
-            _log.warning("%s %s is served.", escaped(damage.problem), escaped(found.name or "Nothing"))
-            return number, found
+            served = _without(models, number)
+            _log.warning("%s %s is served.", escaped(damage.problem), escaped(served.name or "Nothing"))
+            return number, served
         if values is not None:
             return number, _state_of(models, number, values)
 
 
 def _without(models: Store, damaged: int) -> Served:
-    """Return what is known of a damaged state: its copies, or else the state before."""
+    """Return a state for a damaged one: of its copies, or else the state before."""
     before = Served()
     for number in range(damaged - 1, max(0, damaged - _KEPT), -1):
         with suppress(DamageError):
@@ -145,9 +145,9 @@ def _without(models: Store, damaged: int) -> Served:
 
 
 def _state_of(models: Store, number: int, values: Mapping[str, Any]) -> Served:
-    place = f"{_STATE}/{number:08}.json"
-    names, condemned = (_texts(models, values, entry, place) for entry in ("served", "condemned"))
-    return Served(names, _tags_of(models, values, place), condemned)
+    name = f"{_STATE}/{number:08}.json"
+    names, condemned = (_texts(models, values, entry, name) for entry in ("served", "condemned"))
+    return Served(names, _tags_of(models, values, name), condemned)
 
 
 def _names_of(models: Store) -> tuple[str, ...]:
@@ -157,30 +157,30 @@ def _names_of(models: Store) -> tuple[str, ...]:
     return tuple(line.strip() for line in content.decode(errors="replace").splitlines()) or ("",)
 
 
-def _texts(models: Store, values: Mapping[str, Any], entry: str, place: str) -> tuple[str, ...]:
+def _texts(models: Store, values: Mapping[str, Any], entry: str, name: str) -> tuple[str, ...]:
     match values.get(entry):
         case [*texts] if all(isinstance(text, str) for text in texts):
             return tuple(texts)
-    raise refused(f"{models.url}/{place}", f"holds {entry}={shown(values.get(entry))}")
+    raise refused(f"{models.url}/{name}", f"holds {entry}={shown(values.get(entry))}")
 
 
-def _tags_of(models: Store, values: Mapping[str, Any], place: str) -> dict[str, str]:
+def _tags_of(models: Store, values: Mapping[str, Any], name: str) -> dict[str, str]:
     tags = values.get("tags", {})
     if not isinstance(tags, dict) or not all(isinstance(version, str) for version in tags.values()):
-        raise refused(f"{models.url}/{place}", f"holds tags={shown(tags)}")
+        raise refused(f"{models.url}/{name}", f"holds tags={shown(tags)}")
     return tags
 
 
 def _copy(models: Store) -> None:
     """Copy the newest state to `LATEST` and `tags.json`.
 
-    This is no change, so no lease is needed: a process that is paused here copies a state that is not the newest any
-    more, reads again, and copies the newest.
+    Copying changes no state, so it needs no lease: a process that is paused here copies a state that is not the newest
+    any more, reads again, and copies the newest.
     """
     models = replace(models, guards=())
     copied = None
-    while (found := _read(models)) != copied:
-        copied = number, served = found
+    while (newest := _read(models)) != copied:
+        copied = number, served = newest
         if not number:
             return
         if served.names and served.names != _names_of(models):

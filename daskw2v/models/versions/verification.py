@@ -1,12 +1,19 @@
-"""Checks finished versions: a power loss, a disk or a person may have damaged what was whole."""
+"""Checks finished versions, which a power loss, a disk or a person may have damaged."""
 
 from daskw2v.errors import DamageError, VocabularyError
-from daskw2v.models.stored.attempts import attempt_of, check_attempt
 from daskw2v.models.stored.index_files import FOLDER as INDEX
 from daskw2v.models.stored.index_files import read_file, read_summary
-from daskw2v.models.stored.manifest import read_finished
-from daskw2v.models.stored.sources import read_sources
-from daskw2v.models.stored.store import open_tables, read_features, read_ids, read_subwords, read_vocabulary
+from daskw2v.models.stored.store import (
+    attempt_of,
+    check_attempt,
+    open_tables,
+    read_features,
+    read_finished,
+    read_ids,
+    read_sources,
+    read_subwords,
+    read_vocabulary,
+)
 from daskw2v.store.checksums import METADATA
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.store.verification import find_damage
@@ -20,7 +27,7 @@ def damage_of(version: Store, *, full: bool = False) -> list[DamageError]:
     version
         Folder of a version that was finished.
     full
-        Whether to read all of it. By default only manifests and metadata are read, and sizes compared.
+        Whether to read the whole version. By default only manifests and metadata are read, and sizes compared.
 
     Returns
     -------
@@ -34,10 +41,10 @@ def damage_of(version: Store, *, full: bool = False) -> list[DamageError]:
     StoreError
         If the store fails.
     """
-    found = find_damage(version, full=full, skip=INDEX)
+    damage = find_damage(version, full=full, skip=INDEX)
     if version.read_bytes(MANIFEST) is None:
-        found.append(DamageError.of(f"{version.url}/{MANIFEST}", "is missing"))
-    return found or _contradictions(version, full=full)
+        damage.append(DamageError.of(f"{version.url}/{MANIFEST}", "is missing"))
+    return damage or _contradictions(version, full=full)
 
 
 def check_version(version: Store) -> None:
@@ -55,7 +62,7 @@ def check_version(version: Store) -> None:
 
 
 def _contradictions(version: Store, *, full: bool) -> list[DamageError]:
-    """Return what is wrong with a version whose files are whole: parts are missing, or do not fit each other."""
+    """Return errors of a version whose files are whole: parts are missing, or do not fit each other."""
     try:
         tables = open_tables(version)
         for table in tables.values():
@@ -74,7 +81,7 @@ def _contradictions(version: Store, *, full: bool) -> list[DamageError]:
 
 
 def is_bound(version: Store) -> bool:
-    """Return whether the files of a version are bound to their places; those that an older daskw2v wrote are not.
+    """Return whether the files of a version are bound to it; the files that an older daskw2v wrote are not.
 
     Raises
     ------

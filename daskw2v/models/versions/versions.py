@@ -1,24 +1,22 @@
 """Versions of a model: immutable folders below `models/`, of which one is served.
 
 A version is finished once its manifest exists and never changes after that. `served` says which one is served. So a
-reader always sees a complete version, old or new.
+reader always sees a complete version, old or new. `resolve` finds the version that a URL means.
 """
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
-from daskw2v.errors import BusyError, StoreError
-from daskw2v.models.stored.store import finish
-from daskw2v.models.versions.finished import FOLDER, FinishedVersions
-from daskw2v.models.versions.naming import VERSION, number_of, run_of
+from daskw2v.errors import BusyError, DamageError, Daskw2vError, FormatError, StoreError
+from daskw2v.models.stored.store import finish, read_finished
+from daskw2v.models.versions.finished import FOLDER, VERSION, FinishedVersions, Version, number_of, run_of
 from daskw2v.models.versions.served import POINTER, Served, change_served, read_served
 from daskw2v.models.versions.verification import check_version
-from daskw2v.models.versions.version import Version
 from daskw2v.store.checksums import METADATA
 from daskw2v.store.lease import hold, hold_run
 from daskw2v.store.retries import TIMEOUT
@@ -26,6 +24,7 @@ from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.store.urls import Location, as_url
 
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Versions(FinishedVersions):
         Raises
         ------
         StoreError
-            If it has none.
+            If it has no versions.
 
         Examples
         --------
@@ -64,10 +63,10 @@ class Versions(FinishedVersions):
         >>> daskw2v.Versions.open("work").find("LATEST").words
         60
         """
-        found = cls(Store(as_url(work, "work"), dict(storage_options or {}), store_timeout))
-        if not found.models.exists():
-            raise StoreError(f"There is no model at {found.work.url}.", "Give a work directory that train has used.")
-        return found
+        versions = cls(Store(as_url(work, "work"), dict(storage_options or {}), store_timeout))
+        if not versions.models.exists():
+            raise StoreError(f"There is no model at {versions.work.url}.", "Give a work directory that train has used.")
+        return versions
 
     def publish(self, name: str) -> Version:
         """Serve a version; raises as `find` does, and if files of the version are damaged or missing.
@@ -80,13 +79,13 @@ class Versions(FinishedVersions):
         (True, 'v0001-a')
         """
         with self._held() as held:
-            found = held.find(name)
-            check_version(held.models / found.name)
-            change_served(held.models, lambda served: served.serving(found.name))
-        return found._replace(served=True)
+            version = held.find(name)
+            check_version(held.models / version.name)
+            change_served(held.models, lambda served: served.serving(version.name))
+        return version._replace(served=True)
 
     def rollback(self) -> Version:
-        """Serve the previously served version again; those that are damaged, or of another daskw2v, are passed over.
+        """Serve the previously served version again; versions that are damaged or of another daskw2v are passed over.
 
         Raises
         ------
@@ -141,8 +140,8 @@ class Versions(FinishedVersions):
                 "Give up to 100 letters, digits, '.', '_', '-' that do not look like a version's name.",
             )
         with self._held() as held:
-            found = held.find(name)
-            change_served(held.models, lambda served: served.tagging(tag, found.name))
+            version = held.find(name)
+            change_served(held.models, lambda served: served.tagging(tag, version.name))
         return self.find(tag)
 
     def untag(self, tag: str) -> None:
@@ -177,7 +176,7 @@ class Versions(FinishedVersions):
 
         The newest versions, the served one, the one that a rollback would serve, and tagged ones are kept. Versions of
         active runs are not touched. Damaged versions do not count as versions to keep; they stay, unless `damaged`.
-        Those of another daskw2v do not count, and stay.
+        Versions of another daskw2v do not count, and stay.
 
         Parameters
         ----------
@@ -186,8 +185,8 @@ class Versions(FinishedVersions):
         min_age
             Age in seconds below which versions are kept, as readers may still use them.
         damaged
-            Whether to read all versions and delete those that are damaged, except tagged ones. If one was served,
-            the version served before it is served again, or the newest if there is none.
+            Whether to read all versions and delete the damaged ones, except tagged ones. If a damaged version was
+            served, the version served before it is served again, or the newest if there is none.
 
         Returns
         -------
@@ -217,12 +216,12 @@ class Versions(FinishedVersions):
                     served = _serving_another(served, old, finished)
                 return replace(served, condemned=tuple(dict.fromkeys((*served.condemned, *old))))
 
-            # Recorded before the deletion: from then on nobody serves or tags them, whenever they are deleted
+            # The names are recorded before the deletion: from then on no process serves or tags these versions
             condemned = list(filter(VERSION.fullmatch, change_served(held.models, condemn).condemned))
             for name in condemned:
                 (held.models / name / MANIFEST).remove()  # from now on it cannot be opened
                 (held.models / name).remove()
-            held.models.force_names()  # what came back after a power loss would no longer be known as condemned
+            held.models.force_names()  # a version that a power loss brings back would no longer be known as condemned
             change_served(held.models, lambda served: replace(served, condemned=()))
             return [*condemned, *held._remove_unfinished()]
 
@@ -240,23 +239,10 @@ class Versions(FinishedVersions):
 
     @contextmanager
     def _held(self) -> Iterator["Versions"]:
-        """Hold the lease; give these versions, in a work directory that is guarded by it."""
+        """Hold the lease; yield the versions of the work directory, which the lease guards."""
         what = f"the versions in {self.work.url}"
         with hold(self.work, FOLDER, what, waiting=lambda message: None) as lease:
             yield Versions(lease.guard(self.work))
-
-
-def _serving_another(served: Served, removed: list[str], whole: set[str]) -> Served:
-    """Serve a whole version if the served one will be removed: the one served before it, or else the newest."""
-    left = [name for name in served.names if name in whole] or sorted(whole, key=number_of)[-1:]
-    return replace(served, names=tuple(left)) if left and served.name in removed else served
-
-
-def _is_begun(version: Store) -> bool:
-    """Tell whether a version was begun by daskw2v, and is no folder of others with a name like that."""
-    names, local = version.children(), version.local_path
-    is_link = local is not None and os.path.islink(local)  # perhaps to a disk that is not mounted now
-    return METADATA in names or not (names or is_link)
 
 
 def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
@@ -271,10 +257,108 @@ def point_to(models: Store, version: str) -> None:
 
 
 def was_served(models: Store) -> list[str]:
-    """Return the names of the served version and of those served before, newest first."""
+    """Return the names of the served version and of the versions served before, newest first."""
     return list(dict.fromkeys(filter(VERSION.fullmatch, read_served(models).names)))
 
 
 def latest_version(models: Store) -> str | None:
     """Return the name of the served version, or None before the first."""
     return read_served(models).name
+
+
+def resolve(
+    url: Location,
+    storage_options: Mapping[str, Any] | None = None,
+    store_timeout: float = TIMEOUT,
+    version: str | None = None,
+) -> Store:
+    """Find the finished model at a URL.
+
+    Parameters
+    ----------
+    url
+        A work directory or its `models` folder (for the served version), or one version.
+    storage_options
+        Options for fsspec.
+    store_timeout
+        Seconds to wait for each answer of the store.
+    version
+        Name or tag of a version of the work directory, instead of the served one.
+
+    Raises
+    ------
+    StoreError
+        If there is no finished model, or a newer daskw2v wrote it.
+    """
+    store = Store(as_url(url, "model"), dict(storage_options or {}), store_timeout)
+    if version is not None:
+        versions = Versions(store)
+        return versions.models / versions.find(version).name
+    if read_finished(store) is not None:
+        return store
+    for models in (store, store / FOLDER):
+        served, finished = _served_model(models)
+        if finished is None and served != latest_version(models):  # the pointer has moved meanwhile
+            served, finished = _served_model(models)
+        if finished is not None:
+            return finished
+        if served is not None:
+            names = ", ".join(name for name in models.children() if VERSION.fullmatch(name) and _opens(models / name))
+            raise StoreError(
+                f"{models.url}/{POINTER} names {served!r}, which is not a finished model.",
+                f"Give the URL of one of the versions: {names or 'there is none'}.",
+            )
+    if (store / FOLDER).exists():
+        raise StoreError(f"{url} holds no finished model yet.", "Run train again: it goes on where it stopped.")
+    raise StoreError(
+        f"There is no model at {url}.",
+        "Give a work directory that train has finished, or one version below its models/.",
+    )
+
+
+def read_resolved(
+    read: Callable[[Store], T],
+    url: Location,
+    storage_options: Mapping[str, Any] | None = None,
+    store_timeout: float = TIMEOUT,
+    version: str | None = None,
+) -> T:
+    """Read the model that `resolve` finds; if reading fails and another version is served by then, read that one.
+
+    The first version may have been deleted meanwhile.
+    """
+    store = resolve(url, storage_options, store_timeout, version)
+    try:
+        return read(store)
+    except Daskw2vError:
+        again = resolve(url, storage_options, store_timeout, version)
+        if again == store:
+            raise
+    return read(again)
+
+
+def _serving_another(served: Served, removed: list[str], whole: set[str]) -> Served:
+    """Return a state that serves a whole version: the one before the served one if that is removed, or the newest."""
+    left = [name for name in served.names if name in whole] or sorted(whole, key=number_of)[-1:]
+    return replace(served, names=tuple(left)) if left and served.name in removed else served
+
+
+def _is_begun(version: Store) -> bool:
+    """Return whether daskw2v began a version, and the folder is no other one with such a name."""
+    names, local = version.children(), version.local_path
+    is_link = local is not None and os.path.islink(local)  # perhaps a link to a disk that is not mounted now
+    return METADATA in names or not (names or is_link)
+
+
+def _opens(version: Store) -> bool:
+    with suppress(DamageError, FormatError):
+        return read_finished(version) is not None
+    return False
+
+
+def _served_model(models: Store) -> tuple[str | None, Store | None]:
+    """Return the name of the served version, and its folder if it is finished."""
+    served = latest_version(models)
+    if served is None or not VERSION.fullmatch(served) or read_finished(models / served) is None:
+        return served, None
+    return served, models / served

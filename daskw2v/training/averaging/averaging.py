@@ -21,7 +21,7 @@ from daskw2v.cluster import Trainers, gather
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError, counted
-from daskw2v.models.stored.attempts import finish_tables
+from daskw2v.models.stored.store import finish_tables
 from daskw2v.objectives.registry import find_objective
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run

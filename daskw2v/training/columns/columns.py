@@ -15,7 +15,7 @@ from distributed import Client, Future
 
 from daskw2v.cluster import gather
 from daskw2v.config.resources import Resources
-from daskw2v.models.stored.attempts import finish_tables
+from daskw2v.models.stored.store import finish_tables
 from daskw2v.models.stored.tables import create_model
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.context_matrix import ContextMatrix, build_matrix

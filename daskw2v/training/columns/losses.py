@@ -7,7 +7,7 @@ import zarr
 from distributed import Client, Future
 
 from daskw2v.cluster import gather
-from daskw2v.models.stored.attempts import create_part
+from daskw2v.models.stored.store import create_part
 from daskw2v.store.arrays import create_array, finish_arrays, open_array, write_rows
 from daskw2v.store.checksums import StoredArray
 from daskw2v.store.durability import durable

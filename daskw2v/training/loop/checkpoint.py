@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from daskw2v.models.stored.attempts import ATTEMPT, attempt_of, check_attempt
+from daskw2v.models.stored.store import ATTEMPT, attempt_of, check_attempt
 from daskw2v.store.stage import Layout, groups_exist
 from daskw2v.store.storage import Store
 

@@ -24,7 +24,7 @@ from daskw2v.cluster import await_worker, gather, total_threads, usable_memory, 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import counted
-from daskw2v.models.stored.attempts import finish_tables
+from daskw2v.models.stored.store import finish_tables
 from daskw2v.models.stored.tables import create_model
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.held_pairs import HeldPairs, hold_pairs

@@ -38,8 +38,7 @@ from daskw2v.features.words import (
     weigh_own_rows,
 )
 from daskw2v.kernels.rng import Purpose
-from daskw2v.models.stored.attempts import attempt_of
-from daskw2v.models.stored.store import read_features
+from daskw2v.models.stored.store import attempt_of, read_features
 from daskw2v.models.stored.tables import open_table as open_rows
 from daskw2v.objectives.base import drawn_rows
 from daskw2v.objectives.registry import find_objective

@@ -7,7 +7,7 @@ import numpy as np
 from distributed import Client
 
 from daskw2v.cluster.tasks import run_tasks
-from daskw2v.models.stored.attempts import finish_tables
+from daskw2v.models.stored.store import finish_tables
 from daskw2v.models.stored.tables import (
     create_model,
     open_table,

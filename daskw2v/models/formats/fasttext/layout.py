@@ -20,12 +20,12 @@ KIND, SHAPE = struct.Struct("<?"), struct.Struct("<qq")  # of a matrix: whether 
 _VERSION = 12
 _CBOW, _SKIPGRAM, _SUPERVISED = 1, 2, 3
 _HIERARCHICAL, _NEGATIVE = 1, 2  # losses
-_LR_UPDATES = 100  # the program's own
+_LR_UPDATES = 100  # the default of fastText's program
 _HEADER = struct.Struct("<ii" + "i" * 12 + "d")  # magic, version, then the settings that the program trained with
 _WORDS = struct.Struct("<iiiqq")  # entries, words, labels, tokens, entries of a pruned index
 _COUNT = struct.Struct("<qb")  # of a word, and whether it is a label
 _LARGEST = 2**31 - 1
-_LONGEST_WORD, _BLOCK = 1 << 16, 1 << 16  # bytes; of words read at once
+_LONGEST_WORD, _BLOCK = 1 << 16, 1 << 16  # bytes of a word, and bytes of words read at once
 _LONGEST_NGRAM = 255  # characters, as in Params
 _BYTES = 100  # of memory that a short word takes
 
@@ -85,24 +85,24 @@ def read_words(f: BinaryIO, url: str, n: int) -> tuple[list[str], list[int]]:
             raise no_model(url, f"counts {count} of {words[-1]!r}")
         counts.append(count)
         at = end + 1 + _COUNT.size
-    f.seek(at - len(held), os.SEEK_CUR)  # what follows the words
+    f.seek(at - len(held), os.SEEK_CUR)  # to the end of the words
     return words, counts
 
 
 def write_header(vectors: Vectors, ngrams: NGrams, f: BinaryIO) -> None:
     """Write the settings that a model was trained with."""
-    told = {**Params().as_dict(), **vectors.metadata.get("params", {})}
-    objective = OBJECTIVES.find(told["objective"])
+    params = {**Params().as_dict(), **vectors.metadata.get("params", {})}
+    objective = OBJECTIVES.find(params["objective"])
     of_pairs = issubclass(objective, NegativeSampling)
     window, epochs, least, negative = (
-        min(int(told[name]), _LARGEST) for name in ("window", "epochs", "min_count", "negative")
+        min(int(params[name]), _LARGEST) for name in ("window", "epochs", "min_count", "negative")
     )
     f.write(
         _HEADER.pack(
             *struct.unpack("<i", MAGIC), _VERSION, vectors.vector_size, window, epochs, least,
             negative if of_pairs else 0, 1, _NEGATIVE if of_pairs else _HIERARCHICAL,
             _CBOW if issubclass(objective, ContextsTogether) else _SKIPGRAM,
-            ngrams.bucket, ngrams.minn, ngrams.maxn, _LR_UPDATES, told["sample"],
+            ngrams.bucket, ngrams.minn, ngrams.maxn, _LR_UPDATES, params["sample"],
         )
     )  # fmt: skip
 
@@ -123,7 +123,7 @@ def read_exactly(f: BinaryIO, url: str, size: int) -> bytes:
     InputError
         If the file has fewer.
     StoreError
-        If they exceed the free memory.
+        If the bytes exceed the free memory.
     """
     check_room((size,), ..., 1, url)
     content = f.read(size)
@@ -137,6 +137,6 @@ def unpack(f: BinaryIO, url: str, kind: struct.Struct) -> tuple[Any, ...]:
     return kind.unpack(read_exactly(f, url, kind.size))
 
 
-def no_model(url: str, found: str) -> InputError:
+def no_model(url: str, problem: str) -> InputError:
     """Return the error for a file that is not a model of fastText."""
-    return InputError(f"{url} {found}.", "It is damaged, or no model of fastText: copy it again.")
+    return InputError(f"{url} {problem}.", "It is damaged, or no model of fastText: copy it again.")

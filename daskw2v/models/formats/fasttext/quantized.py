@@ -1,6 +1,6 @@
 """Quantized models of fastText, .ftz: codes of rows, and the most frequent n-grams alone (Joulin et al. 2016).
 
-fastText's own program makes them of classifiers; it and its library read those of word vectors too.
+fastText's own program makes such models of classifiers; the program and its library read models of word vectors too.
 """
 
 import math
@@ -13,7 +13,7 @@ import numpy as np
 
 from daskw2v.errors import InputError
 from daskw2v.features.keys import NGrams
-from daskw2v.models.formats.fasttext.composing import own_rows_of, slices_of
+from daskw2v.models.formats.fasttext.composing import own_rows_of, slices_of, written_ngrams
 from daskw2v.models.formats.fasttext.layout import (
     KIND,
     SHAPE,
@@ -23,12 +23,10 @@ from daskw2v.models.formats.fasttext.layout import (
     write_header,
     write_words,
 )
-from daskw2v.models.formats.fasttext.writing import written_ngrams
 from daskw2v.models.formats.safetensors import write_numbers
-from daskw2v.models.queries.composed import FeatureVectors
+from daskw2v.models.queries.unseen import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.codebooks import CENTROIDS, check_part_size
-from daskw2v.models.stored.coded_rows import Codebook, CodedRows
+from daskw2v.models.stored.quantization import CENTROIDS, Codebook, CodedRows, check_part_size
 from daskw2v.types import Float32Array, Int32Array, UInt8Array
 
 PART_SIZE = 2  # dimensions that a byte stands for by default, as in fastText
@@ -87,25 +85,25 @@ def write_quantized(vectors: Vectors, f: BinaryIO, part_size: int = PART_SIZE) -
 
 
 def _sample(vectors: Vectors, ngrams: FeatureVectors | None) -> Float32Array:
-    """Return some of the rows of words, and as many of those of n-grams."""
-    some = [np.zeros((0, vectors.vector_size), np.float32), *_some(own_rows_of(vectors, ngrams), len(vectors))]
+    """Return a sample of the rows of words, and of as many rows of n-grams."""
+    sample = [np.zeros((0, vectors.vector_size), np.float32), *_spread(own_rows_of(vectors, ngrams), len(vectors))]
     if ngrams is not None:
-        some += _some(_rows_of(ngrams), len(ngrams.keys))
-    return np.concatenate(some)
+        sample += _spread(_rows_of(ngrams), len(ngrams.keys))
+    return np.concatenate(sample)
 
 
-def _some(pieces: Iterable[Float32Array], n: int) -> Iterator[Float32Array]:
+def _spread(pieces: Iterable[Float32Array], n: int) -> Iterator[Float32Array]:
     """Yield at most about _SAMPLE of n rows, which come in pieces, at even distances."""
     return (rows[:: -(-n // _SAMPLE)] for rows in pieces)
 
 
 def _rows_of(ngrams: FeatureVectors) -> Iterator[Float32Array]:
     """Yield the rows of n-grams."""
-    return (np.asarray(ngrams.rows[some]) for some in slices_of(len(ngrams.keys), ngrams.vector_size))
+    return (np.asarray(ngrams.rows[part]) for part in slices_of(len(ngrams.keys), ngrams.vector_size))
 
 
 def _write_codes(book: Codebook, rows: CodedRows, f: BinaryIO) -> None:
-    """Write the codes of directions and their centroids, then those of lengths."""
+    """Write the codes and centroids of directions, then the codes and centroids of lengths."""
     (n, columns), (parts, part_size, _) = rows.shape, book.directions.shape
     last = columns - (parts - 1) * part_size
     f.write(KIND.pack(True) + _CODES.pack(True, n, columns, rows.directions.size))
@@ -119,7 +117,7 @@ def _write_codes(book: Codebook, rows: CodedRows, f: BinaryIO) -> None:
 
 
 def read_codes(f: BinaryIO, url: str, dim: int) -> CodedRows:
-    """Read a matrix that is quantized, of `dim` columns, of words and n-grams; raises as `read_fasttext` does."""
+    """Read the quantized rows of words and n-grams, of `dim` columns; raises as `read_fasttext` does."""
     has_lengths, n, columns, size = unpack(f, url, _CODES)
     parts = size // n if n > 0 else 0
     if columns != dim or n < 0 or size != n * parts or (n and not 1 <= parts <= columns):
@@ -144,18 +142,13 @@ def _read_book(f: BinaryIO, url: str, columns: int, parts: int) -> Float32Array:
 
     Where one part holds all columns, the size that the file names for it may be larger: fastText does not use the rest.
     """
-    told = unpack(f, url, _BOOK)
-    _, _, part_size, last = told
-    if (
-        told[0] != columns
-        or not 1 <= last <= part_size
-        or (told[1] - 1) * part_size + last != columns
-        or (parts and told[1] != parts)
-    ):
-        raise no_model(url, f"cuts {told[0]} columns into {told[1]} parts of {part_size}, the last of {last}")
-    books = np.zeros((told[1], min(part_size, columns), CENTROIDS), np.float32)
+    wide, n, part_size, last = unpack(f, url, _BOOK)
+    fits = wide == columns and 1 <= last <= part_size and (n - 1) * part_size + last == columns
+    if not fits or (parts and n != parts):
+        raise no_model(url, f"cuts {wide} columns into {n} parts of {part_size}, the last of {last}")
+    books = np.zeros((n, min(part_size, columns), CENTROIDS), np.float32)
     for number, book in enumerate(books):
-        width = part_size if number < told[1] - 1 else last
+        width = part_size if number < n - 1 else last
         content = read_exactly(f, url, 4 * width * CENTROIDS)
         book[:width] = np.frombuffer(content, "<f4").reshape(CENTROIDS, width).T
     if not np.isfinite(books).all():
@@ -173,6 +166,6 @@ def read_buckets(f: BinaryIO, url: str, pruned: int, bucket: int) -> Int32Array 
     outside = pruned > 0 and not 0 <= ascending[0] <= ascending[-1] < bucket
     if outside or not np.diff(ascending).all() or not np.array_equal(np.sort(rows), np.arange(pruned)):
         raise no_model(url, f"does not tell the rows of {pruned} n-grams of {bucket}")
-    found = np.empty(pruned, np.int32)
-    found[rows] = buckets
-    return found
+    of_rows = np.empty(pruned, np.int32)
+    of_rows[rows] = buckets
+    return of_rows

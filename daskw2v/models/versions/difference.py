@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from daskw2v.models.stored.store import read_ids, read_vocabulary
-from daskw2v.models.versions.version import Version
+from daskw2v.models.versions.finished import Version
 from daskw2v.models.versions.versions import Versions
 from daskw2v.vocabulary.turnover import Entry, WordRules, compare_words
 
@@ -58,11 +58,11 @@ def differences(versions: Versions, earlier: Version, later: Version) -> Differe
     both = old_ids is not None and new_ids is not None
     ours, theirs = (version.manifest.get("params", {}) for version in (earlier, later))
     rules = [WordRules.of(params, store.url) for params, store in zip((ours, theirs), stores, strict=True)]
-    found = compare_words(old, new, *rules)
+    moved = compare_words(old, new, *rules)
     names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
     tokens = tuple(version.manifest.get("corpus", {}).get("tokens") for version in (earlier, later))
     return Difference(
         {name: (ours.get(name), theirs.get(name)) for name in names},
-        list(found.entered.entries(new_ids if both else None)), list(found.left.entries(old_ids if both else None)),
-        found.kept, (tokens[0], tokens[1]), both,
+        list(moved.entered.entries(new_ids if both else None)), list(moved.left.entries(old_ids if both else None)),
+        moved.kept, (tokens[0], tokens[1]), both,
     )  # fmt: skip
