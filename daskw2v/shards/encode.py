@@ -1,7 +1,7 @@
 """Encodes text as corpus shards: every block is read once, by one task; small files in batches."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -262,9 +262,7 @@ def build_corpus(
         lazily_connected(client, store, resources, listener) as (cluster, listen),
         found_texts(inputs, store, params, resources, cluster, listen) as find,
     ):
-        sources = find()
-        known = find_corpus(sources, store, params)
-        return encode_sources(sources, store, params, resources, cluster(), listen) if known is None else known
+        return encode_sources(find(), store, params, resources, cluster, listen)
 
 
 def find_corpus(sources: Sequence[Source], store: Store, params: Params) -> Corpus | None:
@@ -273,18 +271,21 @@ def find_corpus(sources: Sequence[Source], store: Store, params: Params) -> Corp
 
 
 def encode_sources(
-    sources: list[Source], store: Store, params: Params, resources: Resources, client: Client, listener: Listener
+    sources: list[Source],
+    store: Store,
+    params: Params,
+    resources: Resources,
+    client: Callable[[], Client],
+    listener: Listener,
 ) -> Corpus:
-    """Do what `build_corpus` does, with files that are found already."""
+    """Return the corpus of files: the stored one, or a new one, for which `client` returns the cluster."""
     identity = corpus_identity(sources, params)
     home = store / LAYOUT.folder / encoding_signature(params, resources.block_bytes)
-    stage = Stage(store, home, partial(run_tasks, client), listener, "encode", "bytes")
-    corpus = stage.make(
+    stage = Stage(store, home, lambda: partial(run_tasks, client()), listener, "encode", "bytes")
+    return stage.make(
         partial(find_corpus, sources, store, params),
         partial(_build, identity, sources, store, params, resources),
     )
-    trim_heap()  # of a worker in this process
-    return corpus
 
 
 def _build(
@@ -317,6 +318,7 @@ def _build(
     corpus = Corpus(identity, tuple(shards), tuple(sources), report, seconds, bad_blocks, parts=all_parts)
     stage.keep({key: (MANIFEST, manifest["attempt"]) for key, manifest in manifests.items()})
     corpus.save(stage.guard(store))
+    trim_heap()  # of a worker in this process
     return corpus
 
 

@@ -1,6 +1,7 @@
 """Counts words over all shards, and builds the vocabulary and the maps from codes to ids."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -195,14 +196,18 @@ def build_vocabulary(
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
     with lazily_connected(client, store, resources, listener) as (cluster, listen):
-        known = find_vocabulary(corpus, store, params, resources)
-        return count_words(corpus, store, params, resources, cluster(), listen) if known is None else known
+        return count_words(corpus, store, params, resources, cluster, listen)
 
 
 def count_words(
-    corpus: Corpus, store: Store, params: Params, resources: Resources, client: Client, listener: Listener
+    corpus: Corpus,
+    store: Store,
+    params: Params,
+    resources: Resources,
+    client: Callable[[], Client],
+    listener: Listener,
 ) -> StoredVocabulary:
-    """Do what `build_vocabulary` does, on a cluster that is there."""
+    """Return the vocabulary of a corpus: the stored one, or a new one, for which `client` returns the cluster."""
     paths = [shard.path for shard in corpus.shards]
     listed = _listed(params, resources, listener)
     key, identity = _names(corpus, listed, params)
@@ -222,8 +227,8 @@ def count_words(
         stage.finish(manifest, [f"{home.name}/{name}" for name in ("shards.json", "listed", *vocabulary.groups)])
         return vocabulary
 
-    home, run = store / LAYOUT.folder / key, partial(run_tasks, client)
-    stage = Stage(store, home, run, listener, "vocabulary", "steps")
+    home = store / LAYOUT.folder / key
+    stage = Stage(store, home, lambda: partial(run_tasks, client()), listener, "vocabulary", "steps")
     return stage.make(partial(_find, store, key, identity), build)
 
 
