@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from daskw2v.corpus.contents import FIRST, refuse_no_text
 from daskw2v.corpus.files import Source, TextBlock, open_source
-from daskw2v.corpus.invalid import InvalidInput
+from daskw2v.corpus.invalid import FIRST, InvalidInput, refuse_no_text
 from daskw2v.corpus.pieces import RawText, Tokens
 from daskw2v.corpus.tokenizers import Tokenizer
 from daskw2v.errors import InputError

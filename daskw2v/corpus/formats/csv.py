@@ -7,11 +7,10 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from daskw2v.corpus.contents import refuse_no_text
 from daskw2v.corpus.files import Source, TextBlock
 from daskw2v.corpus.formats.base import Format, cut_short
 from daskw2v.corpus.formats.columns import column_of, find_columns, read_arrays, reading_as, rows_at_once
-from daskw2v.corpus.invalid import InvalidInput
+from daskw2v.corpus.invalid import InvalidInput, refuse_no_text
 from daskw2v.corpus.pieces import RawText, Tokens
 from daskw2v.corpus.streams import CHUNK, decompressed
 from daskw2v.corpus.tokenizers import Tokenizer
