@@ -14,8 +14,7 @@ from daskw2v.errors import VocabularyError, counted
 from daskw2v.shards.words import are_words, take_words
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.types import Int64Array, UInt8Array
-from daskw2v.vocabulary.index import WordIndex
-from daskw2v.vocabulary.vocabulary import Vocabulary
+from daskw2v.vocabulary.vocabulary import Vocabulary, WordIndex
 
 _ARRAYS = ("ids", "former_words", "former_offsets", "former_ids")
 
