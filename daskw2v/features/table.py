@@ -3,21 +3,24 @@
 A table has the column `word`, or `item`, and others, each a feature. Strings, integers and booleans are categories, and
 lists of them several at once; empty strings are none, and a file may lack all values of a column. Floating-point
 numbers are numbers, which have a share of the two knots that they lie between. Knots are quantiles. A word of several
-rows has the categories of all, and the mean of its numbers.
+rows has the categories of all, and the mean of its numbers. Files are checked by their schemas before any text is read.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.formats.columns import is_string, strings_of
+from daskw2v.corpus.names import columns_of
 from daskw2v.errors import InputError, counted
 from daskw2v.extras import Extra
 from daskw2v.features.keys import FeatureColumn, category, shares_of
 from daskw2v.features.words import WordFeatures
 from daskw2v.kernels.distinct import distinct
+from daskw2v.store.threads import in_threads
 from daskw2v.types import Float64Array, Int64Array
 from daskw2v.vocabulary import word_tables
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -54,6 +57,73 @@ def read_types(source: Source, options: Mapping[str, Any], timeout: float) -> tu
     word, *names = types
     word_tables.check_text(types[word], "word", source.url)
     return {name: types[name] for name in names}, empty
+
+
+def check_table(
+    place: str, sources: Sequence[Source], options: Mapping[str, Any], timeout: float, weights: Mapping[str, float]
+) -> None:
+    """Refuse files that are no table of features; of their rows, no more than the first block of CSV is read.
+
+    Raises
+    ------
+    InputError
+        If one cannot be read or lacks a column; if a column is of a type that is no feature, or of two kinds; if none
+        has a weight above 0, one that has a weight is missing, or names of folders tell one; or if no file has a row.
+    """
+    found = in_threads(partial(read_types, options=options, timeout=timeout), sources)
+    kinds = dict[str, tuple[Any, Any, str]]()  # of each column: what collects it, its type, and the first such file
+    for source, (types, _) in zip(sources, found, strict=True):
+        for name, type_ in types.items():
+            if weights.get(name, 1.0) == 0 or pa.types.is_null(type_):  # all values are missing
+                continue
+            kind = kind_of(name, type_, source.url)
+            before, its_type, url = kinds.setdefault(name, (kind, type_, source.url))
+            if kind is not before:
+                raise InputError(
+                    f"Column {name!r} is {type_} in {source.url}, and {its_type} in {url}.",
+                    "Give one type in all files: numbers such as 5.0, or categories.",
+                )
+    names = dict.fromkeys(name for types, _ in found for name in types)
+    folders = _folders(sources) - names.keys()
+    for name in weights.keys() - names.keys() - folders:
+        raise InputError(
+            f"{place} has no column {name!r}, which has a weight.", f"Its features are: {', '.join(names)}."
+        )
+    for name in sorted(folders):
+        if weights.get(name, 1.0) != 0:
+            raise InputError(
+                f"Only names of folders tell {name!r} of the rows in {place}: it would be no feature.",
+                f"Write it as a column, or leave it out: feature_weights={{{name!r}: 0}}.",
+            )
+    if all(weights.get(name, 1.0) == 0 for name in names):
+        raise InputError(f"All columns of {place} weigh 0: {', '.join(names)}.", "Give one of them a weight above 0.")
+    if all(empty for _, empty in found):
+        raise InputError(f"{place} has no row, in {counted(len(sources), 'file')}.", "Write the table again.")
+
+
+def summary_of(features: WordFeatures, columns: Sequence[FeatureColumn], base: Sequence[FeatureColumn]) -> str:
+    """Return the summary as a sentence.
+
+    Parameters
+    ----------
+    features
+        The features of the vocabulary's words.
+    columns, base
+        The columns of the table, and those of the base model; empty without one.
+    """
+    covered = np.count_nonzero(np.diff(features.offsets))
+    parts = [
+        f"the table has {covered:,} of {counted(features.n_words, 'word')}",
+        *(f"{column.name}: {_size(column)}" for column in columns if column.size),
+    ]
+    now, before = ({column.name: column for column in some if column.size} for some in (columns, base))
+    parts += [f"{name} is no longer there" for name in before if name not in now]
+    parts += [
+        f"{name} had {_size(column)} before, and starts anew"
+        for name, column in before.items()
+        if name in now and bool(column.knots) != bool(now[name].knots)
+    ]
+    return "; ".join(parts)
 
 
 def _columns(given: Sequence[str], url: str) -> list[str]:
@@ -240,3 +310,13 @@ def kind_of(name: str, kind: Any, url: str) -> Callable[[], "_Categories | _Numb
         f"Column {name!r} of {url} is of type {kind}, which is no feature.",
         f"Give strings, integers or lists of them, or numbers; or leave it out: feature_weights={{{name!r}: 0}}.",
     )
+
+
+def _folders(sources: Sequence[Source]) -> set[str]:
+    """Return the columns that names of folders tell, and that differ: a folder may hold the table of one day alone."""
+    values = [set(columns_of(source.url).items()) for source in sources]
+    return {name for some in values for name, _ in some ^ values[0]}
+
+
+def _size(column: FeatureColumn) -> str:
+    return ("numbers, " if column.knots else "categories, ") + counted(column.size, "row")
