@@ -59,7 +59,7 @@ pa, pc = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow")
 pq = Extra("pyarrow.parquet", "arrow")
 
 LAYOUT = Layout("inputs/<file>", unused="inputs/<file>")
-_GROUP = 4 << 20  # bytes of text in a row group: what a block is made of, and what is read at once
+_GROUP = 4 << 20  # bytes of text in a row group: blocks are made of row groups, each of which is read at once
 _END = b"PAR1"
 _File = tuple[str, int]  # name and size of a file
 TABLE_BYTES = 32 << 20  # of a column, about
@@ -87,9 +87,9 @@ def find_texts(
     inputs
         Checked by `check_texts`. Names, as of `find_sources`. Or bags, DataFrames, Series, Delayed or futures of Dask;
         tables of pandas, polars or Arrow; datasets of Hugging Face; iterables of texts, of lists of tokens, or of
-        records with a column. Or what is `Derived` from other data.
+        records with a column. Or text that is `Derived` from other data.
     work, params, resources
-        Where files are written; the column that holds text.
+        The folder that files are written to; the column that holds text; how files are read.
     client
         Returns the cluster, where it is needed.
     listener
@@ -137,12 +137,13 @@ def found_texts(
     """Give a function that finds the files of the text, as `find_texts` does, and may be called several times.
 
     Text that is derived is looked for in each call, since something damaged may have been removed. Other text may be
-    there only once, and is looked for before the block. After a block that succeeds, keep what is to be kept.
+    there only once, and is looked for before the block. After a block that succeeds, written files are removed unless
+    `keep_inputs` is set.
     """
     derive = partial(find_texts, inputs, work, params, resources, client, listener)
     sources = [] if isinstance(inputs, Derived) else derive()
     yield derive if isinstance(inputs, Derived) else lambda: sources
-    if not resources.keep_inputs:  # of which `check_texts` tells that no file is the user's
+    if not resources.keep_inputs:  # `check_texts` refuses it where a file is the user's
         for name in {source.name for source in sources}:
             (work / name).remove()
 
@@ -189,7 +190,7 @@ def _write(partition: Any, home: Store, column: str, weight: str | None) -> Iter
 
 
 def _is_whole(home: Store, name: str, size: int) -> bool:
-    """Tell whether a file ends as Parquet files do; what is damaged inside is found when it is read."""
+    """Tell whether a file ends as Parquet files do; damage inside is found when it is read."""
     return size > len(_END) and home.read_range(name, size - len(_END), size) == _END
 
 
@@ -220,7 +221,7 @@ def tables_of(part: Any, column: str, weight: str | None = None) -> Iterator[Any
     column
         Name of the column of tables, and key of records.
     weight
-        Likewise of the rows' weights, if they have any.
+        Name, or key, of the rows' weights, if they have any.
 
     Yields
     ------
@@ -230,7 +231,7 @@ def tables_of(part: Any, column: str, weight: str | None = None) -> Iterator[Any
     Raises
     ------
     InputError
-        If there is no such column, or it holds neither text nor lists of tokens; or what is no weight.
+        If there is no such column, or it holds neither text nor lists of tokens; or a value is no weight.
     """
     names = [column] if weight is None else [column, weight]
     found = [[_from_table(part, name) for name in names]] if is_table(part) else _from_sentences(part, names)
@@ -250,7 +251,7 @@ def tables_of(part: Any, column: str, weight: str | None = None) -> Iterator[Any
 
 
 def _cut(batch: Any) -> Iterator[Any]:
-    """Yield the rows of a batch; nothing of one that has no text."""
+    """Yield the rows of a batch; nothing if it has no text."""
     rows = max(1, len(batch) * TABLE_BYTES // max(batch.nbytes, TABLE_BYTES))
     for start in range(0, 0 if pa.types.is_null(batch.column(0).type) else len(batch), rows):
         yield batch.slice(start, rows)
@@ -304,7 +305,7 @@ def _from_sentences(sentences: Iterable[Any], names: list[str]) -> Iterator[list
 
 
 def _value(record: Mapping[str, Any], column: str) -> Any:
-    """Return the value of a key, or the nested one that a path leads to."""
+    """Return the value of a key, or the nested value that a path leads to."""
     if check_column(column, list(record)) == column:
         return record[column]
     try:
@@ -335,7 +336,7 @@ def _normal(batch: Any) -> Any:
 
 
 def _text(array: Any, column: str) -> Any:
-    """Return texts or tokens in the one type that each of them is written in."""
+    """Return texts in the type that all texts are written in, and tokens in the type of all tokens."""
     kind = array.type
     if pa.types.is_null(kind):
         return array
@@ -347,7 +348,7 @@ def _text(array: Any, column: str) -> Any:
 
 
 def content_of(array: Any) -> Iterator[Any]:
-    """Yield what tells one column from another, as arrays of NumPy, however it lies in memory."""
+    """Yield the content of a column as arrays of NumPy, which are the same however it lies in memory."""
     if pa.types.is_integer(array.type):
         yield array.to_numpy()
         return

@@ -18,14 +18,14 @@ _VERSIONS = (
     "mtime", "LastModified", "last_modified", "updated", "modified", "created",
 )  # fmt: skip
 _BUFFER = 1 << 20  # bytes asked for at once
-_SMALL = 64  # a file is small if so many of them are at most a block
+_SMALL = 64  # a file is small if so many of its size are at most a block
 _FILES = 512  # small files in a batch, on average
-_PARTS = 8  # that a batch is split into
+_PARTS = 8  # number of batches that a batch is split into
 
 
 @dataclass(frozen=True)
 class Source:
-    """One file.
+    """One file of the corpus.
 
     Parameters
     ----------
@@ -34,7 +34,8 @@ class Source:
     size
         Bytes, as stored.
     version
-        Identity of the content: ETag, checksum or modification time; "" if the filesystem has none, or the name tells.
+        Identity of the content: ETag, checksum or modification time; "" if the filesystem has none, or the file has
+        a `name`.
     format
         Name of the `Format`.
     compression
@@ -52,12 +53,12 @@ class Source:
 
     @property
     def place(self) -> str:
-        """What names the file in identities: its name, or else its URL."""
+        """The name of the file in identities: `name`, or else its URL."""
         return self.name or self.url
 
     @property
     def content(self) -> tuple[int, str]:
-        """What tells the content from another one at the same place, for identities."""
+        """Size and version, which distinguish the content from an earlier one of the same name, for identities."""
         return (0, "") if self.name else (self.size, self.version)
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.errors import InputError
 
-FIRST = 512  # bytes that are looked at for what a file holds, at most
+FIRST = 512  # most bytes of a file from which its content is recognized
 LONG_WORD = 50  # bytes of the longest word that may be alone in a line; lines of FASTA have 60 to 80
 _LOOKED_AT, _FEWEST_LONG = 1 << 16, 600  # bytes that are looked at for long words, and fewest of these
 _MARKS = {  # longer ones first, as UTF-32's begins like UTF-16's
@@ -30,7 +30,7 @@ class _Content(NamedTuple):
     title: str
     remedy: str
     how: str = ""
-    as_text: bool = False  # text may begin so, but no control character follows then
+    as_text: bool = False  # text may begin so too, but then without control characters
 
 
 _CONTENTS = (
@@ -110,7 +110,7 @@ def _is_of(data: bytes, content: _Content) -> bool:
 
 @dataclass(frozen=True)
 class InvalidInput:
-    """The handling of invalid input that the user chose, and a report that counts it.
+    """The user's choice of how invalid input is handled, and a report that counts it.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ class InvalidInput:
         return line
 
     def scalars(self, texts: list[str], place: str) -> list[str]:
-        r"""Handle lone surrogates in strings, as JSON's "\ud800" makes them, in the same way.
+        r"""Handle lone surrogates in strings, as JSON's "\ud800" makes them: stop, repair or skip.
 
         Raises
         ------

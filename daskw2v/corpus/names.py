@@ -36,19 +36,19 @@ def compression_of(url: str) -> str | None:
     return _COMPRESSIONS.get(os.path.splitext(url.lower())[1])
 
 
-def format_of(url: str, given: Format | None = None) -> str:
+def format_of(url: str, wanted: Format | None = None) -> str:
     """Return the name of a file's format, or its suffix if that is not of text, such as ".csv".
 
     Parameters
     ----------
     url
         The file's name.
-    given
+    wanted
         The format in Params. Its suffixes take precedence. Suffixes of other plug-ins are not used.
     """
     suffix = _inner_suffix(url)
-    if given is not None and suffix in given.suffixes:
-        return given.name
+    if wanted is not None and suffix in wanted.suffixes:
+        return wanted.name
     if any(suffix in suffixes for _, _, suffixes in _NO_TEXT):
         return suffix
     return next((format.name for format in FORMATS.values() if suffix in format.suffixes), TEXT.name)
@@ -79,19 +79,19 @@ def check_readable(url: str, name: str) -> Format:
     return format
 
 
-def of_one_format(name: str, urls: Iterable[str], given: Format | None) -> list[str]:
-    """Return the files of a folder to read: those of the given format, by name, or all if none is given.
+def of_one_format(name: str, urls: Iterable[str], wanted: Format | None) -> list[str]:
+    """Return the files of a folder to read: those whose names have the wanted format, or all if `wanted` is None.
 
     Raises
     ------
     InputError
-        If no format is given and the names have several, or no name has the given format.
+        If `wanted` is None and the names have several formats, or no name has the wanted one.
     """
     by_format: dict[str, list[str]] = {}
     for url in urls:
-        by_format.setdefault(format_of(url, given), []).append(url)
-    if given is not None:
-        format = given.name
+        by_format.setdefault(format_of(url, wanted), []).append(url)
+    if wanted is not None:
+        format = wanted.name
         if format not in by_format:
             raise InputError(
                 f"No file in {name} is {format} by its name; {next(iter(by_format.values()))[0]} is not.",
@@ -110,12 +110,12 @@ def of_one_format(name: str, urls: Iterable[str], given: Format | None) -> list[
 
 def columns_of(url: str) -> dict[str, str | None]:
     """Return the columns that the folders of a file name, and their values; None for a missing value."""
-    found = dict[str, str | None]()
+    columns = dict[str, str | None]()
     for folder in url.split("/")[:-1]:
         name, equals, value = folder.partition("=")
         if equals and name:
-            found[unquote(name)] = None if value == _NULL else unquote(value)
-    return found
+            columns[unquote(name)] = None if value == _NULL else unquote(value)
+    return columns
 
 
 def filtered(sources: Sequence[Source], filters: Filters) -> list[Source]:

@@ -48,8 +48,8 @@ def find_sources(
     ----------
     inputs
         fsspec URL, local path or glob pattern, or a list of these. A folder means all files below it, sorted, except
-        those whose names, or whose folders' names, begin with `.` or `_`. A pattern means the files that it matches,
-        sorted, and those in folders that it matches.
+        files whose names, or whose folders' names, begin with `.` or `_`. A pattern means the files that it matches,
+        sorted, and all files in the folders that it matches.
     format
         Name of a `Format`, such as "text", "jsonl" or "parquet". If None, each file's name decides: `.jsonl`,
         `.ndjson` and `.json` are JSONL, `.parquet` and `.pq` are Parquet, and so on; all others are text. In folders,
@@ -68,12 +68,12 @@ def find_sources(
     errors
         "strict" refuses links in folders that lead nowhere; "replace" and "skip" pass over them.
     listener
-        Is told of files that are named more than once, and of links that are passed over.
+        Called with messages about files that are named more than once, and links that are passed over.
 
     Returns
     -------
     list of Source
-        Files in the given order, each once: a file that is named again, also by another path or a link, is left out.
+        Files in the order of `inputs`, each once, even if it is named again, also by another path or a link.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def find_sources(
     ParameterError
         If `format` is unknown, or an input is not a URL or path, or holds a secret.
     """
-    given = None if format is None else find_format(format)
+    wanted = None if format is None else find_format(format)
     found: list[Source] = []
     say = saying(listener, "find", "files")
     for name in names_of(inputs):
@@ -93,9 +93,9 @@ def find_sources(
         if broken:
             _pass_over(broken, errors, say)
         if in_folders:
-            read = set(of_one_format(name, [url for url, _ in files], given))
+            read = set(of_one_format(name, [url for url, _ in files], wanted))
             files = [(url, info) for url, info in files if url in read]
-        found += [_source(url, info, given) for url, info in files]
+        found += [_source(url, info, wanted) for url, info in files]
     return filtered(_each_once(found, say), filters)
 
 
@@ -164,7 +164,7 @@ def find_files(
 ) -> Matches:
     """Find the files of a name.
 
-    A folder means all files below it, except those whose names, or whose folders' names, begin with `.` or `_`: Spark,
+    A folder means all files below it, except files whose names, or whose folders' names, begin with `.` or `_`: Spark,
     Hive and Dask name files that are not data so. Links are followed, to each folder once. A pattern means the files
     that it matches. If it matches folders with files that it does not match itself, these folders are searched, too.
 
@@ -229,12 +229,12 @@ def find_files(
 
 
 def leads_nowhere(link: str, remedy: str) -> InputError:
-    """Return the error for a link to what is not there."""
+    """Return the error for a link that leads nowhere."""
     return InputError(f"{link} is a link to {os.readlink(link)}, which is not there.", remedy)
 
 
 def _pass_over(broken: Sequence[str], errors: str, say: Callable[[str], None]) -> None:
-    """Refuse links that lead nowhere, or say that they are passed over."""
+    """Refuse links that lead nowhere, or report that they are passed over."""
     error = leads_nowhere(broken[0], "Remove the link, or give errors='replace' or 'skip' to pass over such links.")
     if errors == "strict":
         raise error
@@ -243,7 +243,7 @@ def _pass_over(broken: Sequence[str], errors: str, say: Callable[[str], None]) -
 
 
 def _each_once(sources: Sequence[Source], say: Callable[[str], None]) -> list[Source]:
-    """Return the files without those that are there already, by another name or the same, and say so."""
+    """Return each file once, and report files that are named again, by another name or the same."""
     kept, again = dict[str, Source](), list[Source]()
     real = cache(os.path.realpath)
     for source in sources:
@@ -260,9 +260,9 @@ def _each_once(sources: Sequence[Source], say: Callable[[str], None]) -> list[So
     return list(kept.values())
 
 
-def _source(url: str, info: Mapping[str, Any], given: Format | None) -> Source:
+def _source(url: str, info: Mapping[str, Any], wanted: Format | None) -> Source:
     compression = compression_of(url)
-    format = check_readable(url, given.name if given is not None else format_of(url))
+    format = check_readable(url, wanted.name if wanted is not None else format_of(url))
     if compression == "zstd":
         needed("zstandard", "zstd", f"{url} cannot be read without it.")
     if format.requires is not None:
@@ -287,7 +287,7 @@ def _blocks(source: Source, *, block_bytes: int, storage_options: Mapping[str, A
 def _infos(fs: Any, ask: Callable[..., Any], paths: Sequence[str]) -> dict[str, Mapping[str, Any]]:
     """Return fsspec's info of each path.
 
-    The infos of a listing would not do: `open_source` compares them with `info`, and some filesystems differ.
+    The infos of a listing are not used: `open_source` compares with `info`, whose values differ on some filesystems.
     """
     info = _local_info if "file" in fs.protocol else _info
     return dict(zip(paths, in_threads(partial(ask, info, fs), paths), strict=True))
@@ -357,7 +357,7 @@ def _raise(error: OSError) -> None:
 
 
 def _refuse_arrays(name: str, paths: Iterable[str]) -> None:
-    """Refuse another work directory or a model: its files are not text, but some names do not show that."""
+    """Refuse another work directory or a model: its files are not text, which not all of their names show."""
     for path in paths:
         if path.rpartition("/")[2] == _ARRAYS:
             raise InputError(

@@ -25,14 +25,14 @@ LineFunction = Callable[[list[str]], list[list[str]]]
 
 OTHERS = "regex:PATTERN", "package.module:function", "tokenizer.json"  # what a spec may be besides a name
 _JOINERS = np.frombuffer(b"'-", np.uint8)
-_BLANKS = (  # those of `str.split` that are not ASCII
+_BLANKS = (  # blanks of `str.split` that are not ASCII
     "\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 )
 _PLAIN = (str, bytes, int, float, complex, type(None), type(...), slice)
 
 
 class Steps(NamedTuple):
-    """How the package tokenizers makes the same tokens.
+    """Steps by which the package tokenizers makes the same tokens.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Tokenizer:
         Turns valid UTF-8 that ends after a line or between two tokens into text or tokens; importable on the workers.
         A plug-in is identified by its name and the code of this function: when either changes, text is read again.
     steps
-        The same for the package tokenizers, for exported models; None if it cannot do the same.
+        Steps by which the package tokenizers makes the same tokens, for exported models; None if it cannot.
     version
         Number that grows when one of daskw2v's own makes other tokens than before: text is read again then.
     """
@@ -75,7 +75,7 @@ class Tokenizer:
         return self.name
 
     def __call__(self, data: bytes) -> RawText | Tokens:
-        """Return what `cut` does."""
+        """Return the text or tokens that `cut` makes."""
         return self.cut(data)
 
 
@@ -167,7 +167,7 @@ def _is_name(spec: str | LineFunction) -> bool:
 
 
 def _users(spec: str | LineFunction) -> LineFunction:
-    """Return the user's function, given by name or itself."""
+    """Return the user's function, which a spec names or is."""
     if not isinstance(spec, str):
         return spec
     module, _, name = spec.partition(":")

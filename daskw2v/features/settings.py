@@ -11,8 +11,8 @@ from daskw2v.errors import ParameterError
 
 _KERNEL: tuple[AxisName, ...] = ("objective", "strategy", "device")
 FEATURES = "features"  # the name of the table of their rows
-_NGRAMS = 12  # rows of n-grams a word of a vocabulary, at most, by estimate
-_EACH, _COLUMNS = 25, 8  # n-grams of a word, and features that a table gives it, by estimate
+_NGRAMS = 12  # most rows of n-grams for each word of a vocabulary, by estimate
+_EACH, _COLUMNS = 25, 8  # n-grams of a word, and its features from a table, by estimate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +162,7 @@ def has_features(params: Params) -> bool:
 
 
 def features_bytes(params: Params, n_words: int) -> dict[str, int]:
-    """Return the bytes of the features of n words, and of their numbers in a thread, by estimate, by what they are."""
+    """Return the bytes of the features of n words, and of their numbers in a thread, by estimate and by name."""
     if not has_features(params):
         return {}
     table = FeatureTable.find(params) is not None

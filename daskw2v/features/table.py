@@ -1,4 +1,4 @@
-"""Features that a user's table gives to words: categories and numbers, such as the brand and the price of an item.
+"""Features of words from a user's table: categories and numbers, such as the brand and the price of an item.
 
 A table has the column `word`, or `item`, and others, each a feature. Strings, integers and booleans are categories, and
 lists of them several at once; empty strings are none, and a file may lack all values of a column. Floating-point
@@ -28,7 +28,7 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 pa, pc = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow")
 
 KNOTS = 16  # of a column of numbers, at most
-_MOST = 1e300  # of a number: differences of two are finite
+_MOST = 1e300  # largest number: differences of two are finite
 _TITLE, _COLUMNS = "table of features", "word, or item, and one or more others"
 
 
@@ -42,8 +42,8 @@ def read_table(source: Source, options: Mapping[str, Any], timeout: float) -> It
     """
     names = list[str]()
 
-    def choose(given: Sequence[str], url: str) -> list[str]:
-        chosen = _columns(given, url)
+    def choose(present: Sequence[str], url: str) -> list[str]:
+        chosen = _columns(present, url)
         names[:] = chosen[1:]
         return chosen
 
@@ -102,21 +102,21 @@ def check_table(
 
 
 def summary_of(features: WordFeatures, columns: Sequence[FeatureColumn], base: Sequence[FeatureColumn]) -> str:
-    """Return the summary as a sentence.
+    """Return a summary of a run's table as a sentence: words covered, columns, and changes since the base model.
 
     Parameters
     ----------
     features
         The features of the vocabulary's words.
     columns, base
-        The columns of the table, and those of the base model; empty without one.
+        The columns of the table, and the columns of the base model; empty without one.
     """
     covered = np.count_nonzero(np.diff(features.offsets))
     parts = [
         f"the table has {covered:,} of {counted(features.n_words, 'word')}",
         *(f"{column.name}: {_size(column)}" for column in columns if column.size),
     ]
-    now, before = ({column.name: column for column in some if column.size} for some in (columns, base))
+    now, before = ({column.name: column for column in known if column.size} for known in (columns, base))
     parts += [f"{name} is no longer there" for name in before if name not in now]
     parts += [
         f"{name} had {_size(column)} before, and starts anew"
@@ -126,12 +126,12 @@ def summary_of(features: WordFeatures, columns: Sequence[FeatureColumn], base: S
     return "; ".join(parts)
 
 
-def _columns(given: Sequence[str], url: str) -> list[str]:
-    """Return the columns of a table, that of words first."""
-    word = word_tables.word_column(given, url, _COLUMNS)
-    if sum(name in given for name in word_tables.NAMES) > 1:
+def _columns(present: Sequence[str], url: str) -> list[str]:
+    """Return the columns of a table, the column of words first."""
+    word = word_tables.word_column(present, url, _COLUMNS)
+    if sum(name in present for name in word_tables.NAMES) > 1:
         raise InputError(f"{url} has the columns word and item, which both name words.", "Leave one of them out.")
-    names = [word_tables.single(given, name, url, _COLUMNS) for name in given if name != word]
+    names = [word_tables.single(present, name, url, _COLUMNS) for name in present if name != word]
     if not names:
         raise InputError(f"{url} has no column besides {word!r}.", f"Give a table with the columns {_COLUMNS}.")
     return [word, *names]
@@ -291,7 +291,7 @@ def _without_views(column: Any) -> Any:
 
 
 def kind_of(name: str, kind: Any, url: str) -> Callable[[], "_Categories | _Numbers"]:
-    """Return what collects a column of an Arrow type."""
+    """Return the class that collects a column of an Arrow type."""
     value = kind
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         value = kind.value_type
@@ -313,9 +313,9 @@ def kind_of(name: str, kind: Any, url: str) -> Callable[[], "_Categories | _Numb
 
 
 def _folders(sources: Sequence[Source]) -> set[str]:
-    """Return the columns that names of folders tell, and that differ: a folder may hold the table of one day alone."""
+    """Return the columns in names of folders whose values differ: a folder may hold the table of one day alone."""
     values = [set(columns_of(source.url).items()) for source in sources]
-    return {name for some in values for name, _ in some ^ values[0]}
+    return {name for columns in values for name, _ in columns ^ values[0]}
 
 
 def _size(column: FeatureColumn) -> str:

@@ -59,14 +59,14 @@ def build_phrases(
     Returns
     -------
     Corpus
-        The corpus with phrases, saved in the work directory. Without passes, the given corpus.
+        The corpus with phrases, saved in the work directory. Without passes, the corpus as it is.
 
     Raises
     ------
     ParameterError
-        If an option of phrases is given without phrases, or the threshold is out of range.
+        If an option of phrases is set without phrases, or the threshold is out of range.
     VocabularyError
-        If the text has more distinct words than ids can tell apart.
+        If the text has more distinct words than there are ids.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def _join_once(
 
 
 def _asked(corpus: Corpus, params: Params) -> str:
-    """Return what names the corpus that the next pass makes."""
+    """Return the digest that names the corpus of the next pass."""
     # Without `phrases`: a pass does not depend on the number of passes
     named = identity_values(with_threshold(params), "phrases", without=("phrases",))
     return digest([corpus.identity, LAYOUT.folder, *named])

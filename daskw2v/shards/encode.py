@@ -40,7 +40,7 @@ from daskw2v.store.threads import in_threads
 from daskw2v.types import Int32Array, Int64Array, UInt8Array
 
 LAYOUT = Layout("shards/<encoding>/<block>/<attempt>", unused="shards/<encoding>/<block>")
-_BATCH = 1 << 14  # words to find before looking them up: some 100 KB of text, which stays in the cache
+_BATCH = 1 << 14  # words to find before looking them up: about 100 KB of text, which stays in the cache
 SHARD_TYPES = 3 << 19  # distinct words at which a shard ends; with one more piece of text, its dictionary has 200 MB
 
 
@@ -106,7 +106,7 @@ class _Builder:
 
 
 def encoding_signature(params: Params, shard_bytes: int) -> str:
-    """Return a digest of all that determines the shards of a block."""
+    """Return a digest of everything that determines the shards of a block."""
     # The format is part of a block's key
     rules = identity_values(params, "read", without=("tokenizer", "format", "max_bad_blocks"))
     return digest([tokenizer_identity(params.tokenizer), *rules, shard_bytes])
@@ -137,7 +137,7 @@ def encode_batch(
     shard_bytes
         Bytes of text in a shard, about. A shard also ends at `SHARD_TYPES` distinct words.
     also
-        Fields of `Params` that formats read besides.
+        Further fields of `Params` that formats read.
 
     Returns
     -------
@@ -156,9 +156,9 @@ def encode_batch(
 
 
 def _write_shards(
-    batch: Batch, store: Store, rules: Mapping[str, Any], shard_bytes: int, place: Store
+    batch: Batch, store: Store, rules: Mapping[str, Any], shard_bytes: int, folder: Store
 ) -> dict[str, Any]:
-    """Read a batch and write its shards below `place`; return the manifest."""
+    """Read a batch and write its shards below a folder; return the manifest."""
     report = ReadReport()
     shards: list[dict[str, Any]] = []
     builder, filled, written = _Builder(new_sentence=True), 0, 0
@@ -167,8 +167,8 @@ def _write_shards(
 
     def finish(builder: _Builder) -> _Builder:
         name = str(len(shards))
-        numbers = write_shard(place / name, builder.codes, builder.starts, builder.dictionary)
-        shards.append({"path": f"{batch.key}/{place.name}/{name}", **numbers})
+        numbers = write_shard(folder / name, builder.codes, builder.starts, builder.dictionary)
+        shards.append({"path": f"{batch.key}/{folder.name}/{name}", **numbers})
         return _Builder(new_sentence=builder.new_sentence)
 
     for block in batch.blocks:
@@ -188,7 +188,7 @@ def _write_shards(
     if builder.n_tokens:
         finish(builder)
     strange = {"unsplit": unsplit} if unsplit else {}
-    return {"attempt": place.name, "shards": shards, "report": report.as_dict(), "sentences": sentences, **strange}
+    return {"attempt": folder.name, "shards": shards, "report": report.as_dict(), "sentences": sentences, **strange}
 
 
 def _finished(store: Store, key: str) -> dict[str, Any] | None:
@@ -264,7 +264,7 @@ def build_corpus(
 
 
 def find_corpus(sources: Sequence[Source], store: Store, params: Params) -> Corpus | None:
-    """Return the corpus of some files if it was built before and is complete."""
+    """Return the corpus of files if it was built before and is complete."""
     return Corpus.find(store, corpus_identity(sources, params), params.max_bad_blocks)
 
 
@@ -350,7 +350,7 @@ class Quarantine:
     most
         Number of blocks that may be left out.
     listener
-        Receives a message for each of them.
+        Called with a message for each block that is left out.
     """
 
     def __init__(self, batches: Mapping[str, Batch], most: int, listener: Listener) -> None:
@@ -387,11 +387,11 @@ class Quarantine:
         return taken
 
     def parts_of(self, keys: Iterable[str]) -> dict[str, Batch]:
-        """Return by key what the batches of these keys were split into; nothing of those that were not."""
+        """Return by key the parts of the batches of these keys that were split."""
         return {part.key: part for key in keys for part in self._split.get(key, ())}
 
     def good(self, batch: Batch) -> Iterator[Batch]:
-        """Yield a batch, or those that it was split into, without bad blocks."""
+        """Yield a batch, or its parts if it was split, without bad blocks."""
         if batch.key in self._split:
             for part in self._split[batch.key]:
                 yield from self.good(part)

@@ -3,7 +3,7 @@
 Each build has its own folder, `home`, so that two clients do not interfere. It contains:
 
     shards.json               paths of the shards, in order
-    listed                    the list of words, if one is given, as a shard, so that it has buckets, too
+    listed                    the list of words, if there is one, as a shard, so that it has buckets, too
     plan/<attempt>            from (buckets, shards) int64: index of a shard's first word in a bucket;
                               below (buckets, shards + 1) int64: number of the bucket's words in the shards before
     merged/<b>/<attempt>      words, offsets, counts: a bucket's words that may be kept, by (-count, bytes);
@@ -32,7 +32,7 @@ from daskw2v.store.storage import Store
 from daskw2v.types import Int32Array, Int64Array, UInt8Array
 from daskw2v.vocabulary import order
 
-BUCKET_TYPES = 1 << 21  # dictionary entries merged by one task: some 200 MB
+BUCKET_TYPES = 1 << 21  # dictionary entries merged by one task: about 200 MB
 MISSING_SHOWN = 20
 MOST_WORDS = 2**31 - 1  # ids are int32
 STEPS = ("plan", "merge", "cut", "order", "join", "resolve")
@@ -152,7 +152,7 @@ def write_list(home: Store, words: Sequence[str]) -> None:
 
 
 def merge_bucket(home: Store, work: Store, plan: str, bucket: int, rules: CountRules) -> dict[str, Any]:
-    """Merge the words of all shards in a bucket, and sort those that may be kept.
+    """Merge the words of all shards in a bucket, and sort the words that may be kept.
 
     Returns
     -------
@@ -190,7 +190,7 @@ def merge_bucket(home: Store, work: Store, plan: str, bucket: int, rules: CountR
 def _merge(
     home: Store, work: Store, plan: str, bucket: int, words: UInt8Array, offsets: Int64Array
 ) -> tuple[UInt8Array, Int64Array, Int64Array, Int32Array]:
-    """Merge a bucket's words of all shards with the given distinct words; return words, offsets, counts and index."""
+    """Merge a bucket's words of all shards with distinct words; return words, offsets, counts and index."""
     group = (home / "plan" / plan).open_group()
     first, below = (read_array(group, name, bucket, bucket + 1)[0] for name in ("from", "below"))
     merged = Dictionary(max(len(offsets), int(np.diff(below).max())))
@@ -220,7 +220,7 @@ def _word(words: UInt8Array, offsets: Int64Array, i: int) -> bytes:
 def resolve_bucket(
     home: Store, bucket: int, merged: str, pieces: Sequence[str], bounds: Int64Array, starts: Int64Array
 ) -> str:
-    """Write the ids of each shard's words in a bucket; return the attempt. Other arguments are those of `read_ids`."""
+    """Write the ids of each shard's words in a bucket; return the attempt. Further arguments are as in `read_ids`."""
     ids = order.read_ids(home, pieces, bounds, starts)
     index = read_array((home / "merged" / str(bucket) / merged).open_group(), "index")
     attempt = new_attempt()
@@ -230,7 +230,7 @@ def resolve_bucket(
 
 
 class Maps:
-    """Ids of the codes of shards. Arrays that several shards need stay open, as opening one takes longer than reading.
+    """Reads the ids of the codes of shards. Arrays stay open, as opening one takes longer than reading.
 
     Parameters
     ----------

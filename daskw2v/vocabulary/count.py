@@ -151,7 +151,7 @@ class StoredVocabulary:
         return self.open_maps().read(path, (self.store / path).open_group())
 
     def open_maps(self) -> buckets.Maps:
-        """Return what reads the maps of several shards."""
+        """Return a reader of the maps of several shards."""
         return buckets.Maps(self.home, self.plan, self.maps)
 
 
@@ -163,7 +163,7 @@ def build_vocabulary(
     client: Client | None = None,
     listener: Watching = "show",
 ) -> StoredVocabulary:
-    """Count the words of a corpus exactly, select those to keep, and assign ids.
+    """Count the words of a corpus exactly, select the words to keep, and assign ids.
 
     Words are numbered by (-count, bytes), so ids do not depend on how the text is cut. A vocabulary that was built
     before is returned.
@@ -253,7 +253,7 @@ def corpus_ids(corpus: Corpus, vocabulary: StoredVocabulary) -> Any:
     corpus
         Result of `build_corpus`.
     vocabulary
-        Its `build_vocabulary`. Words outside it are -1.
+        Result of `build_vocabulary` for the corpus. Words outside it are -1.
 
     Raises
     ------
@@ -307,8 +307,8 @@ def _find(store: Store, key: str, identity: str) -> StoredVocabulary | None:
 
 def _stored(store: Store, key: str, identity: str, manifest: dict[str, Any]) -> StoredVocabulary:
     values = {name: value for name, value in manifest.items() if name != "format_version"}
-    place = f"{store.url}/{LAYOUT.folder}/{key}/{MANIFEST}"
-    return typed(StoredVocabulary, values, place, store=store, key=key, identity=identity)
+    url = f"{store.url}/{LAYOUT.folder}/{key}/{MANIFEST}"
+    return typed(StoredVocabulary, values, url, store=store, key=key, identity=identity)
 
 
 def _take_steps(

@@ -21,7 +21,7 @@ from daskw2v.store.storage import Store
 from daskw2v.types import Int32Array, Int64Array, UInt8Array, UInt64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-PIECE_TYPES = 1 << 21  # words sorted by one task: some 300 MB
+PIECE_TYPES = 1 << 21  # words sorted by one task: about 300 MB
 _SAMPLES = 8  # with 8, sizes of pieces differ by 5 %; more samples make them more even
 SLICE_CHUNK = 1 << 16  # chunk of arrays that are read in slices
 
@@ -184,7 +184,7 @@ def order_words(words: UInt8Array, offsets: Int64Array, counts: Int64Array) -> I
     while len(tied):
         prefixes, lengths = np.empty(len(tied), np.uint64), np.empty(len(tied), np.uint8)
         _prefixes(words, offsets, order[tied], skip, prefixes, lengths)
-        # The length distinguishes padding from zeros of the word. Runs keep their places, as group is the first key.
+        # The length distinguishes padding from zeros of the word. Runs stay where they are, as group is the first key.
         by = np.lexsort((lengths, prefixes, group))
         order[tied] = order[tied][by]
         group, prefixes, lengths = group[by], prefixes[by], lengths[by]

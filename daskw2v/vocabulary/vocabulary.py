@@ -1,7 +1,7 @@
 """The words of a model as UTF-8 bytes, with counts and ids; strings are only made for words that are asked for.
 
 From words to ids leads a sorted array of hashes and ids, of 8 bytes a word and no object. It is NumPy's, so that
-whoever asks a model for words loads no compiler.
+a query of a model loads no compiler.
 """
 
 import itertools
@@ -24,7 +24,7 @@ from daskw2v.store.arrays import read_array, write_array
 from daskw2v.types import Int32Array, Int64Array, UInt8Array, UInt64Array
 
 _ALL = (1 << 64) - 1
-_ID = (1 << 32) - 1  # bits of a key that are an id; those above are a hash
+_ID = (1 << 32) - 1  # bits of a key that are an id; the bits above are a hash
 # Odd constants with well mixed bits (the fractional parts of the golden ratio, sqrt 2 and sqrt 3)
 _BASE, _LENGTH, _LAST = 0x9E3779B97F4A7C15, 0x6A09E667F3BCC909, 0xBB67AE8584CAA73B
 _32 = np.uint64(32)
@@ -115,7 +115,7 @@ def _ids(keys: UInt64Array) -> Int64Array:
 
 
 def _hash(word: bytes) -> int:
-    """Return 32 well mixed bits of a word: those of a polynomial of its bytes and its length."""
+    """Return 32 well mixed bits of a polynomial of a word's bytes and its length."""
     value = 0
     for byte in reversed(word):
         value = value * _BASE + byte & _ALL

@@ -53,7 +53,7 @@ def cut_evenly(source: Source, parts: int, block_bytes: int) -> list[TextBlock]:
 
 
 class Column(NamedTuple):
-    """A column: the names that lead to it, from that of a column of the file on."""
+    """A column: the names that lead to it, from the name of a column of the file on."""
 
     path: list[str]
 
@@ -63,7 +63,7 @@ class Column(NamedTuple):
 
 
 class TextColumns(NamedTuple):
-    """The column of text of a file, and that of the rows' weights, if there is one."""
+    """The column of text of a file, and the column of the rows' weights, if there is one."""
 
     text: Column
     weight: Column | None
@@ -144,9 +144,9 @@ def find_field(path: str, root: Any, fields_of: Callable[[Any], Mapping[str, Any
     path
         Names, joined by dots.
     root
-        What has the first of them.
+        The object that has the first of them.
     fields_of
-        Returns the fields by name; none of what has no fields.
+        Returns the fields of an object by name; none if it has no fields.
 
     Raises
     ------
@@ -180,7 +180,7 @@ def _find(schema: Any, column: str, url: str) -> tuple[list[str], Any]:
 
 
 def rows_at_once(size: int, rows: int) -> int:
-    """Return how many of some rows are decoded at once; few, since repeated rows take little space in the file."""
+    """Return how many rows are decoded at once, of rows of a size together; few, as repeated rows take little space."""
     return min(max(1, rows * BATCH // max(size, BATCH)), ROWS)
 
 
@@ -228,7 +228,7 @@ def is_weight(value: Any) -> bool:
 
 
 def weights_of(array: Any, column: str, place: str) -> Int64Array:
-    """Return a column of weights, shape (n,) int64; null, and what is empty in CSV, is 0.
+    """Return a column of weights, shape (n,) int64; null, and an empty field of CSV, is 0.
 
     Raises
     ------
@@ -352,7 +352,7 @@ def is_string(kind: Any) -> bool:
 
 
 def _as_bytes(kind: Any) -> Any:
-    """Return the type of the same buffers with bytes in place of text."""
+    """Return a type whose buffers are the same, with bytes in place of text."""
     if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, _as_bytes(kind.value_type))
     if pa.types.is_fixed_size_list(kind):
@@ -370,7 +370,7 @@ def is_list(kind: Any) -> bool:
 
 
 def _lists() -> dict[Callable[[Any], bool], Callable[[Any], Any]]:
-    """Return what tells each type of lists of any length, and what makes it of a type of values."""
+    """Return the tests for types of lists of any length, and functions that make such a type of a type of values."""
     return {
         pa.types.is_list: pa.list_,
         pa.types.is_large_list: pa.large_list,

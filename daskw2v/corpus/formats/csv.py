@@ -1,4 +1,4 @@
-"""CSV and TSV with a header. A file is one block: only the rows before a newline tell whether it ends a row."""
+"""CSV and TSV with a header. A file is one block: whether a newline ends a row depends on all rows before it."""
 
 import csv
 import io
@@ -48,7 +48,7 @@ class Table:
     file
         The file, open for reading bytes.
     source, delimiter
-        What it is, and what separates fields.
+        Its description, and the text between fields.
     skip
         Called with the place of a row that has another number of fields than the header, and the problem. The row is
         left out unless this raises an InputError.
