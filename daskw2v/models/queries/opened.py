@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from daskw2v.errors import StoreError, counted
-from daskw2v.features.choice import FEATURES
+from daskw2v.features.settings import FEATURES
 from daskw2v.models.queries.composed import FeatureVectors
 from daskw2v.models.stored.attempts import check_attempt
 from daskw2v.models.stored.manifest import read_finished

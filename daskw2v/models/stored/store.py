@@ -13,8 +13,8 @@ import numpy as np
 import zarr
 
 from daskw2v.errors import DamageError, TrainingError, counted
-from daskw2v.features.choice import FEATURES
 from daskw2v.features.keys import FeatureKeys
+from daskw2v.features.settings import FEATURES
 from daskw2v.models.stored.attempts import ATTEMPT, attempt_of, create_part, finish_tables
 from daskw2v.models.stored.rows import StoredRows
 from daskw2v.models.stored.tables import SUBWORDS, TABLES, declared_tables, open_table, stored_table
