@@ -15,7 +15,7 @@ from benchmarks.stopwatch import stopwatch
 from benchmarks.texts import Text
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.features.choice import has_features
+from daskw2v.features.settings import has_features
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.objectives.registry import settled, start_alpha
 from daskw2v.progress import silent

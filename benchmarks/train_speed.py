@@ -33,7 +33,7 @@ from benchmarks.texts import Text, encode, name_of
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import counted
-from daskw2v.features.choice import has_features
+from daskw2v.features.settings import has_features
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.objectives.registry import settled
 from daskw2v.sampling.reader import SegmentReader

@@ -159,7 +159,7 @@ LITERAL = {
     "cat_file", "exists", "find", "info", "invalidate_cache", "isdir", "isfile", "ls", "makedirs", "open", "pipe_file",
     "protocol", "size", "transaction", "unstrip_protocol",
 }  # fmt: skip
-EXPANDING = {"store/literal.py": None, "corpus/search.py": {"glob"}}  # where there may be others: any, or these
+EXPANDING = {"store/literal.py": None, "corpus/sources.py": {"glob"}}  # where there may be others: any, or these
 FSSPEC = {"fsspec.core.has_magic", "fsspec.core.url_to_fs", "zarr.storage.FsspecStore"}
 
 

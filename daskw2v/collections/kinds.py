@@ -1,4 +1,4 @@
-"""What holds text beside files, told by the names of types, so that none of their packages is imported."""
+"""Kinds of input besides files, recognized by the names of types, so that none of their packages is imported."""
 
 import os
 from abc import ABC, abstractmethod
@@ -40,7 +40,7 @@ _ROWS = 1 << 16  # of a dataset at a time
 
 
 class InputKind(NamedTuple):
-    """A kind of input, and the fields that are read with it and not with all kinds."""
+    """A kind of input, and the fields that are read with it but not with all kinds."""
 
     honours: tuple[str, ...]
 
@@ -104,17 +104,17 @@ def is_named(inputs: TextInputs) -> TypeGuard[Inputs]:
 
 
 def default_params(inputs: TextInputs) -> Params:
-    """Return the Params of training on inputs where none are given."""
+    """Return the Params of training on inputs where a call passes none."""
     return inputs.params if isinstance(inputs, Derived) else Params()
 
 
 def check_texts(inputs: TextInputs, params: Params, resources: Resources) -> None:
-    """Refuse what holds no text, before any of it is read.
+    """Refuse inputs that hold no text, before any of them is read.
 
     Raises
     ------
     ParameterError
-        If `inputs` are of a type that is neither names nor text; or an option is given that is not read with such
+        If `inputs` are of a type that is neither names nor text; or an option is set that is not read with such
         inputs.
     InputError
         If they are empty, or a table has no such column.
@@ -221,7 +221,7 @@ def partitions_of(inputs: Any) -> Iterator[Any]:
 
 
 def _not_names(inputs: Iterable[Any]) -> Iterator[Any]:
-    """Yield sentences; refuse those of an iterator that turn out to be names of files.
+    """Yield the sentences of an iterator; refuse them if they turn out to be names of files.
 
     Raises
     ------

@@ -1,11 +1,11 @@
-"""Files of the corpus and their blocks; opening a file only if it is unchanged."""
+"""Files of the corpus, their blocks, and batches of blocks: what one task reads. A file is opened only if unchanged."""
 
 import hashlib
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import IO, Any
 
 from daskw2v.errors import InputError, StoreError
@@ -18,11 +18,14 @@ _VERSIONS = (
     "mtime", "LastModified", "last_modified", "updated", "modified", "created",
 )  # fmt: skip
 _BUFFER = 1 << 20  # bytes asked for at once
+_SMALL = 64  # a file is small if so many of its size are at most a block
+_FILES = 512  # small files in a batch, on average
+_PARTS = 8  # number of batches that a batch is split into
 
 
 @dataclass(frozen=True)
 class Source:
-    """One file.
+    """One file of the corpus.
 
     Parameters
     ----------
@@ -31,7 +34,8 @@ class Source:
     size
         Bytes, as stored.
     version
-        Identity of the content: ETag, checksum or modification time; "" if the filesystem has none, or the name tells.
+        Identity of the content: ETag, checksum or modification time; "" if the filesystem has none, or the file has
+        a `name`.
     format
         Name of the `Format`.
     compression
@@ -49,12 +53,12 @@ class Source:
 
     @property
     def place(self) -> str:
-        """What names the file in identities: its name, or else its URL."""
+        """The name of the file in identities: `name`, or else its URL."""
         return self.name or self.url
 
     @property
     def content(self) -> tuple[int, str]:
-        """What tells the content from another one at the same place, for identities."""
+        """Size and version, which distinguish the content from an earlier one of the same name, for identities."""
         return (0, "") if self.name else (self.size, self.version)
 
 
@@ -119,3 +123,66 @@ def open_source(source: Source, storage_options: Mapping[str, Any], timeout: flo
 def _check_unchanged(info: Mapping[str, Any], source: Source) -> None:
     if info.get("size") != source.size or source.version not in ("", version_of(info)):
         raise InputError(f"{source.url} changed since it was found.", "Run again once the file is complete.")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A block, or several small files that follow each other in the text.
+
+    Parameters
+    ----------
+    blocks
+        The blocks, in the order of the text.
+    """
+
+    blocks: tuple[TextBlock, ...]
+
+    @cached_property
+    def key(self) -> str:
+        """Digest of 20 hexadecimal digits: the key of a single block, or the digest of all keys."""
+        keys = [block.key for block in self.blocks]
+        return keys[0] if len(keys) == 1 else hashlib.blake2b("".join(keys).encode(), digest_size=10).hexdigest()
+
+    def split(self) -> list["Batch"]:
+        """Return smaller batches of the same blocks, to find out which of them is bad."""
+        step = -(-len(self.blocks) // _PARTS)
+        return [Batch(self.blocks[start : start + step]) for start in range(0, len(self.blocks), step)]
+
+
+def batch_blocks(blocks: Sequence[TextBlock], block_bytes: int) -> list[Batch]:
+    """Put blocks of small files that follow each other into batches; each other block is a batch of its own.
+
+    A batch ends when it has `block_bytes`, and after files whose names have a certain digest, one in 512. So a file
+    that is added or removed changes the batch around it, not all that follow.
+
+    Parameters
+    ----------
+    blocks
+        Result of `plan_blocks`.
+    block_bytes
+        Size of a block in bytes. A file is small if it has at most a 64th of that, as stored.
+    """
+    return [Batch(tuple(run)) for run in _runs(blocks, block_bytes)]
+
+
+def _runs(blocks: Sequence[TextBlock], block_bytes: int) -> Iterator[list[TextBlock]]:
+    run: list[TextBlock] = []
+    held = 0
+    for block in blocks:
+        if block.source.size * _SMALL > block_bytes:
+            if run:
+                yield run
+            yield [block]
+            run, held = [], 0
+            continue
+        run.append(block)
+        held += block.source.size
+        if held >= block_bytes or _ends_batch(block.source.url):
+            yield run
+            run, held = [], 0
+    if run:
+        yield run
+
+
+def _ends_batch(url: str) -> bool:
+    return int.from_bytes(hashlib.blake2b(url.encode("utf-8", "surrogateescape"), digest_size=4).digest()) % _FILES == 0

@@ -78,7 +78,7 @@ def refused(value: Any, rule: str = _FILES) -> ParameterError:
 
 
 def kinds_of(value: Any) -> Iterator[tuple[str, str]]:
-    """Yield package and name of a value's type, and of those that it is derived from."""
+    """Yield package and name of a value's type, and of the types that it is derived from."""
     for kind in type(value).__mro__:
         package = kind.__module__.partition(".")[0]
         yield _PACKAGES.get(package, package), kind.__name__

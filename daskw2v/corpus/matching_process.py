@@ -49,13 +49,13 @@ def main() -> None:
     """Answer until there is nothing more to read."""
     signal.signal(signal.SIGVTALRM, _stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal; the other end decides
-    given, made, seconds = sys.stdin.buffer, sys.stdout.buffer, float(sys.argv[1])
-    pattern = re.compile((_received(given) or b"").decode("utf-8", "surrogatepass"))
-    while (data := _received(given)) is not None:
+    requests, answers, seconds = sys.stdin.buffer, sys.stdout.buffer, float(sys.argv[1])
+    pattern = re.compile((_received(requests) or b"").decode("utf-8", "surrogatepass"))
+    while (data := _received(requests)) is not None:
         parts = _answer(pattern, data, seconds)
         for part in (_LENGTH.pack(len(parts)), *parts):
-            made.write(_LENGTH.pack(len(part)) + part)
-        made.flush()
+            answers.write(_LENGTH.pack(len(part)) + part)
+        answers.flush()
 
 
 if __name__ == "__main__":

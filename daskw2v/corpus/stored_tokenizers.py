@@ -29,7 +29,7 @@ class StoredTokenizer:
     work
         The work directory.
     name
-        Its name in settled Params.
+        The tokenizer's name in settled Params.
     """
 
     work: Store
@@ -49,13 +49,13 @@ def _loaded(stored: StoredTokenizer) -> Any:
 
 
 def is_settled_file(tokenizer: Any) -> bool:
-    """Tell whether settled Params name a tokenizer of Hugging Face so."""
+    """Tell whether a tokenizer is a name of settled Params for one of Hugging Face."""
     place, content = place_of(str(tokenizer))
     return place == TOKENIZER_FILE and bool(content)
 
 
 def stored_tokenizer(params: Params, work: Store) -> Any:
-    """Return the tokenizer of settled Params as workers call it: one of the work directory, or what Params have."""
+    """Return the tokenizer of settled Params as workers call it: from the work directory if it is stored there."""
     return StoredTokenizer(work, str(params.tokenizer)) if is_settled_file(params.tokenizer) else params.tokenizer
 
 
@@ -78,9 +78,9 @@ def store_tokenizer(work: Store, content: bytes) -> str:
     name = _name(content)
     home = _home(work, name)
 
-    def write(place: Store) -> dict[str, Any]:
-        write_json(place.create_group(), content)
-        return {"attempt": place.name}
+    def write(folder: Store) -> dict[str, Any]:
+        write_json(folder.create_group(), content)
+        return {"attempt": folder.name}
 
     run_once(home, home.read_manifest, write)
     return name
@@ -92,7 +92,7 @@ def write_json(group: Any, content: bytes) -> None:
 
 
 def read_tokenizer(group: Any, name: str, url: str) -> bytes:
-    """Return the JSON that `write_json` wrote to the group at a URL; raises `DamageError` if it is another's."""
+    """Return the JSON that `write_json` wrote to the group at a URL; raises `DamageError` if its name is another."""
     content = read_array(group, _ARRAY).tobytes()
     if _name(content) != name:
         raise DamageError.of(f"{url}/{_ARRAY}", f"is not {name}")

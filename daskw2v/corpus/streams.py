@@ -114,7 +114,7 @@ def with_newlines(data: bytes) -> bytes:
 
 def chunks_with_newlines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield chunks as `with_newlines` would change them together."""
-    held = b""  # ends with a carriage return: the next chunk tells whether a newline follows
+    held = b""  # ends with a carriage return: the next chunk shows whether a newline follows
     for chunk in chunks:
         if held and chunk:
             yield held if chunk.startswith(b"\n") else held[:-1] + b"\n"

@@ -17,18 +17,18 @@ def with_tokenizer(params: Params, work: Store) -> Params:
     Raises
     ------
     InputError
-        If the file does not exist, or is none of a tokenizer; or Params are settled, and it is not there.
+        If the file does not exist, or is not a tokenizer's; or Params are settled, and the tokenizer is not stored.
     MissingExtraError
         If the package tokenizers is not installed.
     """
-    given = params.tokenizer
-    if is_settled_file(given):
-        read_stored(work, str(given))
+    tokenizer = params.tokenizer
+    if is_settled_file(tokenizer):
+        read_stored(work, str(tokenizer))
         return params
-    if isinstance(given, TokenizerJSON):
-        content, shown = given.content.encode(), "that was given"
-    elif is_tokenizer_file(given):
-        shown = str(given)
+    if isinstance(tokenizer, TokenizerJSON):
+        content, shown = tokenizer.content.encode(), "that was given"
+    elif is_tokenizer_file(tokenizer):
+        shown = str(tokenizer)
         content = b"".join(read_chunks(shown, work.options, _MOST, work.timeout))
     else:
         return params

@@ -1,5 +1,6 @@
-"""Tokenizers: from text to tokens."""
+"""Tokenizers: from text to tokens. A user's function is identified by a fingerprint of its code."""
 
+import hashlib
 import importlib
 import re
 import sys
@@ -7,6 +8,7 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from types import CodeType
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -14,7 +16,6 @@ from numpy.typing import NDArray
 
 from daskw2v.config.registry import Registry
 from daskw2v.config.tokenizers import REGEX, is_tokenizer_file, tokenizer_name
-from daskw2v.corpus.fingerprint import fingerprint
 from daskw2v.corpus.matching import matches
 from daskw2v.corpus.pieces import RawText, Tokens, tokens_of
 from daskw2v.corpus.stored_tokenizers import StoredTokenizer
@@ -24,13 +25,14 @@ LineFunction = Callable[[list[str]], list[list[str]]]
 
 OTHERS = "regex:PATTERN", "package.module:function", "tokenizer.json"  # what a spec may be besides a name
 _JOINERS = np.frombuffer(b"'-", np.uint8)
-_BLANKS = (  # those of `str.split` that are not ASCII
+_BLANKS = (  # blanks of `str.split` that are not ASCII
     "\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 )
+_PLAIN = (str, bytes, int, float, complex, type(None), type(...), slice)
 
 
 class Steps(NamedTuple):
-    """How the package tokenizers makes the same tokens.
+    """Steps by which the package tokenizers makes the same tokens.
 
     Parameters
     ----------
@@ -58,7 +60,7 @@ class Tokenizer:
         Turns valid UTF-8 that ends after a line or between two tokens into text or tokens; importable on the workers.
         A plug-in is identified by its name and the code of this function: when either changes, text is read again.
     steps
-        The same for the package tokenizers, for exported models; None if it cannot do the same.
+        Steps by which the package tokenizers makes the same tokens, for exported models; None if it cannot.
     version
         Number that grows when one of daskw2v's own makes other tokens than before: text is read again then.
     """
@@ -73,7 +75,7 @@ class Tokenizer:
         return self.name
 
     def __call__(self, data: bytes) -> RawText | Tokens:
-        """Return what `cut` does."""
+        """Return the text or tokens that `cut` makes."""
         return self.cut(data)
 
 
@@ -165,7 +167,7 @@ def _is_name(spec: str | LineFunction) -> bool:
 
 
 def _users(spec: str | LineFunction) -> LineFunction:
-    """Return the user's function, given by name or itself."""
+    """Return the user's function, which a spec names or is."""
     if not isinstance(spec, str):
         return spec
     module, _, name = spec.partition(":")
@@ -303,3 +305,37 @@ TOKENIZERS = Registry(
     Tokenizer,
     {tokenizer.name: tokenizer for tokenizer in (_WHITESPACE, _LOWER, _NORMALIZE)},
 )
+
+
+def fingerprint(function: Callable[..., Any]) -> str:
+    """Return 20 hexadecimal digits that change with a function's code.
+
+    It covers the instructions, constants, names and defaults of the function, of functions defined inside it, and of
+    functions that decorators wrap. It does not cover functions that it calls, globals that it reads, and code that is
+    not Python. Another version of Python changes it, too.
+
+    Parameters
+    ----------
+    function
+        A function, or an object with `__call__`.
+    """
+    parts: list[Any] = []
+    current: Any = function
+    while current is not None:
+        code = getattr(current, "__code__", None) or getattr(type(current).__call__, "__code__", None)
+        defaults = getattr(current, "__defaults__", None), *(getattr(current, "__kwdefaults__", None) or {}).items()
+        parts.append(_described((code, *defaults)))
+        current = getattr(current, "__wrapped__", None)
+    return hashlib.blake2b(repr(parts).encode(), digest_size=10).hexdigest()
+
+
+def _described(value: Any) -> Any:
+    """Return a value whose repr is the same in every process: without addresses and the order of sets."""
+    if isinstance(value, CodeType):
+        constants = [_described(constant) for constant in value.co_consts]
+        return value.co_code, value.co_exceptiontable, value.co_names, constants
+    if isinstance(value, tuple):
+        return [_described(part) for part in value]
+    if isinstance(value, frozenset):
+        return sorted(repr(_described(part)) for part in value)
+    return value if isinstance(value, _PLAIN) else type(value).__name__

@@ -77,7 +77,7 @@ class FeatureKeys(PickledFields):
     columns
         Columns of a table, whose rows come first.
     ngrams, buckets
-        N-grams, and the bucket of each of their rows, which follow those of the table, shape (n,) int32.
+        N-grams, and the bucket of each of their rows, which follow the table's, shape (n,) int32.
     pruned
         Whether means leave out n-grams without a row, as in fastText's pruned models; otherwise these count as zeros.
     """
@@ -93,7 +93,7 @@ class FeatureKeys(PickledFields):
 
     @property
     def first_ngram(self) -> int:
-        """Number of the rows of the table, which come before those of n-grams."""
+        """Number of the rows of the table, which come before the rows of n-grams."""
         return sum(column.size for column in self.columns)
 
     @cached_property
@@ -121,7 +121,7 @@ class FeatureKeys(PickledFields):
         ]
 
     def kept(self, ngrams: Int64Array) -> "FeatureKeys":
-        """Return the keys of the table and of some n-grams, given the indices of their buckets, shape (m,) int64."""
+        """Return the keys of the table and of the n-grams whose buckets have these indices, shape (m,) int64."""
         return replace(self, buckets=self.buckets[ngrams], pruned=self.pruned or len(ngrams) < len(self.buckets))
 
     def of_words(self, words: Sequence[str]) -> WordFeatures:
@@ -129,7 +129,7 @@ class FeatureKeys(PickledFields):
         return self.of_ngrams(*ngrams_of(words, *self.ngrams), np.zeros(len(words), np.float32))
 
     def of_ngrams(self, offsets: Int64Array, buckets: Int32Array, own: Float32Array) -> WordFeatures:
-        """Return the features of n words, given their n-grams.
+        """Return the features of n words from their n-grams.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class FeatureKeys(PickledFields):
     def of_keys(self, other: "FeatureKeys") -> WordFeatures:
         """Return, for each row of another table, the rows of this one with the same meaning.
 
-        They are those of the same category, of the knots around a knot, or of the same bucket if there are as many
+        They are the rows of the same category, of the knots around a knot, or of the same bucket if there are as many
         buckets.
         """
         mine = {column.name for column in self.columns}
@@ -211,7 +211,7 @@ class FeatureKeys(PickledFields):
         return [(first + places[name], column.weight) for name in named if name in places]
 
     def save(self, group: zarr.Group) -> None:
-        """Write these into a Zarr group."""
+        """Write the keys into a Zarr group."""
         write_array(group, _BUCKETS, self.buckets)
         columns = [{**column._asdict(), "values": list(column.values), "knots": list(column.knots)}
                    for column in self.columns]  # fmt: skip

@@ -54,4 +54,4 @@ def ngrams_of(words: Sequence[str], minn: int, maxn: int, bucket: int) -> tuple[
         [] if word == END_OF_SENTENCE else [hash % bucket for hash in hashes_of(word, minn, maxn)] for word in words
     ]
     offsets = np.cumsum([0, *map(len, found)], dtype=np.int64)
-    return offsets, np.array([one for some in found for one in some], np.int32)
+    return offsets, np.array([one for buckets in found for one in buckets], np.int32)

@@ -1,14 +1,18 @@
-"""Settings of words' features: their n-grams, and a table."""
+"""Settings of words' features: their n-grams, and a table; what they take of memory, by estimate."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from daskw2v.config.groups import Group
+from daskw2v.config.params import Params
 from daskw2v.config.settings import URL, AxisName, integer, setting
 from daskw2v.config.weights import WEIGHTS
 from daskw2v.errors import ParameterError
 
 _KERNEL: tuple[AxisName, ...] = ("objective", "strategy", "device")
+FEATURES = "features"  # the name of the table of their rows
+_NGRAMS = 12  # most rows of n-grams for each word of a vocabulary, by estimate
+_EACH, _COLUMNS = 25, 8  # n-grams of a word, and its features from a table, by estimate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,3 +154,25 @@ class NGramsAndTable(NGrams, FeatureTable):
 
 
 CLASSES = (NGrams, FeatureTable, NGramsAndTable)
+
+
+def has_features(params: Params) -> bool:
+    """Tell whether words have features."""
+    return params.features is not None
+
+
+def features_bytes(params: Params, n_words: int) -> dict[str, int]:
+    """Return the bytes of the features of n words, and of their numbers in a thread, by estimate and by name."""
+    if not has_features(params):
+        return {}
+    table = FeatureTable.find(params) is not None
+    each = (0 if NGrams.find(params) is None else _EACH) + (_COLUMNS if table else 0)
+    weights = 4 if table else 0
+    return {"features of words": n_words * (8 + 4 + each * (4 + weights)) + 4 * (n_words + most_rows(params, n_words))}
+
+
+def most_rows(params: Params, n_words: int) -> int:
+    """Return the rows that a table of features has for a vocabulary of n words, at most, by estimate."""
+    ngrams = NGrams.find(params)
+    of_letters = 0 if ngrams is None else min(ngrams.bucket, _NGRAMS * n_words)
+    return of_letters + (0 if FeatureTable.find(params) is None else n_words)

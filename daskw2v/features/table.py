@@ -1,23 +1,26 @@
-"""Features that a user's table gives to words: categories and numbers, such as the brand and the price of an item.
+"""Features of words from a user's table: categories and numbers, such as the brand and the price of an item.
 
 A table has the column `word`, or `item`, and others, each a feature. Strings, integers and booleans are categories, and
 lists of them several at once; empty strings are none, and a file may lack all values of a column. Floating-point
 numbers are numbers, which have a share of the two knots that they lie between. Knots are quantiles. A word of several
-rows has the categories of all, and the mean of its numbers.
+rows has the categories of all, and the mean of its numbers. Files are checked by their schemas before any text is read.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.formats.columns import is_string, strings_of
+from daskw2v.corpus.names import columns_of
 from daskw2v.errors import InputError, counted
 from daskw2v.extras import Extra
 from daskw2v.features.keys import FeatureColumn, category, shares_of
 from daskw2v.features.words import WordFeatures
 from daskw2v.kernels.distinct import distinct
+from daskw2v.store.threads import in_threads
 from daskw2v.types import Float64Array, Int64Array
 from daskw2v.vocabulary import word_tables
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -25,7 +28,7 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 pa, pc = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow")
 
 KNOTS = 16  # of a column of numbers, at most
-_MOST = 1e300  # of a number: differences of two are finite
+_MOST = 1e300  # largest number: differences of two are finite
 _TITLE, _COLUMNS = "table of features", "word, or item, and one or more others"
 
 
@@ -39,8 +42,8 @@ def read_table(source: Source, options: Mapping[str, Any], timeout: float) -> It
     """
     names = list[str]()
 
-    def choose(given: Sequence[str], url: str) -> list[str]:
-        chosen = _columns(given, url)
+    def choose(present: Sequence[str], url: str) -> list[str]:
+        chosen = _columns(present, url)
         names[:] = chosen[1:]
         return chosen
 
@@ -56,12 +59,79 @@ def read_types(source: Source, options: Mapping[str, Any], timeout: float) -> tu
     return {name: types[name] for name in names}, empty
 
 
-def _columns(given: Sequence[str], url: str) -> list[str]:
-    """Return the columns of a table, that of words first."""
-    word = word_tables.word_column(given, url, _COLUMNS)
-    if sum(name in given for name in word_tables.NAMES) > 1:
+def check_table(
+    place: str, sources: Sequence[Source], options: Mapping[str, Any], timeout: float, weights: Mapping[str, float]
+) -> None:
+    """Refuse files that are no table of features; of their rows, no more than the first block of CSV is read.
+
+    Raises
+    ------
+    InputError
+        If one cannot be read or lacks a column; if a column is of a type that is no feature, or of two kinds; if none
+        has a weight above 0, one that has a weight is missing, or names of folders tell one; or if no file has a row.
+    """
+    found = in_threads(partial(read_types, options=options, timeout=timeout), sources)
+    kinds = dict[str, tuple[Any, Any, str]]()  # of each column: what collects it, its type, and the first such file
+    for source, (types, _) in zip(sources, found, strict=True):
+        for name, type_ in types.items():
+            if weights.get(name, 1.0) == 0 or pa.types.is_null(type_):  # all values are missing
+                continue
+            kind = kind_of(name, type_, source.url)
+            before, its_type, url = kinds.setdefault(name, (kind, type_, source.url))
+            if kind is not before:
+                raise InputError(
+                    f"Column {name!r} is {type_} in {source.url}, and {its_type} in {url}.",
+                    "Give one type in all files: numbers such as 5.0, or categories.",
+                )
+    names = dict.fromkeys(name for types, _ in found for name in types)
+    folders = _folders(sources) - names.keys()
+    for name in weights.keys() - names.keys() - folders:
+        raise InputError(
+            f"{place} has no column {name!r}, which has a weight.", f"Its features are: {', '.join(names)}."
+        )
+    for name in sorted(folders):
+        if weights.get(name, 1.0) != 0:
+            raise InputError(
+                f"Only names of folders tell {name!r} of the rows in {place}: it would be no feature.",
+                f"Write it as a column, or leave it out: feature_weights={{{name!r}: 0}}.",
+            )
+    if all(weights.get(name, 1.0) == 0 for name in names):
+        raise InputError(f"All columns of {place} weigh 0: {', '.join(names)}.", "Give one of them a weight above 0.")
+    if all(empty for _, empty in found):
+        raise InputError(f"{place} has no row, in {counted(len(sources), 'file')}.", "Write the table again.")
+
+
+def summary_of(features: WordFeatures, columns: Sequence[FeatureColumn], base: Sequence[FeatureColumn]) -> str:
+    """Return a summary of a run's table as a sentence: words covered, columns, and changes since the base model.
+
+    Parameters
+    ----------
+    features
+        The features of the vocabulary's words.
+    columns, base
+        The columns of the table, and the columns of the base model; empty without one.
+    """
+    covered = np.count_nonzero(np.diff(features.offsets))
+    parts = [
+        f"the table has {covered:,} of {counted(features.n_words, 'word')}",
+        *(f"{column.name}: {_size(column)}" for column in columns if column.size),
+    ]
+    now, before = ({column.name: column for column in known if column.size} for known in (columns, base))
+    parts += [f"{name} is no longer there" for name in before if name not in now]
+    parts += [
+        f"{name} had {_size(column)} before, and starts anew"
+        for name, column in before.items()
+        if name in now and bool(column.knots) != bool(now[name].knots)
+    ]
+    return "; ".join(parts)
+
+
+def _columns(present: Sequence[str], url: str) -> list[str]:
+    """Return the columns of a table, the column of words first."""
+    word = word_tables.word_column(present, url, _COLUMNS)
+    if sum(name in present for name in word_tables.NAMES) > 1:
         raise InputError(f"{url} has the columns word and item, which both name words.", "Leave one of them out.")
-    names = [word_tables.single(given, name, url, _COLUMNS) for name in given if name != word]
+    names = [word_tables.single(present, name, url, _COLUMNS) for name in present if name != word]
     if not names:
         raise InputError(f"{url} has no column besides {word!r}.", f"Give a table with the columns {_COLUMNS}.")
     return [word, *names]
@@ -221,7 +291,7 @@ def _without_views(column: Any) -> Any:
 
 
 def kind_of(name: str, kind: Any, url: str) -> Callable[[], "_Categories | _Numbers"]:
-    """Return what collects a column of an Arrow type."""
+    """Return the class that collects a column of an Arrow type."""
     value = kind
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         value = kind.value_type
@@ -240,3 +310,13 @@ def kind_of(name: str, kind: Any, url: str) -> Callable[[], "_Categories | _Numb
         f"Column {name!r} of {url} is of type {kind}, which is no feature.",
         f"Give strings, integers or lists of them, or numbers; or leave it out: feature_weights={{{name!r}: 0}}.",
     )
+
+
+def _folders(sources: Sequence[Source]) -> set[str]:
+    """Return the columns in names of folders whose values differ: a folder may hold the table of one day alone."""
+    values = [set(columns_of(source.url).items()) for source in sources]
+    return {name for columns in values for name, _ in columns ^ values[0]}
+
+
+def _size(column: FeatureColumn) -> str:
+    return ("numbers, " if column.knots else "categories, ") + counted(column.size, "row")

@@ -42,7 +42,7 @@ class WordFeatures(NamedTuple):
         return len(self.offsets) - 1
 
     def of(self, words: Int64Array) -> "WordFeatures":
-        """Return the features of some of the words, in that order."""
+        """Return the features of the words with these numbers, in their order."""
         sizes = np.diff(self.offsets)[words]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         places = np.arange(offsets[-1]) + np.repeat(self.offsets[words] - offsets[:-1], sizes)
@@ -62,9 +62,9 @@ class WordFeatures(NamedTuple):
 
 
 def join_features(first: WordFeatures, second: WordFeatures) -> WordFeatures:
-    """Return the features of the same words from two sources, word by word; weights of own rows are the first's."""
+    """Return the features of the same words from two sources, word by word; weights of own rows are from `first`."""
     sizes = np.diff(first.offsets), np.diff(second.offsets)
-    owners = np.concatenate([np.repeat(np.arange(len(some)), some) for some in sizes])
+    owners = np.concatenate([np.repeat(np.arange(len(each)), each) for each in sizes])
     order = np.argsort(owners, kind="stable")
     alike = not len(first.weights) and not len(second.weights)
     weights = first.weights if alike else np.concatenate([first.with_weights(), second.with_weights()])[order]
@@ -78,7 +78,7 @@ def sum_features(features: WordFeatures, rows_of: Callable[[Int32Array], Float32
     Parameters
     ----------
     features
-        The features of n words; those without a row add nothing.
+        The features of n words; features without a row add nothing.
     rows_of
         Function from m numbers of rows to these rows of the table of features, shape (m, D) float32.
     columns
@@ -88,10 +88,10 @@ def sum_features(features: WordFeatures, rows_of: Callable[[Int32Array], Float32
     owners, known = np.repeat(np.arange(features.n_words), np.diff(features.offsets)), features.rows >= 0
     step = max(1, _AT_ONCE // max(1, columns))
     places = np.flatnonzero(known)
-    for some in (places[i : i + step] for i in range(0, len(places), step)):
-        values = rows_of(features.rows[some]) * weights[some, None]
-        firsts = np.flatnonzero(np.diff(owners[some], prepend=-1))
-        totals[owners[some][firsts]] += np.add.reduceat(values, firsts, axis=0)
+    for part in (places[i : i + step] for i in range(0, len(places), step)):
+        values = rows_of(features.rows[part]) * weights[part, None]
+        firsts = np.flatnonzero(np.diff(owners[part], prepend=-1))
+        totals[owners[part][firsts]] += np.add.reduceat(values, firsts, axis=0)
     return totals
 
 
@@ -125,7 +125,7 @@ def weigh_own_rows(features: WordFeatures, counts: Int64Array, prior_count: int)
 def compose_vectors(
     features: WordFeatures, own: Float32Array, rows_of: Callable[[Int32Array], Float32Array]
 ) -> Float32Array:
-    """Return the vectors of n words, given their own rows, both shape (n, D) float32; others as in `sum_features`."""
+    """Return the vectors of n words from their own rows, both shape (n, D) float32; others as in `sum_features`."""
     totals = sum_features(features, rows_of, own.shape[1])
     vectors: Float32Array = (features.own[:, None] * own + totals) / (features.own + total_weights(features))[:, None]
     return vectors
@@ -134,7 +134,7 @@ def compose_vectors(
 def own_rows(
     features: WordFeatures, vectors: Float32Array, rows_of: Callable[[Int32Array], Float32Array]
 ) -> Float32Array:
-    """Return the own rows with which words have the given vectors, shape (n, D): the inverse of `compose_vectors`."""
+    """Return the own rows with which words have these vectors, shape (n, D): the inverse of `compose_vectors`."""
     totals = sum_features(features, rows_of, vectors.shape[1])
     own: Float32Array = (vectors * (features.own + total_weights(features))[:, None] - totals) / features.own[:, None]
     return own

@@ -1,7 +1,7 @@
 """Builds a corpus with joined phrases from a corpus, pass by pass."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -59,14 +59,14 @@ def build_phrases(
     Returns
     -------
     Corpus
-        The corpus with phrases, saved in the work directory. Without passes, the given corpus.
+        The corpus with phrases, saved in the work directory. Without passes, the corpus as it is.
 
     Raises
     ------
     ParameterError
-        If an option of phrases is given without phrases, or the threshold is out of range.
+        If an option of phrases is set without phrases, or the threshold is out of range.
     VocabularyError
-        If the text has more distinct words than ids can tell apart.
+        If the text has more distinct words than there are ids.
 
     Examples
     --------
@@ -80,12 +80,13 @@ def build_phrases(
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
     with lazily_connected(client, store, resources, listener) as (cluster, listen):
-        known = find_phrases(corpus, store, params)
-        return join_phrases(corpus, store, params, cluster(), listen) if known is None else known
+        return join_phrases(corpus, store, params, cluster, listen)
 
 
-def join_phrases(corpus: Corpus, store: Store, params: Params, client: Client, listener: Listener) -> Corpus:
-    """Do what `build_phrases` does, on a cluster that is there."""
+def join_phrases(
+    corpus: Corpus, store: Store, params: Params, client: Callable[[], Client], listener: Listener
+) -> Corpus:
+    """Return the corpus with phrases: the stored one, or a new one, for which `client` returns the cluster."""
     for _ in range(n_passes(params)):
         corpus = _join_once(corpus, store, params, client, listener)
     return corpus
@@ -118,7 +119,9 @@ def check_joined(corpus: Corpus, params: Params) -> None:
         )
 
 
-def _join_once(corpus: Corpus, store: Store, params: Params, client: Client, listener: Listener) -> Corpus:
+def _join_once(
+    corpus: Corpus, store: Store, params: Params, client: Callable[[], Client], listener: Listener
+) -> Corpus:
     rules, began = PhraseDetection.of(params).rules, time.monotonic()
     asked = _asked(corpus, params)
     known = _find(store, asked, corpus)
@@ -129,12 +132,12 @@ def _join_once(corpus: Corpus, store: Store, params: Params, client: Client, lis
     # Named by how the text is cut, not by the shards' names, so that counts stay valid for shards that were rebuilt
     key = digest([asked, n_buckets, [shard.n_tokens for shard in corpus.shards]])
     joining = PhraseJob(store, corpus.name, vocabulary, store / LAYOUT.folder / key, rules, n_buckets)
-    stage = Stage(store, joining.home, partial(run_tasks, client), listener, "phrases")
+    stage = Stage(store, joining.home, lambda: partial(run_tasks, client()), listener, "phrases")
     return stage.make(partial(_find, store, asked, corpus), partial(_build, asked, corpus, joining, began))
 
 
 def _asked(corpus: Corpus, params: Params) -> str:
-    """Return what names the corpus that the next pass makes."""
+    """Return the digest that names the corpus of the next pass."""
     # Without `phrases`: a pass does not depend on the number of passes
     named = identity_values(with_threshold(params), "phrases", without=("phrases",))
     return digest([corpus.identity, LAYOUT.folder, *named])

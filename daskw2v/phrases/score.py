@@ -48,13 +48,13 @@ class Scoring(NamedTuple):
 def _default(
     both: Int64Array, left: Int64Array, right: Int64Array, min_count: int, totals: BigramTotals
 ) -> Float64Array:
-    """Mikolov et al. (2013), with gensim's factor, which makes thresholds independent of the length of the text."""
+    """Return the score of Mikolov et al. (2013), with gensim's factor: thresholds suit texts of any length."""
     scores: Float64Array = (both - min_count) / (left.astype(np.float64) * right) * totals.entries
     return scores
 
 
 def _npmi(both: Int64Array, left: Int64Array, right: Int64Array, _: int, totals: BigramTotals) -> Float64Array:
-    """Bouma (2009): 1 for words that only occur together, 0 for words that occur together by chance."""
+    """Return the score of Bouma (2009): 1 for words that only occur together, 0 for chance."""
     together, first, second = (counts / totals.words for counts in (both, left, right))
     scores: Float64Array = _log(together / (first * second)) / -_log(together)
     return scores

@@ -20,11 +20,20 @@ from typing import Any
 
 import numpy as np
 
-from daskw2v.phrases.bigrams import BIGRAM, NOTHING, bigram_keys, count_keys, cut_keys, merge_bigrams, pairs_of
-from daskw2v.phrases.join import encode_symbols, join_codes
-from daskw2v.phrases.reader import ShardReader
+from daskw2v.phrases.bigrams import (
+    BIGRAM,
+    NOTHING,
+    WordList,
+    bigram_keys,
+    count_keys,
+    cut_keys,
+    encode_symbols,
+    join_codes,
+    merge_bigrams,
+    pairs_of,
+)
 from daskw2v.phrases.score import BigramTotals, PhraseRules
-from daskw2v.shards.layout import Corpus, read_words, write_shard
+from daskw2v.shards.layout import Corpus, open_codes, read_places, read_starts, read_words, write_shard
 from daskw2v.shards.words import take_words
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.store.partfile import read_part, write_parts
@@ -33,9 +42,80 @@ from daskw2v.store.storage import Store
 from daskw2v.types import Float64Array, Int32Array, Int64Array, UInt8Array
 from daskw2v.vocabulary.count import StoredVocabulary
 
+KEPT_MAPS = 4  # maps from codes to ids that are cached
 PIECE = 1 << 20  # phrases in a piece, about
 LOOK_BACK = 1 << 10  # words to read at first before a shard that begins inside a sentence
 CHUNK_WORDS = 1 << 20  # words of the vocabulary to read at once: a chunk
+
+
+class ShardReader:
+    """Reads the shards of a corpus as ids, with the words before and after them in sentences that shards cut.
+
+    Parameters
+    ----------
+    work
+        The work directory.
+    corpus, vocabulary
+        The corpus, and a vocabulary of all its words.
+    """
+
+    def __init__(self, work: Store, corpus: Corpus, vocabulary: StoredVocabulary) -> None:
+        self._work, self._shards, maps = work, corpus.shards, vocabulary.open_maps()
+
+        @lru_cache(KEPT_MAPS)
+        def ids(number: int) -> Int32Array:
+            path = corpus.shards[number].path
+            return maps.read(path, (work / path).open_group())
+
+        self.ids = ids
+
+    def codes(self, number: int, start: int = 0, stop: int | None = None) -> Int32Array:
+        """Return the codes start..stop-1 of a shard; all by default."""
+        codes: Int32Array = open_codes(self._work, self._shards[number])[start:stop]
+        return codes
+
+    def starts(self, number: int) -> Int64Array:
+        """Return the starts of a shard's sentences."""
+        return read_starts(self._work, self._shards[number])
+
+    def words(self, number: int) -> WordList:
+        """Return the words of a shard's codes."""
+        path, n_types = self._shards[number].path, self._shards[number].n_types
+        data, offsets, _ = read_words(self._work, path, 0, n_types)
+        return WordList(data, offsets, read_places(self._work, path).astype(np.int64))
+
+    def goes_on(self, number: int) -> bool:
+        """Return whether a shard begins inside a sentence of the shard before it; False after the last shard."""
+        if number == len(self._shards):
+            return False
+        starts = self.starts(number)
+        return not len(starts) or bool(starts[0])
+
+    def before(self, number: int, most: int) -> Int32Array:
+        """Return the ids of the last `most` words before a shard that belong to the sentence of its first word.
+
+        The sentence may have begun any number of shards before.
+        """
+        parts = [np.empty(0, np.int32)]
+        while most and self.goes_on(number):
+            number -= 1
+            starts, size = self.starts(number), self._shards[number].n_tokens
+            begin = int(starts[-1]) if len(starts) else 0
+            first = max(begin, size - most)
+            parts.append(self.ids(number)[self.codes(number, first)])
+            most -= size - first
+            if len(starts):
+                break
+        return np.concatenate(parts[::-1])
+
+    def after(self, number: int) -> tuple[int, bytes] | None:
+        """Return id and bytes of the word after a shard if it is in the same sentence as the last word, else None."""
+        if not self.goes_on(number + 1):
+            return None
+        path, code = self._shards[number + 1].path, int(self.codes(number + 1, 0, 1)[0])
+        place = int(read_places(self._work, path)[code])
+        word, _, _ = read_words(self._work, path, place, place + 1)
+        return int(self.ids(number + 1)[code]), word.tobytes()
 
 
 @dataclass(frozen=True)
@@ -67,9 +147,9 @@ class PhraseJob:
 
 
 @lru_cache(maxsize=2)
-def _reader(of: PhraseJob) -> ShardReader:
+def _reader(job: PhraseJob) -> ShardReader:
     """Return a cached reader of the corpus."""
-    return ShardReader(of.work, Corpus.load(of.work, of.corpus), of.vocabulary)
+    return ShardReader(job.work, Corpus.load(job.work, job.corpus), job.vocabulary)
 
 
 def finished(home: Store) -> dict[str, Any] | None:
@@ -82,38 +162,38 @@ def finished(home: Store) -> dict[str, Any] | None:
 
 def _once(home: Store, make: Callable[[Store], dict[str, Any]]) -> dict[str, Any]:
     """Run a task that writes groups into a folder, unless it has finished before; return its manifest."""
-    return run_once(home, partial(finished, home), lambda place: {"attempt": place.name, **make(place)})
+    return run_once(home, partial(finished, home), lambda folder: {"attempt": folder.name, **make(folder)})
 
 
-def count_shard(of: PhraseJob, number: int) -> dict[str, Any]:
+def count_shard(job: PhraseJob, number: int) -> dict[str, Any]:
     """Task: count the bigrams that end in a shard."""
-    return _once(of.home / "count" / str(number), partial(_count, of, number))
+    return _once(job.home / "count" / str(number), partial(_count, job, number))
 
 
-def _count(of: PhraseJob, number: int, place: Store) -> dict[str, Any]:
-    reader = _reader(of)
+def _count(job: PhraseJob, number: int, folder: Store) -> dict[str, Any]:
+    reader = _reader(job)
     before = reader.before(number, 1)
     keys = bigram_keys(
         reader.codes(number), reader.starts(number), reader.ids(number), before[-1] if len(before) else NOTHING
     )
     bigrams = count_keys(keys)
-    write_parts(place, "bigrams", cut_keys(bigrams["key"], of.n_buckets), bigrams, named=True)
+    write_parts(folder, "bigrams", cut_keys(bigrams["key"], job.n_buckets), bigrams, named=True)
     return {"groups": []}
 
 
-def merge_bucket(of: PhraseJob, bucket: int, attempts: Sequence[str]) -> dict[str, Any]:
+def merge_bucket(job: PhraseJob, bucket: int, attempts: Sequence[str]) -> dict[str, Any]:
     """Task: add up the counts of a bucket's bigrams over all shards."""
-    return _once(of.home / "merge" / str(bucket), partial(_merge, of, bucket, attempts))
+    return _once(job.home / "merge" / str(bucket), partial(_merge, job, bucket, attempts))
 
 
-def _merge(of: PhraseJob, bucket: int, attempts: Sequence[str], place: Store) -> dict[str, Any]:
-    homes = (of.home / "count" / str(shard) / attempt for shard, attempt in enumerate(attempts))
-    keys, counts = merge_bigrams([read_part(home, "bigrams", of.n_buckets, bucket, BIGRAM, 1)[:, 0] for home in homes])
-    kept = counts >= of.rules.min_count  # rarer bigrams are never phrases
+def _merge(job: PhraseJob, bucket: int, attempts: Sequence[str], folder: Store) -> dict[str, Any]:
+    homes = (job.home / "count" / str(shard) / attempt for shard, attempt in enumerate(attempts))
+    keys, counts = merge_bigrams([read_part(home, "bigrams", job.n_buckets, bucket, BIGRAM, 1)[:, 0] for home in homes])
+    kept = counts >= job.rules.min_count  # rarer bigrams are never phrases
     pairs = pairs_of(keys[kept])
-    group = place.create_group()
+    group = folder.create_group()
     write_array(group, "pairs", pairs)
-    write_array(group, "counts", np.column_stack([counts[kept], _word_counts(of.vocabulary, pairs)]))
+    write_array(group, "counts", np.column_stack([counts[kept], _word_counts(job.vocabulary, pairs)]))
     return {"groups": [""], "n_bigrams": len(keys)}
 
 
@@ -127,33 +207,33 @@ def _word_counts(vocabulary: StoredVocabulary, pairs: Int32Array) -> Int64Array:
     return counts
 
 
-def choose_phrases(of: PhraseJob, attempts: Sequence[str], n_bigrams: int) -> dict[str, Any]:
+def choose_phrases(job: PhraseJob, attempts: Sequence[str], n_bigrams: int) -> dict[str, Any]:
     """Task: score the bigrams of all buckets and keep the phrases; `n_bigrams` is the number of distinct bigrams."""
-    return _once(of.home / "choose" / "0", partial(_choose, of, attempts, n_bigrams))
+    return _once(job.home / "choose" / "0", partial(_choose, job, attempts, n_bigrams))
 
 
-def _choose(of: PhraseJob, attempts: Sequence[str], n_bigrams: int, place: Store) -> dict[str, Any]:
-    totals = BigramTotals(of.vocabulary.total, of.vocabulary.size + n_bigrams)
+def _choose(job: PhraseJob, attempts: Sequence[str], n_bigrams: int, folder: Store) -> dict[str, Any]:
+    totals = BigramTotals(job.vocabulary.total, job.vocabulary.size + n_bigrams)
     held: list[tuple[Int32Array, Int64Array, Float64Array]] = []
     sizes: list[int] = []
     for bucket, attempt in enumerate(attempts):
-        group = (of.home / "merge" / str(bucket) / attempt).open_group()
+        group = (job.home / "merge" / str(bucket) / attempt).open_group()
         pairs, counts = read_array(group, "pairs"), read_array(group, "counts")
         both, left, right = counts.T
-        chosen, scores = of.rules.choose(both, left, right, totals)
+        chosen, scores = job.rules.choose(both, left, right, totals)
         held.append((pairs[chosen], both[chosen], scores[chosen]))
         n = sum(len(part) for part, _, _ in held)
         if n >= PIECE or (n and bucket + 1 == len(attempts)):
-            _write_piece(of.vocabulary, place / str(len(sizes)), *map(np.concatenate, zip(*held, strict=True)))
+            _write_piece(job.vocabulary, folder / str(len(sizes)), *map(np.concatenate, zip(*held, strict=True)))
             sizes.append(n)
             held = []
     return {"groups": [str(i) for i in range(len(sizes))], "n_phrases": sum(sizes), "n_bigrams": n_bigrams}
 
 
 def _write_piece(
-    vocabulary: StoredVocabulary, place: Store, pairs: Int32Array, counts: Int64Array, scores: Float64Array
+    vocabulary: StoredVocabulary, folder: Store, pairs: Int32Array, counts: Int64Array, scores: Float64Array
 ) -> None:
-    group = place.create_group()
+    group = folder.create_group()
     words, offsets = _words_of(vocabulary, pairs.reshape(-1))
     for name, values in (
         ("words", words),
@@ -183,44 +263,44 @@ def _words_of(vocabulary: StoredVocabulary, ids: Int32Array) -> tuple[UInt8Array
     return take_words(np.concatenate(data), offsets, places)
 
 
-def join_shard(of: PhraseJob, number: int, pieces: Sequence[str]) -> dict[str, Any]:
+def join_shard(job: PhraseJob, number: int, pieces: Sequence[str]) -> dict[str, Any]:
     """Task: join the phrases that begin in a shard.
 
     It writes no group if the whole shard is the end of a phrase of the shard before.
 
     Parameters
     ----------
-    of, number
+    job, number
         The pass and the number of the shard.
     pieces
         Folders of the pieces of phrases, below the folder of the pass.
     """
-    return _once(of.home / "join" / str(number), partial(_join, of, number, pieces))
+    return _once(job.home / "join" / str(number), partial(_join, job, number, pieces))
 
 
-def _join(of: PhraseJob, number: int, pieces: Sequence[str], place: Store) -> dict[str, Any]:
-    reader = _reader(of)
+def _join(job: PhraseJob, number: int, pieces: Sequence[str], folder: Store) -> dict[str, Any]:
+    reader = _reader(job)
     ids, words, ahead = reader.ids(number), reader.words(number), reader.after(number)
     codes, starts = reader.codes(number), reader.starts(number)
-    taken = len(codes) > 0 and _is_taken(of, number, int(ids[codes[0]]), pieces)
+    taken = len(codes) > 0 and _is_taken(job, number, int(ids[codes[0]]), pieces)
     if ahead is not None:
         words = words.with_word(ahead[1])
         ids = np.append(ids, np.int32(ahead[0]))
-    pairs = _codes_of(ids, _read_pairs(of, pieces, ids))
+    pairs = _codes_of(ids, _read_pairs(job, pieces, ids))
     following = NOTHING if ahead is None else int(_codes_of(ids, ids[-1:])[0])
     joined = join_codes(codes, starts, pairs, len(ids), taken=taken, ahead=following)
     del codes
     if not len(joined.symbols):
         return {"groups": [], "shard": None}
-    symbols, dictionary = encode_symbols(joined.symbols, words, pairs, of.rules.delimiter)
-    return {"groups": [""], "shard": write_shard(place, [symbols], joined.starts, dictionary)}
+    symbols, dictionary = encode_symbols(joined.symbols, words, pairs, job.rules.delimiter)
+    return {"groups": [""], "shard": write_shard(folder, [symbols], joined.starts, dictionary)}
 
 
-def _read_pairs(of: PhraseJob, pieces: Sequence[str], ids: Int32Array) -> Int32Array:
+def _read_pairs(job: PhraseJob, pieces: Sequence[str], ids: Int32Array) -> Int32Array:
     """Return the phrases with both words among `ids`, shape (n, 2)."""
     found = [np.empty((0, 2), np.int32)]
     for piece in pieces:
-        pairs = read_array((of.home / piece).open_group(), "pairs")
+        pairs = read_array((job.home / piece).open_group(), "pairs")
         found.append(pairs[np.isin(pairs, ids).all(axis=1)])
     return np.concatenate(found)
 
@@ -231,7 +311,7 @@ def _codes_of(ids: Int32Array, pairs: Int32Array) -> Int32Array:
     return order[np.searchsorted(ids, pairs, sorter=order)].astype(np.int32)
 
 
-def _is_taken(of: PhraseJob, number: int, first: int, pieces: Sequence[str]) -> bool:
+def _is_taken(job: PhraseJob, number: int, first: int, pieces: Sequence[str]) -> bool:
     """Return whether the first word of a shard is the second word of a phrase.
 
     In a run of overlapping phrases, every second one is joined, starting with the first. So this counts the phrases in
@@ -239,9 +319,9 @@ def _is_taken(of: PhraseJob, number: int, first: int, pieces: Sequence[str]) -> 
     """
     most = LOOK_BACK
     while True:
-        before = _reader(of).before(number, most)
+        before = _reader(job).before(number, most)
         words = np.append(before, np.int32(first)).tolist()
-        known = set(map(tuple, _read_pairs(of, pieces, np.unique(words)).tolist())) if len(before) else set()
+        known = set(map(tuple, _read_pairs(job, pieces, np.unique(words)).tolist())) if len(before) else set()
         run = 0
         while run < len(before) and (words[-run - 2], words[-run - 1]) in known:
             run += 1

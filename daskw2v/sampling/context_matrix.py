@@ -107,7 +107,7 @@ def build_matrix(client: Client, run: Run, listener: Listener = silent) -> Conte
     base = SampledContexts.of(params).base_matrix
     asked = [corpus.identity, run.vocabulary.identity, sampling_rules(params), params.seed, base]
     home = run.work / LAYOUT.folder / digest(asked)
-    stage = Stage(run.work, home, partial(run_tasks, client), listener, "matrix")
+    stage = Stage(run.work, home, lambda: partial(run_tasks, client), listener, "matrix")
     return stage.make(partial(_find, home), partial(_build, corpus, run))
 
 

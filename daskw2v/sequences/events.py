@@ -11,10 +11,9 @@ from functools import partial, reduce
 from typing import Any, NamedTuple
 
 from daskw2v.config.resources import Resources
-from daskw2v.corpus.batches import Batch, batch_blocks
-from daskw2v.corpus.files import Source, TextBlock
+from daskw2v.corpus.files import Batch, Source, TextBlock, batch_blocks
 from daskw2v.corpus.formats import PARQUET
-from daskw2v.corpus.formats.weights import MOST
+from daskw2v.corpus.formats.columns import MOST_WEIGHT
 from daskw2v.corpus.sources import plan_blocks
 from daskw2v.errors import InputError
 from daskw2v.extras import Extra, needed
@@ -242,11 +241,13 @@ def _typed(role: str, array: Any, kind: str, roles: Mapping[str, str], url: str)
     numbers = _numbers(array, role, roles[role], url)
     if role == "goal":
         return pc.not_equal(numbers, 0.0)
-    wrong = numbers.filter(pc.invert(pc.and_(pc.greater_equal(numbers, 0.0), pc.less_equal(numbers, float(MOST)))))
+    wrong = numbers.filter(
+        pc.invert(pc.and_(pc.greater_equal(numbers, 0.0), pc.less_equal(numbers, float(MOST_WEIGHT))))
+    )
     if len(wrong):
         raise InputError(
             f"{roles[role]!r} of an event of {url} is {wrong[0].as_py():g}, which is no weight.",
-            f"Give numbers in 0..{MOST:,}: the times that an event counts, on average.",
+            f"Give numbers in 0..{MOST_WEIGHT:,}: the times that an event counts, on average.",
         )
     return numbers
 

@@ -129,7 +129,7 @@ def _stored(
     check_cluster(client, work)
     sources = find_sources(inputs, None, resources.storage_options, work=work.url, listener=listener)
     home = work / LAYOUT.folder / identity_of(sources, edges.described, _FORMAT)
-    stage = Stage(work, home, partial(run_tasks, client), listener, "graph")
+    stage = Stage(work, home, lambda: partial(run_tasks, client), listener, "graph")
     with clocks_watched(client):
         manifest = stage.make(home.read_manifest, partial(_build, sources, edges, resources, client))
     return read_graph(home, manifest)

@@ -95,7 +95,7 @@ def write_walks(
         shared = [numbers] if numbers > 1 else []
         home = work / LAYOUT.folder / digest([graph.home.name, walks.described, column, *shared])
         files = WalkFiles(home, graph, walks, column, n_files, numbers)
-        stage = Stage(work, home, partial(run_tasks, client), listen, "walk", "files")
+        stage = Stage(work, home, lambda: partial(run_tasks, client), listen, "walk", "files")
         stage.make(partial(_whole, home), partial(_write, files, client))
     return [(home / files.name(*place)).url for place in files.places]
 

@@ -45,7 +45,7 @@ from daskw2v.sequences.parts import (
 from daskw2v.sequences.sessions import Sessions
 from daskw2v.sequences.tables import check_table
 from daskw2v.sequences.times import duration_of
-from daskw2v.store.stage import OpenStage, Stage
+from daskw2v.store.stage import OpenStage, RunTasks, Stage
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.markets import add_up
 
@@ -154,12 +154,14 @@ class _Writer:
         window = 0 if self.sessions.goal is None else self.params.window
         identity = identity_of(files, asdict(self.sessions), self.params.column, window, handed_on)
         home = self.work / LAYOUT.folder / identity
-        stage = Stage(self.work, home, lambda *given: run_tasks(self.client(), *given), self.listener, _STAGE, "files")
-        found = find_part(home)
-        if found is None:
-            check_cluster(self.client(), self.work)  # before the lease is written there
-            found = stage.make(partial(find_part, home), partial(self._write, files, previous))
-        return found
+        stage = Stage(self.work, home, self._runner, self.listener, _STAGE, "files")
+        return stage.make(partial(find_part, home), partial(self._write, files, previous))
+
+    def _runner(self) -> RunTasks:
+        """Return what runs tasks on the cluster, which is checked."""
+        client = self.client()
+        check_cluster(client, self.work)
+        return partial(run_tasks, client)
 
     def tell(self, sources: Sequence[Source], parts: Sequence[EventPart]) -> None:
         """Tell how much was read, and of events that came late."""

@@ -1,7 +1,7 @@
 """Encodes text as corpus shards: every block is read once, by one task; small files in batches."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -20,20 +20,18 @@ from daskw2v.config.arguments import check_arguments
 from daskw2v.config.identity import identity_values
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.corpus.batches import Batch, batch_blocks
-from daskw2v.corpus.contents import LONG_WORD, is_unsplit
-from daskw2v.corpus.files import Source, TextBlock
+from daskw2v.corpus.files import Batch, Source, TextBlock, batch_blocks
 from daskw2v.corpus.formats import read_block
+from daskw2v.corpus.invalid import LONG_WORD, is_unsplit
 from daskw2v.corpus.pieces import RawText, ReadReport, Tokens
 from daskw2v.corpus.sources import plan_blocks
 from daskw2v.corpus.stored_tokenizers import stored_tokenizer
 from daskw2v.corpus.tokenizer_files import with_tokenizer
 from daskw2v.corpus.tokenizers import LineFunction, make_tokenizer, tokenizer_identity
-from daskw2v.errors import DamageError, InputError, counted
-from daskw2v.progress import Listener, Watching, saying
+from daskw2v.errors import DamageError, Daskw2vError, InputError, TrainingError, counted
+from daskw2v.progress import Listener, Progress, Watching, saying
 from daskw2v.shards.dictionary import Dictionary, padded
-from daskw2v.shards.layout import BatchBlock, Corpus, Shard, corpus_identity, digest, write_shard
-from daskw2v.shards.quarantine import Quarantine
+from daskw2v.shards.layout import BadBlock, BatchBlock, Corpus, Shard, corpus_identity, digest, write_shard
 from daskw2v.shards.whitespace import split
 from daskw2v.store.checksums import twice
 from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist, run_once
@@ -42,7 +40,7 @@ from daskw2v.store.threads import in_threads
 from daskw2v.types import Int32Array, Int64Array, UInt8Array
 
 LAYOUT = Layout("shards/<encoding>/<block>/<attempt>", unused="shards/<encoding>/<block>")
-_BATCH = 1 << 14  # words to find before looking them up: some 100 KB of text, which stays in the cache
+_BATCH = 1 << 14  # words to find before looking them up: about 100 KB of text, which stays in the cache
 SHARD_TYPES = 3 << 19  # distinct words at which a shard ends; with one more piece of text, its dictionary has 200 MB
 
 
@@ -108,7 +106,7 @@ class _Builder:
 
 
 def encoding_signature(params: Params, shard_bytes: int) -> str:
-    """Return a digest of all that determines the shards of a block."""
+    """Return a digest of everything that determines the shards of a block."""
     # The format is part of a block's key
     rules = identity_values(params, "read", without=("tokenizer", "format", "max_bad_blocks"))
     return digest([tokenizer_identity(params.tokenizer), *rules, shard_bytes])
@@ -139,7 +137,7 @@ def encode_batch(
     shard_bytes
         Bytes of text in a shard, about. A shard also ends at `SHARD_TYPES` distinct words.
     also
-        Fields of `Params` that formats read besides.
+        Further fields of `Params` that formats read.
 
     Returns
     -------
@@ -158,9 +156,9 @@ def encode_batch(
 
 
 def _write_shards(
-    batch: Batch, store: Store, rules: Mapping[str, Any], shard_bytes: int, place: Store
+    batch: Batch, store: Store, rules: Mapping[str, Any], shard_bytes: int, folder: Store
 ) -> dict[str, Any]:
-    """Read a batch and write its shards below `place`; return the manifest."""
+    """Read a batch and write its shards below a folder; return the manifest."""
     report = ReadReport()
     shards: list[dict[str, Any]] = []
     builder, filled, written = _Builder(new_sentence=True), 0, 0
@@ -169,8 +167,8 @@ def _write_shards(
 
     def finish(builder: _Builder) -> _Builder:
         name = str(len(shards))
-        numbers = write_shard(place / name, builder.codes, builder.starts, builder.dictionary)
-        shards.append({"path": f"{batch.key}/{place.name}/{name}", **numbers})
+        numbers = write_shard(folder / name, builder.codes, builder.starts, builder.dictionary)
+        shards.append({"path": f"{batch.key}/{folder.name}/{name}", **numbers})
         return _Builder(new_sentence=builder.new_sentence)
 
     for block in batch.blocks:
@@ -190,7 +188,7 @@ def _write_shards(
     if builder.n_tokens:
         finish(builder)
     strange = {"unsplit": unsplit} if unsplit else {}
-    return {"attempt": place.name, "shards": shards, "report": report.as_dict(), "sentences": sentences, **strange}
+    return {"attempt": folder.name, "shards": shards, "report": report.as_dict(), "sentences": sentences, **strange}
 
 
 def _finished(store: Store, key: str) -> dict[str, Any] | None:
@@ -262,29 +260,30 @@ def build_corpus(
         lazily_connected(client, store, resources, listener) as (cluster, listen),
         found_texts(inputs, store, params, resources, cluster, listen) as find,
     ):
-        sources = find()
-        known = find_corpus(sources, store, params)
-        return encode_sources(sources, store, params, resources, cluster(), listen) if known is None else known
+        return encode_sources(find(), store, params, resources, cluster, listen)
 
 
 def find_corpus(sources: Sequence[Source], store: Store, params: Params) -> Corpus | None:
-    """Return the corpus of some files if it was built before and is complete."""
+    """Return the corpus of files if it was built before and is complete."""
     return Corpus.find(store, corpus_identity(sources, params), params.max_bad_blocks)
 
 
 def encode_sources(
-    sources: list[Source], store: Store, params: Params, resources: Resources, client: Client, listener: Listener
+    sources: list[Source],
+    store: Store,
+    params: Params,
+    resources: Resources,
+    client: Callable[[], Client],
+    listener: Listener,
 ) -> Corpus:
-    """Do what `build_corpus` does, with files that are found already."""
+    """Return the corpus of files: the stored one, or a new one, for which `client` returns the cluster."""
     identity = corpus_identity(sources, params)
     home = store / LAYOUT.folder / encoding_signature(params, resources.block_bytes)
-    stage = Stage(store, home, partial(run_tasks, client), listener, "encode", "bytes")
-    corpus = stage.make(
+    stage = Stage(store, home, lambda: partial(run_tasks, client()), listener, "encode", "bytes")
+    return stage.make(
         partial(find_corpus, sources, store, params),
         partial(_build, identity, sources, store, params, resources),
     )
-    trim_heap()  # of a worker in this process
-    return corpus
 
 
 def _build(
@@ -317,6 +316,7 @@ def _build(
     corpus = Corpus(identity, tuple(shards), tuple(sources), report, seconds, bad_blocks, parts=all_parts)
     stage.keep({key: (MANIFEST, manifest["attempt"]) for key, manifest in manifests.items()})
     corpus.save(stage.guard(store))
+    trim_heap()  # of a worker in this process
     return corpus
 
 
@@ -338,6 +338,65 @@ def _no_word(sources: Sequence[Source], report: ReadReport) -> InputError:
         f"There is no word in {counted(len(sources), 'file')} of {size}{skipped}.",
         "Check the inputs, the tokenizer and the column.",
     )
+
+
+class Quarantine:
+    """Decides about batches that failed. One of several blocks is split, until the bad block is alone.
+
+    Parameters
+    ----------
+    batches
+        All batches by key.
+    most
+        Number of blocks that may be left out.
+    listener
+        Called with a message for each block that is left out.
+    """
+
+    def __init__(self, batches: Mapping[str, Batch], most: int, listener: Listener) -> None:
+        self._batches, self._most, self._listener = dict(batches), most, listener
+        self._suspects: list[str] = []
+        self._split: dict[str, list[Batch]] = {}
+        self.bad: dict[str, BadBlock] = {}
+
+    def suspect(self, key: str, error: Daskw2vError) -> bool:
+        """Excuse a batch that killed workers for now, as a suspect; condemn one that cannot be read."""
+        if self._most and isinstance(error, TrainingError):
+            self._suspects.append(key)
+            return True
+        return self.condemn(key, error)
+
+    def condemn(self, key: str, error: Daskw2vError) -> bool:
+        """Split a batch, or leave a block out, if that is allowed; return whether it is."""
+        if len(self.bad) == self._most or not isinstance(error, InputError | TrainingError):
+            return False
+        batch = self._batches[key]
+        if len(batch.blocks) > 1:
+            self._split[key] = batch.split()
+            self._batches |= {part.key: part for part in self._split[key]}
+            return True
+        (block,) = batch.blocks
+        self.bad[key] = BadBlock(block.source.url, block.start, block.stop, error.problem)
+        message = f"{counted(len(self.bad), 'bad block')} of at most {self._most} left out: {error.problem}"
+        self._listener(Progress("encode", 0, 0, "bytes", message=message))
+        return True
+
+    def take_suspects(self) -> list[str]:
+        """Return the keys of batches that were suspected since the last call."""
+        taken, self._suspects = self._suspects, []
+        return taken
+
+    def parts_of(self, keys: Iterable[str]) -> dict[str, Batch]:
+        """Return by key the parts of the batches of these keys that were split."""
+        return {part.key: part for key in keys for part in self._split.get(key, ())}
+
+    def good(self, batch: Batch) -> Iterator[Batch]:
+        """Yield a batch, or its parts if it was split, without bad blocks."""
+        if batch.key in self._split:
+            for part in self._split[batch.key]:
+                yield from self.good(part)
+        elif batch.key not in self.bad:
+            yield batch
 
 
 def _encode_all(

@@ -78,7 +78,7 @@ class BatchBlock:
     batch, block
         The keys of the two.
     n_sentences
-        Number of sentences. They are those of the batch's shards, in the order of its blocks.
+        Number of sentences. The sentences of a batch's shards are in the order of its blocks.
     """
 
     batch: str
@@ -166,7 +166,7 @@ class Corpus:
 
     @cached_property
     def identity(self) -> str:
-        """Digest of the text that was read: that of `asked` and of the blocks left out."""
+        """Digest of the text that was read: of `asked` and of the blocks left out."""
         left_out = [(block.url, block.start, block.stop) for block in self.bad_blocks]
         return digest([self.asked, left_out]) if left_out else self.asked
 
@@ -302,7 +302,7 @@ def write_shard(
 
 
 def open_codes(store: Store, shard: Shard) -> StoredArray:
-    """Open the stored codes, int32; those of the shard are the `n_tokens` from `first` on.
+    """Open the stored codes, int32; the shard's own are the `n_tokens` from `first` on.
 
     Raises
     ------
@@ -324,7 +324,7 @@ def read_starts(store: Store, shard: Shard) -> Int64Array:
 
 
 def own_starts(shard: Shard, stored: Int64Array) -> Int64Array:
-    """Return the starts of sentences in a shard, shape (n,) int64, from those in the stored shard."""
+    """Return the starts of sentences in a shard, shape (n,) int64, from the starts in the stored shard."""
     starts = stored - shard.first
     inside = starts[slice(*np.searchsorted(starts, [0, shard.n_tokens]))]
     return np.insert(inside, 0, 0) if shard.begins and not (len(inside) and inside[0] == 0) else inside

@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from daskw2v.types import Int64Array, UInt8Array
 
-_AT_ONCE = 1 << 16  # bytes: what is computed for each of them stays in the cache
+_AT_ONCE = 1 << 16  # bytes: arrays of results for each of them stay in the cache
 
 
 def are_words(data: npt.NDArray[Any], offsets: npt.NDArray[Any]) -> bool:
-    """Tell whether arrays that anybody may have written are flat bytes of words and their offsets."""
+    """Tell whether arrays, which a stranger may have written, are flat bytes of words and their offsets."""
     return bool(
         data.dtype == np.uint8
         and offsets.dtype == np.int64
@@ -57,7 +57,7 @@ def same_words(
     data: UInt8Array, offsets: Int64Array, order: Int64Array,
     other: UInt8Array, other_offsets: Int64Array, other_order: Int64Array,
 ) -> npt.NDArray[np.bool_]:  # fmt: skip
-    """Tell which of the words order[0], order[1], ... are those of other_order[0], other_order[1], ...; shape (k,)."""
+    """Tell which words order[0], order[1], ... equal the words other_order[0], other_order[1], ...; shape (k,)."""
     lengths, other_lengths = (b[o + 1] - b[o] for b, o in ((offsets, order), (other_offsets, other_order)))
     same = lengths == other_lengths
     compared = np.flatnonzero(same)

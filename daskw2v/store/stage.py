@@ -89,8 +89,9 @@ class Stage:
         The work directory.
     home
         The folder of the result in it; its name is that of the lease.
-    run
-        Runs tasks.
+    runner
+        Returns a function that runs tasks. Called only if the result is to be built, and before the lease is taken:
+        a cluster may be started there, and may look at the work directory.
     listener
         Called with the progress.
     name, unit
@@ -99,13 +100,15 @@ class Stage:
 
     work: Store
     home: Store
-    run: RunTasks
+    runner: Callable[[], RunTasks]
     listener: Listener
     name: str
     unit: str = "tasks"
 
     def make(self, find: Callable[[], T | None], build: Callable[["OpenStage"], T]) -> T:
-        """Return what `find` finds, or else what `build` returns, which is called while this process holds the lease.
+        """Return what `find` returns, or what `build` returns if that is None.
+
+        `build` is called while this process holds the lease.
 
         Raises
         ------
@@ -115,12 +118,12 @@ class Stage:
         found = find()
         if found is not None:
             return found
-        waiting = saying(self.listener, self.name, self.unit)
+        run, waiting = self.runner(), saying(self.listener, self.name, self.unit)
         with hold(self.work, self.home.name, self.home.url, waiting=waiting) as lease:
             found = find()  # another process may have finished while this one waited
             if found is not None:
                 return found
-            return build(OpenStage(lease.guard(self.home), self.run, self.listener, self.name, self.unit, lease.check))
+            return build(OpenStage(lease.guard(self.home), run, self.listener, self.name, self.unit, lease.check))
 
 
 class OpenStage:

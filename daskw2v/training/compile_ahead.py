@@ -15,7 +15,7 @@ from dask.system import CPU_COUNT
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.features.choice import has_features
+from daskw2v.features.settings import has_features
 from daskw2v.kernels.cache import cache_folder, is_kept
 from daskw2v.training.devices import find_device
 from daskw2v.training.strategies import find_strategy, usable

@@ -18,9 +18,9 @@ from daskw2v.corpus.formats import find_format
 from daskw2v.corpus.tokenizer_files import with_tokenizer
 from daskw2v.errors import ParameterError
 from daskw2v.objectives.registry import check_options, find_objective
-from daskw2v.phrases.build import find_phrases, join_phrases
+from daskw2v.phrases.build import join_phrases
 from daskw2v.progress import Listener
-from daskw2v.shards.encode import encode_sources, find_corpus
+from daskw2v.shards.encode import encode_sources
 from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
@@ -40,7 +40,7 @@ from daskw2v.training.watch.early_stopping import check_monitor, monitored_conte
 from daskw2v.training.watch.events import Callbacks
 from daskw2v.training.watch.held_out import check_held_out
 from daskw2v.training.watch.loggers import loggers_of
-from daskw2v.vocabulary.count import StoredVocabulary, count_words, find_vocabulary
+from daskw2v.vocabulary.count import StoredVocabulary, count_words
 
 
 @dataclass(frozen=True)
@@ -180,17 +180,14 @@ def read_text(
 
     The cluster is asked for where something is to be built.
     """
-    corpus = find_corpus(sources, store, params)
-    if corpus is None:
+
+    def with_memory() -> Client:
         check_encoding(client(), sources, store, params, resources)
-        corpus = encode_sources(sources, store, params, resources, client(), listener)
-    joined = find_phrases(corpus, store, params)
-    if joined is None:
-        joined = join_phrases(corpus, store, params, client(), listener)
-    vocabulary = find_vocabulary(joined, store, params, resources)
-    if vocabulary is None:
-        vocabulary = count_words(joined, store, params, resources, client(), listener)
-    return joined, vocabulary
+        return client()
+
+    corpus = encode_sources(sources, store, params, resources, with_memory, listener)
+    joined = join_phrases(corpus, store, params, client, listener)
+    return joined, count_words(joined, store, params, resources, client, listener)
 
 
 def _check_base(params: Params, resources: Resources) -> None:

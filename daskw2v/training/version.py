@@ -12,7 +12,7 @@ from distributed import Client
 from daskw2v.cluster import Usage, gather, usage
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError
-from daskw2v.features.choice import has_features
+from daskw2v.features.settings import has_features
 from daskw2v.models.stored.store import finish, write_features, write_sources, write_tokenizer, write_vocabulary
 from daskw2v.models.versions.phrases import describe_phrases, write_phrases
 from daskw2v.objectives.noise import has_markets

@@ -1,10 +1,12 @@
-"""Counts words over all shards, and builds the vocabulary and the maps from codes to ids."""
+"""Counts words over all shards: the vocabulary of a corpus, the maps from codes to ids, and the corpus as ids."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
 import zarr
 from distributed import Client
 
@@ -14,17 +16,21 @@ from daskw2v.config.arguments import check_arguments
 from daskw2v.config.identity import identity_values
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
+from daskw2v.errors import ParameterError
+from daskw2v.extras import Extra
 from daskw2v.progress import Listener, Watching, saying, silent
-from daskw2v.shards.layout import Corpus, digest
+from daskw2v.shards.layout import Corpus, Shard, digest, open_codes
 from daskw2v.store.arrays import create_array, open_array, read_array, write_rows
 from daskw2v.store.limits import typed
 from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.types import Int32Array, Int64Array, UInt8Array
 from daskw2v.vocabulary import buckets
-from daskw2v.vocabulary.steps import STEPS, call_here, take_steps
+from daskw2v.vocabulary.buckets import STEPS, call_here, shard_paths, take_steps
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from daskw2v.vocabulary.word_lists import read_list
+
+dask, da = Extra("dask", "events"), Extra("dask.array", "events")  # loaded when used, and always installed
 
 LAYOUT = Layout("vocabulary/<key>/<build>", unused="vocabulary/<key>")
 COPIED_ROWS = 1 << 22  # rows copied at once: whole chunks, 32 MB
@@ -145,7 +151,7 @@ class StoredVocabulary:
         return self.open_maps().read(path, (self.store / path).open_group())
 
     def open_maps(self) -> buckets.Maps:
-        """Return what reads the maps of several shards."""
+        """Return a reader of the maps of several shards."""
         return buckets.Maps(self.home, self.plan, self.maps)
 
 
@@ -157,7 +163,7 @@ def build_vocabulary(
     client: Client | None = None,
     listener: Watching = "show",
 ) -> StoredVocabulary:
-    """Count the words of a corpus exactly, select those to keep, and assign ids.
+    """Count the words of a corpus exactly, select the words to keep, and assign ids.
 
     Words are numbered by (-count, bytes), so ids do not depend on how the text is cut. A vocabulary that was built
     before is returned.
@@ -195,14 +201,18 @@ def build_vocabulary(
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
     with lazily_connected(client, store, resources, listener) as (cluster, listen):
-        known = find_vocabulary(corpus, store, params, resources)
-        return count_words(corpus, store, params, resources, cluster(), listen) if known is None else known
+        return count_words(corpus, store, params, resources, cluster, listen)
 
 
 def count_words(
-    corpus: Corpus, store: Store, params: Params, resources: Resources, client: Client, listener: Listener
+    corpus: Corpus,
+    store: Store,
+    params: Params,
+    resources: Resources,
+    client: Callable[[], Client],
+    listener: Listener,
 ) -> StoredVocabulary:
-    """Do what `build_vocabulary` does, on a cluster that is there."""
+    """Return the vocabulary of a corpus: the stored one, or a new one, for which `client` returns the cluster."""
     paths = [shard.path for shard in corpus.shards]
     listed = _listed(params, resources, listener)
     key, identity = _names(corpus, listed, params)
@@ -222,14 +232,55 @@ def count_words(
         stage.finish(manifest, [f"{home.name}/{name}" for name in ("shards.json", "listed", *vocabulary.groups)])
         return vocabulary
 
-    home, run = store / LAYOUT.folder / key, partial(run_tasks, client)
-    stage = Stage(store, home, run, listener, "vocabulary", "steps")
+    home = store / LAYOUT.folder / key
+    stage = Stage(store, home, lambda: partial(run_tasks, client()), listener, "vocabulary", "steps")
     return stage.make(partial(_find, store, key, identity), build)
 
 
 def find_vocabulary(corpus: Corpus, store: Store, params: Params, resources: Resources) -> StoredVocabulary | None:
     """Return the vocabulary that `build_vocabulary` returns if it was built before and is complete."""
     return _find(store, *_names(corpus, _listed(params, resources), params))
+
+
+def corpus_ids(corpus: Corpus, vocabulary: StoredVocabulary) -> Any:
+    """Return the ids of a corpus as a Dask array, shape (n_tokens,) int32, in order of positions.
+
+    A chunk is a shard, which a worker reads from the work directory when it is computed. The numbers of tokens that
+    lie before each shard are `corpus.bounds`.
+
+    Parameters
+    ----------
+    corpus
+        Result of `build_corpus`.
+    vocabulary
+        Result of `build_vocabulary` for the corpus. Words outside it are -1.
+
+    Raises
+    ------
+    ParameterError
+        If the vocabulary is of another corpus.
+    StoreError
+        If the vocabulary is gone; when the array is computed, if a shard is.
+
+    Examples
+    --------
+    >>> from daskw2v.stages import Store, build_corpus, build_vocabulary, corpus_ids
+    >>> store, params = Store("stages"), daskw2v.Params(min_count=1)
+    >>> how = {"params": params, "resources": daskw2v.Resources(), "listener": None}
+    >>> corpus = build_corpus("text.txt", store, **how)
+    >>> vocabulary = build_vocabulary(corpus, store, **how)
+    >>> corpus_ids(corpus, vocabulary).compute(scheduler="sync")[:5].tolist()
+    [0, 2, 1, 0, 3]
+    """
+    known = {*shard_paths(vocabulary.home)}
+    other = next((shard.path for shard in corpus.shards if shard.path not in known), None)
+    if other is not None:
+        raise ParameterError(
+            f"The vocabulary {vocabulary.key} knows no shard {other}.", "Give what build_vocabulary made of the corpus."
+        )
+    read, stored = dask.delayed(_read_ids, pure=True), dask.delayed(vocabulary)
+    parts = ((read(stored, shard), (shard.n_tokens,)) for shard in corpus.shards)
+    return da.concatenate([da.from_delayed(part, shape, np.int32) for part, shape in parts])
 
 
 def _listed(params: Params, resources: Resources, listener: Listener = silent) -> list[str] | None:
@@ -256,8 +307,8 @@ def _find(store: Store, key: str, identity: str) -> StoredVocabulary | None:
 
 def _stored(store: Store, key: str, identity: str, manifest: dict[str, Any]) -> StoredVocabulary:
     values = {name: value for name, value in manifest.items() if name != "format_version"}
-    place = f"{store.url}/{LAYOUT.folder}/{key}/{MANIFEST}"
-    return typed(StoredVocabulary, values, place, store=store, key=key, identity=identity)
+    url = f"{store.url}/{LAYOUT.folder}/{key}/{MANIFEST}"
+    return typed(StoredVocabulary, values, url, store=store, key=key, identity=identity)
 
 
 def _take_steps(
@@ -270,3 +321,9 @@ def _take_steps(
         return dict(manifest)
     stage.expect(len(STEPS), message=f"{n_buckets} buckets")
     return take_steps(home, work, rules, n_buckets, partial(stage.map, size=1))
+
+
+def _read_ids(vocabulary: StoredVocabulary, shard: Shard) -> Int32Array:
+    codes = open_codes(vocabulary.store, shard)[shard.first : shard.first + shard.n_tokens]
+    ids: Int32Array = vocabulary.read_map(shard.path)[codes]
+    return ids

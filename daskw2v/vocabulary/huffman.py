@@ -39,7 +39,7 @@ class Tree(NamedTuple):
 
     @property
     def turns(self) -> UInt8Array:
-        """Return the turn at each of them, shape (n,) uint8."""
+        """Return the turn at each inner node on the paths, shape (n,) uint8."""
         return turns_of(self.steps)
 
 
@@ -92,7 +92,7 @@ def huffman_tree(counts: Int64Array) -> Tree:
 
 
 def huffman_forest(counts: Int64Array, n_trees: int) -> UInt64Array:
-    """Return trees, as `huffman_tree` makes them, of words that are dealt to them as to `vocabulary.partition`.
+    """Return trees, as `huffman_tree` makes them, of words that are dealt to trees as to partitions (`Partitions`).
 
     They are links from child to parent: two numbers a word, however long the paths are.
 

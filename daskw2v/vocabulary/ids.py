@@ -1,4 +1,4 @@
-"""Stable ids of words: the same in all versions, while row numbers change with counts.
+"""Stable ids of words, which are the same in all versions, while row numbers change with counts.
 
 A new word gets the next id. A word that leaves the vocabulary keeps its id for when it returns. So each id below
 `next_id` belongs to one word forever, which is in the vocabulary or was in an earlier one.
@@ -14,8 +14,7 @@ from daskw2v.errors import VocabularyError, counted
 from daskw2v.shards.words import are_words, take_words
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.types import Int64Array, UInt8Array
-from daskw2v.vocabulary.index import WordIndex
-from daskw2v.vocabulary.vocabulary import Vocabulary
+from daskw2v.vocabulary.vocabulary import Vocabulary, WordIndex
 
 _ARRAYS = ("ids", "former_words", "former_offsets", "former_ids")
 
@@ -29,7 +28,7 @@ class StableIds:
     ids
         Id of each row of the vocabulary, shape (V,) int64.
     former_words, former_offsets
-        Words of earlier vocabularies that this one lacks, in order of their ids: bytes and F + 1 offsets, as in
+        Words of earlier vocabularies that the current one lacks, in order of their ids: bytes and F + 1 offsets, as in
         `Vocabulary`.
     former_ids
         Their ids, shape (F,) int64.
@@ -73,19 +72,19 @@ class StableIds:
             raise VocabularyError(
                 f"{counted(len(self), 'id')} for {counted(len(known), 'word')}.", "Give the vocabulary of these ids."
             )
-        given = np.concatenate([self.ids, self.former_ids])
+        known_ids = np.concatenate([self.ids, self.former_ids])
         data = np.concatenate([known.data, self.former_words])
         offsets = np.concatenate([known.offsets, len(known.data) + self.former_offsets[1:]])
         found = WordIndex(data, offsets).find_all(new.data, new.offsets)
         old = found >= 0
         ids = np.empty(len(new), np.int64)
-        ids[old] = given[found[old]]
+        ids[old] = known_ids[found[old]]
         ids[~old] = np.arange(self.next_id, self.next_id + np.count_nonzero(~old))
-        gone = np.ones(len(given), bool)
+        gone = np.ones(len(known_ids), bool)
         gone[found[old]] = False
         former = np.flatnonzero(gone)
-        former = former[np.argsort(given[former])]
-        return StableIds(ids, *take_words(data, offsets, former), given[former])
+        former = former[np.argsort(known_ids[former])]
+        return StableIds(ids, *take_words(data, offsets, former), known_ids[former])
 
     def save(self, group: zarr.Group) -> None:
         """Write the four arrays into a Zarr group."""
@@ -123,6 +122,6 @@ def _are_all_numbers(ids: Int64Array) -> bool:
     """Return whether ids are a permutation of 0, 1, ..."""
     if ((ids < 0) | (ids >= len(ids))).any():
         return False
-    given = np.zeros(len(ids), bool)
-    given[ids] = True
-    return bool(given.all())
+    seen = np.zeros(len(ids), bool)
+    seen[ids] = True
+    return bool(seen.all())

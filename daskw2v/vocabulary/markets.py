@@ -23,7 +23,7 @@ pa, pc = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow")
 
 MARKET, COUNT = "market", "count"
 _TITLE = "table of markets"
-_PAIRS = 1 << 22  # of word and market, that are added up at once
+_PAIRS = 1 << 22  # pairs of word and market that are added up at once
 
 
 def check_table(source: Source, options: Mapping[str, Any], timeout: float) -> None:
@@ -54,7 +54,7 @@ def read_table(source: Source, options: Mapping[str, Any], timeout: float) -> It
 
 
 def _columns(names: Sequence[str], url: str) -> list[str]:
-    """Return the columns that are read, that of words first."""
+    """Return the columns that are read, the column of words first."""
     wanted = "word, or item, and market"
     found = [word_tables.word_column(names, url, wanted), word_tables.single(names, MARKET, url, wanted)]
     return [*found, *([COUNT] if COUNT in names else [])]
@@ -123,7 +123,7 @@ class MarketCounts:
         return self._names.setdefault(name, len(self._names)) if name else -1
 
     def _add_up(self) -> tuple[Int64Array, Int64Array]:
-        """Return each pair of word and market once, and its count; those without one are dropped."""
+        """Return each pair of word and market once, and its count; pairs without a count are dropped."""
         pairs, where = np.unique(np.concatenate(self._pairs), return_inverse=True)
         counts = np.zeros(len(pairs), np.int64)
         np.add.at(counts, where, np.concatenate(self._counts))

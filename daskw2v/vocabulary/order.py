@@ -1,9 +1,145 @@
-"""Sorts words by (-count, bytes) without a Python object for each word."""
+"""Ids by (-count, bytes) for any number of words, in bounded memory: a sample sort.
+
+The words of each bucket are sorted (see `buckets`), without a Python object for each word. Splitters, chosen from a
+sample, cut all buckets into pieces of about `PIECE_TYPES` words. The first id of a piece is the number of words before
+it in all buckets. So each piece is sorted by its own task, and one task concatenates them.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from math import isqrt
+from typing import Any
 
 import numpy as np
 
 from daskw2v.kernels.jit import kernel
-from daskw2v.types import Int64Array, UInt8Array, UInt64Array
+from daskw2v.shards.layout import read_words
+from daskw2v.shards.words import take_words
+from daskw2v.store.arrays import create_array, read_array, write_array
+from daskw2v.store.stage import new_attempt
+from daskw2v.store.storage import Store
+from daskw2v.types import Int32Array, Int64Array, UInt8Array, UInt64Array
+from daskw2v.vocabulary.vocabulary import Vocabulary
+
+PIECE_TYPES = 1 << 21  # words sorted by one task: about 300 MB
+_SAMPLES = 8  # with 8, sizes of pieces differ by 5 %; more samples make them more even
+SLICE_CHUNK = 1 << 16  # chunk of arrays that are read in slices
+
+Key = tuple[int, bytes]  # sort key of a word: -count and bytes
+
+
+def sample_places(bucket: int, n_buckets: int, n_words: int) -> range:
+    """Return the indices of a bucket's words that are its sample.
+
+    Samples start at a different index in each bucket. Otherwise, since buckets are alike, all would sample the same
+    parts of the vocabulary.
+    """
+    # An estimate from the samples of n buckets has an error of about sqrt(n) steps.
+    step = max(1, PIECE_TYPES // (_SAMPLES * isqrt(n_buckets)))
+    return range(bucket * step // n_buckets, n_words, step)
+
+
+def choose_splitters(sample: list[Key], n_words: int) -> list[Key]:
+    """Return the first key of each piece except the first, ascending, for `n_words` in total."""
+    n_pieces, sample = -(-n_words // PIECE_TYPES), sorted(sample)
+    return [sample[i] for i in sorted({piece * len(sample) // n_pieces for piece in range(1, n_pieces)} - {0})]
+
+
+def cut_bucket(home: Store, bucket: int, merged: str, n_words: int, splitters: Sequence[Key]) -> Int64Array:
+    """Return the bounds of the pieces among a bucket's `n_words` words, shape (pieces + 1,)."""
+    bounds = np.array([0, *(0 for _ in splitters), n_words])
+    if not splitters:
+        return bounds
+    words, offsets, counts = read_words(home, f"merged/{bucket}/{merged}", 0, n_words)
+    falling = -counts
+    for piece, (key, word) in enumerate(splitters, 1):
+        begin, end = np.searchsorted(falling, key), np.searchsorted(falling, key, "right")
+        bounds[piece] = begin + bisect_left(
+            range(begin, end), word, key=lambda i: words[offsets[i] : offsets[i + 1]].tobytes()
+        )
+    return bounds
+
+
+def order_piece(home: Store, piece: int, merged: Sequence[str], bounds: Int64Array, size: int) -> dict[str, Any]:
+    """Sort the words of a piece and assign their ids.
+
+    Parameters
+    ----------
+    home
+        Folder of the vocabulary.
+    piece
+        Number of the piece.
+    merged
+        Attempt of each bucket.
+    bounds
+        Bounds of the piece in each bucket, shape (2, buckets).
+    size
+        Number of words in the vocabulary; words beyond it are dropped.
+
+    Returns
+    -------
+    dict
+        attempt; n_types, n_bytes and n_tokens of the piece's words.
+    """
+    slices = [
+        read_words(home, f"merged/{bucket}/{merged[bucket]}", start, stop)
+        for bucket, (start, stop) in enumerate(bounds.T.tolist())
+        if start < stop
+    ]
+    words, counts = (np.concatenate([part[i] for part in slices]) for i in (0, 2))
+    offsets = np.cumsum(np.concatenate([[0], *(np.diff(part[1]) for part in slices)]), dtype=np.int64)
+    del slices
+    first = int(bounds[0].sum())
+    order = order_words(words, offsets, counts)[: size - first]
+    ids = np.full(len(counts), -1, np.int32)
+    ids[order] = np.arange(first, first + len(order), dtype=np.int32)
+    words, offsets = take_words(words, offsets, order)
+    counts, attempt = counts[order], new_attempt()
+    group = (home / "pieces" / str(piece) / attempt).create_group()
+    Vocabulary(words, offsets, counts).save(group)
+    write_array(group, "ids", ids, chunk_rows=SLICE_CHUNK)
+    return {"attempt": attempt, "n_types": len(order), "n_bytes": len(words), "n_tokens": int(counts.sum())}
+
+
+def join_pieces(home: Store, pieces: Sequence[str], n_types: int, n_bytes: int) -> str:
+    """Concatenate the pieces into the vocabulary; return the attempt."""
+    attempt = new_attempt()
+    group = (home / "chosen" / attempt).create_group()
+    # A single task writes, as pieces do not end at bounds of chunks.
+    words = create_array(group, "words", (n_bytes,), np.uint8, held=True)
+    offsets = create_array(group, "offsets", (n_types + 1,), np.int64, held=True)
+    counts = create_array(group, "counts", (n_types,), np.int64, held=True)
+    n_types = n_bytes = 0
+    for piece, name in enumerate(pieces):
+        part = Vocabulary.load((home / "pieces" / str(piece) / name).open_group())
+        words[n_bytes : n_bytes + len(part.data)] = part.data
+        offsets[n_types : n_types + len(part) + 1] = part.offsets + n_bytes
+        counts[n_types : n_types + len(part)] = part.counts
+        n_types, n_bytes = n_types + len(part), n_bytes + len(part.data)
+    for array in (words, offsets, counts):
+        array.finish()
+    return attempt
+
+
+def read_ids(home: Store, pieces: Sequence[str], bounds: Int64Array, starts: Int64Array) -> Int32Array:
+    """Read the ids of a bucket's words, -1 for words beyond the limit, and one more -1 at the end.
+
+    Parameters
+    ----------
+    home
+        Folder of the vocabulary.
+    pieces
+        Attempt of each piece before the limit.
+    bounds, starts
+        Bounds of the pieces in the bucket, and start of the bucket in each piece.
+    """
+    ids = np.full(bounds[-1] + 1, -1, np.int32)
+    for piece, name in enumerate(pieces):
+        size = bounds[piece + 1] - bounds[piece]
+        if size:
+            group = (home / "pieces" / str(piece) / name).open_group()
+            ids[bounds[piece] : bounds[piece + 1]] = read_array(group, "ids", starts[piece], starts[piece] + size)
+    return ids
 
 
 @kernel
@@ -48,7 +184,7 @@ def order_words(words: UInt8Array, offsets: Int64Array, counts: Int64Array) -> I
     while len(tied):
         prefixes, lengths = np.empty(len(tied), np.uint64), np.empty(len(tied), np.uint8)
         _prefixes(words, offsets, order[tied], skip, prefixes, lengths)
-        # The length distinguishes padding from zeros of the word. Runs keep their places, as group is the first key.
+        # The length distinguishes padding from zeros of the word. Runs stay where they are, as group is the first key.
         by = np.lexsort((lengths, prefixes, group))
         order[tied] = order[tied][by]
         group, prefixes, lengths = group[by], prefixes[by], lengths[by]

@@ -45,7 +45,7 @@ class Partitions:
         return -(-self.n_words // self.n)
 
     def size(self, partition: int, limit: int | None = None) -> int:
-        """Return the number of a partition's rows; of those of words below `limit`, if given."""
+        """Return the number of a partition's rows, of all words or of the words below `limit`."""
         rows, rest = divmod(self.n_words if limit is None else limit, self.n)
         return rows + int(_turned(partition, rows, self.n) < rest)
 

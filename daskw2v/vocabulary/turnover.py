@@ -109,8 +109,8 @@ class Moved:
     def entries(self, ids: StableIds | None = None) -> Iterator[Entry]:
         """Yield the words, most frequent first; `ids` are the stable ids of the version that has them."""
         counts = self.vocabulary.counts[self.rows].tolist()
-        given = [None] * len(self) if ids is None else ids.ids[self.rows].tolist()
-        for row, count, reason, id_ in zip(self.rows.tolist(), counts, self.reasons.tolist(), given, strict=True):
+        stable = [None] * len(self) if ids is None else ids.ids[self.rows].tolist()
+        for row, count, reason, id_ in zip(self.rows.tolist(), counts, self.reasons.tolist(), stable, strict=True):
             yield Entry(self.vocabulary.word(row), count, self.texts[Reason(reason)], id_)
 
 

@@ -17,7 +17,7 @@ _REMEDY = "Give one word a line, or a word and its count in each line."
 
 
 class _Form(NamedTuple):
-    """How the lines of a list hold words: a pattern whose first group is the word; whether a header may come first."""
+    """A form of lines with words: a pattern whose first group is the word; whether a header may come first."""
 
     title: str
     pattern: re.Pattern[bytes]
@@ -36,7 +36,7 @@ def read_list(
 ) -> list[str]:
     """Read a list of words without duplicates.
 
-    The first lines tell whether each line is a word, or a word and its count, which is left out.
+    By the first lines, each line is a word, or a word and its count, which is left out.
 
     Parameters
     ----------
@@ -45,9 +45,9 @@ def read_list(
     resources
         How it is reached.
     most
-        Most bytes; a word takes some 100 of memory.
+        Most bytes; a word takes about 100 bytes of memory.
     say
-        Is told of a form with counts.
+        Called with a message about a form with counts.
 
     Raises
     ------

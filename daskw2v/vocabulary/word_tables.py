@@ -1,4 +1,4 @@
-"""Tables of the user's that say something of words, in Parquet or CSV: read in record batches of Arrow."""
+"""The user's tables about words, in Parquet or CSV: read in record batches of Arrow."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,27 +15,27 @@ from daskw2v.extras import Extra
 pa, pa_csv, pq = Extra("pyarrow", "arrow"), Extra("pyarrow.csv", "arrow"), Extra("pyarrow.parquet", "arrow")
 
 WORD = "word"
-NAMES = (WORD, "item")  # of the column of words, the first that is there
+NAMES = (WORD, "item")  # of the column of words: the first that a table has
 _ROWS = 1 << 16  # of a Parquet file read at once
 
-Choose = Callable[[Sequence[str], str], list[str]]  # which columns are read, of those that a URL's table has
+Choose = Callable[[Sequence[str], str], list[str]]  # the columns to read, of the names of a table's columns and its URL
 
 
 def read_table(
     source: Source, options: Mapping[str, Any], timeout: float, choose: Choose, types: Mapping[str, Any], kind: str
 ) -> Iterator[list[Any]]:
-    """Yield some columns of a table, batch by batch; raises what `choose` raises.
+    """Yield the columns of a table that `choose` returns, batch by batch; raises what it raises.
 
     Parameters
     ----------
     source, options, timeout
         The file, options for fsspec, and seconds to wait for each answer of the store.
     choose
-        Returns the names of the columns, given all of them and the URL.
+        Called with the names of all columns and the URL; returns the names of the columns to read.
     types
         Arrow types of columns of CSV, by name; others are inferred.
     kind
-        What the table is, for errors.
+        Name of the kind of table, for errors.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def read_table(
 
 
 class Head(NamedTuple):
-    """What is known of a table before its rows are read.
+    """The head of a table, which is known before its rows are read.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Head(NamedTuple):
 def read_head(
     source: Source, options: Mapping[str, Any], timeout: float, choose: Choose, types: Mapping[str, Any], kind: str
 ) -> Head:
-    """Return what metadata, or the first block of CSV, tell of a table; takes and raises what `read_table` does."""
+    """Return the head of a table, from metadata or the first block of CSV; takes and raises what `read_table` does."""
     with _opened(source, options, timeout, types, kind) as table:
         chosen = choose(table.schema.names, source.url)
         return Head({name: table.schema.field(name).type for name in chosen}, table.is_empty())
@@ -111,7 +111,7 @@ def check_text(kind: Any, name: str, url: str) -> None:
 
 
 class _Table(NamedTuple):
-    """An open table: its schema, whether it has no row, and its batches, given the names of columns."""
+    """An open table: its schema; functions that return whether it has no row, and the batches of named columns."""
 
     schema: Any
     is_empty: Callable[[], bool]

@@ -22,7 +22,7 @@ from fsspec.registry import known_implementations
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.corpus.batches import Batch, batch_blocks
+from daskw2v.corpus.files import Batch, batch_blocks
 from daskw2v.corpus.formats import read_block
 from daskw2v.corpus.pieces import RawText, ReadReport
 from daskw2v.corpus.sources import find_sources, plan_blocks

@@ -6,7 +6,7 @@ import pytest
 
 from daskw2v import Params
 from daskw2v.collections.kinds import check_texts, tasks_of
-from daskw2v.collections.tables import tables_of
+from daskw2v.collections.parts import tables_of
 from daskw2v.config.resources import Resources
 from daskw2v.errors import InputError
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from daskw2v import Params, Resources, retrain, train
-from daskw2v.collections import tables
-from daskw2v.collections.parts import find_texts
-from daskw2v.collections.tables import tables_of
+from daskw2v.collections import parts as module
+from daskw2v.collections.parts import find_texts, tables_of
 from daskw2v.errors import ClusterError, InputError, ParameterError
 from daskw2v.progress import silent
 from daskw2v.retraining.outcome import Outcome
@@ -165,9 +164,9 @@ def test_tables_of__hold_little_of_an_iterable():
 
 def test_tables_of__are_cut_between_sentences(monkeypatch):
     arrow()
-    monkeypatch.setattr(tables, "TABLE_BYTES", 1000)
+    monkeypatch.setattr(module, "TABLE_BYTES", 1000)
     whole = list(tables_of(frame(), "text"))
-    monkeypatch.setattr(tables, "BATCH", 100)
+    monkeypatch.setattr(module, "BATCH", 100)
     streamed = list(tables_of(strings(), "text"))
     assert min(len(whole), len(streamed)) > 3
     for parts in (whole, streamed):

@@ -7,7 +7,7 @@ import pytest
 
 from daskw2v import Params, Resources, train
 from daskw2v.collections.kinds import check_texts
-from daskw2v.collections.tables import tables_of
+from daskw2v.collections.parts import tables_of
 from daskw2v.errors import InputError, ParameterError
 
 ROWS = [{"doc": {"body": f"w{i % 7} w{i % 5} w{i % 3} x"}, "n": i % 4} for i in range(60)]

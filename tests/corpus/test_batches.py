@@ -5,8 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v.corpus.batches import Batch, batch_blocks
-from daskw2v.corpus.files import Source, TextBlock
+from daskw2v.corpus.files import Batch, Source, TextBlock, batch_blocks
 
 BLOCK = 1 << 20
 LARGE = BLOCK // 64 + 1

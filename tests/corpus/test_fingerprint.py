@@ -2,7 +2,7 @@ import functools
 
 import pytest
 
-from daskw2v.corpus.fingerprint import fingerprint
+from daskw2v.corpus.tokenizers import fingerprint
 
 
 def compiled(text, name="f"):

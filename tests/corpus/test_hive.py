@@ -13,7 +13,7 @@ from daskw2v import Params, Resources, retrain, train
 from daskw2v.config.filters import filters_of
 from daskw2v.config.identity import identity_fields
 from daskw2v.corpus.files import Source
-from daskw2v.corpus.hive import filtered
+from daskw2v.corpus.names import filtered
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import InputError, ParameterError
 

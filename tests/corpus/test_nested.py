@@ -8,7 +8,7 @@ import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
 
-from daskw2v.corpus.formats.paths import NoFieldError, find_field
+from daskw2v.corpus.formats.columns import NoFieldError, find_field
 from daskw2v.errors import InputError
 from tests.support import reading
 from tests.support.reading import sentences

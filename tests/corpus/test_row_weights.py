@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskw2v import Params, Resources, train
-from daskw2v.corpus.formats.weights import MOST, repeated
+from daskw2v.corpus.formats.columns import MOST_WEIGHT, repeated
 from daskw2v.errors import InputError, ParameterError
 from tests.support.reading import read, sentences
 
@@ -74,7 +74,7 @@ def test_repeated__is_bounded_and_complete(weights):
 
 @pytest.mark.parametrize("name", FILES)
 def test_bad_weights__are_named(name, tmp_path):
-    for bad in (-1, MOST + 1):
+    for bad in (-1, MOST_WEIGHT + 1):
         with pytest.raises(InputError, match=rf"'n'.*{bad}.* no weight"):
             found_in(write(tmp_path / name, [("a", 1), ("b", bad)]))
     with pytest.raises(InputError, match=r"no (column|key) 'm'"):

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 from fsspec.implementations.memory import MemoryFile
 
-from daskw2v.corpus import search
 from daskw2v.corpus import sources as module
 from daskw2v.corpus.files import Source, TextBlock, open_source, version_of
 from daskw2v.corpus.sources import find_sources, plan_blocks
@@ -106,12 +105,12 @@ def test_prefix__keeps_the_host_where_the_path_does_not_hold_it():
     class Hdfs:
         protocol = "hdfs"
 
-    assert search._prefix("hdfs://node:8020/data/*", Hdfs(), "/data/*") == "hdfs://node:8020"
+    assert module._prefix("hdfs://node:8020/data/*", Hdfs(), "/data/*") == "hdfs://node:8020"
 
 
 def test_prefix__asks_the_filesystem_where_the_name_is_written_otherwise():
     fs = fsspec.filesystem("memory")
-    assert search._prefix("memory://a/b/", fs, "/a/b") + "/a/b" == fs.unstrip_protocol("/a/b")
+    assert module._prefix("memory://a/b/", fs, "/a/b") + "/a/b" == fs.unstrip_protocol("/a/b")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v.collections.tables import tables_of
+from daskw2v.collections.parts import tables_of
 from daskw2v.corpus import formats
 from daskw2v.corpus.files import open_source
 from daskw2v.corpus.formats import columns

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v.corpus.fingerprint import fingerprint
 from daskw2v.corpus.pieces import RawText, tokens_of
-from daskw2v.corpus.tokenizers import make_tokenizer, tokenize, tokenizer_identity
+from daskw2v.corpus.tokenizers import fingerprint, make_tokenizer, tokenize, tokenizer_identity
 from daskw2v.errors import InputError, ParameterError
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from(" '-\n\r’aÄΣ"), max_size=30)

@@ -5,7 +5,7 @@ import pytest
 from daskw2v import Params, Resources, train
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import InputError
-from daskw2v.features.checking import check_table
+from daskw2v.features.table import check_table
 
 pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
 

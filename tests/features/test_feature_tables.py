@@ -7,9 +7,8 @@ import pytest
 
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import InputError, ParameterError
-from daskw2v.features.checking import check_table
 from daskw2v.features.keys import FeatureColumn, FeatureKeys
-from daskw2v.features.table import TableFeatures, read_table
+from daskw2v.features.table import TableFeatures, check_table, read_table
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")

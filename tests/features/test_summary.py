@@ -5,7 +5,7 @@ import pytest
 
 from daskw2v import Params, Resources, train
 from daskw2v.features.keys import FeatureColumn
-from daskw2v.features.summary import summary_of
+from daskw2v.features.table import summary_of
 from daskw2v.features.words import WordFeatures
 
 pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")

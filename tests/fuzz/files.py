@@ -27,9 +27,8 @@ from daskw2v.evaluation.outliers import read_topics
 from daskw2v.evaluation.pairs import read_pairs
 from daskw2v.evaluation.relations import read_relations
 from daskw2v.evaluation.texts import read_texts
-from daskw2v.features.checking import check_table
 from daskw2v.features.keys import FeatureKeys, NGrams
-from daskw2v.features.table import TableFeatures, read_table
+from daskw2v.features.table import TableFeatures, check_table, read_table
 from daskw2v.models.formats.fasttext.model import write_fasttext
 from daskw2v.models.formats.fasttext.quantized import write_quantized
 from daskw2v.models.formats.importing import import_vectors

@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v.phrases.bigrams import NOTHING
-from daskw2v.phrases.join import WordList, encode_symbols, join_codes
+from daskw2v.phrases.bigrams import NOTHING, WordList, encode_symbols, join_codes
 from daskw2v.phrases.reference import join_phrases
 
 WORDS = ["a", "b", "a_b", "", "Ü" * 9, "b_"]  # joined, a and b are a word that the text has too

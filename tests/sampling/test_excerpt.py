@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from daskw2v import Params, Resources
 from daskw2v.corpus import streams
-from daskw2v.corpus.batches import Batch
+from daskw2v.corpus.files import Batch
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.kernels.rng import Purpose, stream

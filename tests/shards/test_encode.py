@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus import streams
-from daskw2v.corpus.batches import Batch
+from daskw2v.corpus.files import Batch
 from daskw2v.corpus.pieces import RawText, tokens_of
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import InputError, ParameterError, StoreError

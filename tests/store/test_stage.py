@@ -53,7 +53,7 @@ def find(home):
 def make(work, listener=lambda _: None, build=add):
     store = work if isinstance(work, Store) else Store(str(work))
     home = store / LAYOUT.folder / "key"
-    return Stage(store, home, run, listener, "add").make(lambda: find(home), build)
+    return Stage(store, home, lambda: run, listener, "add").make(lambda: find(home), build)
 
 
 def files_of(work):
@@ -125,6 +125,18 @@ def test_stage__that_is_done_is_neither_built_nor_locked_again(tmp_path, monkeyp
     assert make(tmp_path) == 14
     monkeypatch.setattr("daskw2v.store.stage.hold", None)
     assert make(tmp_path, build=None) == 14
+
+
+def test_stage__asks_for_what_runs_tasks_before_it_takes_the_lease_and_only_to_build(tmp_path):
+    work, locked = Store(str(tmp_path)), []
+
+    def runner():
+        locked.append((tmp_path / "leases").exists())
+        return run
+
+    stage = Stage(work, work / "sums" / "key", runner, lambda _: None, "add")
+    assert [stage.make(lambda: find(stage.home), add) for _ in range(2)] == [14, 14]
+    assert locked == [False]
 
 
 def test_stage__leaves_nothing_else_on_an_object_store(s3):
@@ -225,7 +237,7 @@ def test_stages__of_two_keys_are_built_side_by_side_but_one_thread_builds_each_o
     work = Store(str(tmp_path))
 
     def stage(key):
-        return Stage(work, work / "sums" / key, run, saying(lambda _: None, "add", "tasks"), "add")
+        return Stage(work, work / "sums" / key, lambda: run, saying(lambda _: None, "add", "tasks"), "add")
 
     def nested(_):
         assert stage("b").make(lambda: None, lambda opened: opened.home.name) == "b"

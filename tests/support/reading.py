@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from daskw2v.corpus.batches import batch_blocks
-from daskw2v.corpus.files import Source, TextBlock
+from daskw2v.corpus.files import Source, TextBlock, batch_blocks
 from daskw2v.corpus.formats import read_block
 from daskw2v.corpus.pieces import RawText, ReadReport, Tokens
 from daskw2v.corpus.sources import find_sources, plan_blocks

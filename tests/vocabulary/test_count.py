@@ -13,7 +13,7 @@ from daskw2v.errors import InputError
 from daskw2v.shards.encode import build_corpus
 from daskw2v.shards.layout import open_codes
 from daskw2v.store.storage import Store
-from daskw2v.vocabulary import buckets, count, pieces
+from daskw2v.vocabulary import buckets, count, order
 from daskw2v.vocabulary.count import build_vocabulary
 
 TEXT = "the cat sat on the mat\nthe dog\n" * 5 + "a cat a dog\n" * 3 + "rare\n"
@@ -77,7 +77,7 @@ def test_build_vocabulary__does_not_depend_on_how_text_is_cut(
     resources = Resources(block_size=block_bytes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(buckets, "BUCKET_TYPES", bucket_types)
-        patch.setattr(pieces, "PIECE_TYPES", piece_types)
+        patch.setattr(order, "PIECE_TYPES", piece_types)
         corpus = build_corpus(str(folder / "*.txt*"), store, params, resources, client)
         vocabulary = build_vocabulary(corpus, store, params, resources, client)
     kept = {word: n for word, n in counts.items() if n >= min_count}
@@ -180,7 +180,7 @@ def test_build_vocabulary__tasks_run_twice_do_no_harm(build, monkeypatch):
 
     for module, names in [
         (buckets, ("plan_buckets", "merge_bucket", "resolve_bucket")),
-        (pieces, ("cut_bucket", "order_piece", "join_pieces")),
+        (order, ("cut_bucket", "order_piece", "join_pieces")),
     ]:
         for name in names:
             monkeypatch.setattr(module, name, twice(getattr(module, name)))

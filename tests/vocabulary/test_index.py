@@ -6,9 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from daskw2v.errors import VocabularyError
-from daskw2v.vocabulary import index as index_module
-from daskw2v.vocabulary.index import WordIndex
-from daskw2v.vocabulary.vocabulary import Vocabulary
+from daskw2v.vocabulary import vocabulary as module
+from daskw2v.vocabulary.vocabulary import Vocabulary, WordIndex
 
 WORDS = st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=4), unique=True, max_size=40)
 
@@ -22,7 +21,7 @@ def flat(words):
 def hashes(request, monkeypatch):
     """Hashes as they are, and the worst that they can be."""
     if request.param == "all alike":
-        monkeypatch.setattr(index_module, "_LAST", 0)
+        monkeypatch.setattr(module, "_LAST", 0)
 
 
 @pytest.mark.usefixtures("hashes")

@@ -13,9 +13,8 @@ from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.shards.layout import open_codes, write_shard
 from daskw2v.store.arrays import read_array
 from daskw2v.store.storage import Store
-from daskw2v.vocabulary import buckets, pieces, steps
-from daskw2v.vocabulary.buckets import CountRules
-from daskw2v.vocabulary.steps import call_here, take_steps
+from daskw2v.vocabulary import buckets, order
+from daskw2v.vocabulary.buckets import CountRules, call_here, take_steps
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 TIES = [f"w{i:02}" for i in range(40)]
@@ -42,7 +41,7 @@ def choose(store, texts, *, n_buckets=1, piece_types=1000, min_count=1, limit=No
         buckets.write_list(home, listed)
     rules = CountRules(min_count, limit, listed=listed is not None)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pieces, "PIECE_TYPES", piece_types)
+        patch.setattr(order, "PIECE_TYPES", piece_types)
         result = SimpleNamespace(**take_steps(home, store, rules, n_buckets, call_here))
     group = (home / "chosen" / result.chosen).open_group()
     vocabulary = Vocabulary.load(group)
@@ -133,22 +132,22 @@ def test_take_steps__names_what_is_wrong(tmp_path, monkeypatch, n_buckets):
         choose(Store(str(tmp_path / "rare")), [["a", "b", "a"]], n_buckets=n_buckets, min_count=3)
     with pytest.raises(VocabularyError, match=r"None of the 2 words"):
         choose(Store(str(tmp_path / "listed")), [["a", "b"]], n_buckets=n_buckets, listed=["c", "d"])
-    monkeypatch.setattr(steps, "MOST_WORDS", 1)
+    monkeypatch.setattr(buckets, "MOST_WORDS", 1)
     with pytest.raises(VocabularyError, match=r"2 words are kept, more than 1.*max_final_vocab=1"):
         choose(Store(str(tmp_path / "many")), [["a", "b"]], n_buckets=n_buckets)
 
 
 @pytest.mark.parametrize("n_buckets", [1, 4, 64])
 def test_choose_splitters__make_pieces_of_about_one_size(monkeypatch, n_buckets):
-    monkeypatch.setattr(pieces, "PIECE_TYPES", 2000)
+    monkeypatch.setattr(order, "PIECE_TYPES", 2000)
     rng = np.random.default_rng(1)
     counts = rng.zipf(1.7, 40_000)
     keys = sorted((-int(count), b"%d" % word) for word, count in enumerate(counts))
     bucket_of = rng.integers(0, n_buckets, len(keys))
     ordered = [[keys[i] for i in np.flatnonzero(bucket_of == b)] for b in range(n_buckets)]
-    sample = [own[i] for b, own in enumerate(ordered) for i in pieces.sample_places(b, n_buckets, len(own))]
+    sample = [own[i] for b, own in enumerate(ordered) for i in order.sample_places(b, n_buckets, len(own))]
     assert len(sample) < len(keys) / 3
-    splitters = pieces.choose_splitters(sample, len(keys))
+    splitters = order.choose_splitters(sample, len(keys))
     sizes = np.diff([0, *(keys.index(splitter) for splitter in splitters), len(keys)])
     assert len(sizes) == 20
     assert 1600 < sizes.min() <= sizes.max() < 2400

@@ -29,12 +29,12 @@ FORMATS = Registry("format", "daskw2v.formats", Format, {format.name: format for
 
 
 def find_format(name: str) -> Format:
-    """Return the format of that name, or raise a ParameterError that lists them."""
+    """Return the format of a name, or raise a ParameterError that lists all names."""
     return FORMATS.find(name)
 
 
 def check_formats(sources: Iterable[Source], params: Params) -> None:
-    """Refuse what the formats of all files of a text would not read.
+    """Refuse fields of Params that no format of the files reads.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def read_block(
     timeout
         Seconds to wait for each answer of the store.
     also
-        Fields of Params, of which a format gets those that it honours and that are not among the others here.
+        Further fields of Params; a format gets the ones that it honours.
 
     Yields
     ------

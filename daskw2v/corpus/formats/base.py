@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from daskw2v.corpus.contents import FIRST, refuse_no_text
 from daskw2v.corpus.files import Source, TextBlock, open_source
-from daskw2v.corpus.invalid import InvalidInput
+from daskw2v.corpus.invalid import FIRST, InvalidInput, refuse_no_text
 from daskw2v.corpus.pieces import RawText, Tokens
 from daskw2v.corpus.tokenizers import Tokenizer
 from daskw2v.errors import InputError
@@ -30,7 +29,7 @@ class ReadBlock(Protocol):
         """Yield the sentences in order, as `read_block` does.
 
         `file` is open for reading bytes, `column` is that of Params, `policy` handles invalid input and counts what is
-        read, `tokenizer` turns UTF-8 into tokens. Others that the format honours are passed by name.
+        read, `tokenizer` turns UTF-8 into tokens. Further fields that the format honours are passed by name.
         """
 
 
@@ -54,7 +53,7 @@ class Format:
         Whether such files may be compressed as a whole. A compressed file is a single block; `read` gets it compressed.
     honours
         Fields of Params that it reads and not all formats do (`honoured_by`): `read` takes them as arguments of these
-        names, besides those that all formats take.
+        names, besides the arguments that all formats take.
     requires
         Module that reading needs, and extra that installs it.
     """

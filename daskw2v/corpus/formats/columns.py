@@ -1,4 +1,8 @@
-"""Columns of Arrow, of text or of lists of tokens, read directly from its buffers: what formats of tables share."""
+"""Columns of text, of lists of tokens and of weights of rows: how they are found, and read from Arrow's buffers.
+
+What formats of tables share. A path such as doc.body leads to a nested column, in whatever has fields by name: objects
+of JSON, types of Arrow. A weight is an integer in another column: how often a row's text counts.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -9,19 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskw2v.corpus.files import Source, TextBlock
-from daskw2v.corpus.formats.paths import NoFieldError, find_field
-from daskw2v.corpus.formats.weights import repeated, weights_of
 from daskw2v.corpus.invalid import InvalidInput
 from daskw2v.corpus.pieces import RawText, Tokens, tokens_of
 from daskw2v.corpus.streams import with_newlines
 from daskw2v.corpus.tokenizers import Tokenizer
 from daskw2v.errors import InputError
 from daskw2v.extras import Extra
+from daskw2v.types import Int64Array
 
 pa, pc = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow")
 
 BATCH = 1 << 20  # bytes of a column decoded at once
 ROWS = 1 << 12  # most rows decoded at once, whatever sizes the file declares
+MOST_WEIGHT = 1 << 20  # of a row
+_REPEATED_ROWS, _REPEATED_BYTES = 1 << 12, 1 << 20  # of repeated rows that are made at once, at most, about
+_WEIGHT_RULE = f"A weight is an integer in 0..{MOST_WEIGHT:,}: the times that the row counts."
 
 
 @contextmanager
@@ -47,7 +53,7 @@ def cut_evenly(source: Source, parts: int, block_bytes: int) -> list[TextBlock]:
 
 
 class Column(NamedTuple):
-    """A column: the names that lead to it, from that of a column of the file on."""
+    """A column: the names that lead to it, from the name of a column of the file on."""
 
     path: list[str]
 
@@ -57,7 +63,7 @@ class Column(NamedTuple):
 
 
 class TextColumns(NamedTuple):
-    """The column of text of a file, and that of the rows' weights, if there is one."""
+    """The column of text of a file, and the column of the rows' weights, if there is one."""
 
     text: Column
     weight: Column | None
@@ -113,6 +119,51 @@ def find_column(schema: Any, column: str, url: str) -> Column:
     raise _no_text(column, url, kind, _remedy(_kinds(pa.struct(list(schema)))))
 
 
+class NoFieldError(Exception):
+    """A path that leads nowhere.
+
+    Parameters
+    ----------
+    present
+        The fields where it ends, by their own paths.
+    """
+
+    def __init__(self, present: Mapping[str, object]) -> None:
+        super().__init__(present)
+        self.present = present
+
+
+def find_field(path: str, root: Any, fields_of: Callable[[Any], Mapping[str, Any]]) -> tuple[list[str], Any]:
+    """Return the names that lead to a nested field, and the field.
+
+    A name may have dots itself. The longest name that fits is taken, so a field called "doc.body" comes before the
+    field "body" of "doc".
+
+    Parameters
+    ----------
+    path
+        Names, joined by dots.
+    root
+        The object that has the first of them.
+    fields_of
+        Returns the fields of an object by name; none if it has no fields.
+
+    Raises
+    ------
+    NoFieldError
+        If there is no such field.
+    """
+    names, rest, fields = list[str](), path, fields_of(root)
+    while rest not in fields:
+        heads = (rest[:at] for at in reversed(range(len(rest))) if rest[at] == ".")
+        head = next((head for head in heads if head in fields and fields_of(fields[head])), None)
+        if head is None:
+            raise NoFieldError({".".join([*names, name]): field for name, field in fields.items()})
+        names.append(head)
+        rest, fields = rest[len(head) + 1 :], fields_of(fields[head])
+    return [*names, rest], fields[rest]
+
+
 def _find(schema: Any, column: str, url: str) -> tuple[list[str], Any]:
     """Return the names that lead to a column, and its type."""
     root = pa.struct(list(schema))
@@ -129,7 +180,7 @@ def _find(schema: Any, column: str, url: str) -> tuple[list[str], Any]:
 
 
 def rows_at_once(size: int, rows: int) -> int:
-    """Return how many of some rows are decoded at once; few, since repeated rows take little space in the file."""
+    """Return how many rows are decoded at once, of rows of a size together; few, as repeated rows take little space."""
     return min(max(1, rows * BATCH // max(size, BATCH)), ROWS)
 
 
@@ -169,6 +220,43 @@ def lists_of(array: Any) -> Any:
 def strings_in(array: Any) -> Any:
     """Return texts, categories of texts, integers or nulls as `large_string`."""
     return _decodable(array).cast(pa.large_string())
+
+
+def is_weight(value: Any) -> bool:
+    """Tell whether a value counts a row; true and false do not."""
+    return type(value) is int and 0 <= value <= MOST_WEIGHT
+
+
+def weights_of(array: Any, column: str, place: str) -> Int64Array:
+    """Return a column of weights, shape (n,) int64; null, and an empty field of CSV, is 0.
+
+    Raises
+    ------
+    InputError
+        If one is no integer, or out of range.
+    """
+    kind = array.type
+    if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_null(kind)):
+        raise InputError(f"{column!r} of {place} is of type {kind}.", _WEIGHT_RULE)
+    if pa.types.is_string(kind):  # of CSV
+        array = pc.if_else(pc.equal(array, ""), pa.scalar(None, kind), array)
+    try:
+        values: Int64Array = array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{column!r} of {place} holds what is no weight ({error}).", _WEIGHT_RULE) from None
+    wrong = np.flatnonzero((values < 0) | (values > MOST_WEIGHT))
+    if len(wrong):
+        raise InputError(f"{column!r} of {place} is {values[wrong[0]]}, which is no weight.", _WEIGHT_RULE)
+    return values
+
+
+def repeated(array: Any, weights: Int64Array) -> Iterator[Any]:
+    """Yield an array whose rows stand as often as their weights say, in parts of bounded size."""
+    ends = np.cumsum(weights)
+    step = max(1, min(_REPEATED_ROWS, _REPEATED_BYTES // _largest(array)))
+    for start in range(0, int(ends[-1]) if len(ends) else 0, step):
+        numbers = np.arange(start, min(start + step, int(ends[-1])))
+        yield array.take(pa.array(np.searchsorted(ends, numbers, side="right")))
 
 
 def _decodable(array: Any) -> Any:
@@ -264,7 +352,7 @@ def is_string(kind: Any) -> bool:
 
 
 def _as_bytes(kind: Any) -> Any:
-    """Return the type of the same buffers with bytes in place of text."""
+    """Return a type whose buffers are the same, with bytes in place of text."""
     if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, _as_bytes(kind.value_type))
     if pa.types.is_fixed_size_list(kind):
@@ -282,7 +370,7 @@ def is_list(kind: Any) -> bool:
 
 
 def _lists() -> dict[Callable[[Any], bool], Callable[[Any], Any]]:
-    """Return what tells each type of lists of any length, and what makes it of a type of values."""
+    """Return the tests for types of lists of any length, and functions that make such a type of a type of values."""
     return {
         pa.types.is_list: pa.list_,
         pa.types.is_large_list: pa.large_list,
@@ -353,3 +441,12 @@ def _valid(tokens: Tokens, place: str, offset: int, policy: InvalidInput) -> Tok
             policy.report.replaced += 1
         sentences.append(repaired)
     return tokens_of(sentences)
+
+
+def _largest(array: Any) -> int:
+    """Return about how many bytes the largest row of text, or of a list, takes."""
+    if not len(array):
+        return 1
+    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+        return int(pc.max(pc.binary_length(array)).as_py() or 1)
+    return max(int(array.slice(row, 1).nbytes) for row in range(len(array)))

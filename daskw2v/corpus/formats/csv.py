@@ -1,4 +1,4 @@
-"""CSV and TSV with a header. A file is one block: only the rows before a newline tell whether it ends a row."""
+"""CSV and TSV with a header. A file is one block: whether a newline ends a row depends on all rows before it."""
 
 import csv
 import io
@@ -7,11 +7,10 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from daskw2v.corpus.contents import refuse_no_text
 from daskw2v.corpus.files import Source, TextBlock
 from daskw2v.corpus.formats.base import Format, cut_short
 from daskw2v.corpus.formats.columns import column_of, find_columns, read_arrays, reading_as, rows_at_once
-from daskw2v.corpus.invalid import InvalidInput
+from daskw2v.corpus.invalid import InvalidInput, refuse_no_text
 from daskw2v.corpus.pieces import RawText, Tokens
 from daskw2v.corpus.streams import CHUNK, decompressed
 from daskw2v.corpus.tokenizers import Tokenizer
@@ -49,7 +48,7 @@ class Table:
     file
         The file, open for reading bytes.
     source, delimiter
-        What it is, and what separates fields.
+        Its description, and the text between fields.
     skip
         Called with the place of a row that has another number of fields than the header, and the problem. The row is
         left out unless this raises an InputError.

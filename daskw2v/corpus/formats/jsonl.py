@@ -7,9 +7,8 @@ from typing import Any
 
 from daskw2v.corpus.files import TextBlock
 from daskw2v.corpus.formats.base import Format, cut_bytes
-from daskw2v.corpus.formats.paths import NoFieldError, find_field
+from daskw2v.corpus.formats.columns import NoFieldError, find_field, is_weight
 from daskw2v.corpus.formats.text import text_pieces
-from daskw2v.corpus.formats.weights import is_weight
 from daskw2v.corpus.invalid import InvalidInput
 from daskw2v.corpus.pieces import RawText, Tokens, tokens_of
 from daskw2v.corpus.streams import with_newlines

@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from daskw2v.corpus.contents import refuse_no_text
 from daskw2v.corpus.files import TextBlock
 from daskw2v.corpus.formats.base import Format, cut_bytes
-from daskw2v.corpus.invalid import InvalidInput
+from daskw2v.corpus.invalid import InvalidInput, refuse_no_text
 from daskw2v.corpus.pieces import RawText, ReadReport, Tokens
 from daskw2v.corpus.streams import NO_SEPARATORS, chunks_with_newlines, decompressed, line_chunks, line_start, pieces
 from daskw2v.corpus.tokenizers import Tokenizer

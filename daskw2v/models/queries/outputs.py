@@ -16,7 +16,7 @@ from daskw2v.corpus.stored_tokenizers import is_settled_file
 from daskw2v.errors import ParameterError, StoreError
 from daskw2v.escapes import escaped
 from daskw2v.extras import Extra
-from daskw2v.features.choice import FEATURES
+from daskw2v.features.settings import FEATURES
 from daskw2v.models.queries.frames import arrow_schema, frame, pa, read_frame, read_rows, record_batch
 from daskw2v.models.queries.reader import RowReader
 from daskw2v.models.queries.unseen import FeatureVectors

@@ -21,8 +21,8 @@ from daskw2v.config.params import Params
 from daskw2v.corpus import stored_tokenizers
 from daskw2v.corpus.files import Source
 from daskw2v.errors import DamageError, TrainingError, counted
-from daskw2v.features.choice import FEATURES
 from daskw2v.features.keys import FeatureKeys
+from daskw2v.features.settings import FEATURES
 from daskw2v.masking import without_secrets
 from daskw2v.models.stored.tables import SUBWORDS, TABLES, StoredRows, declared_tables, open_table, stored_table
 from daskw2v.objectives.subwords.network import Subwords

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from daskw2v.features.choice import FEATURES
+from daskw2v.features.settings import FEATURES
 from daskw2v.features.words import total_weights
 from daskw2v.kernels.multiply import multiply
 from daskw2v.objectives.curvature import Moments, add_moments

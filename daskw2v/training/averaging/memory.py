@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.features.choice import features_bytes
+from daskw2v.features.settings import features_bytes
 from daskw2v.objectives.noise import has_markets
 from daskw2v.objectives.registry import find_objective
 from daskw2v.training.averaging.round_schedule import given_rows, most_steps

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskw2v.cluster.shared_memory import by_fields, share
-from daskw2v.features.choice import FEATURES
+from daskw2v.features.settings import FEATURES
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run
 from daskw2v.training.averaging.replica_text import ReplicaText

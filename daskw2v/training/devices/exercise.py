@@ -3,8 +3,7 @@
 import numpy as np
 
 from daskw2v.config.params import Params
-from daskw2v.features.choice import FEATURES, has_features
-from daskw2v.features.settings import FeatureTable
+from daskw2v.features.settings import FEATURES, FeatureTable, has_features
 from daskw2v.features.words import WordFeatures
 from daskw2v.objectives.base import Rate
 from daskw2v.objectives.registry import find_objective

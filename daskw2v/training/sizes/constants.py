@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from daskw2v.config.params import Params
-from daskw2v.features.choice import has_features
+from daskw2v.features.settings import has_features
 from daskw2v.objectives.settings import SGNS
 
 

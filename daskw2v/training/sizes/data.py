@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 
 from daskw2v.phrases.bigrams import BIGRAM, BUCKET_WORDS
-from daskw2v.phrases.reader import KEPT_MAPS
-from daskw2v.phrases.tasks import PIECE
+from daskw2v.phrases.tasks import KEPT_MAPS, PIECE
 from daskw2v.shards.dictionary import ENTRY_BYTES, room_for
 from daskw2v.training.sizes.memory import INT, LONG, StageMemory, Workers
 from daskw2v.training.sizes.text import Text
 from daskw2v.vocabulary.buckets import count_buckets
-from daskw2v.vocabulary.pieces import PIECE_TYPES
+from daskw2v.vocabulary.order import PIECE_TYPES
 
 LETTERS = 8  # bytes of a distinct word
 _COMPILED = 50 << 20  # that compiling the kernels of these stages leaves

@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from daskw2v.config.params import Params
-from daskw2v.features.choice import most_rows
+from daskw2v.features.settings import most_rows
 from daskw2v.sampling.hierarchy import NS_EXPONENT
 from daskw2v.training.sizes.forecast import Load
 from daskw2v.training.sizes.text import Text

@@ -2,7 +2,7 @@
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.features.choice import FEATURES, has_features, most_rows
+from daskw2v.features.settings import FEATURES, has_features, most_rows
 from daskw2v.kernels.simd import padded
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.reader import CHUNK, CHUNKS, OPEN_SHARDS

@@ -20,14 +20,11 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.config.settings import place_of
 from daskw2v.errors import ParameterError
-from daskw2v.features.checking import check_table
-from daskw2v.features.choice import FEATURES
 from daskw2v.features.keys import FeatureColumn, FeatureKeys
 from daskw2v.features.keys import NGrams as NGramNumbers
 from daskw2v.features.ngram_kernel import ngrams_in
-from daskw2v.features.settings import ComposedWords, FeatureTable, NGrams
-from daskw2v.features.summary import summary_of
-from daskw2v.features.table import TableFeatures, read_table
+from daskw2v.features.settings import FEATURES, ComposedWords, FeatureTable, NGrams
+from daskw2v.features.table import TableFeatures, check_table, read_table, summary_of
 from daskw2v.features.words import (
     WordFeatures,
     compose_vectors,

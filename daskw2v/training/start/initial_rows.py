@@ -11,7 +11,7 @@ import numpy.typing as npt
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError
-from daskw2v.features.choice import FEATURES
+from daskw2v.features.settings import FEATURES
 from daskw2v.models.stored.store import read_finished, read_subwords, read_vocabulary
 from daskw2v.models.stored.tables import open_table
 from daskw2v.models.versions.versions import Versions
