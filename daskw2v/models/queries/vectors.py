@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import ParameterError, StoreError, counted
-from daskw2v.features.choice import FEATURES
+from daskw2v.features.settings import FEATURES
 from daskw2v.models.queries.distances import Distances
 from daskw2v.models.queries.frames import neighbours_table
 from daskw2v.models.queries.lookups import Lookups, WordsField
