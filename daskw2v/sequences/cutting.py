@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.extras import Extra
-from daskw2v.sequences.sessions import Sessions
+from daskw2v.sequences.settings import Sessions
 from daskw2v.types import Int64Array
 from daskw2v.vocabulary.markets import COUNT, MARKET, add_up
 from daskw2v.vocabulary.word_tables import WORD

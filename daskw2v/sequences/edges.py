@@ -13,7 +13,7 @@ from daskw2v.corpus.formats.text import text_pieces
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.extras import Extra
-from daskw2v.sequences.kinds import EdgeList
+from daskw2v.sequences.settings import EdgeList
 from daskw2v.sequences.tables import (
     INTEGER,
     STRING,

@@ -21,11 +21,19 @@ from daskw2v.errors import ClusterError, InputError, ParameterError, counted
 from daskw2v.extras import needed
 from daskw2v.progress import Listener, Watching
 from daskw2v.sequences.edges import kind_of_nodes
-from daskw2v.sequences.identity import identity_of
-from daskw2v.sequences.kinds import EdgeList
-from daskw2v.sequences.node_types import MOST, sorted_types
-from daskw2v.sequences.numbering import EdgePiece, Names, encode_block, merge_range, pieces_of, ranges_of
+from daskw2v.sequences.files import identity_of
+from daskw2v.sequences.numbering import (
+    MOST_TYPES,
+    EdgePiece,
+    Names,
+    encode_block,
+    merge_range,
+    pieces_of,
+    ranges_of,
+    sorted_types,
+)
 from daskw2v.sequences.rows import GraphLayout, StoredEdges, deal_piece, fill_rows, graph_bytes
+from daskw2v.sequences.settings import EdgeList
 from daskw2v.store.limits import refused, shown, typed
 from daskw2v.store.stage import Layout, OpenStage, Stage
 from daskw2v.store.storage import MANIFEST, Store
@@ -159,7 +167,11 @@ def read_graph(home: Store, manifest: dict[str, Any]) -> StoredGraph:
 
 def _types_in(types: Any, place: str) -> dict[str, int]:
     """Return how many nodes a manifest has of each type."""
-    if isinstance(types, dict) and len(types) <= MOST and all(isinstance(n, int) and n > 0 for n in types.values()):
+    if (
+        isinstance(types, dict)
+        and len(types) <= MOST_TYPES
+        and all(isinstance(n, int) and n > 0 for n in types.values())
+    ):
         return dict(sorted(types.items()))
     raise refused(place, f"holds no types of nodes: {shown(types)}")
 

@@ -8,10 +8,12 @@
 
 A node's number is its rank among all sorted nodes, so it does not depend on how files are cut. Nodes between two
 splitters are sorted by one task (a sample sort): no task holds all of them.
+
+A type of nodes is stored as its code, the index among all types, sorted.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
@@ -20,11 +22,11 @@ import numpy as np
 
 from daskw2v.cluster.shared_memory import share
 from daskw2v.corpus.files import TextBlock
+from daskw2v.errors import InputError
 from daskw2v.extras import Extra
 from daskw2v.sequences.edges import read_edges
-from daskw2v.sequences.kinds import EdgeList
-from daskw2v.sequences.lists import read_column, read_columns, write_columns
-from daskw2v.sequences.node_types import codes_of, one_each, sorted_types
+from daskw2v.sequences.files import read_column, read_columns, write_columns
+from daskw2v.sequences.settings import EdgeList
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.stage import new_attempt, run_once
 from daskw2v.store.storage import Store
@@ -37,6 +39,8 @@ FILE_NAMES = 1 << 16  # names in a file; the first of each is a sample, of which
 RANGE_NAMES = 1 << 22  # names of all pieces between two splitters, about: 300 MB in a task's memory
 _COLUMN, _TYPE = "name", "type"
 Name = int | str
+MOST_TYPES = 64  # of nodes; each takes 8 bytes for each node of a graph in memory
+_SHOWN = 3  # most types that a message names
 
 
 class Names(NamedTuple):
@@ -295,3 +299,54 @@ def read_piece(
         files = (read_column(place, _file(k), _TYPE) for k in range(len(piece.first)))
         of_nodes = np.concatenate([codes_of(file, types) for file in files])[codes]
     return Edges(np.concatenate(numbers)[codes], of_nodes, weights)
+
+
+def sorted_types(types: Iterable[str]) -> list[str]:
+    """Return distinct types, sorted.
+
+    Raises
+    ------
+    InputError
+        If there are more than `MOST_TYPES`.
+    """
+    distinct = sorted({*types})
+    if len(distinct) > MOST_TYPES:
+        raise InputError(
+            f"Nodes have {len(distinct):,} types ({', '.join(distinct[:_SHOWN])}, ...); at most {MOST_TYPES} are "
+            "supported.",
+            "Check the columns of types, or join types that walks need not tell apart.",
+        )
+    return distinct
+
+
+def codes_of(names: Any, types: Sequence[str]) -> UInt8Array:
+    """Return the codes of an Arrow array of names of types, shape (names,)."""
+    codes = pc.index_in(names, value_set=pa.array(types, names.type))
+    return np.asarray(codes.to_numpy(), np.uint8)
+
+
+def one_each(names: Any, nodes: Int32Array, codes: UInt8Array, types: Sequence[str]) -> UInt8Array:
+    """Return the code of each node's type.
+
+    Parameters
+    ----------
+    names
+        Names of the nodes, an Arrow array.
+    nodes, codes
+        Indices of nodes, each at least once, and the codes of their types there, shape (n,).
+    types
+        All types.
+
+    Raises
+    ------
+    InputError
+        If a node has two types.
+    """
+    found = np.empty(len(names), np.uint8)
+    found[nodes] = codes
+    other = np.flatnonzero(found[nodes] != codes)
+    if len(other):
+        node, code = nodes[other[0]], codes[other[0]]
+        both = " and ".join(sorted([types[code], types[found[node]]]))
+        raise InputError(f"The node {names[node].as_py()!r} has two types, {both}.", "Give it the same one everywhere.")
+    return found

@@ -2,6 +2,9 @@
 
 A walk is a pure function of (seed, number of the walk, first node): all its draws are one stream.
 
+A node has a row for each type of targets. A step to a node of a type is a step by weights alone in the row of that
+type (metapath2vec, Dong, Chawla and Swami 2017, section 3.2). Without types a node has one row, which all steps read.
+
 A second-order walk (node2vec, Grover and Leskovec 2016) that came from t to v goes to x with a probability
 proportional to the weight of the edge from v to x times a bias: 1/p if x is t, 1 if t has an edge to x, else 1/q. No
 tables for pairs of nodes are needed: x is drawn by weight and accepted with probability bias / max(1, 1/q), otherwise
@@ -10,20 +13,62 @@ KnightKing, Yang et al. 2019), so a small p costs nothing. After TRIES rejection
 edges of v. Draws are independent, so the distribution is the same, and the time of a step is bounded.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskw2v.errors import ParameterError
 from daskw2v.kernels.bytes import prefetch_entry
 from daskw2v.kernels.jit import exact, inline, kernel
 from daskw2v.kernels.rng import below, draw, draws
-from daskw2v.sequences.metapaths import Metapath, row_of
 from daskw2v.sequences.rows import GraphRows
-from daskw2v.types import Int32Array, Int64Array
+from daskw2v.sequences.settings import Walks
+from daskw2v.types import Int32Array, Int64Array, UInt8Array
 
 TRIES = 32
 DRAWS = 2 * TRIES + 1  # of a step
 _11, _UNIT = np.uint64(11), 2.0**-53
+
+
+class Metapath(NamedTuple):
+    """Types of the nodes of a walk.
+
+    Parameters
+    ----------
+    types
+        Code of the type of each node, shape (nodes of the longest walk,); 0 without types.
+    n_types
+        Number of types, and of rows of a node.
+    """
+
+    types: UInt8Array
+    n_types: int
+
+
+def metapath_of(walks: Walks, types: Mapping[str, int]) -> Metapath:
+    """Return the metapath of walks on a graph whose types these are; without one, that of nodes without types.
+
+    Raises
+    ------
+    ParameterError
+        If it names a type that no node has.
+    """
+    codes = {name: code for code, name in enumerate(types)}
+    if unknown := [name for name in walks.metapath if name not in codes]:
+        raise ParameterError(
+            f"metapath={walks.metapath}, but no node has the type {unknown[0]!r}.",
+            f"The types of nodes are: {', '.join(types)}.",
+        )
+    path = [codes[name] for name in walks.metapath[:-1]] or [0]
+    cycle = np.resize(np.array(path, np.uint8), walks.length)
+    return Metapath(cycle, max(1, len(types)))
+
+
+@inline
+def row_of(path: Any, node: Any, index: Any) -> Any:
+    """Return the row of a node whose targets are of the type of node `index` of a walk."""
+    return node * path.n_types + path.types[index]
 
 
 @inline

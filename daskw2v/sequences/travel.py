@@ -15,11 +15,11 @@ import numpy as np
 from daskw2v.kernels.bytes import prefetch_entry
 from daskw2v.kernels.jit import exact, inline
 from daskw2v.kernels.rng import draw
-from daskw2v.sequences.metapaths import Metapath, row_of
 from daskw2v.sequences.rows import GraphRows
 from daskw2v.sequences.steps import (
     DRAWS,
     TRIES,
+    Metapath,
     choose,
     edge_to,
     first_order,
@@ -27,6 +27,7 @@ from daskw2v.sequences.steps import (
     masses,
     offer,
     prefetch_step,
+    row_of,
     second_order,
 )
 from daskw2v.types import Int32Array, Int64Array

@@ -14,16 +14,14 @@ from daskw2v.config.resources import Resources
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.extras import Extra
 from daskw2v.progress import Watching
+from daskw2v.sequences.files import write_lists
 from daskw2v.sequences.graph import LAYOUT as GRAPHS
 from daskw2v.sequences.graph import build_graph, partitions_of
-from daskw2v.sequences.kinds import EdgeList, Walks, check_types
-from daskw2v.sequences.lists import write_lists
-from daskw2v.sequences.metapaths import metapath_of
 from daskw2v.sequences.numbering import read_names, read_types
-from daskw2v.sequences.rounds import Journey, WalkFiles, partitioned, travelled
+from daskw2v.sequences.rounds import Journey, WalkFiles, partitioned, travelled, write_group
 from daskw2v.sequences.rows import GraphRows, load_graph, plain
-from daskw2v.sequences.steps import nodes_of_part, walk
-from daskw2v.sequences.trails import write_group
+from daskw2v.sequences.settings import EdgeList, Walks, check_types
+from daskw2v.sequences.steps import metapath_of, nodes_of_part, walk
 from daskw2v.shards.layout import digest
 from daskw2v.store.stage import Layout, OpenStage, Stage
 from daskw2v.store.storage import Store
