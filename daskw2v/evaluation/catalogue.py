@@ -7,9 +7,8 @@ contains no evaluation data.
 from dataclasses import dataclass
 from typing import Literal
 
-from daskw2v.evaluation.layouts import FileLayout
-
 Kind = Literal["similarity", "analogy", "categorization", "classification", "outliers"]
+FileLayout = Literal["ready", "word classes", "analogy table", "labels", "labels cp1252", "topics", "zip"]
 
 _RAW = "https://raw.githubusercontent.com"
 _FARUQUI = f"{_RAW}/mfaruqui/eval-word-vectors/94b3dd9fdbac7ed08dbee7179cd5ee464acf0594/data/word-sim"
