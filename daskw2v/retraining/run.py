@@ -34,10 +34,8 @@ from daskw2v.models.versions.version import Version
 from daskw2v.models.versions.versions import Versions, latest_version, was_served
 from daskw2v.progress import Listener, Progress
 from daskw2v.retraining.align import read_alignment, write_aligned
-from daskw2v.retraining.changes import Changes, compare
 from daskw2v.retraining.clearing import clear_unused, note_uses
-from daskw2v.retraining.gates import Evaluated, Gates, Verdict, judge, scores_of
-from daskw2v.retraining.novelty import measure_novelty
+from daskw2v.retraining.gates import Evaluated, Gates, Verdict, judge, measure_novelty, scores_of
 from daskw2v.retraining.outcome import Outcome, Summary
 from daskw2v.retraining.policy import Policy
 from daskw2v.sampling.excerpt import Range, excerpt, ranges_of_blocks
@@ -56,6 +54,31 @@ from daskw2v.vocabulary.turnover import WordRules, compare_words
 
 RECORD = "retraining"  # key of the run's record in a version's manifest; folder of summaries
 _SHOWN = 3  # most files that a message names
+
+
+class Changes(NamedTuple):
+    """Files that are new, changed (their present state) and removed (their former state)."""
+
+    new: tuple[Source, ...]
+    changed: tuple[Source, ...]
+    gone: tuple[Source, ...]
+
+    @property
+    def unread(self) -> tuple[Source, ...]:
+        """Files whose text no version was trained on."""
+        return self.new + self.changed
+
+    def figures(self) -> dict[str, float]:
+        """Return the number of each."""
+        return {"files_new": len(self.new), "files_changed": len(self.changed), "files_gone": len(self.gone)}
+
+
+def compare_sources(before: Sequence[Source], now: Sequence[Source]) -> Changes:
+    """Compare files by URL, size and version: ETag, checksum or modification time, whichever the filesystem has."""
+    known, present = {source.place: source for source in before}, {source.place for source in now}
+    new = tuple(source for source in now if source.place not in known)
+    changed = tuple(s for s in now if s.place in known and s.content != known[s.place].content)
+    return Changes(new, changed, tuple(source for source in before if source.place not in present))
 
 
 class RunResult(NamedTuple):
@@ -139,7 +162,12 @@ class RetrainingRun:
 
     def _steps(self, cluster: Callable[[], Client], now: list[Source], damaged: Collection[str]) -> RunResult:
         served = self._last_served(damaged)
-        if served is not None and self._made(served) and not self.full and not any(compare(self._sources(served), now)):
+        if (
+            served is not None
+            and self._made(served)
+            and not self.full
+            and not any(compare_sources(self._sources(served), now))
+        ):
             if not served.served:  # what was served since is damaged
                 return self._published(Versions(self.work).publish(served.name))
             if RECORD not in served.manifest or _is_recorded(self.work, served.name):
@@ -154,7 +182,7 @@ class RetrainingRun:
 
     def _train(self, client: Client, now: list[Source], served: Version | None, damaged: Collection[str]) -> RunResult:
         corpus, vocabulary = read_text(now, self.work, self.params, self.resources, lambda: client, self.listener)
-        changes = compare(self._sources(served), corpus.sources)
+        changes = compare_sources(self._sources(served), corpus.sources)
         made = served is not None and self._made(served) and not self.full
         run = PlannedRun(corpus, vocabulary, self.work, self.params, self.resources, self.callbacks)
         unread = ranges_of_blocks(corpus, self.work, self._blocks(changes))
