@@ -1,7 +1,6 @@
 """The errors of daskw2v; every message names the value, the rule it broke and the remedy."""
 
-from daskw2v.escapes import escaped_lines
-from daskw2v.masking import masked
+from daskw2v.safe_text import escaped_lines, masked
 
 
 class Daskw2vError(Exception):
