@@ -71,7 +71,7 @@ class Evaluation:
     similarity, categorization, outliers
         Results by name of the set.
     analogy, classification
-        Results by name of the set, then by method. The first method gives the set's score.
+        Results by name of the set, then by method. The score of the first method is that of the set.
     """
 
     similarity: Mapping[str, SimilarityResult]
@@ -89,24 +89,24 @@ class Evaluation:
                 yield Score("analogy", name, method, a.accuracy, None, None, a.questions, a.skipped)
         for name, c in self.categorization.items():
             yield Score("categorization", name, "purity", c.purity, c.low, c.high, c.words, c.missing)
-        for name, of in self.classification.items():
-            for method, t in of.items():
+        for name, classifiers in self.classification.items():
+            for method, t in classifiers.items():
                 yield Score("classification", name, method, t.accuracy, t.low, t.high, t.texts, 0)
         for name, o in self.outliers.items():
             yield Score("outliers", name, "accuracy", o.accuracy, None, None, o.outliers, o.missing)
 
     def scores(self) -> dict[str, float | None]:
         """Return one score for each set, that of the first method."""
-        found: dict[str, float | None] = {}
+        scores: dict[str, float | None] = {}
         for row in self.rows():
-            found.setdefault(row.name, row.value)
-        return found
+            scores.setdefault(row.name, row.value)
+        return scores
 
     def as_dict(self) -> dict[str, Any]:
         """Return the results as JSON types, by kind and set; kinds without sets are left out.
 
-        Analogy and classification sets have the results of the first method; those of other methods are
-        `accuracy_METHOD`. `why` says why there is no score, where there is none.
+        Analogy and classification sets have the results of the first method; the accuracies of other methods
+        are `accuracy_METHOD`. `why` says why a set has no score.
         """
         kinds: dict[str, dict[str, Any]] = {
             "similarity": {name: asdict(result) for name, result in self.similarity.items()},
@@ -165,13 +165,13 @@ def evaluate(
     Parameters
     ----------
     vectors
-        What to evaluate.
+        The model.
     similarity, analogy, categorization, classification, outliers
         URLs of the sets: files or folders that `evaluate_similarity`, `evaluate_analogy` and so on read. A
-        classification set of three files (training, validation, test) is given as one text, the URLs separated by
+        classification set of three files (training, validation, test) is one text, the URLs separated by
         commas.
     analogy_methods, classification_methods
-        Methods to use. The first gives the set's score in `Evaluation.scores`.
+        Methods to use. `Evaluation.scores` has the score of the first.
     restrict_vocab
         In analogies, use only this many of the most frequent words.
     storage_options

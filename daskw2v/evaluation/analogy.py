@@ -76,7 +76,7 @@ def evaluate_analogy(
     Parameters
     ----------
     vectors
-        What to evaluate.
+        The model.
     url
         File or folder in a layout that `read_relations` reads. Words are looked up as written, then in lower case. If
         a pair has several correct second words, each of them is a correct answer, and the first one that the model
@@ -138,7 +138,7 @@ class Solver(NamedTuple):
     ----------
     known
         The relation.
-    given
+    excluded
         Ids of the words to exclude from each question's answers, shape (n, k).
     asked
         Index of the pair whose second word each question asks for, shape (n,).
@@ -150,7 +150,7 @@ class Solver(NamedTuple):
     """
 
     known: KnownRelation
-    given: Int64Array
+    excluded: Int64Array
     asked: Int64Array
     skipped: int
     on: Callable[[VectorBlock], Scores]
@@ -166,32 +166,32 @@ def solve(vectors: Vectors, solvers: Sequence[Solver], limit: int) -> list[Int64
         for solver, answers, highest in zip(solvers, ids, best, strict=True):
             if not len(answers):
                 continue
-            scores_of, given = solver.on(block), block.columns(solver.given)
+            scores_of, excluded = solver.on(block), block.columns(solver.excluded)
             for rows in cut(len(answers), max(1, _SCORES // width)):
                 scores = scores_of(rows)
-                _exclude(scores, given[rows])
+                _exclude(scores, excluded[rows])
                 columns = scores.argmax(axis=1)
-                found, score = block.ids[columns], scores[np.arange(len(columns)), columns]
-                earlier = found < answers[rows]  # of equal scores, the more frequent word
+                answer, score = block.ids[columns], scores[np.arange(len(columns)), columns]
+                earlier = answer < answers[rows]  # of equal scores, the more frequent word
                 better = (score > highest[rows]) | ((score == highest[rows]) & earlier)
-                answers[rows][better] = found[better]
+                answers[rows][better] = answer[better]
                 highest[rows][better] = score[better]
     return ids
 
 
 def _exclude(scores: Float32Array, columns: Int64Array) -> None:
-    """Set the scores of each row's `columns`, shape (rows, k), to -inf, but for -1."""
+    """Set the scores in each row's `columns`, shape (rows, k), to -inf; -1 is no column."""
     rows, words = np.nonzero(columns >= 0)
     scores[rows, columns[rows, words]] = -np.inf
 
 
 class _Offset(NamedTuple):
-    """How to compute the score of x as the answer to "a is to b as c is to x".
+    """A method of vector offsets: the parts of the score of x as the answer to "a is to b as c is to x".
 
     Parameters
     ----------
     pair
-        Computes the term of the given pair from cos(x, a) and cos(x, b).
+        Computes the term of the pair (a, b) from cos(x, a) and cos(x, b).
     word
         Computes the term of c from cos(x, c).
     join
@@ -250,16 +250,16 @@ def _offset_solver(method: _Offset, vectors: Vectors, known: KnownRelation, limi
         pair, word = method.pair(to_sources, to_targets), method.word(to_sources)
 
         def scores(rows: slice) -> Float32Array:
-            found: Float32Array = pair[first[rows]]
+            combined: Float32Array = pair[first[rows]]
             if start is not None:
-                found -= start[rows, None]
-            method.join(found, word[second[rows]], out=found)
-            return found
+                combined -= start[rows, None]
+            method.join(combined, word[second[rows]], out=combined)
+            return combined
 
         return scores
 
-    given = np.concatenate([known.pairs[first], known.pairs[second, :1]], axis=1)
-    return Solver(known, given, second, len(known.relation.questions) - len(second), on)
+    excluded = np.concatenate([known.pairs[first], known.pairs[second, :1]], axis=1)
+    return Solver(known, excluded, second, len(known.relation.questions) - len(second), on)
 
 
 def _along(offsets: Float32Array, units: Float32Array, known: KnownRelation) -> Float32Array:

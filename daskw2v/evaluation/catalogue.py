@@ -25,13 +25,13 @@ class Dataset:
     Parameters
     ----------
     name
-        Name to give to `fetch`.
+        Name of the set, for `fetch`.
     kind
         Evaluation that reads it.
     url
         URL of the download; None if no direct download is known.
     page
-        Page that describes the set, or on which it was found.
+        Page that describes the set or links to it.
     licence
         Terms of use, as far as known.
     checksum
@@ -39,7 +39,7 @@ class Dataset:
     citation
         Authors, year and title of the paper to cite.
     note
-        Size of the set, and what to know before using it.
+        Size of the set, and remarks on its use.
     layout
         Layout of the downloaded file.
     path

@@ -20,7 +20,7 @@ ClassificationMethod = Literal["logistic", "cnn"]
 
 _STRENGTHS = (0.01, 0.1, 1.0)  # C, from strong to weak regularisation of standardised features
 _DEV = 10  # one of ten training texts is kept for validation: Kim (2014), section 3
-_FEWEST_TEXTS = 10  # of each label, so that the training part of every fold has some
+_FEWEST_TEXTS = 10  # of each label, so that the training part of every fold has texts of each
 
 _WIDTHS = (3, 4, 5)  # of filters, in words
 _FILTERS = 100  # of each width
@@ -69,7 +69,7 @@ def evaluate_classification(
     Parameters
     ----------
     vectors
-        What to evaluate. All methods use unit vectors.
+        The model. All methods use unit vectors.
     urls
         One file, for cross-validation (MR, SUBJ, CR, MPQA), or three: training, validation and test (SST). Lines are
         `label<TAB>text`, the words of a text separated by spaces. Words are looked up as written, then in lower

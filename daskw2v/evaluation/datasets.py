@@ -20,7 +20,7 @@ Files = dict[str, bytes]  # content by name below the set's folder; "" for a set
 
 
 def datasets(*names: str, folder: Location = "datasets") -> dict[str, Dataset]:
-    """List published evaluation sets, or download some of them.
+    """List published evaluation sets, or download sets by name.
 
     Parameters
     ----------
@@ -28,12 +28,12 @@ def datasets(*names: str, folder: Location = "datasets") -> dict[str, Dataset]:
         Sets to download; without names, all sets are listed, and nothing is downloaded. Each set has its own terms of
         use: see its `licence` and `page`.
     folder
-        Folder to download to, a path or any fsspec URL. What is there is not downloaded again.
+        Folder to download to, a path or any fsspec URL. A set that the folder has is not downloaded again.
 
     Returns
     -------
     sets
-        The sets by name. Those that were downloaded have a `path`, for `evaluate`.
+        The sets by name. Downloaded sets have a `path`, for `evaluate`.
 
     Raises
     ------
@@ -91,14 +91,14 @@ def fetch(name: str, folder: Location) -> str:
     dataset = _find(name)
     store = Store(as_url(folder, "folder"))
     target, origin = store / dataset.file, f"{name}.json"
-    there = target.exists()
+    is_present = target.exists()
     if dataset.url is None:
-        if not there:
+        if not is_present:
             raise ParameterError(
                 f"No direct download of {name} is known.",
                 f"Get it from {dataset.page} and save it as {target.url}, in the layout for {dataset.kind}.",
             )
-    elif not there or (store.read_manifest(origin) or {}).get("url") != dataset.url:
+    elif not is_present or (store.read_manifest(origin) or {}).get("url") != dataset.url:
         for part, content in _download(dataset, dataset.url).items():
             below, file = posixpath.split(f"{dataset.file}/{part}" if part else dataset.file)
             (store / below if below else store).write_bytes(file, content)
@@ -141,10 +141,10 @@ def _check(dataset: Dataset, url: str, content: bytes) -> None:
     if dataset.checksum is None:
         return
     algorithm, _, expected = dataset.checksum.partition(":")
-    found = hashlib.new(algorithm, content).hexdigest()
-    if found != expected:
+    digest = hashlib.new(algorithm, content).hexdigest()
+    if digest != expected:
         raise InputError(
-            f"{url} returned {len(content):,} bytes with {algorithm} {found}, not {expected}.",
+            f"{url} returned {len(content):,} bytes with {algorithm} {digest}, not {expected}.",
             f"Try again; if the error stays, the file was replaced: get {dataset.name} from {dataset.page}.",
         )
 
@@ -193,7 +193,7 @@ def _analogy_table(content: bytes) -> Files:
 
 def _labels(content: bytes, encoding: str = "utf-8") -> Files:
     parted = (line.split(maxsplit=1) for line in content.decode(encoding).split("\n"))
-    return _lines("\t".join(parts).rstrip() for parts in parted if len(parts) == 2)  # some texts are empty
+    return _lines("\t".join(parts).rstrip() for parts in parted if len(parts) == 2)  # empty texts are left out
 
 
 def _topics(content: bytes) -> Files:

@@ -62,7 +62,7 @@ def evaluate_similarity(
     Parameters
     ----------
     vectors
-        What to evaluate.
+        The model.
     url
         File in a layout that `read_pairs` reads. Words are looked up as written, then in lower case.
     storage_options
@@ -168,8 +168,8 @@ def read_pairs(url: Location, storage_options: Mapping[str, Any] | None = None) 
     InputError
         If the file cannot be read or a line is malformed.
     """
-    found = [_Line(number, text, fields(text, "\t,")) for number, text in read_lines(url, storage_options)]
-    lines = _without_row_names(found)
+    lines = [_Line(number, text, fields(text, "\t,")) for number, text in read_lines(url, storage_options)]
+    lines = _without_row_names(lines)
     column = _score_column(lines[:2])
     if len(lines) > 1 and _number(lines[0], column) is None and len(lines[0].fields) > column:
         del lines[0]  # a header

@@ -140,7 +140,7 @@ def compare(
     Returns
     -------
     comparison
-        What differs; `as_dict` and `as_text` give all of it.
+        The differences; `as_dict` and `as_text` return all of them.
 
     Raises
     ------

@@ -75,7 +75,7 @@ def report(
     Raises
     ------
     ParameterError
-        If the URL names no file, the map cannot be made, or `other_evaluation` is given without `other`.
+        If the URL names no file, the map cannot be made, or `other_evaluation` is passed without `other`.
     UnknownWordError
         If a model does not know one of `words`.
     MissingExtraError
@@ -127,7 +127,7 @@ def _name(url: str | None) -> str:
 
 
 def _on_map(drawn: WordMap, words: Sequence[str]) -> dict[str, Any]:
-    """Return what the map's script reads: neighbours, clusters, and the first of the words that is on the map."""
+    """Return the data of the map's script: neighbours, clusters, and the first of the words that is on the map."""
     return {
         "ids": drawn.neighbours[:, :_MAP_TOPN].tolist(),
         "cosines": (drawn.cosines[:, :_MAP_TOPN] * 1000).round().astype("int").tolist(),
@@ -223,7 +223,7 @@ class Rated:
 
 
 def rated(evaluation: Evaluation) -> Iterator[Rated]:
-    """Yield all scores with those of groups and categories."""
+    """Yield all scores, with the scores of groups and categories."""
     for score in evaluation.rows():
         if score.kind == "analogy":
             answers = evaluation.analogy[score.name][score.measure]

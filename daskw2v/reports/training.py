@@ -1,4 +1,4 @@
-"""What the report shows of a run, read from the model's metadata. What is not in there is left out."""
+"""Facts, settings and curves of a run for the report, read from the model's metadata. Missing ones are left out."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -109,7 +109,7 @@ def _describe_run(params: Mapping[str, Any], metrics: Mapping[str, Any]) -> Iter
 
 
 def text_of(metadata: Mapping[str, Any]) -> Iterator[Fact]:
-    """Yield what was read, and what of it was invalid or left out."""
+    """Yield facts about the text: how much was read, and how much of it was invalid or left out."""
     corpus, vocabulary = metadata.get("corpus", {}), metadata.get("vocabulary", {})
     known = {**corpus.get("report", {}), **vocabulary}
     for name, label in (

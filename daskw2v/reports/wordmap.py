@@ -47,7 +47,7 @@ class Cluster:
     label
         Its most frequent words among the half that is nearest to its center.
     word
-        Index of the word whose place on the map is in the middle of these.
+        Index of the word whose place on the map is in the middle of the label's half.
     """
 
     members: Int64Array
@@ -155,7 +155,7 @@ def _ranks_on_map(places: Float32Array, near: Int64Array) -> Int64Array:
 
 
 class MapLayout(NamedTuple):
-    """Places of words, shape (n, 2) float32, and how they were found."""
+    """Places of words, shape (n, 2) float32, and how they were computed."""
 
     places: Float32Array
     note: str
@@ -306,10 +306,11 @@ def _push(places: Float32Array) -> Float32Array:
 
 
 def clusters_of(units: Float32Array, words: Sequence[str], places: Float32Array) -> list[Cluster]:
-    """Divide words into clusters of 60 words on average, the largest first; too few words have none.
+    """Divide words into clusters of 60 words on average, the largest first; too few words have no clusters.
 
-    By k-means of the unit vectors, with cosines for distances (Dhillon and Modha, 2001, "Concept decompositions for
-    large sparse text data using clustering", section 3). Its first centers are drawn as k-means++ draws them.
+    The method is k-means of the unit vectors, with cosines for distances (Dhillon and Modha, 2001, "Concept
+    decompositions for large sparse text data using clustering", section 3). Its first centers are drawn as k-means++
+    draws them.
 
     Parameters
     ----------
@@ -332,8 +333,8 @@ def clusters_of(units: Float32Array, words: Sequence[str], places: Float32Array)
         labels = nearest
         for c in np.unique(labels):
             centers[c] = _unit(units[labels == c].sum(axis=0))
-    found = [np.flatnonzero(labels == c) for c in np.unique(labels)]
-    return [_cluster(members, units, words, places) for members in sorted(found, key=len, reverse=True)]
+    groups = [np.flatnonzero(labels == c) for c in np.unique(labels)]
+    return [_cluster(members, units, words, places) for members in sorted(groups, key=len, reverse=True)]
 
 
 def _first_centers(units: Float32Array, n_clusters: int) -> Float32Array:

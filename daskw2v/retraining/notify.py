@@ -72,7 +72,7 @@ class Notices(Settings):
     webhook_tries: int = setting(3, "attempts to call the webhook", integer(1, 10))
 
 
-def tell(summary: Summary, notices: Notices, storage_options: Mapping[str, Any] | None = None) -> list[str]:
+def send_notices(summary: Summary, notices: Notices, storage_options: Mapping[str, Any] | None = None) -> list[str]:
     """Send all notices about a run.
 
     Parameters
@@ -101,15 +101,15 @@ def tell(summary: Summary, notices: Notices, storage_options: Mapping[str, Any] 
     return [problem for problem in problems if problem is not None]
 
 
-def _written(place: str, content: bytes, storage_options: Mapping[str, Any] | None) -> str | None:
+def _written(location: str, content: bytes, storage_options: Mapping[str, Any] | None) -> str | None:
     """Write a file atomically; return an error message, or None."""
     try:
-        with writing(place, storage_options) as f:
+        with writing(location, storage_options) as f:
             f.write(content)
     except Exception as error:  # each store raises its own errors, whose texts may contain secrets
         why = str(error) if isinstance(error, Daskw2vError) else type(error).__name__
         why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno is not None else why
-        return f"{place} was not written ({why})."
+        return f"{location} was not written ({why})."
     return None
 
 

@@ -103,5 +103,5 @@ class Policy(Settings):
             ranges = sorted(ranges + sample_ranges(other_ranges(ranges, corpus.n_tokens), self.old_share, seed))
         edges = accumulate((stop - start for start, stop in ranges), initial=0)
         wanted = set(unread)
-        new = [place for place, one in zip(pairwise(edges), ranges, strict=True) if one in wanted]
+        new = [new for new, old in zip(pairwise(edges), ranges, strict=True) if old in wanted]
         return Chosen(excerpt(corpus, ranges), join_ranges(new))

@@ -107,7 +107,7 @@ class RetrainingRun:
     listener
         Receives progress.
     callbacks
-        Are told of the training.
+        Receive the events of the training.
     """
 
     inputs: TextInputs
@@ -147,15 +147,15 @@ class RetrainingRun:
         foreign: frozenset[str],
         met: Collection[str],
     ) -> RunResult:
-        """Take the steps, without the versions that were seen to be damaged, or with which earlier steps met damage.
+        """Take all steps, and pass over damaged versions and versions of another daskw2v (`foreign`).
 
-        Those of another daskw2v are passed over as well.
+        `seen` are versions that were damaged before the first step, and `met` those in which a step met damage.
         """
         damaged = seen.union(met)
         result = self._steps(cluster, find(), damaged | foreign)
         if foreign:
-            told = f"{result.message} Of another daskw2v and passed over: {', '.join(sorted(foreign))}."
-            result = result._replace(message=told)
+            message = f"{result.message} Of another daskw2v and passed over: {', '.join(sorted(foreign))}."
+            result = result._replace(message=message)
         if not damaged:
             return result
         return result._replace(message=f"{result.message} Damaged and passed over: {', '.join(sorted(damaged))}.")
@@ -252,10 +252,10 @@ class RetrainingRun:
         write_aligned(client, candidate, home, alignment)
         write_phrases(home, self.work, corpus)
         write_tokenizer(home, self.work, self.params)
-        # Not the ids of the served version: after a rollback it lacks those that later versions assigned
+        # Not the ids of the served version: after a rollback it lacks ids that later versions assigned
         earlier = Versions(self.work).newest_with_ids() or (None if served is None else self._models / served.name)
         write_ids(home, ids_after(earlier, new.vocabulary))
-        told = {
+        recorded = {
             "parent": None if served is None else served.name,
             "params": self.params.as_dict(),
             "policy": asdict(self.policy),
@@ -266,7 +266,7 @@ class RetrainingRun:
             "scores": {name: score._asdict() for name, score in evaluated.scores.items()},
             "figures": figures,
         }
-        finish_version(client, home, {**new.metadata, RECORD: told})
+        finish_version(client, home, {**new.metadata, RECORD: recorded})
         return None
 
     def _blocks(self, changes: Changes) -> set[str]:
@@ -276,21 +276,21 @@ class RetrainingRun:
         return {block.key for block in blocks}
 
     def _published(self, version: Version) -> RunResult:
-        """Delete what is no longer needed, and return the result that the version's manifest records.
+        """Delete results that are no longer needed, and return the result that the version's manifest records.
 
         The version may have been published by an earlier run that was interrupted.
         """
-        told = version.manifest.get(RECORD, {})
-        self._clear_up(version.name, told.get("parent"))
+        recorded = version.manifest.get(RECORD, {})
+        self._clear_up(version.name, recorded.get("parent"))
         message = f"{version.name} is served."
-        if not told:  # made by `train`
+        if not recorded:  # made by `train`
             return RunResult(Outcome.PUBLISHED, message, version.name)
-        alignment = told["alignment"] and read_alignment(self._models / version.name, told["alignment"])
-        verdict = Verdict.from_dict(told["gates"])
-        return RunResult(Outcome.PUBLISHED, message, version.name, verdict, alignment, told["figures"])
+        alignment = recorded["alignment"] and read_alignment(self._models / version.name, recorded["alignment"])
+        verdict = Verdict.from_dict(recorded["gates"])
+        return RunResult(Outcome.PUBLISHED, message, version.name, verdict, alignment, recorded["figures"])
 
     def _clear_up(self, version: str, parent: str | None) -> None:
-        """Delete what is no longer needed. The parent's text and vocabulary stay, for a rollback."""
+        """Delete results that are no longer needed. The parent's text and vocabulary stay, for a rollback."""
         self._drop_candidates()
         run_folder(self.work, run_of(version)).remove()
         runs = {run_of(name) for name in (version, parent) if name is not None}
@@ -307,24 +307,24 @@ class RetrainingRun:
         """Return a digest of the evaluation sets; None if one of them is a folder."""
         urls = [url for kind in sorted(self.resources.eval_sets) for url in self.resources.eval_sets[kind]]
         try:
-            found = find_sources(
+            sources = find_sources(
                 urls, "text", self.resources.storage_options, self.resources.store_timeout, folders=False
             )
         except InputError:  # if a set cannot be read at all, evaluation reports it
             return None
-        return digest([[source.url, source.size, source.version] for source in found])
+        return digest([[source.url, source.size, source.version] for source in sources])
 
     def _scores(self, vectors: Vectors, sets: str | None) -> dict[str, Score]:
-        """Return a version's scores, one for each set: those recorded in it if the sets are the same, or new ones."""
-        told = vectors.metadata.get(RECORD, {})
-        if sets is not None and told.get("sets") == sets:
-            return {name: Score(**values) for name, values in told["scores"].items()}
+        """Return a version's scores, one for each set: recorded scores if the sets are the same, or new scores."""
+        recorded = vectors.metadata.get(RECORD, {})
+        if sets is not None and recorded.get("sets") == sets:
+            return {name: Score(**values) for name, values in recorded["scores"].items()}
         urls: dict[str, Any] = dict(self.resources.eval_sets)
         options = self.resources.storage_options
         return scores_of(evaluate(vectors, **urls, analogy_methods=("3cosadd",), storage_options=options))
 
     def _made(self, version: Version) -> bool:
-        """Return whether a version was made with the same Params, apart from those that a policy changes."""
+        """Return whether a version was made with the same Params, apart from Params that a policy changes."""
         asked = version.manifest.get(RECORD, version.manifest)["params"]
         try:
             theirs = settled_params(type(self.params).from_dict(asked))
