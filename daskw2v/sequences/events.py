@@ -2,8 +2,8 @@
 
     read/<key>/<attempt>/<i>.parquet   rows of CSV files, with the columns that are read; deleted with the end of a part
 
-Only a stream of CSV tells where its rows end, so a file is read by one task; its copies are as large as blocks. The
-kind of a column is that of all files together, so it does not depend on how they are cut.
+Where a row of CSV ends is known only after all bytes before it were read. So one task reads a file; its copies are as
+large as blocks. The kind of a column is that of all files together, so it does not depend on how they are cut.
 
 Times are numbers, or points in time, which become nanoseconds since 1970.
 """
@@ -44,7 +44,7 @@ pd, pa, pc = Extra("pandas", "events"), Extra("pyarrow", "events"), Extra("pyarr
 
 EXTRA = "events"
 _IDS = {"user": "Users", "item": "Items", "market": "Markets"}  # roles of columns of ids, and how messages call these
-_VARYING = ("user", "item", "time")  # roles whose values tell of which kind they are
+_VARYING = ("user", "item", "time")  # roles whose kind depends on their values
 _FIXED = {"market": STRING, "weight": "float64", "goal": "bool"}  # kinds of the others
 _TRUTH = {"true": "1", "false": "0"}  # as CSV writes truth values, in any case
 CLOCK = "clock"  # kind of points in time; the others are types of pandas
@@ -69,7 +69,7 @@ class Part(NamedTuple):
 
 
 class EventTable(NamedTuple):
-    """Events of some files.
+    """Events of files.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class _Copy(NamedTuple):
 def read_events(
     sources: Sequence[Source], sessions: Sessions, resources: Resources, stage: OpenStage, known: Mapping[str, str]
 ) -> EventTable:
-    """Return the events of some files, of which those of CSV are copied.
+    """Return the events of files; rows of CSV are copied to Parquet.
 
     Parameters
     ----------
@@ -128,8 +128,8 @@ def read_events(
     Raises
     ------
     InputError
-        If a file is damaged, a column is missing or has another type, or some times are numbers and others are not; for
-        CSV here, for Parquet when it is read, if a value is missing or out of range.
+        If a file is damaged, a column is missing or has another type, or times are numbers in one file and not in
+        another; for CSV here, for Parquet when it is read, if a value is missing or out of range.
     """
     options = Options({**resources.storage_options, **stage.home.options})
     reading, block_bytes = Reading(sessions.roles, options, resources.store_timeout), resources.block_bytes
@@ -159,11 +159,11 @@ def _kinds(
     for role, column in roles.items():
         found = [(source.url, of_file[column]) for source, of_file in types]
         if role in _VARYING:
-            told = [(copy.url, copy.kinds[role]) for copy in copies]
-            told += [("what was carried over", known[role])] if role in known else []
+            others = [(copy.url, copy.kinds[role]) for copy in copies]
+            others += [("what was carried over", known[role])] if role in known else []
             kind_of = kind_of_times if role == "time" else partial(kind_of_ids, what=_IDS[role])
             kinds[role] = (common_times if role == "time" else common_ids)(
-                [*((url, kind_of(kind, url)) for url, kind in found), *told]
+                [*((url, kind_of(kind, url)) for url, kind in found), *others]
             )
             continue
         for url, kind in found:
@@ -190,16 +190,16 @@ def _copy(batch: Batch, home: Store, reading: Reading, most: int) -> list[_Copy]
     return [_Copy(*copy) for copy in made["copies"]]
 
 
-def _copied(batch: Batch, home: Store, reading: Reading, most: int, place: Store) -> dict[str, Any]:
+def _copied(batch: Batch, home: Store, reading: Reading, most: int, attempt: Store) -> dict[str, Any]:
     copies, held, size = list[_Copy](), list[tuple[str, dict[str, str], dict[str, Any]]](), 0
-    folder = place.url.removeprefix(f"{home.url}/")
+    folder = attempt.url.removeprefix(f"{home.url}/")
 
     def finish() -> None:
         kinds = _kinds([], [_Copy("", 0, url, kinds) for url, kinds, _ in held], reading.roles, {})
         rows = [_events(columns, kinds, reading.roles, url) for url, _, columns in held]
         table = pa.concat_tables(rows).combine_chunks()
         name = f"{len(copies)}.parquet"
-        content = write_columns(place, name, {role: table.column(role) for role in table.column_names})
+        content = write_columns(attempt, name, {role: table.column(role) for role in table.column_names})
         copies.append(_Copy(f"{folder}/{name}", len(content), held[0][0], {role: kinds[role] for role in _VARYING}))
         held.clear()
 
@@ -218,7 +218,7 @@ def _copied(batch: Batch, home: Store, reading: Reading, most: int, place: Store
 
 
 def _parsed(columns: Mapping[str, Any], url: str) -> tuple[dict[str, str], dict[str, Any]]:
-    """Return the kinds of `_VARYING` in columns of text, and the columns, of these kinds."""
+    """Return the kinds of the roles `_VARYING` in columns of text, and the columns cast to these kinds."""
     kinds, found = dict[str, str](), dict(columns)
     for role in _VARYING:
         kinds[role], found[role] = parsed_times(columns[role], url) if role == "time" else parsed_ids(columns[role])
@@ -226,16 +226,16 @@ def _parsed(columns: Mapping[str, Any], url: str) -> tuple[dict[str, str], dict[
 
 
 def _events(columns: Mapping[str, Any], kinds: Mapping[str, str], roles: Mapping[str, str], url: str) -> Any:
-    """Return columns of these kinds, as a table of Arrow."""
-    found = {role: _typed(role, array, kinds[role], roles, url) for role, array in columns.items()}
-    missing = reduce(pc.or_, (_is_missing(array) for role, array in found.items() if role != "market"))
+    """Return columns cast to their kinds, as a table of Arrow."""
+    arrays = {role: _typed(role, array, kinds[role], roles, url) for role, array in columns.items()}
+    missing = reduce(pc.or_, (_is_missing(array) for role, array in arrays.items() if role != "market"))
     if n := pc.sum(missing).as_py():
         raise InputError(f"{url}: {n} events lack {_listed([*roles])}.", "Remove them first.")
-    return pa.table(found)
+    return pa.table(arrays)
 
 
 def _is_missing(array: Any) -> Any:
-    """Tell which values are null, or text without characters."""
+    """Return which values are null, or text without characters."""
     return pc.fill_null(pc.equal(array, ""), True) if is_text(array.type) else pc.is_null(array)
 
 
@@ -277,14 +277,14 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _read(part: Part, kinds: Mapping[str, str], reading: Reading) -> Any:
-    """Return columns of a part, those that have a kind here, as a table of Arrow."""
+    """Return the columns of a part whose roles `kinds` names, as a table of Arrow."""
     names = {role: part.roles[role] for role in kinds}
-    found = [
+    tables = [
         _events({role: columns[name] for role, name in names.items()}, kinds, names, block.source.url)
         for block in part.batch.blocks
         for columns in read_columns(block, list(names.values()), reading.options, reading.timeout)
     ]
-    return pa.concat_tables(found) if found else None
+    return pa.concat_tables(tables) if tables else None
 
 
 def _frame_of(part: Part, kinds: Mapping[str, str], reading: Reading, types: Mapping[str, str]) -> Any:
@@ -325,12 +325,12 @@ def kind_of_times(kind: Any, url: str) -> str | None:
 
 
 def common_times(kinds: Iterable[tuple[str, str | None]]) -> str:
-    """Return the kind of all times, given the URL and kind of those of each file.
+    """Return the kind of all times, by the URL and the kind of each file's times.
 
     Raises
     ------
     InputError
-        If some are numbers, and others are not.
+        If times are numbers in one file and not in another.
     """
     first = {kind: url for url, kind in reversed([*kinds]) if kind is not None}
     if CLOCK in first and len(first) > 1:
@@ -348,7 +348,7 @@ def parsed_times(texts: Any, url: str) -> tuple[str, Any]:
     Raises
     ------
     InputError
-        If one is neither a number nor ISO 8601, or only some are numbers.
+        If one is neither a number nor ISO 8601, or only a part of them are numbers.
     """
     texts = pc.utf8_trim_whitespace(texts)
     is_number = pc.match_substring_regex(texts, _NUMBER)
@@ -398,15 +398,15 @@ def _timestamps(texts: Any, url: str) -> Any:
     except ValueError as error:
         first = str(error).partition("\n")[0]
         raise InputError(f"{url} has a time that is neither a number nor ISO 8601 ({first}).", _WHAT) from None
-    found = pa.array(times, pa.timestamp("ns", "UTC"))
-    wrong = texts.filter(pc.and_(pc.is_valid(texts), pc.or_(pc.is_null(found), _is_relative(texts))))
+    stamps = pa.array(times, pa.timestamp("ns", "UTC"))
+    wrong = texts.filter(pc.and_(pc.is_valid(texts), pc.or_(pc.is_null(stamps), _is_relative(texts))))
     if len(wrong):
         raise InputError(f"{url} has the time {wrong[0].as_py()!r}.", _WHAT)
-    return found
+    return stamps
 
 
 def _is_relative(texts: Any) -> Any:
-    """Tell which texts pandas takes as the time of reading."""
+    """Return which texts pandas takes as the time of reading."""
     return pc.is_in(pc.utf8_lower(texts), value_set=pa.array(["now", "today"], texts.type))
 
 
@@ -418,23 +418,23 @@ def duration_of(sessions: Sessions, name: str, kinds: Mapping[str, str]) -> floa
     ParameterError
         If it is none, is not above 0, or has a unit where times are numbers, or none where they are not.
     """
-    given, numeric = getattr(sessions, name), kinds["time"] != CLOCK
-    if given is None:
+    text, numeric = getattr(sessions, name), kinds["time"] != CLOCK
+    if text is None:
         return None
-    if not numeric and _is_number(given):
+    if not numeric and _is_number(text):
         raise ParameterError(
-            f"{name}={given!r} has no unit, but times are no numbers.", f"Give one, such as {given + ' s'!r}."
+            f"{name}={text!r} has no unit, but times are no numbers.", f"Give one, such as {text + ' s'!r}."
         )
     try:
-        duration = float(given) if numeric else float(pd.Timedelta(given).as_unit("ns").value)
+        duration = float(text) if numeric else float(pd.Timedelta(text).as_unit("ns").value)
     except ValueError as error:
         raise ParameterError(
-            f"{name}={given!r} is not a {'number' if numeric else 'duration'} ({error}).",
+            f"{name}={text!r} is not a {'number' if numeric else 'duration'} ({error}).",
             f"Times are {'numbers' if numeric else 'no numbers'}: give a {'number' if numeric else 'duration'}, such "
             f"as {'1800' if numeric else '30 min'}.",
         ) from error
     if not 0 < duration < math.inf:
-        raise ParameterError(f"{name}={given!r} is not above 0.", "Give a longer one, or none.")
+        raise ParameterError(f"{name}={text!r} is not above 0.", "Give a longer one, or none.")
     return duration
 
 

@@ -17,7 +17,7 @@ pa, pq = Extra("pyarrow", "arrow"), Extra("pyarrow.parquet", "arrow")
 
 
 def write_columns(store: Store, name: str, columns: Mapping[str, Any]) -> bytes:
-    """Write Arrow arrays as a Parquet file, atomically, with checksums; equal arrays give equal files, returned."""
+    """Write Arrow arrays as a Parquet file, atomically, with checksums; return its bytes, equal for equal arrays."""
     sink = io.BytesIO()
     pq.write_table(pa.table(dict(columns)), sink, write_page_checksum=True)
     store.write_bytes(name, content := sink.getvalue())

@@ -59,11 +59,11 @@ class StoredGraph:
     names
         Names of its nodes, in ranges.
     name_bytes
-        What all names take in memory.
+        Bytes that all names take in memory.
     rows
         Its edges, in parts, of which there are a power of two.
     types
-        How many nodes there are of each type, by name; nothing without types.
+        Number of nodes of each type, by name; empty without types.
     """
 
     home: Store
@@ -79,7 +79,7 @@ class StoredGraph:
 
     @property
     def n_edges(self) -> int:
-        """Number of edges; those of an undirected graph count in both directions."""
+        """Number of edges; an edge of an undirected graph counts in both directions."""
         return sum(part.edges for part in self.rows)
 
     @property
@@ -98,7 +98,7 @@ def build_graph(
 ) -> StoredGraph:
     """Build the graph of an edge list, or return it if it was built before.
 
-    Parallel edges are combined into one with the sum of their weights. Loops are kept. Nodes are those that edges name.
+    Parallel edges are combined into one with the sum of their weights. Loops are kept. Nodes are all ends of edges.
     Every block is read once, also by an interrupted build that resumes.
 
     Parameters
@@ -151,21 +151,21 @@ def read_graph(home: Store, manifest: dict[str, Any]) -> StoredGraph:
     StoreError
         If an entry is missing or of another type.
     """
-    place = f"{home.url}/{MANIFEST}"
+    url = f"{home.url}/{MANIFEST}"
     match manifest:
         case {"names": [*names], "rows": [*parts], "name_bytes": int(size)} if 0 <= size < 1 << 63:
-            types = _types_in(manifest.get("types", {}), place)
-            graph = StoredGraph(home, _listed(Names, names, place), size, _listed(StoredEdges, parts, place), types)
+            types = _types_in(manifest.get("types", {}), url)
+            graph = StoredGraph(home, _listed(Names, names, url), size, _listed(StoredEdges, parts, url), types)
         case _:
-            raise refused(place, f"describes no graph: {shown(manifest)}")
+            raise refused(url, f"describes no graph: {shown(manifest)}")
     if types and sum(types.values()) != graph.n_nodes:
-        raise refused(place, f"holds types of {sum(types.values()):,} of {counted(graph.n_nodes, 'node')}")
+        raise refused(url, f"holds types of {sum(types.values()):,} of {counted(graph.n_nodes, 'node')}")
     if not 0 < len(parts) <= graph.n_nodes or len(parts) & (len(parts) - 1):
-        raise refused(place, f"holds {counted(len(parts), 'part')} of {counted(graph.n_nodes, 'node')}")
+        raise refused(url, f"holds {counted(len(parts), 'part')} of {counted(graph.n_nodes, 'node')}")
     return graph
 
 
-def _types_in(types: Any, place: str) -> dict[str, int]:
+def _types_in(types: Any, url: str) -> dict[str, int]:
     """Return how many nodes a manifest has of each type."""
     if (
         isinstance(types, dict)
@@ -173,16 +173,16 @@ def _types_in(types: Any, place: str) -> dict[str, int]:
         and all(isinstance(n, int) and n > 0 for n in types.values())
     ):
         return dict(sorted(types.items()))
-    raise refused(place, f"holds no types of nodes: {shown(types)}")
+    raise refused(url, f"holds no types of nodes: {shown(types)}")
 
 
-def _listed(kind: type[T], entries: Sequence[Any], place: str) -> tuple[T, ...]:
+def _listed(kind: type[T], entries: Sequence[Any], url: str) -> tuple[T, ...]:
     """Return the named tuples that lists of a manifest stand for."""
     fields, found = kind._fields, []
     for entry in entries:
         if not isinstance(entry, list | tuple) or len(entry) != len(fields):
-            raise refused(place, f"holds no {kind.__name__}: {shown(entry)}")
-        found.append(typed(kind, dict(zip(fields, entry, strict=True)), place))
+            raise refused(url, f"holds no {kind.__name__}: {shown(entry)}")
+        found.append(typed(kind, dict(zip(fields, entry, strict=True)), url))
     return tuple(found)
 
 

@@ -61,7 +61,7 @@ class Names(NamedTuple):
 class EdgePiece(NamedTuple):
     """A piece of a block's edges, stored in the folder of its names.
 
-    `first` is the first name of each file; `types` are those of its nodes, if any.
+    `first` is the first name of each file; `types` are the types of its nodes, if any.
     """
 
     names: Names
@@ -99,11 +99,11 @@ def encode_block(block: TextBlock, home: Store, edges: EdgeList, kind: str) -> d
     return run_once(task, task.read_manifest, partial(_encode, block, home, edges, kind))
 
 
-def _encode(block: TextBlock, home: Store, edges: EdgeList, kind: str, place: Store) -> dict[str, Any]:
+def _encode(block: TextBlock, home: Store, edges: EdgeList, kind: str, attempt: Store) -> dict[str, Any]:
     pieces, held, n_held = list[dict[str, Any]](), list[list[Any]](), 0
 
     def finish() -> None:
-        path = f"blocks/{block.key}/{place.name}/{len(pieces)}"
+        path = f"blocks/{block.key}/{attempt.name}/{len(pieces)}"
         columns = dict(zip(edges.roles, map(pa.concat_arrays, zip(*held, strict=True)), strict=True))
         names, types = _write_piece(home / path, columns)
         first, n_edges = names[::FILE_NAMES].to_pylist(), len(columns["source"])
@@ -130,20 +130,20 @@ def pieces_of(manifest: dict[str, Any], edges: EdgeList) -> list[EdgePiece]:
     ]
 
 
-def _write_piece(place: Store, columns: dict[str, Any]) -> tuple[Any, list[str]]:
+def _write_piece(folder: Store, columns: dict[str, Any]) -> tuple[Any, list[str]]:
     """Write names, codes and weights; return the names, and the types that there are."""
     names, codes = _sorted_codes(pa.concat_arrays([columns["source"], columns["target"]]))
     pairs = codes.reshape(2, -1).T
-    write_parts(place, "codes", [0, len(pairs)], pairs, named=True)
+    write_parts(folder, "codes", [0, len(pairs)], pairs, named=True)
     if (weights := columns.get("weight")) is not None:
-        write_parts(place, "weights", [0, len(weights)], weights.to_numpy()[:, None], named=True)
+        write_parts(folder, "weights", [0, len(weights)], weights.to_numpy()[:, None], named=True)
     stored, types = {_COLUMN: names}, list[str]()
     if "source_type" in columns:
-        given = pa.concat_arrays([columns["source_type"], columns["target_type"]])
-        types = sorted_types(given.unique().to_pylist())
-        stored[_TYPE] = pa.array(types).take(pa.array(one_each(names, codes, codes_of(given, types), types)))
+        of_nodes = pa.concat_arrays([columns["source_type"], columns["target_type"]])
+        types = sorted_types(of_nodes.unique().to_pylist())
+        stored[_TYPE] = pa.array(types).take(pa.array(one_each(names, codes, codes_of(of_nodes, types), types)))
     for k, start in enumerate(range(0, len(names), FILE_NAMES)):
-        write_columns(place, _file(k), {name: column.slice(start, FILE_NAMES) for name, column in stored.items()})
+        write_columns(folder, _file(k), {name: column.slice(start, FILE_NAMES) for name, column in stored.items()})
     return names, types
 
 
@@ -201,15 +201,15 @@ def merge_range(home: Store, number: int, names: NameRange, types: Sequence[str]
         If a node has two types.
     """
     parts = [_between(home, part, names, types) for part in names.slices]
-    found = [file for part in parts for file in part]
-    distinct, ranks = _sorted_codes(pa.concat_arrays([nodes for nodes, _ in found]))
+    files = [file for part in parts for file in part]
+    distinct, ranks = _sorted_codes(pa.concat_arrays([nodes for nodes, _ in files]))
     path = f"names/{number}/{new_attempt()}"
     edges = np.cumsum([0, *(sum(len(nodes) for nodes, _ in part) for part in parts)])
     write_parts(home / path, "ranks", edges, ranks[:, None], named=True)
     write_columns(home / path, _file(0), {_COLUMN: distinct})
     of_types = list[int]()
     if types:
-        codes = one_each(distinct, ranks, np.concatenate([codes for _, codes in found]), types)
+        codes = one_each(distinct, ranks, np.concatenate([codes for _, codes in files]), types)
         write_parts(home / path, "types", [0, len(codes)], codes[:, None], named=True)
         of_types = np.bincount(codes, minlength=len(types)).tolist()
     return Merged(Names(path, len(distinct)), distinct.nbytes, of_types)
@@ -217,13 +217,13 @@ def merge_range(home: Store, number: int, names: NameRange, types: Sequence[str]
 
 def _between(home: Store, part: Slice, limits: NameRange, types: Sequence[str]) -> list[tuple[Any, UInt8Array]]:
     """Return the names of a piece in a range, with the codes of their types, if any, as pairs by file."""
-    found = []
+    files = []
     for number in range(part.first, part.last):
         names, codes = _read_file(home / part.path, number, types)
         begin = 0 if limits.low is None else _below(names, limits.low)
         end = len(names) if limits.high is None else _below(names, limits.high)
-        found.append((names.slice(begin, end - begin), codes[begin:end]))
-    return found
+        files.append((names.slice(begin, end - begin), codes[begin:end]))
+    return files
 
 
 def _below(names: Any, limit: Name) -> int:
@@ -231,9 +231,9 @@ def _below(names: Any, limit: Name) -> int:
     return int(pc.sum(pc.less(names, pa.scalar(limit, names.type))).as_py() or 0)
 
 
-def _read_file(place: Store, number: int, types: Sequence[str]) -> tuple[Any, UInt8Array]:
+def _read_file(folder: Store, number: int, types: Sequence[str]) -> tuple[Any, UInt8Array]:
     """Return the names in a file of a piece, and the codes of their types, if any."""
-    table = read_columns(place, _file(number), [_COLUMN, _TYPE] if types else [_COLUMN])
+    table = read_columns(folder, _file(number), [_COLUMN, _TYPE] if types else [_COLUMN])
     codes = codes_of(table.column(_TYPE).combine_chunks(), types) if types else np.empty(0, np.uint8)
     return table.column(_COLUMN).combine_chunks(), codes
 
@@ -287,16 +287,16 @@ class Edges(NamedTuple):
 def read_piece(
     home: Store, number: int, piece: EdgePiece, n_pieces: int, ranges: Sequence[Names], types: Sequence[str]
 ) -> Edges:
-    """Return the edges of the piece of a number; `types` are those of all nodes."""
-    place, numbers, base = home / piece.names.path, [], 0
+    """Return the edges of the piece `number`; `types` are the types of all nodes."""
+    folder, numbers, base = home / piece.names.path, [], 0
     for part in ranges:
         numbers.append(base + read_part(home / part.path, "ranks", n_pieces, number, np.int32, 1)[:, 0])
         base += part.size
-    codes = read_part(place, "codes", 1, 0, np.int32, 2)
-    weights = read_part(place, "weights", 1, 0, np.float64, 1)[:, 0] if piece.weighted else np.ones(len(codes))
+    codes = read_part(folder, "codes", 1, 0, np.int32, 2)
+    weights = read_part(folder, "weights", 1, 0, np.float64, 1)[:, 0] if piece.weighted else np.ones(len(codes))
     of_nodes = np.empty((len(codes), 0), np.uint8)
     if types:
-        files = (read_column(place, _file(k), _TYPE) for k in range(len(piece.first)))
+        files = (read_column(folder, _file(k), _TYPE) for k in range(len(piece.first)))
         of_nodes = np.concatenate([codes_of(file, types) for file in files])[codes]
     return Edges(np.concatenate(numbers)[codes], of_nodes, weights)
 
@@ -342,11 +342,11 @@ def one_each(names: Any, nodes: Int32Array, codes: UInt8Array, types: Sequence[s
     InputError
         If a node has two types.
     """
-    found = np.empty(len(names), np.uint8)
-    found[nodes] = codes
-    other = np.flatnonzero(found[nodes] != codes)
+    code_of = np.empty(len(names), np.uint8)
+    code_of[nodes] = codes
+    other = np.flatnonzero(code_of[nodes] != codes)
     if len(other):
         node, code = nodes[other[0]], codes[other[0]]
-        both = " and ".join(sorted([types[code], types[found[node]]]))
+        both = " and ".join(sorted([types[code], types[code_of[node]]]))
         raise InputError(f"The node {names[node].as_py()!r} has two types, {both}.", "Give it the same one everywhere.")
-    return found
+    return code_of

@@ -84,7 +84,7 @@ class EventPart:
     files
         What it holds.
     events, late
-        Numbers of events, with those carried to it, and of those earlier than the latest of the parts before.
+        Number of events, carried ones included, and number of events earlier than the latest one of the parts before.
     latest
         Time of the latest event up to its end, as text; "" if there was none.
     kinds
@@ -109,11 +109,11 @@ class EventPart:
 
     @property
     def handed_on(self) -> list[Any]:
-        """What the next part depends on."""
+        """The values that the next part depends on."""
         return [self.latest, self.kinds, [file.digest for file in self.of(CARRIED)]]
 
     def sources(self, roles: Collection[str]) -> Iterator[Source]:
-        """Yield the files of some roles as files of text."""
+        """Yield the files whose role is in `roles`, as files of text."""
         for file in self.files:
             if file.role in roles:
                 name = f"{LAYOUT.folder}/{self.home.name}/{file.name}"
@@ -121,7 +121,7 @@ class EventPart:
 
 
 def groups_of(sources: Sequence[Source], sessions: Sessions) -> list[list[Source]]:
-    """Return the files of each part: all, or one, or those that follow each other in a folder."""
+    """Return the files of each part: all files, one file, or consecutive files of a folder."""
     match sessions.per:
         case None:
             return [list(sources)]
@@ -131,12 +131,12 @@ def groups_of(sources: Sequence[Source], sessions: Sessions) -> list[list[Source
 
 
 def manifest_of(part: EventPart) -> dict[str, Any]:
-    """Return what `find_part` reads."""
+    """Return the manifest that `find_part` reads."""
     return {name: value for name, value in asdict(part).items() if name != "home"}
 
 
 def find_part(home: Store) -> EventPart | None:
-    """Return a part that was written and of which no file is missing or cut short.
+    """Return a part that was written; None if it was not, or if a file is missing or cut short.
 
     Raises
     ------
@@ -146,28 +146,28 @@ def find_part(home: Store) -> EventPart | None:
     manifest = home.read_manifest()
     if manifest is None:
         return None
-    place = f"{home.url}/{MANIFEST}"
+    url = f"{home.url}/{MANIFEST}"
     values = {name: value for name, value in manifest.items() if name in EventPart.__dataclass_fields__}
     rows = values.get("files")
     if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == len(File._fields) for row in rows):
-        raise refused(place, f"describes no sessions: {shown(manifest)}")
-    files = [typed(File, dict(zip(File._fields, row, strict=True)), place) for row in rows]
-    part = typed(EventPart, {**values, "files": files}, place, home=home)
+        raise refused(url, f"describes no sessions: {shown(manifest)}")
+    files = [typed(File, dict(zip(File._fields, row, strict=True)), url) for row in rows]
+    part = typed(EventPart, {**values, "files": files}, url, home=home)
     sizes = home.sizes()
     return part if all(sizes.get(file.name) == file.size for file in files) else None
 
 
 def read_markets(work: Store, sources: Sequence[Source]) -> Iterator[Any]:
-    """Yield how often items are in markets, as tables of Arrow, in sessions that are files of text.
+    """Yield tables of Arrow that say how often items are in markets, in the sessions of files of text.
 
-    None where their events name no markets.
+    Parts whose events name no markets have no table.
 
     Raises
     ------
     DamageError
         If a part is gone or damaged.
     """
-    for folder, role in dict.fromkeys(_places(sources)):
+    for folder, role in dict.fromkeys(_parts_and_roles(sources)):
         home = work / LAYOUT.folder / folder
         part = find_part(home)
         if part is None:
@@ -176,7 +176,7 @@ def read_markets(work: Store, sources: Sequence[Source]) -> Iterator[Any]:
             yield read_columns(home, file.name)
 
 
-def _places(sources: Sequence[Source]) -> Iterator[tuple[str, str]]:
+def _parts_and_roles(sources: Sequence[Source]) -> Iterator[tuple[str, str]]:
     """Yield the part that each file of sessions belongs to, and its role there."""
     for source in sources:
         match source.name.split("/"):
@@ -193,7 +193,7 @@ def write_sessions(
     client: Callable[[], Client],
     listener: Listener,
 ) -> list[Source]:
-    """Cut the events of each user into sessions, and write these as lists, unless they are there.
+    """Cut the events of each user into sessions, and write these as lists, unless they were written before.
 
     Workers keep a part of the events in memory and the others on their disks; all events of a user must fit into
     memory. An interrupted part starts over, since grouping events is most of the work.
@@ -211,9 +211,9 @@ def write_sessions(
     resources
         How to read.
     client
-        Returns the cluster, where something is to be written.
+        Returns the cluster; called if sessions must be written.
     listener
-        Called with the progress; the last message tells how much was read.
+        Called with the progress; the last message says how much was read.
 
     Returns
     -------
@@ -249,7 +249,7 @@ def write_sessions(
     parts = list[EventPart]()
     for files in groups_of(sources, sessions):
         parts.append(writer.part(files, parts[-1] if parts else None))
-    writer.tell(sources, parts)
+    writer.report(sources, parts)
     last, found = len(parts) - 1, list[Source]()
     for number, part in enumerate(parts):
         found += part.sources([ENDED, OPEN] if number == last else [ENDED])
@@ -281,15 +281,17 @@ class _Writer:
         window = 0 if self.sessions.goal is None else self.params.window
         identity = identity_of(files, asdict(self.sessions), self.params.column, window, handed_on)
         home = self.work / LAYOUT.folder / identity
-        stage = Stage(self.work, home, lambda *given: run_tasks(self.client(), *given), self.listener, _STAGE, "files")
-        found = find_part(home)
-        if found is None:
-            check_cluster(self.client(), self.work)  # before the lease is written there
-            found = stage.make(partial(find_part, home), partial(self._write, files, previous))
-        return found
+        stage = Stage(
+            self.work, home, lambda *arguments: run_tasks(self.client(), *arguments), self.listener, _STAGE, "files"
+        )
+        part = find_part(home)
+        if part is None:
+            check_cluster(self.client(), self.work)  # before the lease is part there
+            part = stage.make(partial(find_part, home), partial(self._write, files, previous))
+        return part
 
-    def tell(self, sources: Sequence[Source], parts: Sequence[EventPart]) -> None:
-        """Tell how much was read, and of events that came late."""
+    def report(self, sources: Sequence[Source], parts: Sequence[EventPart]) -> None:
+        """Report how much was read, and how many events came late."""
         size, late = sum(source.size for source in sources), sum(part.late for part in parts)
         message = f"read {format_bytes(self.read)} of {format_bytes(size)} in {len(self.written)} of " + counted(
             len(parts), "part"
@@ -317,9 +319,9 @@ class _Writer:
                 write(users, stage.home, number, self.sessions, cut, self.params.column)
                 for number, users in enumerate(frames)
             ]
-            told, counts = zip(*jobs, strict=True)
+            outputs, counts = zip(*jobs, strict=True)
             markets = [_write_markets(counts, role, stage.home) for role in MARKETS] if self.sessions.market else []
-            made = gather(client, client.compute([*told, *markets]), "Sessions")
+            made = gather(client, client.compute([*outputs, *markets]), "Sessions")
         written = tuple(file for _, files_of in made for file in files_of)
         n_events = sum(n for n, _ in made)
         part = EventPart(
@@ -366,7 +368,7 @@ def _read_carried(name: str, home: Store, types: dict[str, Any]) -> Any:
 def _write_users(
     events: Any, home: Store, number: int, sessions: Sessions, cut: Cut, column: str
 ) -> tuple[tuple[int, list[File]], dict[str, Any]]:
-    """Task: write the sessions of some users; return the number of events, and the files; and items in markets."""
+    """Task: write the sessions of users; return the number of events and the files, and the items by market."""
     ended, unfinished = divide(events, sessions, cut)
     files, counts = list[File](), dict[str, Any]()
 
@@ -374,8 +376,8 @@ def _write_users(
         name = f"{role}-{number:06d}.parquet"
         files.append(File.of(role, name, write(home, name, *content)))
 
-    for role, some in ((ENDED, ended), (OPEN, unfinished)):
-        items, edges, counts[role] = sessions_of(some, sessions, cut)
+    for role, rows in ((ENDED, ended), (OPEN, unfinished)):
+        items, edges, counts[role] = sessions_of(rows, sessions, cut)
         if len(items):
             note(role, write_lists, column, items, edges)
     if len(unfinished):
@@ -385,7 +387,7 @@ def _write_users(
 
 
 def _write_markets(counts: Sequence[Any], role: str, home: Store) -> Any:
-    """Return what writes how often items are in markets, in sessions of a role, from Delayed counts by role."""
+    """Return a Delayed that writes how often items are in markets, in sessions of a role, from counts by role."""
     delayed = needed("dask", EXTRA).delayed
     join, tables = delayed(add_up, pure=False), [of_users[role] for of_users in counts]
     while len(tables) > 1:  # few at a time, so that pairs that all have are held once
@@ -394,7 +396,7 @@ def _write_markets(counts: Sequence[Any], role: str, home: Store) -> Any:
 
 
 def _write_counts(counts: Any, home: Store, role: str) -> tuple[int, list[File]]:
-    """Task: write how often items are in markets; return what `_write_users` tells."""
+    """Task: write how often items are in markets; return no events, and the file."""
     name = f"{role}.parquet"
     columns = dict(zip(counts.column_names, counts.combine_chunks().columns, strict=True))
     return 0, [File.of(role, name, write_columns(home, name, columns))] if len(counts) else []

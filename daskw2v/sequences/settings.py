@@ -12,7 +12,7 @@ _DURATION = Constraint(lambda v: TEXT.check(v) or _NUMBER.check(v), "a number > 
 
 
 def _is_metapath(value: Any) -> bool:
-    """Tell whether a list of types can be repeated, or is empty."""
+    """Return whether a list of types can be repeated, or is empty."""
     named = isinstance(value, list | tuple) and all(map(TEXT.check, value))
     return named and (not value or (len(value) > 1 and value[0] == value[-1]))
 
@@ -28,14 +28,14 @@ _TYPES = ("source_type", "target_type")
 class EdgeList(Settings):
     """The layout of edges in files.
 
-    Columns of Parquet have names; so have those of `.csv` and `.tsv` files, in the first row of each file. Other text
-    files have no header: spaces or tabs separate the columns source, target and, as far as they are given here, weight,
+    Columns of Parquet have names, and so do columns of `.csv` and `.tsv` files, in the first row of each file. Other
+    text files have no header: spaces or tabs separate the columns source, target and, as far as they are set, weight,
     source type and target type. Lines that begin with # or % are comments; further columns are ignored.
 
     Nodes are integers if they are in all columns and files, or else the text of what is written.
 
     A type is an integer or a string, such as author, paper or venue. A node has the same one in all its edges. There
-    are at most 64. Walks along a metapath read them, and others refuse them.
+    are at most 64. Walks along a metapath read them, and other walks refuse them.
 
     Raises
     ------
@@ -93,7 +93,7 @@ class EdgeList(Settings):
 
     @property
     def described(self) -> dict[str, Any]:
-        """What changes the graph, by name. Types came later: graphs without them keep their names."""
+        """The settings that change the graph, by name. Types came later: graphs without them keep their names."""
         return {name: value for name, value in asdict(self).items() if name not in _TYPES or value is not None}
 
 
@@ -148,7 +148,7 @@ class Walks(Settings):
 
     @property
     def described(self) -> dict[str, Any]:
-        """What changes the walks, by name. The metapath came later: walks without one keep their names."""
+        """The settings that change the walks, by name. The metapath came later: walks without one keep their names."""
         left_out = ("partitions",) if self.metapath else ("partitions", "metapath")
         return {name: value for name, value in asdict(self).items() if name not in left_out}
 

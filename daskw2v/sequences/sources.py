@@ -99,7 +99,7 @@ class Graph(Derived):
     def write(
         self, work: Store, params: Params, resources: Resources, client: Callable[[], Client], listener: Listener
     ) -> list[Source]:
-        """Walk; raises as `write_walks` does."""
+        """Walk on the graph; raises as `write_walks` does."""
         files = write_walks(self.inputs, work, self.edges, self.walks, resources, client(), listener, params.column)
         return _sources(work, files)
 

@@ -47,12 +47,12 @@ class Metapath(NamedTuple):
 
 
 def metapath_of(walks: Walks, types: Mapping[str, int]) -> Metapath:
-    """Return the metapath of walks on a graph whose types these are; without one, that of nodes without types.
+    """Return the metapath of walks on a graph with these types; without types, all nodes have the code 0.
 
     Raises
     ------
     ParameterError
-        If it names a type that no node has.
+        If the metapath names a type that no node has.
     """
     codes = {name: code for code, name in enumerate(types)}
     if unknown := [name for name in walks.metapath if name not in codes]:
@@ -140,7 +140,7 @@ def first_order(graph: GraphRows, row: int, key: np.uint64, at: int) -> int:
 
 @exact
 def bias(others: GraphRows, before: int, previous: int, to: int, back: float, far: float) -> float:
-    """Return the bias of a step to a node; the previous node's edges are those of the row `before` of `others`."""
+    """Return the bias of a step to a node; the previous node's edges are in the row `before` of `others`."""
     if to == previous:
         return back
     return 1.0 if edge_to(others, before, to) >= 0 else far
@@ -148,7 +148,7 @@ def bias(others: GraphRows, before: int, previous: int, to: int, back: float, fa
 
 @exact
 def masses(graph: GraphRows, row: int, previous: int, back: float, far: float) -> tuple[float, float]:
-    """Return the mass of steps that `offer` draws by weight, and that of the step back beyond their bound."""
+    """Return the mass of steps that `offer` draws by weight, and the mass of the step back beyond their bound."""
     bound = max(1.0, far)
     extra = 0.0
     if back > bound:
@@ -196,7 +196,7 @@ def last_draw(key: Any, at: Any) -> Any:
 def second_order(
     graph: GraphRows, row: int, before: int, previous: int, back: float, far: float, key: np.uint64, at: int
 ) -> int:
-    """Return the target of a step after `previous`, whose row is `before`; draws are those of `key` from `at` on."""
+    """Return the target of a step after `previous`, whose row is `before`, by draw `at` of `key` and later ones."""
     mass = masses(graph, row, previous, back, far)
     for i in range(TRIES):
         to, bar = offer(graph, row, previous, far, mass, key, at + 2 * i)
@@ -216,7 +216,7 @@ def walk(
     walks: Int32Array,
     lengths: Int64Array,
 ) -> None:
-    """Walk from each of some nodes.
+    """Walk from each first node.
 
     Parameters
     ----------
@@ -278,5 +278,5 @@ def _drawn(n_nodes: int, key: np.uint64, part: int, n_parts: int) -> tuple[Any, 
 
 
 def parts_of(first: Int32Array, key: np.uint64, n_parts: int) -> Int64Array:
-    """Return the part that each node is in, of those of `nodes_of_part`."""
+    """Return the part that each node is in, as `nodes_of_part` divides the nodes."""
     return np.asarray(below.py_func(draws(key, first.astype(np.uint64)), n_parts).astype(np.int64))

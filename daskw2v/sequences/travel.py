@@ -50,7 +50,7 @@ class Partition(NamedTuple):
 
 
 class Brought(NamedTuple):
-    """Rows that walkers brought from other partitions: that of nodes[i], which ascend, is rows[i] of `graph`."""
+    """Rows that walkers brought from other partitions: nodes[i], ascending, has the row rows[i] of `graph`."""
 
     nodes: Int32Array
     rows: Int64Array
@@ -80,9 +80,9 @@ def advance(
     Parameters
     ----------
     part, brought
-        The rows that are here.
+        The rows of the partition, and rows that walkers brought.
     rule
-        What is drawn.
+        How steps are drawn.
     walkers
         Walkers, shape (n, NARROW), or (n, WIDE) if biases are not 1. They are changed.
     at

@@ -154,7 +154,7 @@ def _walks_of(
 
 
 def _walk_in_partitions(files: WalkFiles, n: int, missing: Sequence[tuple[int, int]], stage: OpenStage) -> None:
-    """Write missing files, by walks through partitions: those of one number after those of another."""
+    """Write missing files, by walks through partitions, one number after the other."""
     divided = partitioned(stage, files.graph, n)
     for first in range(0, files.walks.number, files.numbers):
         parts = {part for other, part in missing if other == first}
@@ -168,7 +168,7 @@ def _walk_in_partitions(files: WalkFiles, n: int, missing: Sequence[tuple[int, i
 
 
 def made_of(work: Store, name: str) -> Iterator[str]:
-    """Yield the place of the graph that a file of walks was made of, below the work directory; none for other files."""
+    """Yield the folder, below the work directory, of the graph that a file of walks was made of; none for other files."""
     home = LAYOUT.unused_part(name)
     manifest = None if home is None else (work / home).read_manifest()
     if manifest is not None:
