@@ -286,7 +286,7 @@ class _Writer:
         )
         part = find_part(home)
         if part is None:
-            check_cluster(self.client(), self.work)  # before the lease is part there
+            check_cluster(self.client(), self.work)  # before the lease is written there
             part = stage.make(partial(find_part, home), partial(self._write, files, previous))
         return part
 

@@ -168,7 +168,7 @@ def _walk_in_partitions(files: WalkFiles, n: int, missing: Sequence[tuple[int, i
 
 
 def made_of(work: Store, name: str) -> Iterator[str]:
-    """Yield the folder, below the work directory, of the graph that a file of walks was made of; none for other files."""
+    """Yield the folder, in the work directory, of the graph that a file of walks was made of; none for other files."""
     home = LAYOUT.unused_part(name)
     manifest = None if home is None else (work / home).read_manifest()
     if manifest is not None:
