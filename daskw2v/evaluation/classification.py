@@ -256,11 +256,11 @@ def _logistic(texts: Texts, split: Split, seed: int) -> Int64Array:  # convex: t
 def classify_by_cnn(texts: Texts, split: Split, seed: int, epochs: int = 25) -> Int64Array:
     """Label the test texts by a convolutional network that is trained on the training texts, in PyTorch, on the CPU.
 
-    W2V-CL (Li et al. 2019, section 5.2.4) evaluates with such a network but does not give its settings. These are those
-    of CNN-static in Kim (2014), "Convolutional Neural Networks for Sentence Classification", section 3.1, and of the
-    author's program: Adadelta, and the epoch with the best accuracy on the dev texts. Two things differ. Kim gives
-    words without a vector a random one; here it is zero, so that only the evaluated vectors count. Kim fills up the
-    last batch.
+    W2V-CL (Li et al. 2019, section 5.2.4) evaluates with such a network but does not give its settings. The settings
+    are those of CNN-static in Kim (2014), "Convolutional Neural Networks for Sentence Classification", section 3.1, and
+    of the author's program: Adadelta, and the epoch with the best accuracy on the dev texts. Two things differ. Kim
+    gives words without a vector a random one; here it is zero, so that only the evaluated vectors count. Kim fills up
+    the last batch.
 
     Parameters
     ----------

@@ -108,8 +108,8 @@ def _curves(
 ) -> Drawing:
     """Draw lines that share their x values.
 
-    Names of lines are in the data only, not in titles, axes or legends: if one contained $$, Bokeh would fetch MathJax
-    there.
+    Names of lines are in the data only, not in titles, axes or legends: if one of these contained $$, Bokeh would fetch
+    MathJax.
     """
     plot = figure(
         height=_CURVE_HEIGHT,

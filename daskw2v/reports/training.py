@@ -172,7 +172,7 @@ def stages_of(metrics: Mapping[str, Any]) -> list[Bar]:
 
 
 def curves_of(metrics: Mapping[str, Any]) -> tuple[list[int], dict[str, list[float | None]]]:
-    """Return the progress at which the model was evaluated during training, and the scores of each set there."""
+    """Return the progress at which the model was evaluated during training, and the scores of each set."""
     evaluations = metrics.get("evaluations", ())
     names = dict.fromkeys(name for entry in evaluations for name in entry["scores"])
     return (

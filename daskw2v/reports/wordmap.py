@@ -162,7 +162,7 @@ class MapLayout(NamedTuple):
 
 
 def check_layout(name: str) -> None:
-    """Refuse the name of no layout.
+    """Refuse a name that no layout has.
 
     Raises
     ------

@@ -158,7 +158,7 @@ class Evaluated(NamedTuple):
 
 
 class Novelty(NamedTuple):
-    """How far text differs from the text of a version.
+    """Difference of text from the text of a version.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ MetricSample = tuple[Mapping[str, str], float]
 
 @dataclass(frozen=True, kw_only=True)
 class Notices(Settings):
-    """Where to send notices about a run; nowhere by default.
+    """Destinations of notices about a run; none by default.
 
     Raises
     ------

@@ -69,7 +69,7 @@ class Changes(NamedTuple):
         return self.new + self.changed
 
     def figures(self) -> dict[str, float]:
-        """Return the number of each."""
+        """Return the numbers of new, changed and removed files."""
         return {"files_new": len(self.new), "files_changed": len(self.changed), "files_gone": len(self.gone)}
 
 
@@ -176,7 +176,7 @@ class RetrainingRun:
         return self._train(cluster(), now, served, damaged)
 
     def _last_served(self, damaged: Collection[str]) -> Version | None:
-        """Return the version that was served last and is whole; None if there is none."""
+        """Return the last served version that is whole; None without one."""
         whole = {version.name: version for version in Versions(self.work).all() if version.name not in damaged}
         return next((whole[name] for name in was_served(self._models) if name in whole), None)
 
@@ -227,7 +227,7 @@ class RetrainingRun:
         self, client: Client, version: str, candidate: Store, served: Version | None, corpus: Corpus,
         vocabulary: StoredVocabulary, changes: Changes, unread: Sequence[Range],
     ) -> RunResult | None:  # fmt: skip
-        """Check a candidate and make it a version; if a gate stops it, return that result."""
+        """Check a candidate and make it a version; if a gate stops it, return the result."""
         home, options = self._models / version, self.resources.storage_options
         new = Vectors.open(candidate.url, options)
         trained = new.metadata["corpus"]["tokens"]

@@ -18,7 +18,7 @@ from daskw2v.vocabulary.word_tables import WORD
 pd, pa = Extra("pandas", "events"), Extra("pyarrow", "events")
 
 _ORDER = ["user", "time", "item"]
-_MORE = ["weight", "goal", "market"]  # where there are such
+_MORE = ["weight", "goal", "market"]  # if events have them
 
 
 class Cut(NamedTuple):
@@ -29,7 +29,7 @@ class Cut(NamedTuple):
     gap
         Time without an event that ends a session; None if nothing ends it.
     latest
-        Time of the latest event there is.
+        Time of the latest of all events.
     half_life
         Time after which an event counts half; None if it never does.
     window

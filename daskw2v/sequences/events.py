@@ -62,7 +62,7 @@ class Reading(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Events that a task reads at once: where they are, and the names of the columns there by role."""
+    """Events that a task reads at once: a batch of blocks, and the names of its columns by role."""
 
     batch: Batch
     roles: dict[str, str]
@@ -123,7 +123,7 @@ def read_events(
     stage
         Runs tasks, and has the folder of the copies.
     known
-        Kinds of the columns of events that were carried over, by role; empty if there are none.
+        Kinds of the columns of events that were carried over, by role; empty without such events.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def read_events(
     tables = [source for source in sources if is_typed(source)]
     texts = [TextBlock(source, 0, source.size) for source in sources if not is_typed(source)]
     jobs = [(batch, stage.home, reading, block_bytes) for batch in batch_blocks(texts, block_bytes)]
-    copies = [copy for found in stage.map("copy events", _copy, jobs, 0) for copy in found] if jobs else []
+    copies = [copy for made in stage.map("copy events", _copy, jobs, 0) for copy in made] if jobs else []
     find = partial(types_of, names=list(reading.roles.values()), storage_options=options, timeout=reading.timeout)
     types = list(zip(tables, in_threads(find, tables), strict=True))
     copied = [Source(f"{stage.home.url}/{copy.name}", copy.size, "", PARQUET.name, None) for copy in copies]
@@ -157,16 +157,16 @@ def _kinds(
     """Return the kind of each column in all files, and in the events that are known."""
     kinds = dict[str, str]()
     for role, column in roles.items():
-        found = [(source.url, of_file[column]) for source, of_file in types]
+        types_in_files = [(source.url, of_file[column]) for source, of_file in types]
         if role in _VARYING:
             others = [(copy.url, copy.kinds[role]) for copy in copies]
             others += [("what was carried over", known[role])] if role in known else []
             kind_of = kind_of_times if role == "time" else partial(kind_of_ids, what=_IDS[role])
             kinds[role] = (common_times if role == "time" else common_ids)(
-                [*((url, kind_of(kind, url)) for url, kind in found), *others]
+                [*((url, kind_of(kind, url)) for url, kind in types_in_files), *others]
             )
             continue
-        for url, kind in found:
+        for url, kind in types_in_files:
             if role == "market":
                 kind_of_ids(kind, url, _IDS[role])
             else:
@@ -205,8 +205,8 @@ def _copied(batch: Batch, home: Store, reading: Reading, most: int, attempt: Sto
 
     for block in batch.blocks:
         url = block.source.url
-        for found in read_columns(block, list(reading.roles.values()), reading.options, reading.timeout):
-            kinds, columns = _parsed({role: found[name] for role, name in reading.roles.items()}, url)
+        for texts in read_columns(block, list(reading.roles.values()), reading.options, reading.timeout):
+            kinds, columns = _parsed({role: texts[name] for role, name in reading.roles.items()}, url)
             held.append((url, kinds, columns))
             size += sum(array.nbytes for array in columns.values())
             if size >= most:
@@ -219,10 +219,10 @@ def _copied(batch: Batch, home: Store, reading: Reading, most: int, attempt: Sto
 
 def _parsed(columns: Mapping[str, Any], url: str) -> tuple[dict[str, str], dict[str, Any]]:
     """Return the kinds of the roles `_VARYING` in columns of text, and the columns cast to these kinds."""
-    kinds, found = dict[str, str](), dict(columns)
+    kinds, parsed = dict[str, str](), dict(columns)
     for role in _VARYING:
-        kinds[role], found[role] = parsed_times(columns[role], url) if role == "time" else parsed_ids(columns[role])
-    return kinds, found
+        kinds[role], parsed[role] = parsed_times(columns[role], url) if role == "time" else parsed_ids(columns[role])
+    return kinds, parsed
 
 
 def _events(columns: Mapping[str, Any], kinds: Mapping[str, str], roles: Mapping[str, str], url: str) -> Any:
@@ -295,7 +295,7 @@ def _frame_of(part: Part, kinds: Mapping[str, str], reading: Reading, types: Map
 
 
 def latest_of(part: Part, kind: str, reading: Reading, earlier: float | None) -> tuple[float | None, int]:
-    """Task: return the latest time of a part, and how many are before an earlier one; `kind` is that of times."""
+    """Task: return the latest time of a part, and how many are before an earlier one; `kind` is the kind of times."""
     table = _read(part, {"time": kind}, reading)
     if table is None or not len(table):
         return None, 0

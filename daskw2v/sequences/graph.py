@@ -41,7 +41,7 @@ from daskw2v.store.storage import MANIFEST, Store
 PART_EDGES = 1 << 21  # edges in a part of the rows, about, or half as many
 _PARTS = 8  # parts of a small graph, which may be partitioned, too
 _SHARE = 0.5  # share of a worker's memory that a graph may take; tasks need the rest
-_DIVIDED = 0.3  # share that partitions may take, one for each thread; so do walkers that are there, and their trails
+_DIVIDED = 0.3  # share that partitions may take, one for each thread; walkers in them and their trails take as much
 _FORMAT = 2  # of the files; another one is another graph
 _MOST = 1 << 31  # nodes, whose numbers are int32
 LAYOUT = Layout("graphs/<key>", unused="graphs/<key>")
@@ -178,22 +178,22 @@ def _types_in(types: Any, url: str) -> dict[str, int]:
 
 def _listed(kind: type[T], entries: Sequence[Any], url: str) -> tuple[T, ...]:
     """Return the named tuples that lists of a manifest stand for."""
-    fields, found = kind._fields, []
+    fields, listed = kind._fields, []
     for entry in entries:
         if not isinstance(entry, list | tuple) or len(entry) != len(fields):
             raise refused(url, f"holds no {kind.__name__}: {shown(entry)}")
-        found.append(typed(kind, dict(zip(fields, entry, strict=True)), url))
-    return tuple(found)
+        listed.append(typed(kind, dict(zip(fields, entry, strict=True)), url))
+    return tuple(listed)
 
 
 def _build(
     sources: Sequence[Source], edges: EdgeList, resources: Resources, client: Client, stage: OpenStage
 ) -> dict[str, Any]:
     home = stage.home
-    place = replace(home, options={**resources.storage_options, **home.options})
+    task_home = replace(home, options={**resources.storage_options, **home.options})
     kind = kind_of_nodes(sources, edges, resources.storage_options, resources.store_timeout)
     blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options)
-    encoded = _step(stage, "read edges", encode_block, [(block, place, edges, kind) for block in blocks])
+    encoded = _step(stage, "read edges", encode_block, [(block, task_home, edges, kind) for block in blocks])
     pieces = [piece for manifest in encoded for piece in pieces_of(manifest, edges)]
     if not pieces:
         raise InputError(

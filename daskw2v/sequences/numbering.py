@@ -88,7 +88,7 @@ class NameRange(NamedTuple):
 
 
 def encode_block(block: TextBlock, home: Store, edges: EdgeList, kind: str) -> dict[str, Any]:
-    """Task: read a block and write its edges in pieces, unless that was done before; `kind` is that of the nodes.
+    """Task: read a block and write its edges in pieces, unless that was done before; `kind` is the kind of the nodes.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def pieces_of(manifest: dict[str, Any], edges: EdgeList) -> list[EdgePiece]:
 
 
 def _write_piece(folder: Store, columns: dict[str, Any]) -> tuple[Any, list[str]]:
-    """Write names, codes and weights; return the names, and the types that there are."""
+    """Write names, codes and weights; return the names, and the nodes' types."""
     names, codes = _sorted_codes(pa.concat_arrays([columns["source"], columns["target"]]))
     pairs = codes.reshape(2, -1).T
     write_parts(folder, "codes", [0, len(pairs)], pairs, named=True)
@@ -185,7 +185,7 @@ def _slice(piece: EdgePiece, low: Name | None, high: Name | None) -> Slice:
 
 
 class Merged(NamedTuple):
-    """The nodes of a range: where they are, the bytes of their names, and how many there are of each type."""
+    """The nodes of a range: their files, the bytes of their names, and the number of nodes of each type."""
 
     names: Names
     size: int
@@ -333,7 +333,7 @@ def one_each(names: Any, nodes: Int32Array, codes: UInt8Array, types: Sequence[s
     names
         Names of the nodes, an Arrow array.
     nodes, codes
-        Indices of nodes, each at least once, and the codes of their types there, shape (n,).
+        Indices of nodes, each at least once, and the codes of their types, shape (n,).
     types
         All types.
 

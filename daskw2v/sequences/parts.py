@@ -177,7 +177,7 @@ def read_markets(work: Store, sources: Sequence[Source]) -> Iterator[Any]:
 
 
 def _parts_and_roles(sources: Sequence[Source]) -> Iterator[tuple[str, str]]:
-    """Yield the part that each file of sessions belongs to, and its role there."""
+    """Yield the part that each file of sessions belongs to, and its role in that part."""
     for source in sources:
         match source.name.split("/"):
             case [LAYOUT.folder, part, file]:
@@ -218,7 +218,8 @@ def write_sessions(
     Returns
     -------
     list of Source
-        Parquet files, in order: the sessions that ended in each part, and those that are open at the end of the last.
+        Parquet files, in order: the sessions that ended in each part, and sessions that are open at the end of the
+        last one.
 
     Raises
     ------
@@ -250,15 +251,15 @@ def write_sessions(
     for files in groups_of(sources, sessions):
         parts.append(writer.part(files, parts[-1] if parts else None))
     writer.report(sources, parts)
-    last, found = len(parts) - 1, list[Source]()
+    last, written = len(parts) - 1, list[Source]()
     for number, part in enumerate(parts):
-        found += part.sources([ENDED, OPEN] if number == last else [ENDED])
-    if not found:
+        written += part.sources([ENDED, OPEN] if number == last else [ENDED])
+    if not written:
         raise InputError(
             f"There is no session of {counted(sessions.least, 'item')} or more in {counted(len(sources), 'file')}.",
             "Give a longer gap, or a lower least.",
         )
-    return found
+    return written
 
 
 @dataclass
@@ -346,9 +347,9 @@ class _Writer:
             return cut, 0
         earlier = None if before is None else before.latest_time
         jobs = [(part, table.kinds["time"], table.reading, earlier) for part in table.parts]
-        found = stage.map("find times", latest_of, jobs, 0) if jobs else []
-        known = [latest for latest, _ in found if latest is not None] + ([] if earlier is None else [earlier])
-        return cut._replace(latest=max(known, default=None)), sum(n for _, n in found)
+        latest_times = stage.map("find times", latest_of, jobs, 0) if jobs else []
+        known = [latest for latest, _ in latest_times if latest is not None] + ([] if earlier is None else [earlier])
+        return cut._replace(latest=max(known, default=None)), sum(n for _, n in latest_times)
 
 
 def _with_carried(frame: Any, before: EventPart) -> Any:

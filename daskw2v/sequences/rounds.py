@@ -328,8 +328,8 @@ def _copy_rows(graph: GraphRows, rows: Int64Array, targets: Int32Array) -> None:
 def write_group(journeys: Sequence[tuple[Journey, Sequence[Sent]]], group: int) -> None:
     """Task: write the files of a group, of walks of one number, or of several that share a file."""
     first = journeys[0][0]
-    found = [_lists(journey, group, sent) for journey, sent in journeys]
-    for number, of_file in zip(first.groups[group], zip(*found, strict=True), strict=True):
+    lists = [_lists(journey, group, sent) for journey, sent in journeys]
+    for number, of_file in zip(first.groups[group], zip(*lists, strict=True), strict=True):
         nodes, lengths = (pa.concat_arrays(parts) for parts in zip(*of_file, strict=True))
         edges = np.append(0, np.cumsum(lengths))
         write_lists(first.files.home, first.files.name(first.number, number), first.files.column, nodes, edges)
@@ -345,13 +345,13 @@ def _lists(journey: Journey, group: int, sent: Sequence[Sent]) -> list[tuple[Any
     distinct, codes = np.unique(walks[present], return_inverse=True)
     ranges, lengths = each_range(files.graph.home, files.graph.names), present.sum(1)
     names = pa.concat_arrays(list(_taken(ranges, distinct)))
-    found, walk, node = list[tuple[Any, Any]](), 0, 0
+    lists, walk, node = list[tuple[Any, Any]](), 0, 0
     for part in first:
         of_file = lengths[walk : walk + len(part)]
         n = of_file.sum()
-        found.append((names.take(pa.array(codes[node : node + n])), pa.array(of_file)))
+        lists.append((names.take(pa.array(codes[node : node + n])), pa.array(of_file)))
         walk, node = walk + len(part), node + n
-    return found
+    return lists
 
 
 def _walks(journey: Journey, group: int, sent: Sequence[Sent], first: Int32Array) -> Int32Array:

@@ -50,7 +50,7 @@ class GraphRows(NamedTuple):
 
 
 def plain(graph: GraphRows) -> GraphRows:
-    """Return read-only views of the arrays, so that one compiled kernel serves those made here and received ones."""
+    """Return read-only views of the arrays, so that one compiled kernel serves new and received arrays."""
     return GraphRows(_read_only(graph.starts), _read_only(graph.targets), _read_only(graph.weights))
 
 

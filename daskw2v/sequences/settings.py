@@ -105,8 +105,8 @@ class Walks(Settings):
     node before (node2vec, Grover and Leskovec 2016).
 
     With a metapath (metapath2vec, Dong, Chawla and Swami 2017, section 3.2) walks begin at the nodes of its first type.
-    A step leads to a neighbour of the next type, by the weights of the edges to those; a walk ends where there is none.
-    The last type is the first of the next repetition. Types are columns of the edges (`EdgeList`).
+    A step leads to a neighbour of the next type, by the weights of the edges to them; a walk ends at a node without
+    one. The last type is the first of the next repetition. Types are columns of the edges (`EdgeList`).
 
     Raises
     ------

@@ -163,10 +163,10 @@ def offer(
 ) -> tuple[int, float]:
     """Return a candidate for a step, and what its bias must exceed to be taken; draws are `at` and `at` + 1."""
     bound, (even, extra) = max(1.0, far), mass
-    place = _uniform(draw(key, at)) * (even + extra)
-    if place >= even:
+    position = _uniform(draw(key, at)) * (even + extra)
+    if position >= even:
         return previous, -1.0
-    return graph.targets[_edge_at(graph, row, place / bound)], _uniform(draw(key, at + 1)) * bound
+    return graph.targets[_edge_at(graph, row, position / bound)], _uniform(draw(key, at + 1)) * bound
 
 
 @exact

@@ -89,10 +89,10 @@ def _parquet_types(file: Any, source: Source, names: Sequence[str]) -> dict[str,
 def _csv_rows(file: Any, block: TextBlock, names: Sequence[str], delimiter: str) -> Iterator[dict[str, Any]]:
     url = block.source.url
     table = Table(file, block.source, delimiter, _refuse_row)
-    found = _names_in_file(table.schema.names, names, url)
-    for batch in table.batches([*dict.fromkeys(found.values())]):
+    columns_in_file = _names_in_file(table.schema.names, names, url)
+    for batch in table.batches([*dict.fromkeys(columns_in_file.values())]):
         batch.validate(full=True)
-        columns = {name: batch.column(written) for name, written in found.items()}
+        columns = {name: batch.column(written) for name, written in columns_in_file.items()}
         refuse_header(columns, url)
         yield {name: pc.if_else(pc.equal(texts, ""), None, texts) for name, texts in columns.items()}
 
@@ -142,7 +142,7 @@ def refuse_header(columns: Mapping[str, Any], url: str) -> None:
     Raises
     ------
     InputError
-        If there is one.
+        If a row is a header.
     """
     repeated = reduce(pc.and_, (pc.equal(texts, name) for name, texts in columns.items()))
     if pc.any(repeated).as_py():

@@ -107,8 +107,8 @@ def _whole(home: Store) -> dict[str, Any] | None:
 def _write(files: WalkFiles, client: Client, stage: OpenStage) -> dict[str, Any]:
     files, sizes = files._replace(home=stage.home), stage.home.sizes()
     known = (stage.home.read_manifest() or {"files": {}})["files"]
-    there = {name for name, size in sizes.items() if known.get(name, size) == size}
-    missing = [place for place in files.places if files.name(*place) not in there]
+    finished = {name for name, size in sizes.items() if known.get(name, size) == size}
+    missing = [place for place in files.places if files.name(*place) not in finished]
     n = partitions_of(files.graph, files.walks.partitions, client)
     stage.expect(len(files.places), len(files.places) - len(missing))
     if n == 1:
@@ -148,9 +148,9 @@ def _walks_of(
     first = nodes_of_part(len(names), files.start(number), part, files.n)
     if types is not None:
         first = first[types[first] == path.types[0]]
-    found, lengths = np.empty((len(first), walks.length), np.int32), np.empty(len(first), np.int64)
-    walk(plain(graph), first, files.steps(number), walks.p, walks.q, path, found, lengths)
-    return found[np.arange(walks.length) < lengths[:, None]], lengths
+    nodes, lengths = np.empty((len(first), walks.length), np.int32), np.empty(len(first), np.int64)
+    walk(plain(graph), first, files.steps(number), walks.p, walks.q, path, nodes, lengths)
+    return nodes[np.arange(walks.length) < lengths[:, None]], lengths
 
 
 def _walk_in_partitions(files: WalkFiles, n: int, missing: Sequence[tuple[int, int]], stage: OpenStage) -> None:
