@@ -10,8 +10,8 @@ from typing import Any
 
 from daskw2v.config.params import published
 from daskw2v.corpus.stored_tokenizers import is_settled_file
-from daskw2v.escapes import escaped_json
 from daskw2v.models.queries.vectors import Vectors
+from daskw2v.safe_text import escaped_json
 
 _CARD = """\
 ---

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from daskw2v.corpus.stored_tokenizers import is_settled_file
-from daskw2v.escapes import escaped
 from daskw2v.extras import Extra
 from daskw2v.features.choice import FEATURES
 from daskw2v.models.queries.composed import FeatureVectors
@@ -22,6 +21,7 @@ from daskw2v.models.stored.tables import create_model, open_table, table_names, 
 from daskw2v.models.stored.threads import cut
 from daskw2v.models.stored.tokenizer import read_tokenizer, write_content
 from daskw2v.objectives.subwords.network import Subwords
+from daskw2v.safe_text import escaped
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
 from daskw2v.types import Float32Array

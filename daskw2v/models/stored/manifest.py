@@ -5,7 +5,7 @@ It may also come from a release that took URLs with secrets which are refused no
 
 from typing import Any
 
-from daskw2v.masking import without_secrets
+from daskw2v.safe_text import without_secrets
 from daskw2v.store.limits import refused, shown
 from daskw2v.store.storage import MANIFEST, Store
 
