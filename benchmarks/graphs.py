@@ -31,7 +31,7 @@ from benchmarks.texts import MB
 from daskw2v.config.resources import Resources
 from daskw2v.errors import counted
 from daskw2v.sequences.graph import build_graph, partitions_of
-from daskw2v.sequences.kinds import EdgeList, Walks
+from daskw2v.sequences.settings import EdgeList, Walks
 from daskw2v.sequences.walks import write_walks
 from daskw2v.store.storage import Store
 

@@ -251,7 +251,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 BENCHMARK = Benchmark(
     __doc__,
     ("daskw2v", "tests"),
-    Smoke({"number": 2, "files": ["daskw2v/escapes.py"], "stages": 1}, ("Mutations", "Score", "daskw2v/escapes.py")),
+    Smoke(
+        {"number": 2, "files": ["daskw2v/safe_text.py"], "stages": 1}, ("Mutations", "Score", "daskw2v/safe_text.py")
+    ),
     add_arguments,
     measure,
 )

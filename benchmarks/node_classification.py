@@ -29,7 +29,7 @@ from benchmarks.tables import mean_of
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.sequences.kinds import EdgeList, Walks
+from daskw2v.sequences.settings import EdgeList, Walks
 from daskw2v.sequences.walks import COLUMN, write_walks
 from daskw2v.store.storage import Store
 from daskw2v.training.pipeline import train

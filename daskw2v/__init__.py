@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from daskw2v.retraining.notify import Notices
     from daskw2v.retraining.policy import Policy
     from daskw2v.retraining.retrain import retrain
-    from daskw2v.sequences.kinds import EdgeList, Walks
-    from daskw2v.sequences.sessions import Sessions
+    from daskw2v.sequences.settings import EdgeList, Sessions, Walks
     from daskw2v.sequences.sources import Events, Graph
     from daskw2v.training.averaging.settings import Averaging
     from daskw2v.training.columns.settings import Columns
@@ -164,11 +163,11 @@ _MODULES = {
     "Notices": "retraining.notify",
     "Policy": "retraining.policy",
     "retrain": "retraining.retrain",
-    "EdgeList": "sequences.kinds",
-    "Sessions": "sequences.sessions",
+    "EdgeList": "sequences.settings",
+    "Sessions": "sequences.settings",
     "Events": "sequences.sources",
     "Graph": "sequences.sources",
-    "Walks": "sequences.kinds",
+    "Walks": "sequences.settings",
     "Callback": "training.watch.callbacks",
     "TrainingRecord": "training.watch.callbacks",
     "estimate": "training.planning",

@@ -1,7 +1,6 @@
 """The errors of daskw2v; every message names the value, the rule it broke and the remedy."""
 
-from daskw2v.escapes import escaped_lines
-from daskw2v.masking import masked
+from daskw2v.safe_text import escaped_lines, masked
 
 
 class Daskw2vError(Exception):
@@ -10,7 +9,7 @@ class Daskw2vError(Exception):
     Parameters
     ----------
     problem
-        The value that was found, and the rule it breaks.
+        The value, and the rule it breaks.
     remedy
         What the user can do about it.
 
@@ -28,12 +27,12 @@ class Daskw2vError(Exception):
 
     # Both are positional arguments, so that an error of a worker can be pickled and unpickled.
     def __init__(self, problem: str, remedy: str = "") -> None:
-        # They may quote what the user gave, or an error of a library, which may name any URL
+        # They may quote what the user passed, or an error of a library, which may name any URL
         self.problem, self.remedy = masked(problem), masked(remedy)
         super().__init__(self.problem, self.remedy)
 
     def __str__(self) -> str:
-        return escaped_lines(f"{self.problem} {self.remedy}".rstrip())  # it may quote what others wrote
+        return escaped_lines(f"{self.problem} {self.remedy}".rstrip())  # a message may quote what another program wrote
 
 
 class ParameterError(Daskw2vError, ValueError):
@@ -98,7 +97,7 @@ class StoreError(Daskw2vError):
 
 
 class FormatError(StoreError):
-    """Content of a store that this daskw2v does not write: that of another one, or of others.
+    """Content of a store that this daskw2v does not write: another release or another program wrote it.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from daskw2v.errors import MissingExtraError
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Limit BLAS and OpenMP to one thread, as more threads are slower for matrices of some hundred rows.
+    """Limit BLAS and OpenMP to one thread, as more threads are slower for matrices of a few hundred rows.
 
     On a busy machine, threads that wait for each other take ten times as long.
 
@@ -37,7 +37,7 @@ class Extra:
         self._module, self._extra = module, extra
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # asked by inspection, which is no use
+        if name.startswith("__"):  # inspection asks for such names, and imports nothing
             raise AttributeError(name)
         return getattr(needed(self._module, self._extra), name)
 

@@ -1,4 +1,4 @@
-"""The state of dataclasses: their fields, and nothing of what is computed from these and kept beside them."""
+"""The state of dataclasses: their fields, without values that are computed from the fields and cached."""
 
 from dataclasses import fields
 from typing import Any
@@ -7,7 +7,7 @@ from typing import Any
 def held_fields(value: Any) -> dict[str, Any]:
     """Return the fields that an instance of a dataclass holds, by name."""
     held = vars(value)
-    return {one.name: held[one.name] for one in fields(value) if one.name in held}
+    return {field.name: held[field.name] for field in fields(value) if field.name in held}
 
 
 class PickledFields:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from daskw2v.masking import masked
+from daskw2v.safe_text import masked
 
 
 @dataclass(frozen=True)

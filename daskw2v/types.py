@@ -1,4 +1,4 @@
-"""Names of the arrays that modules hand to each other."""
+"""Types of the arrays that modules pass to each other."""
 
 import numpy as np
 import numpy.typing as npt

@@ -75,7 +75,7 @@ def test_stages__are_files_that_are_named_like_a_module_or_import_it_then_the_pa
     first, *_, last = stages("daskw2v/store/numbered.py")
     assert {"tests/store/test_numbered.py", "tests/store/test_lease.py"} <= {*first}
     assert last == ("tests/store",)
-    assert stages("daskw2v/escapes.py") == [("tests/test_escapes.py",)]
+    assert stages("daskw2v/safe_text.py") == [("tests/security/test_secrets.py", "tests/test_safe_text.py")]
 
 
 @pytest.fixture

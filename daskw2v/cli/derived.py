@@ -8,8 +8,7 @@ from daskw2v.cli.config_file import table
 from daskw2v.collections.kinds import TextInputs
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.errors import ParameterError
-from daskw2v.sequences.kinds import EdgeList, Walks
-from daskw2v.sequences.sessions import Sessions
+from daskw2v.sequences.settings import EdgeList, Sessions, Walks
 from daskw2v.sequences.sources import Events, Graph
 
 EVENTS = "events"

@@ -9,14 +9,13 @@ from daskw2v.cli.opening import model_argument, open_once
 from daskw2v.cli.options import CommandFunction, Many, storage_option
 from daskw2v.cli.printing import json_option, print_json, print_named, print_table, say
 from daskw2v.cli.program import main
-from daskw2v.evaluation import Evaluation, evaluate
+from daskw2v.evaluation import COLUMNS, Evaluation, evaluate
 from daskw2v.evaluation.analogy import Method
 from daskw2v.evaluation.datasets import datasets
-from daskw2v.evaluation.results import COLUMNS
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.reports.compare import compare
-from daskw2v.reports.layouts import LAYOUTS
 from daskw2v.reports.page import report
+from daskw2v.reports.wordmap import LAYOUTS
 
 _KINDS = {
     "similarity": "Word pairs with human scores.",

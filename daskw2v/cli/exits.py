@@ -17,8 +17,7 @@ from typing import Any
 import click
 
 from daskw2v.errors import Daskw2vError
-from daskw2v.escapes import escaped, escaped_lines
-from daskw2v.masking import masked
+from daskw2v.safe_text import escaped, escaped_lines, masked
 
 FAILED, INTERRUPTED = 2, 130
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from rich.cells import cell_len
 
-from daskw2v.escapes import escaped, escaped_json, escaped_lines
+from daskw2v.safe_text import escaped, escaped_json, escaped_lines
 
 _LONG = 4  # entries of a list that a table still shows
 _NARROW = 20  # characters that a column has at least

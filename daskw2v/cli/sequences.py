@@ -11,8 +11,7 @@ from daskw2v.cli.fields import choose, spoken
 from daskw2v.cli.program import main
 from daskw2v.cli.training import train_on, trains
 from daskw2v.config.resources import Resources
-from daskw2v.sequences.kinds import EdgeList, Walks
-from daskw2v.sequences.sessions import Sessions
+from daskw2v.sequences.settings import EdgeList, Sessions, Walks
 from daskw2v.sequences.sources import Events, Graph
 
 _OF_EDGES = ("weight",)  # not of rows of text

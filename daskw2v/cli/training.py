@@ -24,9 +24,9 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.config.settings import Settings
 from daskw2v.errors import counted
-from daskw2v.escapes import escaped
 from daskw2v.evaluation import evaluate
 from daskw2v.models.queries.vectors import Vectors
+from daskw2v.safe_text import escaped
 from daskw2v.training.pipeline import train
 from daskw2v.training.plan import automatic_choice
 

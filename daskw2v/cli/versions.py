@@ -9,10 +9,10 @@ from daskw2v.cli.options import Command, storage_option
 from daskw2v.cli.printing import flat, json_option, print_json, print_named, print_table, say
 from daskw2v.cli.program import main
 from daskw2v.errors import counted
-from daskw2v.escapes import escaped
 from daskw2v.models.versions.difference import differences
 from daskw2v.models.versions.finished import Problems, Version
 from daskw2v.models.versions.versions import Versions
+from daskw2v.safe_text import escaped
 
 _SHOWN = 20  # words
 

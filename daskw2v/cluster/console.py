@@ -14,8 +14,8 @@ from rich.table import Column
 from rich.text import Text
 
 from daskw2v.errors import ParameterError
-from daskw2v.escapes import escaped
 from daskw2v.progress import Listener, Progress, Watching, silent
+from daskw2v.safe_text import escaped
 
 _LINE_SECONDS = 5.0  # between plain lines
 _BAR_WIDTHS = 8, 40  # narrowest and widest

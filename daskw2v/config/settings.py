@@ -14,7 +14,7 @@ import numpy as np
 
 from daskw2v.config.suggestions import suggest
 from daskw2v.errors import ParameterError, UnknownParameterError
-from daskw2v.masking import masked
+from daskw2v.safe_text import masked
 from daskw2v.store.credentials import Options, refuse_secret
 from daskw2v.store.urls import absolute, is_location
 

@@ -17,10 +17,10 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.config.settings import Settings, default_of
 from daskw2v.errors import NotFittedError
-from daskw2v.masking import masked
 from daskw2v.models.queries.other_names import INSTEAD, Answers
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.progress import Watching
+from daskw2v.safe_text import masked
 from daskw2v.store.urls import Location
 from daskw2v.training.keywords import split, unknown_keyword
 from daskw2v.training.pipeline import train

@@ -16,8 +16,7 @@ from daskw2v.estimators.base import Estimator
 from daskw2v.estimators.encoding import check_pooling, encode, listed
 from daskw2v.extras import Extra
 from daskw2v.progress import Watching
-from daskw2v.sequences.kinds import EdgeList, Walks
-from daskw2v.sequences.sessions import Sessions
+from daskw2v.sequences.settings import EdgeList, Sessions, Walks
 from daskw2v.sequences.sources import Events, Graph
 from daskw2v.store.urls import Location
 from daskw2v.training.watch.callbacks import Callback

@@ -15,8 +15,8 @@ from daskw2v.corpus.stored_tokenizers import is_settled_file
 from daskw2v.errors import ParameterError
 from daskw2v.estimators.base import Estimator
 from daskw2v.estimators.encoding import check_pooling, encode, listed
-from daskw2v.masking import masked
 from daskw2v.progress import Watching
+from daskw2v.safe_text import masked
 from daskw2v.store.urls import Location
 from daskw2v.training.watch.callbacks import Callback
 from daskw2v.types import Float32Array

@@ -1,21 +1,150 @@
 """Evaluation of vectors on published sets: similarity, analogies, categorization, classification, outliers."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from daskw2v.errors import ParameterError
-from daskw2v.evaluation.analogy import Method, evaluate_analogy
-from daskw2v.evaluation.categorization import evaluate_categorization
-from daskw2v.evaluation.classification import ClassificationMethod, evaluate_classification
-from daskw2v.evaluation.outliers import evaluate_outliers
-from daskw2v.evaluation.results import Evaluation, Score
-from daskw2v.evaluation.similarity import evaluate_similarity
+from daskw2v.evaluation.analogy import AnalogyResult, Method, evaluate_analogy
+from daskw2v.evaluation.categorization import CategorizationResult, evaluate_categorization
+from daskw2v.evaluation.classification import ClassificationMethod, ClassificationResult, evaluate_classification
+from daskw2v.evaluation.outliers import OutlierResult, evaluate_outliers
+from daskw2v.evaluation.similarity import FEWEST_PAIRS, SimilarityResult, evaluate_similarity
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.urls import Location, as_url
 
 __all__ = ["Evaluation", "Score", "evaluate"]
+
+COLUMNS = ("kind", "set", "measure", "score", "interval", "asked", "known")
+
+
+class Score(NamedTuple):
+    """One score of a set.
+
+    Parameters
+    ----------
+    kind, name, measure
+        Kind of set, name of the set, and measure, such as "analogy", "google_analogy", "3cosadd".
+    value, low, high
+        The score, and the bounds of its interval; None if undefined.
+    items, missing
+        Number of pairs, questions, words or texts evaluated; number skipped because the model lacks their words.
+    """
+
+    kind: str
+    name: str
+    measure: str
+    value: float | None
+    low: float | None
+    high: float | None
+    items: int
+    missing: int
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of the items that were evaluated, 0..1; None for an empty set."""
+        everything = self.items + self.missing
+        return self.items / everything if everything else None
+
+    @property
+    def why(self) -> str:
+        """Why there is no score; "" if there is one."""
+        if self.value is not None:
+            return ""
+        everything = self.items + self.missing
+        if not everything:
+            return "the set is empty"
+        if not self.items or (self.kind == "similarity" and self.items < FEWEST_PAIRS):
+            needed = f", and {FEWEST_PAIRS} are needed" if self.kind == "similarity" else ""
+            return f"the model knows {self.items:,} of {everything:,}{needed}"
+        return "all values are equal" if self.kind == "similarity" else "too few are known"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Results of all sets.
+
+    Parameters
+    ----------
+    similarity, categorization, outliers
+        Results by name of the set.
+    analogy, classification
+        Results by name of the set, then by method. The score of the first method is that of the set.
+    """
+
+    similarity: Mapping[str, SimilarityResult]
+    analogy: Mapping[str, Mapping[str, AnalogyResult]]
+    categorization: Mapping[str, CategorizationResult]
+    classification: Mapping[str, Mapping[str, ClassificationResult]]
+    outliers: Mapping[str, OutlierResult]
+
+    def rows(self) -> Iterator[Score]:
+        """Yield all scores, set by set."""
+        for name, s in self.similarity.items():
+            yield Score("similarity", name, "spearman", s.spearman, s.low, s.high, s.pairs, s.missing)
+        for name, methods in self.analogy.items():
+            for method, a in methods.items():
+                yield Score("analogy", name, method, a.accuracy, None, None, a.questions, a.skipped)
+        for name, c in self.categorization.items():
+            yield Score("categorization", name, "purity", c.purity, c.low, c.high, c.words, c.missing)
+        for name, classifiers in self.classification.items():
+            for method, t in classifiers.items():
+                yield Score("classification", name, method, t.accuracy, t.low, t.high, t.texts, 0)
+        for name, o in self.outliers.items():
+            yield Score("outliers", name, "accuracy", o.accuracy, None, None, o.outliers, o.missing)
+
+    def scores(self) -> dict[str, float | None]:
+        """Return one score for each set, that of the first method."""
+        scores: dict[str, float | None] = {}
+        for row in self.rows():
+            scores.setdefault(row.name, row.value)
+        return scores
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the results as JSON types, by kind and set; kinds without sets are left out.
+
+        Analogy and classification sets have the results of the first method; the accuracies of other methods
+        are `accuracy_METHOD`. `why` says why a set has no score.
+        """
+        kinds: dict[str, dict[str, Any]] = {
+            "similarity": {name: asdict(result) for name, result in self.similarity.items()},
+            "analogy": {name: _first(methods, _analogy) for name, methods in self.analogy.items()},
+            "categorization": {name: asdict(result) for name, result in self.categorization.items()},
+            "classification": {name: _first(methods, asdict) for name, methods in self.classification.items()},
+            "outliers": {name: asdict(result) for name, result in self.outliers.items()},
+        }
+        for row in self.rows():
+            if row.why:
+                kinds[row.kind][row.name].setdefault("why", row.why)
+        return {kind: sets for kind, sets in kinds.items() if sets}
+
+    def cells(self) -> Iterator[tuple[str, ...]]:
+        """Yield `rows` as texts, one for each of `COLUMNS`."""
+        for row in self.rows():
+            score = f"none: {row.why}" if row.value is None else f"{row.value:.3f}"
+            interval = "" if row.low is None or row.high is None else f"{row.low:.3f}..{row.high:.3f}"
+            known = "" if row.coverage is None else f"{row.coverage:.1%}"
+            yield row.kind, row.name, row.measure, score, interval, f"{row.items:,}", known
+
+    def as_markdown(self) -> str:
+        """Return a Markdown table of all scores."""
+        lines = [COLUMNS, ("---",) * len(COLUMNS), *self.cells()]
+        return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
+
+
+def _first(methods: Mapping[str, Any], figures: Any) -> dict[str, Any]:
+    method, *others = methods
+    return {"method": method, **figures(methods[method]), **{f"accuracy_{m}": methods[m].accuracy for m in others}}
+
+
+def _analogy(result: AnalogyResult) -> dict[str, Any]:
+    counted = {
+        kind: {name: {"right": right, "questions": asked} for name, (right, asked) in getattr(result, kind).items()}
+        for kind in ("categories", "groups")
+    }
+    return {"accuracy": result.accuracy, "questions": result.questions, "skipped": result.skipped, **counted}
 
 
 def evaluate(
@@ -36,13 +165,13 @@ def evaluate(
     Parameters
     ----------
     vectors
-        What to evaluate.
+        The model.
     similarity, analogy, categorization, classification, outliers
         URLs of the sets: files or folders that `evaluate_similarity`, `evaluate_analogy` and so on read. A
-        classification set of three files (training, validation, test) is given as one text, the URLs separated by
+        classification set of three files (training, validation, test) is one text, the URLs separated by
         commas.
     analogy_methods, classification_methods
-        Methods to use. The first gives the set's score in `Evaluation.scores`.
+        Methods to use. `Evaluation.scores` has the score of the first.
     restrict_vocab
         In analogies, use only this many of the most frequent words.
     storage_options

@@ -1,20 +1,41 @@
-"""Analogies: how often a model answers "a is to b as c is to ?" correctly."""
+"""Analogies: how often a model answers "a is to b as c is to ?" correctly.
 
-from collections.abc import Callable, Iterable, Mapping
+All questions are answered in one pass over the vectors, with bounded memory. Methods are vector offsets (3CosAdd,
+3CosMul and PairDirection; Levy and Goldberg 2014, "Linguistic regularities in sparse and explicit word
+representations") and a classifier (LRCos; Drozd, Gladkova and Matsuoka 2016, "Word embeddings, analogies, and machine
+learning: beyond king - man + woman = queen").
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
 
 from daskw2v.config.registry import find
 from daskw2v.errors import ParameterError
-from daskw2v.evaluation import lrcos, offsets
 from daskw2v.evaluation.relations import KnownRelation, read_relations
-from daskw2v.evaluation.solving import Solver, solve
+from daskw2v.extras import needed, one_thread
 from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.queries.word_queries import COSMUL_EPSILON
+from daskw2v.models.stored.blocks import VectorBlock, cut
 from daskw2v.store.urls import Location
+from daskw2v.types import Float32Array, Float64Array, Int64Array
 
 Method = Literal["3cosadd", "3cosmul", "pairdirection", "lrcos"]
+Scores = Callable[[slice], Float32Array]
 
-_SOLVERS: dict[str, Callable[[Vectors, KnownRelation, int], Solver]] = {**offsets.SOLVERS, "lrcos": lrcos.solver}
+_TABLE = 1 << 20  # cosines of a relation's words with a block of words: 4 MB, about the cache of a core
+_NARROWEST = 512  # fewest words in a block: in smaller ones the overhead of calls dominates
+_SCORES = 1 << 17  # scores of a block of questions with a block of words
+_NEAREST = 1e-6  # least squared distance of unit vectors that float32 cosines can tell from 0
+_QUESTIONS = 1 << 13  # questions whose vectors are in memory at once
+
+# Of LRCos
+_SEED = 0  # of the random words
+_LARGEST = 80  # exp(80) still fits float32
+_ITERATIONS = 1000  # more than a regression needs
 
 
 @dataclass(frozen=True)
@@ -54,7 +75,7 @@ def evaluate_analogy(
     Parameters
     ----------
     vectors
-        What to evaluate.
+        The model.
     url
         File or folder in a layout that `read_relations` reads. Words are looked up as written, then in lower case. If
         a pair has several correct second words, each of them is a correct answer, and the first one that the model
@@ -82,7 +103,7 @@ def evaluate_analogy(
     MissingExtraError
         If the method is `lrcos` and scikit-learn is not installed.
     """
-    solver = find(_SOLVERS, "method", method)
+    solver = find(SOLVERS, "method", method)
     if restrict_vocab is not None and restrict_vocab < 1:
         raise ParameterError(
             f"restrict_vocab={restrict_vocab!r} is below 1.", "Give at least 1, or None for all words."
@@ -107,3 +128,202 @@ def _total(counts: Iterable[tuple[int, int]]) -> tuple[int, int]:
     """Add up correct answers and questions."""
     pairs = list(counts)
     return sum(right for right, _ in pairs), sum(asked for _, asked in pairs)
+
+
+class Solver(NamedTuple):
+    """A method applied to the n questions of one relation.
+
+    Parameters
+    ----------
+    known
+        The relation.
+    excluded
+        Ids of the words to exclude from each question's answers, shape (n, k).
+    asked
+        Index of the pair whose second word each question asks for, shape (n,).
+    skipped
+        Number of questions skipped.
+    on
+        Takes a block of words and returns a function from a slice of questions to the words' scores, shape
+        (questions, words). The caller may overwrite the scores.
+    """
+
+    known: KnownRelation
+    excluded: Int64Array
+    asked: Int64Array
+    skipped: int
+    on: Callable[[VectorBlock], Scores]
+
+
+def solve(vectors: Vectors, solvers: Sequence[Solver], limit: int) -> list[Int64Array]:
+    """Return each solver's answers: ids below `limit`, shape (n,), or -1 if all words are excluded."""
+    ids = [np.full(len(solver.asked), -1) for solver in solvers]
+    best = [np.full(len(solver.asked), -np.inf, np.float32) for solver in solvers]
+    words = max((solver.known.pairs.size for solver in solvers), default=0)
+    width = max(_NARROWEST, _TABLE // max(1, words))
+    for block in vectors.blocks(limit, width):
+        for solver, answers, highest in zip(solvers, ids, best, strict=True):
+            if not len(answers):
+                continue
+            scores_of, excluded = solver.on(block), block.columns(solver.excluded)
+            for rows in cut(len(answers), max(1, _SCORES // width)):
+                scores = scores_of(rows)
+                _exclude(scores, excluded[rows])
+                columns = scores.argmax(axis=1)
+                answer, score = block.ids[columns], scores[np.arange(len(columns)), columns]
+                earlier = answer < answers[rows]  # of equal scores, the more frequent word
+                better = (score > highest[rows]) | ((score == highest[rows]) & earlier)
+                answers[rows][better] = answer[better]
+                highest[rows][better] = score[better]
+    return ids
+
+
+def _exclude(scores: Float32Array, columns: Int64Array) -> None:
+    """Set the scores in each row's `columns`, shape (rows, k), to -inf; -1 is no column."""
+    rows, words = np.nonzero(columns >= 0)
+    scores[rows, columns[rows, words]] = -np.inf
+
+
+class _Offset(NamedTuple):
+    """A method of vector offsets: the parts of the score of x as the answer to "a is to b as c is to x".
+
+    Parameters
+    ----------
+    pair
+        Computes the term of the pair (a, b) from cos(x, a) and cos(x, b).
+    word
+        Computes the term of c from cos(x, c).
+    join
+        Combines both terms into the score.
+    from_word
+        Whether (b - a) c is subtracted from the pair's term, which is then (b - a) (x - c).
+    """
+
+    pair: Callable[[Float32Array, Float32Array], Float32Array]
+    word: Callable[[Float32Array], Float32Array]
+    join: np.ufunc
+    from_word: bool = False
+
+
+def _difference(to_a: Float32Array, to_b: Float32Array) -> Float32Array:
+    return to_b - to_a
+
+
+def _shifted(cosines: Float32Array) -> Float32Array:
+    """Map cosines to 0..1."""
+    return (cosines + np.float32(1)) / np.float32(2)
+
+
+def _ratio(to_a: Float32Array, to_b: Float32Array) -> Float32Array:
+    ratio: Float32Array = _shifted(to_b) / (_shifted(to_a) + np.float32(COSMUL_EPSILON))
+    return ratio
+
+
+def _closeness(to_c: Float32Array) -> Float32Array:
+    """Return 1 / |x - c|; the distance of unit vectors is sqrt(2 - 2 cos)."""
+    squared = np.float32(2) - np.float32(2) * to_c
+    closeness: Float32Array = np.float32(1) / np.sqrt(np.maximum(squared, np.float32(_NEAREST)))
+    return closeness
+
+
+# The lengths of b - a + c and of b - a are omitted, as they are the same for all x.
+_OFFSETS = {
+    "3cosadd": _Offset(_difference, np.positive, np.add),
+    "3cosmul": _Offset(_ratio, _shifted, np.multiply),
+    "pairdirection": _Offset(_difference, _closeness, np.multiply, from_word=True),
+}
+
+
+def _offset_solver(method: _Offset, vectors: Vectors, known: KnownRelation, limit: int) -> Solver:
+    """Return the solver of a method of vector offsets.
+
+    The scores of a question "a is to b as c is to x" combine two rows of scores: one of the pair (a, b), one of the
+    word c. Each row is computed once for all questions of the relation that use it.
+    """
+    sources, targets = vectors.units(known.pairs[:, 0]), vectors.units(known.pairs[:, 1])
+    first, second = known.questions.T
+    start = _along(targets - sources, sources, known) if method.from_word else None
+
+    def on(block: VectorBlock) -> Scores:
+        to_sources, to_targets = block.cosines(sources), block.cosines(targets)
+        pair, word = method.pair(to_sources, to_targets), method.word(to_sources)
+
+        def scores(rows: slice) -> Float32Array:
+            combined: Float32Array = pair[first[rows]]
+            if start is not None:
+                combined -= start[rows, None]
+            method.join(combined, word[second[rows]], out=combined)
+            return combined
+
+        return scores
+
+    excluded = np.concatenate([known.pairs[first], known.pairs[second, :1]], axis=1)
+    return Solver(known, excluded, second, len(known.relation.questions) - len(second), on)
+
+
+def _along(offsets: Float32Array, units: Float32Array, known: KnownRelation) -> Float32Array:
+    """Return (b - a) c of each question, shape (n,)."""
+    blocks = [known.questions[rows].T for rows in cut(len(known.questions), _QUESTIONS)]
+    products = [np.einsum("ij,ij->i", offsets[first], units[second]) for first, second in blocks]
+    return np.concatenate([np.empty(0, np.float32), *products])
+
+
+def _lrcos_solver(vectors: Vectors, known: KnownRelation, limit: int) -> Solver:
+    """Return the solver of LRCos: it asks one question for each pair, its first word c, which no answer may be.
+
+    A logistic regression separates the relation's second words, say capitals, from other words. The answer for a first
+    word c is the word x with the highest P(x is in the class) cos(x, c).
+
+    The regression for a pair is fitted on all other pairs that the model knows. Each of them gives three examples,
+    unit vectors: its second word is positive; its first word and one random word among the first `limit` are
+    negative. The random words have the same seed in each relation. The regression is scikit-learn's
+    `LogisticRegression(class_weight="balanced")`, as in the authors' program (vecto), which however repeats the first
+    words four times.
+
+    Parameters
+    ----------
+    vectors
+        The model.
+    known
+        A relation. A single pair is skipped: there is no other pair to fit the regression on.
+    limit
+        Number of words to draw random words from, the most frequent ones.
+
+    Raises
+    ------
+    MissingExtraError
+        If scikit-learn is not installed.
+    """
+    n = len(known.pairs) if len(known.pairs) > 1 else 0
+    weights, biases = _regressions(vectors, known, limit) if n else (np.empty((0, 0), np.float32),) * 2
+    sources = vectors.units(known.pairs[:, 0])
+
+    def on(block: VectorBlock) -> Scores:
+        against = np.minimum(-block.cosines(weights) - biases, _LARGEST)
+        scores: Float32Array = block.cosines(sources) / (1 + np.exp(against))
+        return lambda rows: scores[rows]
+
+    return Solver(known, known.pairs[:n, :1], np.arange(n), len(known.relation.pairs) - n, on)
+
+
+def _regressions(vectors: Vectors, known: KnownRelation, limit: int) -> tuple[Float32Array, Float32Array]:
+    """Return weights and bias of the regression fitted without each of p pairs, shapes (p, D) and (p, 1)."""
+    n = len(known.pairs)
+    drawn = np.random.default_rng(_SEED).integers(limit, size=n)
+    examples = vectors.units(np.concatenate([known.pairs.T.ravel(), drawn])).astype(np.float64).reshape(3, n, -1)
+    of_the_kind = np.repeat([False, True, False], n - 1)
+    regression = needed("sklearn.linear_model", "evaluation").LogisticRegression
+    model = regression(class_weight="balanced", max_iter=_ITERATIONS)
+    weights: Float64Array = np.empty((n, examples.shape[2] + 1))
+    with one_thread():
+        for left_out in range(n):
+            others = np.delete(examples, left_out, axis=1)
+            model.fit(others.reshape(3 * (n - 1), -1), of_the_kind)
+            weights[left_out] = *model.coef_[0], *model.intercept_
+    return weights[:, :-1].astype(np.float32), weights[:, -1:].astype(np.float32)
+
+
+SOLVERS: dict[str, Callable[[Vectors, KnownRelation, int], Solver]] = {
+    **{name: partial(_offset_solver, method) for name, method in _OFFSETS.items()},
+    "lrcos": _lrcos_solver,
+}

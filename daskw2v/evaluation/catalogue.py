@@ -7,9 +7,8 @@ contains no evaluation data.
 from dataclasses import dataclass
 from typing import Literal
 
-from daskw2v.evaluation.layouts import FileLayout
-
 Kind = Literal["similarity", "analogy", "categorization", "classification", "outliers"]
+FileLayout = Literal["ready", "word classes", "analogy table", "labels", "labels cp1252", "topics", "zip"]
 
 _RAW = "https://raw.githubusercontent.com"
 _FARUQUI = f"{_RAW}/mfaruqui/eval-word-vectors/94b3dd9fdbac7ed08dbee7179cd5ee464acf0594/data/word-sim"
@@ -26,13 +25,13 @@ class Dataset:
     Parameters
     ----------
     name
-        Name to give to `fetch`.
+        Name of the set, for `fetch`.
     kind
         Evaluation that reads it.
     url
         URL of the download; None if no direct download is known.
     page
-        Page that describes the set, or on which it was found.
+        Page that describes the set or links to it.
     licence
         Terms of use, as far as known.
     checksum
@@ -40,7 +39,7 @@ class Dataset:
     citation
         Authors, year and title of the paper to cite.
     note
-        Size of the set, and what to know before using it.
+        Size of the set, and remarks on its use.
     layout
         Layout of the downloaded file.
     path

@@ -55,7 +55,7 @@ def evaluate_categorization(
     Parameters
     ----------
     vectors
-        What to evaluate.
+        The model.
     url
         File of lines `word<TAB>class`; comments (#) are skipped. Words are looked up as written, then in lower
         case. A word with several classes (Battig) counts once for each class. All of these fall into the same
@@ -85,7 +85,7 @@ def evaluate_categorization(
     clustering = needed("sklearn.cluster", "evaluation").KMeans
     with one_thread():
         clusters = [clustering(n_clusters, n_init=1, random_state=seed).fit_predict(units) for seed in seeds]
-    purities = [purity(found, classes) for found in clusters]
+    purities = [purity(labels, classes) for labels in clusters]
     return CategorizationResult(
         float(np.mean(purities)), min(purities), max(purities), len(ids), missing, len(distinct)
     )

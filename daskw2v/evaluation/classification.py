@@ -3,23 +3,31 @@
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cached_property
+from types import ModuleType
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from daskw2v.errors import InputError, ParameterError
-from daskw2v.evaluation import cnn
-from daskw2v.evaluation.texts import Split, Texts, read_texts, tabulate
+from daskw2v.evaluation.reading import known_id, read_lines
 from daskw2v.extras import needed, one_thread
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.urls import Location
-from daskw2v.types import Int64Array
+from daskw2v.types import Float32Array, Float64Array, Int64Array
 
 ClassificationMethod = Literal["logistic", "cnn"]
 
 _STRENGTHS = (0.01, 0.1, 1.0)  # C, from strong to weak regularisation of standardised features
 _DEV = 10  # one of ten training texts is kept for validation: Kim (2014), section 3
-_FEWEST_TEXTS = 10  # of each label, so that the training part of every fold has some
+_FEWEST_TEXTS = 10  # of each label, so that the training part of every fold has texts of each
+
+_WIDTHS = (3, 4, 5)  # of filters, in words
+_FILTERS = 100  # of each width
+_DROPOUT = 0.5
+_MAX_NORM = 3.0  # of each label's output weights
+_BATCH = 50
+_RHO, _EPSILON = 0.95, 1e-6  # Adadelta's
 
 
 @dataclass(frozen=True)
@@ -61,15 +69,15 @@ def evaluate_classification(
     Parameters
     ----------
     vectors
-        What to evaluate. All methods use unit vectors.
+        The model. All methods use unit vectors.
     urls
         One file, for cross-validation (MR, SUBJ, CR, MPQA), or three: training, validation and test (SST). Lines are
         `label<TAB>text`, the words of a text separated by spaces. Words are looked up as written, then in lower
         case.
     method
         `logistic`: logistic regression on the mean vector of a text's known words (zero without any), features
-        standardised, C chosen among 0.01, 0.1 and 1. `cnn`: the network of `daskw2v.evaluation.cnn`, which W2V-CL
-        (Li et al. 2019, section 5.2.4) uses; it takes an hour where logistic regression takes a minute.
+        standardised, C chosen among 0.01, 0.1 and 1. `cnn`: the network of `classify_by_cnn`, which W2V-CL (Li et al.
+        2019, section 5.2.4) uses; it takes an hour where logistic regression takes a minute.
     folds
         Number of stratified folds of one file. A tenth of each fold's training texts is kept for validation.
     seed
@@ -107,6 +115,89 @@ def evaluate_classification(
     return ClassificationResult(
         float(np.mean(rates)), min(rates), max(rates), len(texts.labels), len(rates), texts.coverage
     )
+
+
+class Split(NamedTuple):
+    """Indices of the training, validation and test texts, each of shape (n,) int64."""
+
+    train: Int64Array
+    dev: Int64Array
+    test: Int64Array
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Texts and their labels.
+
+    Parameters
+    ----------
+    labels
+        Label of each text, numbered from 0, shape (n,) int64.
+    rows
+        For each text, the rows of its words in `table`; 0 for unknown words.
+    table
+        Unit vectors of the known words, shape (1 + words, D) float32; row 0 is zero.
+    """
+
+    labels: Int64Array
+    rows: list[Int64Array]
+    table: Float32Array
+
+    @cached_property
+    def means(self) -> Float64Array:
+        """Mean unit vector of the known words of each text, shape (n, D); zero without known words."""
+        means = np.zeros((len(self.rows), self.table.shape[1]))
+        for mean, rows in zip(means, self.rows, strict=True):
+            known = rows[rows > 0]
+            if len(known):
+                mean[:] = self.table[known].mean(axis=0, dtype=np.float64)
+        return means
+
+    @property
+    def coverage(self) -> float:
+        """Share of all words in the texts that the model knows, 0..1."""
+        rows = np.concatenate(self.rows)
+        return float(np.mean(rows > 0))
+
+
+def read_texts(url: Location, storage_options: Mapping[str, Any] | None = None) -> list[tuple[str, list[str]]]:
+    """Read lines `label<TAB>text`; return the label and the words, separated by spaces, of each.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or a line is malformed.
+    """
+    texts = []
+    for number, line in read_lines(url, storage_options):
+        label, tab, text = line.partition("\t")
+        if not (tab and label.strip() and text.strip()):
+            raise InputError(
+                f"Line {number} of {url} is not a label and a text: {line[:60]!r}.",
+                "Write label<TAB>text in each line; one file has the texts of all labels.",
+            )
+        texts.append((label.strip(), text.split()))
+    return texts
+
+
+def tabulate(vectors: Vectors, texts: Sequence[tuple[str, list[str]]]) -> Texts:
+    """Look up the words of texts, as written, then in lower case, and read the vectors of the known ones.
+
+    Parameters
+    ----------
+    vectors
+        The model.
+    texts
+        Labels and words, as `read_texts` returns them.
+    """
+    ids = {word: known_id(vectors.vocabulary, word) for word in {word for _, words in texts for word in words}}
+    known = sorted({id_ for id_ in ids.values() if id_ is not None})
+    row_of_id = {id_: row for row, id_ in enumerate(known, 1)}
+    row_of = {word: 0 if id_ is None else row_of_id[id_] for word, id_ in ids.items()}
+    table = np.concatenate([np.zeros((1, vectors.vector_size), np.float32), vectors.units(known)])
+    _, labels = np.unique(np.array([label for label, _ in texts], dtype=str), return_inverse=True)
+    rows = [np.array([row_of[word] for word in words], np.int64) for _, words in texts]
+    return Texts(labels.astype(np.int64), rows, table)
 
 
 def _check_labels(labels: Int64Array, url: Location) -> None:
@@ -162,4 +253,101 @@ def _logistic(texts: Texts, split: Split, seed: int) -> Int64Array:  # convex: t
     return labels
 
 
-_METHODS: dict[str, Callable[[Texts, Split, int], Int64Array]] = {"logistic": _logistic, "cnn": cnn.classify}
+def classify_by_cnn(texts: Texts, split: Split, seed: int, epochs: int = 25) -> Int64Array:
+    """Label the test texts by a convolutional network that is trained on the training texts, in PyTorch, on the CPU.
+
+    W2V-CL (Li et al. 2019, section 5.2.4) evaluates with such a network but does not give its settings. The settings
+    are those of CNN-static in Kim (2014), "Convolutional Neural Networks for Sentence Classification", section 3.1, and
+    of the author's program: Adadelta, and the epoch with the best accuracy on the dev texts. Two things differ. Kim
+    gives words without a vector a random one; here it is zero, so that only the evaluated vectors count. Kim fills up
+    the last batch.
+
+    Parameters
+    ----------
+    texts, split
+        All texts, and their split.
+    seed
+        Seed of initial weights, dropout and the order of texts. The same seed and number of threads give the same
+        labels.
+    epochs
+        Passes over the training texts.
+
+    Returns
+    -------
+    labels
+        Labels of the test texts, shape (test,) int64.
+
+    Raises
+    ------
+    MissingExtraError
+        If PyTorch is not installed.
+    """
+    torch = needed("torch", "torch")
+    rng = np.random.default_rng(seed)
+    labels, most, answers = torch.from_numpy(texts.labels), -1.0, np.empty(0, np.int64)
+    with torch.random.fork_rng(devices=[]):  # leaves the caller's random state as it is
+        torch.manual_seed(seed)
+        network = _Network(torch, texts)
+        for _ in range(epochs):
+            order = rng.permutation(split.train)
+            for first in range(0, len(order), _BATCH):
+                batch = order[first : first + _BATCH]
+                network.learn(batch, labels[batch])
+            right = float(np.mean(network.answer(split.dev) == texts.labels[split.dev]))
+            if right >= most:
+                most, answers = right, network.answer(split.test)
+    return answers
+
+
+class _Network:
+    """Convolution over the words, max pooling, and a linear layer.
+
+    Parameters
+    ----------
+    torch
+        The module.
+    texts
+        All texts.
+    """
+
+    def __init__(self, torch: ModuleType, texts: Texts) -> None:
+        self._torch, self._rows, self._table = torch, texts.rows, torch.from_numpy(texts.table)
+        size, n_labels = texts.table.shape[1], int(texts.labels.max()) + 1
+        self._filters = [torch.nn.Conv1d(size, _FILTERS, width) for width in _WIDTHS]
+        self._dropout = torch.nn.Dropout(_DROPOUT)
+        self._output = torch.nn.Linear(_FILTERS * len(_WIDTHS), n_labels)
+        weights = [weight for layer in (*self._filters, self._output) for weight in layer.parameters()]
+        self._optimizer = torch.optim.Adadelta(weights, lr=1.0, rho=_RHO, eps=_EPSILON)
+
+    def _scores(self, numbers: Int64Array) -> Any:
+        """Return the logits of the texts with these numbers, shape (n, labels)."""
+        # Both sides are padded with zeros, as wide as the widest filter, even in the longest text: so the filters'
+        # value at zeros takes part in every maximum, and a text's scores do not depend on the batch it is in.
+        side, longest = max(_WIDTHS), max(len(self._rows[number]) for number in numbers)
+        padded = np.zeros((len(numbers), longest + 2 * side), np.int64)
+        for line, number in zip(padded, numbers, strict=True):
+            line[side : side + len(self._rows[number])] = self._rows[number]
+        words = self._table[self._torch.from_numpy(padded)].transpose(1, 2)
+        # ReLU after the maximum gives the same as before it, for less work.
+        values = self._torch.cat([layer(words).amax(dim=2).relu() for layer in self._filters], dim=1)
+        return self._output(self._dropout(values))
+
+    def learn(self, numbers: Int64Array, labels: Any) -> None:
+        """Take one optimizer step on the texts with these numbers."""
+        self._dropout.train()
+        self._optimizer.zero_grad()
+        self._torch.nn.functional.cross_entropy(self._scores(numbers), labels).backward()
+        self._optimizer.step()
+        with self._torch.no_grad():
+            weight = self._output.weight
+            weight.copy_(weight.renorm(2, 0, _MAX_NORM))
+
+    def answer(self, numbers: Int64Array) -> Int64Array:
+        """Return the labels predicted for the texts with these numbers, shape (n,)."""
+        self._dropout.eval()
+        with self._torch.no_grad():
+            batches = [numbers[first : first + _BATCH] for first in range(0, len(numbers), _BATCH)]
+            return np.concatenate([self._scores(batch).argmax(dim=1).numpy() for batch in batches])
+
+
+_METHODS: dict[str, Callable[[Texts, Split, int], Int64Array]] = {"logistic": _logistic, "cnn": classify_by_cnn}

@@ -56,7 +56,7 @@ def evaluate_outliers(
     Parameters
     ----------
     vectors
-        What to evaluate.
+        The model.
     url
         Folder with a file `topic.txt` for each topic, as in 8-8-8: its words, a blank line, its outliers, one on each
         line. Words are looked up as written, then in lower case. Expressions of several words are also looked up with
@@ -69,12 +69,12 @@ def evaluate_outliers(
     InputError
         If the folder has no such file, or a file cannot be read or is malformed.
     """
-    found: dict[str, list[bool]] = {}
+    detected: dict[str, list[bool]] = {}
     positions: list[float] = []
     missing = 0
     for topic, words, outliers in read_topics(as_url(url, "folder"), storage_options):
         units = [unit for word in words if (unit := _unit(vectors, word)) is not None]
-        found[topic] = []
+        detected[topic] = []
         for outlier in outliers:
             unit = _unit(vectors, outlier)
             if unit is None or len(units) < _FEWEST_WORDS:
@@ -82,9 +82,9 @@ def evaluate_outliers(
                 continue
             position = _position(np.array(units), unit)
             positions.append(position)
-            found[topic].append(position == 1)
-    every = [one for topic in found.values() for one in topic]
-    topics = {topic: float(np.mean(ones)) if ones else None for topic, ones in found.items()}
+            detected[topic].append(position == 1)
+    every = [hit for hits in detected.values() for hit in hits]
+    topics = {topic: float(np.mean(hits)) if hits else None for topic, hits in detected.items()}
     if not every:
         return OutlierResult(None, None, 0, missing, topics)
     return OutlierResult(float(np.mean(every)), float(np.mean(positions)), len(every), missing, topics)

@@ -1,4 +1,4 @@
-"""What the readers of evaluation files share: names, numbered lines, fields, and lookup of words."""
+"""Parts of the readers of evaluation files: names, numbered lines, fields, and lookup of words."""
 
 import csv
 import os
@@ -52,18 +52,18 @@ def fields(line: str, separators: str) -> list[str]:
     separator = next((s for s in separators if s in line), None)
     if '"' in line:
         try:
-            found = next(csv.reader([line], delimiter=separator or " ", skipinitialspace=True))
+            parts = next(csv.reader([line], delimiter=separator or " ", skipinitialspace=True))
         except csv.Error as error:
             raise InputError(f"A line of the set cannot be read ({error}): {line[:60]!r}.", "Repair it.") from None
     else:
-        found = line.split(separator)
-    return [field.strip() for field in found]
+        parts = line.split(separator)
+    return [field.strip() for field in parts]
 
 
 def known_id(vocabulary: Vocabulary, word: str, limit: int | None = None) -> int | None:
     """Return the id of a word as written, or else in lower case; None if neither has an id below `limit`."""
     for form in (word, word.lower()):
-        found = vocabulary.find(form)
-        if found is not None and (limit is None or found < limit):
-            return found
+        id_ = vocabulary.find(form)
+        if id_ is not None and (limit is None or id_ < limit):
+            return id_
     return None

@@ -37,7 +37,7 @@ class Relation:
     pairs
         p distinct pairs: a first word, and all correct second words.
     questions
-        Indices of the given pair and of the pair whose second word is asked for, shape (n, 2) int64.
+        Indices of the pair (a, b) and of the pair (c, x) whose second word is asked for, shape (n, 2) int64.
     """
 
     name: str
@@ -57,7 +57,7 @@ class KnownRelation:
     pairs
         Ids of the first word and of the first known second word of p pairs, shape (p, 2) int64.
     questions
-        Indices of the given pair and of the pair whose second word is asked for, shape (n, 2) int64.
+        Indices of the pair (a, b) and of the pair (c, x) whose second word is asked for, shape (n, 2) int64.
     answers
         Index of a pair and id of a correct second word, for all correct second words.
     """
@@ -70,23 +70,23 @@ class KnownRelation:
     @classmethod
     def of(cls, relation: Relation, vocabulary: Vocabulary, limit: int) -> Self:
         """Look up a relation's words among the first `limit` ids, as written, then in lower case."""
-        places = np.full(len(relation.pairs), -1)
+        indices = np.full(len(relation.pairs), -1)
         pairs: list[tuple[int, int]] = []
         answers: set[tuple[int, int]] = set()
         for k, (source, targets) in enumerate(relation.pairs):
             first = known_id(vocabulary, source, limit)
             beside = [i for target in targets if (i := known_id(vocabulary, target, limit)) is not None]
             if first is not None and beside:
-                places[k] = len(pairs)
+                indices[k] = len(pairs)
                 answers |= {(len(pairs), i) for i in beside}
                 pairs.append((first, beside[0]))
-        questions = places[relation.questions]
+        questions = indices[relation.questions]
         questions = questions[(questions >= 0).all(axis=1)]
         return cls(relation, np.array(pairs, np.int64).reshape(-1, 2), questions, frozenset(answers))
 
-    def count_right(self, asked: Int64Array, given: Int64Array) -> int:
-        """Return the number of correct answers: `given` are ids, `asked` indices of pairs, both of shape (n,)."""
-        return sum(pair in self.answers for pair in zip(asked.tolist(), given.tolist(), strict=True))
+    def count_right(self, asked: Int64Array, ids: Int64Array) -> int:
+        """Return the number of correct answers: `ids` are the answers, `asked` indices of pairs, both of shape (n,)."""
+        return sum(pair in self.answers for pair in zip(asked.tolist(), ids.tolist(), strict=True))
 
 
 def read_relations(url: Location, storage_options: Mapping[str, Any] | None = None) -> list[Relation]:
@@ -166,9 +166,9 @@ class _Draft:
         if self.pairs and self.lists_pairs != (len(pairs) == 1):
             return False
         self.lists_pairs = len(pairs) == 1
-        places = tuple(self.pairs.setdefault(pair, len(self.pairs)) for pair in pairs)
+        indices = tuple(self.pairs.setdefault(pair, len(self.pairs)) for pair in pairs)
         if not self.lists_pairs:
-            self.questions.append(places)
+            self.questions.append(indices)
         return True
 
     def relation(self, name: str, group: str | None) -> Relation:

@@ -11,7 +11,7 @@ from daskw2v.models.queries.vectors import QUERIES, Vectors
 from daskw2v.models.stored.blocks import Ranking
 from daskw2v.types import Int64Array
 
-_FREQUENT = 1000  # words compared if none are given
+_FREQUENT = 1000  # words compared by default
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ def neighbour_stability(a: Vectors, b: Vectors, words: Sequence[str] | None = No
     if words is None:
         ids, missing = common[:_FREQUENT], 0
     else:
-        found = [a.vocabulary.find(word) for word in dict.fromkeys(words)]
-        ids = np.array([id_ for id_ in found if id_ is not None and in_b[id_] >= 0], np.int64)
-        missing = len(found) - len(ids)
+        looked_up = [a.vocabulary.find(word) for word in dict.fromkeys(words)]
+        ids = np.array([id_ for id_ in looked_up if id_ is not None and in_b[id_] >= 0], np.int64)
+        missing = len(looked_up) - len(ids)
     k = min(topn, len(common) - 1)
     if not len(ids) or k < 1:
         return StabilityResult(None, None, len(ids), missing, max(k, 0), {})

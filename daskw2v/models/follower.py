@@ -10,10 +10,9 @@ from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from daskw2v.errors import ParameterError, StoreError
-from daskw2v.escapes import escaped
-from daskw2v.masking import masked
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.versions.versions import Versions
+from daskw2v.safe_text import escaped, masked
 from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.urls import Location
 

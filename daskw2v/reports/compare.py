@@ -1,17 +1,21 @@
 """Comparison of two models: Params, sizes, scores and nearest neighbours."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
+
+import numpy as np
 
 from daskw2v.errors import ParameterError
 from daskw2v.evaluation import Evaluation
 from daskw2v.evaluation.stability import StabilityResult, neighbour_stability
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.reports.text import percent, plain, shown, signed
-from daskw2v.reports.words import Neighbours, chosen_words, named_nearest
+
+Neighbours = tuple[tuple[str, float], ...]  # words and their cosines, best first
 
 _EXAMPLES = 10  # words whose neighbours are shown
+_POOL = 2000  # most frequent words that examples are chosen from
 
 
 @dataclass(frozen=True)
@@ -136,7 +140,7 @@ def compare(
     Returns
     -------
     comparison
-        What differs; `as_dict` and `as_text` give all of it.
+        The differences; `as_dict` and `as_text` return all of them.
 
     Raises
     ------
@@ -195,3 +199,41 @@ def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterato
 
 def _differ(difference: ComparedValue) -> bool:
     return bool(difference.first != difference.second)
+
+
+def chosen_words(vectors: Vectors, n: int, usable: Callable[[str], bool] = str.isalpha) -> list[str]:
+    """Choose example words: frequent words with a specific meaning, in any language.
+
+    The usable ones among the 2,000 most frequent words are divided into n parts by frequency. The word with the longest
+    vector of each part is chosen: among words of similar frequency, long vectors belong to words that occur in few
+    contexts (Schakel and Wilson, 2015, "Measuring word significance using distributed representations of words").
+
+    Parameters
+    ----------
+    vectors
+        The model.
+    n
+        Number of words to choose; fewer if fewer are usable.
+    usable
+        Whether a word may be chosen; by default, if it consists of letters.
+    """
+    frequent = vectors.vocabulary.between(0, min(len(vectors), _POOL))
+    lengths = np.linalg.norm(vectors.rows(slice(len(frequent))), axis=1)
+    ids = np.array([i for i, word in enumerate(frequent) if usable(word)], np.int64)
+    parts = [part for part in np.array_split(ids, n) if len(part)]
+    return [frequent[part[np.argmax(lengths[part])]] for part in parts]
+
+
+def named_nearest(vectors: Vectors, words: Sequence[str], topn: int) -> list[Neighbours]:
+    """Return the nearest words of each word by name, best first, in one pass over the model.
+
+    Raises
+    ------
+    UnknownWordError
+        If a word is not known.
+    """
+    ids, cosines = vectors.nearest(list(words), topn)
+    return [
+        tuple((vectors.vocabulary.word(i), cosine) for i, cosine in zip(row, scores, strict=True))
+        for row, scores in zip(ids.tolist(), cosines.tolist(), strict=True)
+    ]

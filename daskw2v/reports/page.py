@@ -1,20 +1,19 @@
 """One self-contained HTML page about a model, readable without network."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from daskw2v.errors import ParameterError
-from daskw2v.evaluation import Evaluation
+from daskw2v.evaluation import Evaluation, Score
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.files import writing
 from daskw2v.reports import plots, text
-from daskw2v.reports.compare import Comparison, compare
-from daskw2v.reports.scores import interval_notes, rated
+from daskw2v.reports.compare import Comparison, chosen_words, compare, named_nearest
 from daskw2v.reports.training import chosen_settings, curves_of, facts_of, held_out_of, stages_of, steps_of, text_of
 from daskw2v.reports.wordmap import WordMap, check_map, word_map
-from daskw2v.reports.words import chosen_words, named_nearest
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
 
@@ -23,6 +22,11 @@ _TOPN = 10  # neighbours of each word
 _MAP_TOPN = 8  # words that the map shows beside a selected one
 _MOST_STEPS = 500  # points of a curve
 _MOST_ROWS = 40  # rows of the table of the curves
+_INTERVALS = {  # meaning of low and high
+    "similarity": "95 % confidence",
+    "categorization": "lowest and highest of several clusterings",
+    "classification": "lowest and highest of several folds",
+}
 
 
 def report(
@@ -71,7 +75,7 @@ def report(
     Raises
     ------
     ParameterError
-        If the URL names no file, the map cannot be made, or `other_evaluation` is given without `other`.
+        If the URL names no file, the map cannot be made, or `other_evaluation` is passed without `other`.
     UnknownWordError
         If a model does not know one of `words`.
     MissingExtraError
@@ -123,7 +127,7 @@ def _name(url: str | None) -> str:
 
 
 def _on_map(drawn: WordMap, words: Sequence[str]) -> dict[str, Any]:
-    """Return what the map's script reads: neighbours, clusters, and the first of the words that is on the map."""
+    """Return the data of the map's script: neighbours, clusters, and the first of the words that is on the map."""
     return {
         "ids": drawn.neighbours[:, :_MAP_TOPN].tolist(),
         "cosines": (drawn.cosines[:, :_MAP_TOPN] * 1000).round().astype("int").tolist(),
@@ -186,4 +190,62 @@ def _render(
             drawings=drawings,
             library=plots.library(),
         )
+    )
+
+
+@dataclass(frozen=True)
+class CategoryScore:
+    """Score of a category, or of a group of categories, of a set.
+
+    Parameters
+    ----------
+    name
+        Name of the category.
+    accuracy
+        Share of correct answers, 0..1; None without questions.
+    questions
+        Number of questions; None if unknown.
+    """
+
+    name: str
+    accuracy: float | None
+    questions: int | None
+
+
+@dataclass(frozen=True)
+class Rated:
+    """A score with the scores of the set's groups and categories, if it has any."""
+
+    score: Score
+    coverage: float | None
+    groups: tuple[CategoryScore, ...] = ()
+    categories: tuple[CategoryScore, ...] = ()
+
+
+def rated(evaluation: Evaluation) -> Iterator[Rated]:
+    """Yield all scores, with the scores of groups and categories."""
+    for score in evaluation.rows():
+        if score.kind == "analogy":
+            answers = evaluation.analogy[score.name][score.measure]
+            yield Rated(score, score.coverage, _parts(answers.groups), _parts(answers.categories))
+        elif score.kind == "outliers":
+            topics = evaluation.outliers[score.name].topics
+            yield Rated(
+                score, score.coverage, (), tuple(CategoryScore(name, value, None) for name, value in topics.items())
+            )
+        elif score.kind == "classification":  # all texts are evaluated; the coverage is that of their words
+            yield Rated(score, evaluation.classification[score.name][score.measure].coverage)
+        else:
+            yield Rated(score, score.coverage)
+
+
+def interval_notes(evaluation: Evaluation) -> list[str]:
+    """Return the meaning of the intervals of each kind of score."""
+    kinds = dict.fromkeys(score.kind for score in evaluation.rows() if score.low is not None)
+    return [f"{kind}: {_INTERVALS[kind]}" for kind in kinds if kind in _INTERVALS]
+
+
+def _parts(counts: Mapping[str, tuple[int, int]]) -> tuple[CategoryScore, ...]:
+    return tuple(
+        CategoryScore(name, right / asked if asked else None, asked) for name, (right, asked) in counts.items()
     )

@@ -108,8 +108,8 @@ def _curves(
 ) -> Drawing:
     """Draw lines that share their x values.
 
-    Names of lines are in the data only, not in titles, axes or legends: if one contained $$, Bokeh would fetch MathJax
-    there.
+    Names of lines are in the data only, not in titles, axes or legends: if one of these contained $$, Bokeh would fetch
+    MathJax.
     """
     plot = figure(
         height=_CURVE_HEIGHT,
@@ -132,13 +132,13 @@ def _curves(
             dots = plot.scatter("x", "y", source=source, size=6)
             _coloured(dots.glyph, line_color=colour, fill_color=colour)
     plot.xgrid.visible = False
-    said = _tooltip(f"@name <b>@y{{{form}}}</b> {y_name}<br>@x{{0,0.[00]}} {x_name}")
-    plot.add_tools(HoverTool(tooltips=said, mode="vline", renderers=drawn, show_arrow=False, attachment="above"))
+    tooltip = _tooltip(f"@name <b>@y{{{form}}}</b> {y_name}<br>@x{{0,0.[00]}} {x_name}")
+    plot.add_tools(HoverTool(tooltips=tooltip, mode="vline", renderers=drawn, show_arrow=False, attachment="above"))
     return Drawing(_finished(plot), x_name, y_name)
 
 
 def cluster_colours(words: WordMap) -> list[str]:
-    """Return a colour of the page for each cluster: that whose other clusters are farthest on the map."""
+    """Return a colour of the page for each cluster: the colour whose other clusters are farthest away."""
     middles = words.places[[cluster.word for cluster in words.clusters]]
     distances = np.linalg.norm(middles[:, None] - middles, axis=2)
     taken: list[int] = []
@@ -188,9 +188,9 @@ def map_plot(words: WordMap) -> Drawing:
     _marks(plot, "matches", "--strong", 9, "13px")
     _marks(plot, "near", "--accent", 8, "13px")
     _marks(plot, "found", "--strong", 13, "bold 15px")
-    said = _tooltip("<b>@word</b><br>number @rank{0,0} by frequency")
+    tooltip = _tooltip("<b>@word</b><br>number @rank{0,0} by frequency")
     plot.add_tools(
-        HoverTool(tooltips=said, renderers=[dots], limit=3, show_arrow=False, attachment="above"),
+        HoverTool(tooltips=tooltip, renderers=[dots], limit=3, show_arrow=False, attachment="above"),
         TapTool(renderers=[dots]),
     )
     return Drawing(_finished(plot))

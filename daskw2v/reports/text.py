@@ -1,6 +1,6 @@
 """Formatting of words and numbers for pages and terminals."""
 
-from daskw2v.escapes import escaped
+from daskw2v.safe_text import escaped
 
 _LONGEST = 60  # characters of a word that are shown
 _UNKNOWN = "–"

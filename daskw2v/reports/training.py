@@ -1,4 +1,4 @@
-"""What the report shows of a run, read from the model's metadata. What is not in there is left out."""
+"""Facts, settings and curves of a run for the report, read from the model's metadata. Missing ones are left out."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -109,7 +109,7 @@ def _describe_run(params: Mapping[str, Any], metrics: Mapping[str, Any]) -> Iter
 
 
 def text_of(metadata: Mapping[str, Any]) -> Iterator[Fact]:
-    """Yield what was read, and what of it was invalid or left out."""
+    """Yield facts about the text: how much was read, and how much of it was invalid or left out."""
     corpus, vocabulary = metadata.get("corpus", {}), metadata.get("vocabulary", {})
     known = {**corpus.get("report", {}), **vocabulary}
     for name, label in (
@@ -172,7 +172,7 @@ def stages_of(metrics: Mapping[str, Any]) -> list[Bar]:
 
 
 def curves_of(metrics: Mapping[str, Any]) -> tuple[list[int], dict[str, list[float | None]]]:
-    """Return the progress at which the model was evaluated during training, and the scores of each set there."""
+    """Return the progress at which the model was evaluated during training, and the scores of each set."""
     evaluations = metrics.get("evaluations", ())
     names = dict.fromkeys(name for entry in evaluations for name in entry["scores"])
     return (

@@ -1,18 +1,58 @@
-"""A two-dimensional map of the most frequent words."""
+"""A two-dimensional map of the most frequent words: their places, and their clusters with labels.
 
+A layout takes the unit vectors of n words, shape (n, vector_size) float32, and the indices of each word's nearest words
+among them, best first, shape (n, k) int64. It returns places, shape (n, 2) float32, and a sentence that says how they
+were computed. Equal vectors have equal places on one machine; only UMAP draws at random, from a fixed seed.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from daskw2v.errors import ParameterError
+from daskw2v.extras import needed
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.reports.clusters import Cluster, clusters_of
-from daskw2v.reports.layouts import LAYOUTS, NEIGHBOURS, check_layout
-from daskw2v.types import Float32Array, Int64Array
+from daskw2v.reports.text import number, percent
+from daskw2v.types import Float32Array, Float64Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
+NEIGHBOURS = 15  # edges that each word has in the graph; UMAP's default, too
+
 _COMPARED = 10  # nearest words of each word whose places on the map are looked at
-_BLOCK = 512  # words whose distances on the map are computed at once
+_RANKED = 512  # words whose distances on the map are computed at once
+_SEED = 1  # of UMAP, and of the first centers of clusters
+
+# Of layouts
+_STEPS, _EARLY_STEPS = 200, 60  # of gradient descent, and the first of them
+_EXAGGERATION = 12.0  # of the edges' pull in the early steps
+_FIRST_DEVIATION = 1e-4  # standard deviation of the first coordinate before the first step
+_BLOCK = 64  # words whose distances to all others are computed at once, so that they fit into a cache
+
+# Of clusters
+_WORDS = 60  # of a cluster, on average
+_ROUNDS = 50  # at most; most maps need fewer
+_LABEL_WORDS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """Words that are near each other in the whole vectors.
+
+    Parameters
+    ----------
+    members
+        Indices of its words, int64, most frequent first.
+    label
+        Its most frequent words among the half that is nearest to its center.
+    word
+        Index of the word whose place on the map is in the middle of the label's half.
+    """
+
+    members: Int64Array
+    label: tuple[str, ...]
+    word: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,10 +145,218 @@ def check_map(n_words: int, method: str) -> None:
 def _ranks_on_map(places: Float32Array, near: Int64Array) -> Int64Array:
     """Return how many other words are nearer on the map than each of the words `near`, of the same shape."""
     ranks = np.empty_like(near)
-    for start in range(0, len(places), _BLOCK):
-        block = slice(start, start + _BLOCK)
+    for start in range(0, len(places), _RANKED):
+        block = slice(start, start + _RANKED)
         away = ((places[block, None] - places) ** 2).sum(axis=2)
         away[np.arange(len(away)), np.arange(start, start + len(away))] = np.inf
         wanted = np.take_along_axis(away, near[block], axis=1)
         ranks[block] = (away[:, None, :] < wanted[:, :, None]).sum(axis=2)
     return ranks
+
+
+class MapLayout(NamedTuple):
+    """Places of words, shape (n, 2) float32, and how they were computed."""
+
+    places: Float32Array
+    note: str
+
+
+def check_layout(name: str) -> None:
+    """Refuse a name that no layout has.
+
+    Raises
+    ------
+    ParameterError
+        If the name is unknown.
+    """
+    if name not in LAYOUTS:
+        raise ParameterError(f"map_method={name!r} is unknown.", f"Give one of {', '.join(LAYOUTS)}.")
+
+
+def principal_components(units: Float32Array, _: Int64Array) -> MapLayout:
+    """Place words by the first two principal components of their unit vectors."""
+    places, share = _projected(units)
+    return MapLayout(
+        places.astype(np.float32),
+        f"The first two principal components of the unit vectors, of {number(units.shape[1])} dimensions. They explain "
+        f"{percent(share)} of the variance, so words may look nearer than they are.",
+    )
+
+
+def neighbour_graph(units: Float32Array, near: Int64Array) -> MapLayout:
+    """Place words so that words joined in the graph of nearest words are near.
+
+    Every edge pulls its two words together, and every two words push each other away: the forces of t-SNE (van der
+    Maaten and Hinton, 2008, section 3), with equal weights of all edges, which change little (Böhm, Berens and Kobak,
+    2022, "Attraction-repulsion spectrum in neighbor embeddings", section 2). Principal components are the start, and a
+    step is as long as n / 12 times the gradient (Kobak and Berens, 2019, "The art of using t-SNE for single-cell
+    transcriptomics"), and for each coordinate longer while its sign stays. Time grows with n squared.
+    """
+    places = _descended(_started(units), *_edges(near))
+    return MapLayout(
+        _projected(places)[0].astype(np.float32),  # its longer side across
+        f"The graph that joins each word to its {near.shape[1]} nearest, laid out so that edges are short: words close "
+        "together are similar; distances between clusters mean little.",
+    )
+
+
+def umap_layout(units: Float32Array, _: Int64Array) -> MapLayout:
+    """Place words by UMAP (McInnes, Healy and Melville, 2018).
+
+    Raises
+    ------
+    ParameterError
+        If there are too few words.
+    MissingExtraError
+        If UMAP is not installed.
+    """
+    if len(units) <= NEIGHBOURS:
+        raise ParameterError(
+            f"map_method='umap' needs more than {NEIGHBOURS} words; there are {len(units)}.",
+            "Give more map_words, or map_method='graph'.",
+        )
+    umap = needed("umap", "umap")
+    reducer = umap.UMAP(n_neighbors=NEIGHBOURS, metric="cosine", random_state=_SEED, n_jobs=1)
+    return MapLayout(
+        np.asarray(reducer.fit_transform(units), np.float32),
+        "UMAP of the unit vectors by cosine: words close together are similar; distances between clusters mean little.",
+    )
+
+
+LAYOUTS: dict[str, Callable[[Float32Array, Int64Array], MapLayout]] = {
+    "graph": neighbour_graph,
+    "umap": umap_layout,
+    "pca": principal_components,
+}
+
+
+def _projected(rows: Float32Array) -> tuple[Float64Array, float]:
+    """Return the first two principal components of rows, shape (n, 2), and their share of the variance."""
+    centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
+    left, scales, _ = np.linalg.svd(centred, full_matrices=False)
+    places = np.zeros((len(rows), 2))
+    flat = left[:, :2] * scales[:2]
+    places[:, : flat.shape[1]] = flat * _signs(flat)
+    whole = float(scales @ scales)
+    return places, float(scales[:2] @ scales[:2]) / whole if whole > 0 else 1.0
+
+
+def _signs(columns: Float64Array) -> Float64Array:
+    """Return the sign of each column's largest entry; SVD leaves the signs undetermined."""
+    largest = np.abs(columns).argmax(axis=0)
+    return np.where(columns[largest, np.arange(columns.shape[1])] < 0, -1.0, 1.0)
+
+
+def _started(units: Float32Array) -> Float32Array:
+    places, _ = _projected(units)
+    return (places * (_FIRST_DEVIATION / (places[:, 0].std() or 1))).astype(np.float32)
+
+
+def _edges(near: Int64Array) -> tuple[Int64Array, Int64Array, Float32Array]:
+    """Return both ends and the weights of the graph's edges, each in both directions, sorted; weights sum to 1.
+
+    Two words that have each other among their nearest have an edge of double weight.
+    """
+    n, k = near.shape
+    one, other = np.repeat(np.arange(n), k), near.ravel()
+    keys, times = np.unique(np.concatenate((one * n + other, other * n + one)), return_counts=True)
+    return keys // n, keys % n, (times / max(times.sum(), 1)).astype(np.float32)
+
+
+def _descended(places: Float32Array, one: Int64Array, other: Int64Array, weights: Float32Array) -> Float32Array:
+    """Move the places by gradient descent."""
+    rate = len(places) / _EXAGGERATION
+    moves, gains = np.zeros_like(places), np.ones_like(places)
+    for step in range(_STEPS):
+        early = step < _EARLY_STEPS
+        pull = _pull(places, one, other, weights) * (_EXAGGERATION if early else 1.0)
+        gradient = 4 * (pull - _push(places))
+        # The adaptive steps of Jacobs (1988), as in t-SNE
+        gains = np.where(gradient * moves < 0, gains + 0.2, np.maximum(gains * 0.8, 0.01))
+        moves = 0.8 * moves - rate * gains * gradient
+        places = places + moves
+    return places
+
+
+def _pull(places: Float32Array, one: Int64Array, other: Int64Array, weights: Float32Array) -> Float32Array:
+    """Return the gradient of the edges' pull, shape (n, 2)."""
+    apart = places[one] - places[other]
+    apart *= (weights / (1 + (apart * apart).sum(axis=1)))[:, None]
+    sums = [np.bincount(one, apart[:, axis], len(places)) for axis in (0, 1)]
+    return np.stack(sums, axis=1).astype(np.float32)
+
+
+def _push(places: Float32Array) -> Float32Array:
+    """Return the gradient of the push between all words, shape (n, 2)."""
+    push, whole = np.empty_like(places), 0.0
+    x, y = places.T.copy()
+    for start in range(0, len(places), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        across, up = x[block, None] - x, y[block, None] - y
+        closeness = across * across
+        closeness += up * up
+        closeness += 1
+        np.reciprocal(closeness, out=closeness)  # 1 / (1 + squared distance)
+        whole += float(closeness.sum())
+        closeness *= closeness
+        # No BLAS: its threads would wait for each other longer than such a small product takes
+        push[block, 0] = np.einsum("ij,ij->i", closeness, across)
+        push[block, 1] = np.einsum("ij,ij->i", closeness, up)
+    return push / np.float32(max(whole - len(places), 1e-9))  # a word does not push itself
+
+
+def clusters_of(units: Float32Array, words: Sequence[str], places: Float32Array) -> list[Cluster]:
+    """Divide words into clusters of 60 words on average, the largest first; too few words have no clusters.
+
+    The method is k-means of the unit vectors, with cosines for distances (Dhillon and Modha, 2001, "Concept
+    decompositions for large sparse text data using clustering", section 3). Its first centers are drawn as k-means++
+    draws them.
+
+    Parameters
+    ----------
+    units
+        Unit vectors of the n words, most frequent first, shape (n, vector_size).
+    words
+        The n words.
+    places
+        Places on the map, shape (n, 2).
+    """
+    n_clusters = len(units) // _WORDS
+    if n_clusters < 2:
+        return []
+    centers = _first_centers(units, n_clusters)
+    labels = np.full(len(units), -1)
+    for _ in range(_ROUNDS):
+        nearest = np.argmax(units @ centers.T, axis=1)
+        if np.array_equal(nearest, labels):
+            break
+        labels = nearest
+        for c in np.unique(labels):
+            centers[c] = _unit(units[labels == c].sum(axis=0))
+    groups = [np.flatnonzero(labels == c) for c in np.unique(labels)]
+    return [_cluster(members, units, words, places) for members in sorted(groups, key=len, reverse=True)]
+
+
+def _first_centers(units: Float32Array, n_clusters: int) -> Float32Array:
+    """Draw words, each by its squared distance from the nearest that is drawn (Arthur and Vassilvitskii, 2007)."""
+    draws = np.random.default_rng(_SEED)
+    chosen = [int(draws.integers(len(units)))]
+    far: Float64Array = np.full(len(units), np.inf)
+    while len(chosen) < n_clusters:
+        far = np.minimum(far, np.maximum(1 - units @ units[chosen[-1]], 0))  # half of the squared distance
+        if not far.any():  # fewer distinct vectors than clusters
+            break
+        chosen.append(int(draws.choice(len(units), p=far / far.sum())))
+    return units[chosen]
+
+
+def _cluster(members: Int64Array, units: Float32Array, words: Sequence[str], places: Float32Array) -> Cluster:
+    cosines = units[members] @ _unit(units[members].sum(axis=0))
+    core = np.sort(members[np.argsort(-cosines, kind="stable")[: (len(members) + 1) // 2]])
+    away = np.abs(places[core] - np.median(places[core], axis=0)).sum(axis=1)
+    return Cluster(members, tuple(words[i] for i in core[:_LABEL_WORDS]), int(core[np.argmin(away)]))
+
+
+def _unit(vector: Float32Array) -> Float32Array:
+    length = np.linalg.norm(vector)
+    return vector / length if length > 0 else vector

@@ -1,1 +1,1 @@
-"""A new version of a model, from the last text to what is served: trained, judged, aligned, published, and told of."""
+"""Retraining: trains, checks, aligns and publishes a new version of a model, and sends notices."""

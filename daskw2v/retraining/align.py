@@ -41,7 +41,7 @@ def write_aligned(client: Client, source: Store, target: Store, alignment: Align
     source
         The version as it was trained.
     target
-        Where to write the copy. Existing files are replaced, so an interrupted call can be repeated.
+        Folder of the copy. Existing files are replaced, so an interrupted call can be repeated.
     alignment
         Result of `find_alignment`; None copies without rotating.
 
@@ -75,9 +75,9 @@ def read_rotation(store: Store) -> Float64Array:
     return read_array(store.open_group(), _ROTATION)
 
 
-def read_alignment(store: Store, told: Mapping[str, Any]) -> Alignment:
-    """Return the alignment of an aligned version; `told` is its `as_dict`. Raises as `read_rotation` does."""
-    return Alignment(read_rotation(store), **{name: told[name] for name in ("shared", "words", "before", "after")})
+def read_alignment(store: Store, recorded: Mapping[str, Any]) -> Alignment:
+    """Return the alignment whose `as_dict` was `recorded`, of an aligned version; raises as `read_rotation` does."""
+    return Alignment(read_rotation(store), **{name: recorded[name] for name in ("shared", "words", "before", "after")})
 
 
 def _turn(target: Store, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:

@@ -32,7 +32,8 @@ def clear_unused(work: Store, records: Store, runs: Collection[str]) -> list[str
     Returns
     -------
     list of str
-        Records of another daskw2v. As long as there are some, nothing is deleted: nobody knows what their runs use.
+        Records of another daskw2v. As long as there are any, nothing is deleted: this daskw2v cannot read what those
+        runs use.
     """
     used, foreign = dict[str, set[str]](), list[str]()
     for name in records.children():
@@ -67,10 +68,10 @@ def _paths(work: Store, records: Store, name: str) -> Iterator[str]:
         file = f"{CORPORA.folder}/{corpus}.json"
         if (work / file).exists():
             yield file
-            found = Corpus.load(work, corpus)
-            for source in found.sources:
-                if any(of.unused_part(source.name) for of in _TEXTS):
+            stored = Corpus.load(work, corpus)
+            for source in stored.sources:
+                if any(layout.unused_part(source.name) for layout in _TEXTS):
                     yield source.name
                     yield from walks.made_of(work, source.name)
-            for shard in found.shards:
+            for shard in stored.shards:
                 yield shard.path

@@ -7,15 +7,19 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+from distributed import Client
 
+from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.settings import Settings, number, numbers, setting
 from daskw2v.errors import ParameterError
 from daskw2v.evaluation import Evaluation, Score, by_name
 from daskw2v.evaluation.stability import neighbour_stability
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.retraining.novelty import Novelty
+from daskw2v.shards.layout import Corpus, Shard, open_codes, read_places, read_words
 from daskw2v.store.urls import Location
-from daskw2v.types import Float64Array
+from daskw2v.types import Float64Array, Int32Array, Int64Array
+from daskw2v.vocabulary.count import StoredVocabulary
+from daskw2v.vocabulary.vocabulary import Vocabulary
 
 _FREQUENT = 300  # words whose neighbours are compared
 COLUMNS = ("", "gate", "found")  # of `Verdict.rows`
@@ -153,8 +157,24 @@ class Evaluated(NamedTuple):
     scores: Mapping[str, Score]
 
 
+class Novelty(NamedTuple):
+    """Difference of text from the text of a version.
+
+    Parameters
+    ----------
+    unknown
+        Share of its tokens whose word the version does not know.
+    shift
+        Total variation distance between its word frequencies and those of the version's text, 0..1. All words that
+        the version does not know count as one word.
+    """
+
+    unknown: float
+    shift: float
+
+
 def check_gates(gates: Gates, sets: Mapping[str, Sequence[Location]]) -> None:
-    """Refuse gates whose evaluation sets are not given, before anything is trained.
+    """Refuse gates whose evaluation sets are missing, before anything is trained.
 
     Parameters
     ----------
@@ -166,7 +186,7 @@ def check_gates(gates: Gates, sets: Mapping[str, Sequence[Location]]) -> None:
     Raises
     ------
     ParameterError
-        If a gate needs a set that is not given.
+        If a gate needs a set that is not among `sets`.
     """
     names = {f"{kind}/{name}" for kind, urls in sets.items() for name in by_name(kind, urls)}
     if unknown := sorted(gates.min_score.keys() - names):
@@ -195,14 +215,14 @@ def judge(gates: Gates, new: Evaluated, published: Evaluated | None = None, nove
         How far the new text differs from the served version's; None without new text.
     """
     lengths, scores = _lengths(new.vectors), new.scores
-    found = [_loss(new.vectors), *_of_lengths(gates, lengths), *_of_scores(gates, scores)]
+    results = [_loss(new.vectors), *_of_lengths(gates, lengths), *_of_scores(gates, scores)]
     if novelty is not None:
-        found += _of_novelty(gates, novelty)
+        results += _of_novelty(gates, novelty)
     if published is not None:
         finite = bool(np.isfinite(lengths).all())
-        found += _of_changes(gates, scores, published.scores)
-        found += _of_words(gates, new.vectors, published.vectors, finite)
-    return Verdict(tuple(found))
+        results += _of_changes(gates, scores, published.scores)
+        results += _of_words(gates, new.vectors, published.vectors, finite)
+    return Verdict(tuple(results))
 
 
 def _loss(new: Vectors) -> Gate:
@@ -215,9 +235,9 @@ def _of_lengths(gates: Gates, lengths: Float64Array) -> Iterator[Gate]:
     if gates.max_zero is not None:
         yield _at_most("max_zero", "share of vectors that are zero", _share(lengths == 0), gates.max_zero)
     if gates.max_long is not None:
-        some = finite[finite > 0]
-        longest = gates.times_median * float(np.median(some)) if len(some) else math.nan
-        share = _share(~(lengths <= longest)) if len(some) else math.nan
+        positive = finite[finite > 0]
+        longest = gates.times_median * float(np.median(positive)) if len(positive) else math.nan
+        share = _share(~(lengths <= longest)) if len(positive) else math.nan
         what = f"share of vectors longer than {longest:.4g}, {gates.times_median:g} times the median"
         yield _at_most("max_long", what, share, gates.max_long)
 
@@ -266,20 +286,20 @@ def _of_words(gates: Gates, new: Vectors, published: Vectors, finite: bool) -> I
 
 
 def scores_of(evaluation: Evaluation) -> dict[str, Score]:
-    """Return one score for each set, that of the first method, by "kind/name"."""
-    found: dict[str, Score] = {}
+    """Return the score of each set by the first method, by "kind/name"."""
+    scores: dict[str, Score] = {}
     for score in evaluation.rows():
-        found.setdefault(f"{score.kind}/{score.name}", score)
-    return found
+        scores.setdefault(f"{score.kind}/{score.name}", score)
+    return scores
 
 
 def _lengths(vectors: Vectors) -> Float64Array:
     """Return the length of each vector, shape (V,); infinite or NaN if the vector has such a value."""
-    found = np.empty(len(vectors))
+    lengths = np.empty(len(vectors))
     for ids, rows in vectors.pieces():
         block = np.asarray(rows, np.float64)
-        found[ids] = np.sqrt(np.einsum("ij,ij->i", block, block))
-    return found
+        lengths[ids] = np.sqrt(np.einsum("ij,ij->i", block, block))
+    return lengths
 
 
 def _share(which: npt.NDArray[np.bool_]) -> float:
@@ -307,3 +327,47 @@ def _gate(
 def finite_or_none(value: float | None) -> float | None:
     """Return a finite number unchanged, None for others, which JSON lacks."""
     return value if value is not None and math.isfinite(value) else None
+
+
+def measure_novelty(
+    client: Client, text: Corpus, stored: StoredVocabulary, words: Vocabulary, known: Vocabulary
+) -> Novelty | None:
+    """Return the novelty of text to a version; None if it has no tokens.
+
+    One task reads each shard; of a whole shard it reads only the dictionary.
+
+    Parameters
+    ----------
+    client
+        The cluster.
+    text
+        An excerpt of a corpus.
+    stored, words
+        The vocabulary of that corpus, in the store and in memory.
+    known
+        The vocabulary of the version.
+    """
+    jobs = {(shard.path, shard.first, shard.n_tokens): (stored, shard) for shard in text.shards}
+    counted = np.zeros(len(words) + 1, np.int64)  # the last entry counts words outside the vocabulary
+    for _, (ids, counts) in run_tasks(client, "novelty", _count_words, jobs):
+        np.add.at(counted, ids, counts)
+    total = int(counted.sum())
+    if not total:
+        return None
+    rows = known.find_all(words)
+    known_counts, before = counted[:-1][rows >= 0], known.counts / max(1, int(known.counts.sum()))
+    now = np.zeros(len(known))
+    now[rows[rows >= 0]] = known_counts / total
+    unknown = 1 - int(known_counts.sum()) / total
+    return Novelty(unknown, float(np.abs(now - before).sum() + unknown) / 2)
+
+
+def _count_words(vocabulary: StoredVocabulary, shard: Shard) -> tuple[Int32Array, Int64Array]:
+    """Task: return the ids of a shard's words, -1 outside the vocabulary, and their counts."""
+    store, path = vocabulary.store, shard.path
+    ids, places = vocabulary.read_map(path), read_places(store, path)
+    codes = open_codes(store, shard)
+    if shard.n_tokens < len(codes):
+        return ids, np.bincount(codes[shard.first : shard.first + shard.n_tokens], minlength=len(ids))
+    *_, counts = read_words(store, path, 0, len(places))
+    return ids, counts[places]

@@ -1,19 +1,23 @@
 """Notices about the outcome of a run: a JSON file, a webhook, a file for Prometheus.
 
 Notices are sent after the outcome is final. A notice that fails is reported and does not change the outcome.
+
+The file for Prometheus has the outcome as metrics in its text format: node_exporter's textfile collector reads the
+files `*.prom` of a folder. All series have the label `work`, which tells the work directories of one machine apart;
+each has its own file.
 """
 
 import json
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from daskw2v.config.settings import LOCATION, Constraint, Settings, integer, number, setting
 from daskw2v.errors import Daskw2vError
 from daskw2v.models.stored.files import writing
-from daskw2v.retraining.outcome import Summary
-from daskw2v.retraining.textfile import metrics_of
+from daskw2v.retraining.outcome import Outcome, Summary
 from daskw2v.retraining.webhook import are_headers, is_webhook, post
 from daskw2v.store.urls import absolute, is_location
 
@@ -25,11 +29,15 @@ _TEXTFILE = Constraint(
     lambda v: absolute(os.fspath(v)),
     place=True,
 )
+_PREFIX = "daskw2v_retrain_"
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+MetricSample = tuple[Mapping[str, str], float]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Notices(Settings):
-    """Where to send notices about a run; nowhere by default.
+    """Destinations of notices about a run; none by default.
 
     Raises
     ------
@@ -64,7 +72,7 @@ class Notices(Settings):
     webhook_tries: int = setting(3, "attempts to call the webhook", integer(1, 10))
 
 
-def tell(summary: Summary, notices: Notices, storage_options: Mapping[str, Any] | None = None) -> list[str]:
+def send_notices(summary: Summary, notices: Notices, storage_options: Mapping[str, Any] | None = None) -> list[str]:
     """Send all notices about a run.
 
     Parameters
@@ -93,13 +101,72 @@ def tell(summary: Summary, notices: Notices, storage_options: Mapping[str, Any] 
     return [problem for problem in problems if problem is not None]
 
 
-def _written(place: str, content: bytes, storage_options: Mapping[str, Any] | None) -> str | None:
+def _written(location: str, content: bytes, storage_options: Mapping[str, Any] | None) -> str | None:
     """Write a file atomically; return an error message, or None."""
     try:
-        with writing(place, storage_options) as f:
+        with writing(location, storage_options) as f:
             f.write(content)
     except Exception as error:  # each store raises its own errors, whose texts may contain secrets
         why = str(error) if isinstance(error, Daskw2vError) else type(error).__name__
         why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno is not None else why
-        return f"{place} was not written ({why})."
+        return f"{location} was not written ({why})."
     return None
+
+
+class _Metric(NamedTuple):
+    """A gauge: its name without prefix, its help, and its samples."""
+
+    name: str
+    help: str
+    samples: Iterable[MetricSample]
+
+    def lines(self, work: str) -> Iterator[str]:
+        """Yield the lines of the metric; none without samples."""
+        for index, (labels, value) in enumerate(self.samples):
+            if not index:
+                yield f"# HELP {_PREFIX}{self.name} {self.help}"
+                yield f"# TYPE {_PREFIX}{self.name} gauge"
+            named = ",".join(f'{name}="{text.translate(_ESCAPES)}"' for name, text in {"work": work, **labels}.items())
+            yield f"{_PREFIX}{self.name}{{{named}}} {_metric_value(value)}"
+
+
+def metrics_of(summary: Summary) -> str:
+    """Return the metrics of a summary as text."""
+    return "".join(f"{line}\n" for metric in _metrics(summary) for line in metric.lines(summary.work))
+
+
+def _metrics(summary: Summary) -> Iterator[_Metric]:
+    ended = summary.started.timestamp() + summary.seconds
+    yield _Metric("last_run_timestamp_seconds", "When the last run ended.", [({}, ended)])
+    yield _Metric("duration_seconds", "Duration of the last run.", [({}, summary.seconds)])
+    yield _Metric(
+        "outcome", "1 for the outcome of the last run, 0 for the others.",
+        [({"outcome": each.label}, float(each is summary.outcome)) for each in Outcome],
+    )  # fmt: skip
+    if summary.served is not None and summary.served_since is not None:
+        since = summary.served_since.timestamp()
+        yield _Metric("served_timestamp_seconds", "When the served version was created.",
+                      [({"version": summary.served}, since)])  # fmt: skip
+    if summary.verdict is not None:
+        gates = summary.verdict.gates
+        yield _Metric("gate_passed", "1 if the version passed the gate, 0 if not.",
+                      [({"gate": gate.name}, float(gate.passed)) for gate in gates])  # fmt: skip
+        yield _Metric("gate_value", "Value that a gate measured.",
+                      [({"gate": gate.name}, gate.value) for gate in gates if gate.value is not None])  # fmt: skip
+        yield _Metric("gate_bound", "Bound that a gate requires.",
+                      [({"gate": gate.name}, gate.bound) for gate in gates if gate.bound is not None])  # fmt: skip
+    if summary.alignment is not None:
+        cosines = {"before": summary.alignment.before, "after": summary.alignment.after}
+        yield _Metric("alignment_cosine", "Mean cosine with the published version's vectors.",
+                      [({"when": when}, cosine) for when, cosine in cosines.items()])  # fmt: skip
+    yield _Metric("figure", "Other numbers of the run.",
+                  [({"name": name}, value) for name, value in summary.figures.items()])  # fmt: skip
+
+
+def _metric_value(value: float) -> str:
+    """Return a number in Prometheus text format."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return repr(float(value))

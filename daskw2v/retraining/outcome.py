@@ -49,7 +49,7 @@ class Summary:
     served, served_since
         The version that is served after the run, and when it was created; None before the first version.
     verdict, alignment
-        Results of the gates and of the alignment; None if the run did not get there.
+        Results of the gates and of the alignment; None if the run ended before.
     figures
         Other numbers by name, such as tokens or words.
     """

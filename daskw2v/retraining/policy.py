@@ -1,4 +1,4 @@
-"""How a new version is trained: on which text, from which vectors, with which learning rate and epochs."""
+"""Policy of retraining: which text a new version is trained on, with which learning rate and epochs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ class Policy(Settings):
     def params_after(self, params: Params, parent: str, new: float) -> Params:
         """Return the Params of a version that starts from its parent's vectors.
 
-        Without new text, they hold none out, and monitor no loss there: the parent was trained on all of it.
+        Without new text, they hold no text out and do not monitor its loss: the parent was trained on all of it.
 
         Parameters
         ----------
@@ -103,5 +103,5 @@ class Policy(Settings):
             ranges = sorted(ranges + sample_ranges(other_ranges(ranges, corpus.n_tokens), self.old_share, seed))
         edges = accumulate((stop - start for start, stop in ranges), initial=0)
         wanted = set(unread)
-        new = [place for place, one in zip(pairwise(edges), ranges, strict=True) if one in wanted]
+        new = [new for new, old in zip(pairwise(edges), ranges, strict=True) if old in wanted]
         return Chosen(excerpt(corpus, ranges), join_ranges(new))

@@ -20,7 +20,7 @@ from daskw2v.errors import BusyError, Daskw2vError, ParameterError
 from daskw2v.extras import needed
 from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.retraining.gates import Gates, check_gates
-from daskw2v.retraining.notify import Notices, tell
+from daskw2v.retraining.notify import Notices, send_notices
 from daskw2v.retraining.outcome import Outcome, Summary
 from daskw2v.retraining.policy import Policy
 from daskw2v.retraining.run import RetrainingRun, RunResult, record, served_version
@@ -58,14 +58,14 @@ def retrain(
     ----------
     inputs
         All the text, as in `train`. Files that are no longer listed are no longer counted. Text that is in no file is
-        new where it differs from what was there: a partition, or some 32 MB of what is in this process.
+        new where it differs from the text before: a partition, or about 32 MB of text of this process.
     work, params, resources, client, listener, callbacks, **settings
-        As in `train`; only `work` must be given. Params other than those of the served version train from scratch, on
+        As in `train`; only `work` is required. Params other than those of the served version train from scratch, on
         all text.
     policy
-        What to train on, and how.
+        Text to train on, and how to train.
     gates
-        Checks of the new version. The evaluation sets are those of `resources`.
+        Checks of the new version. `resources` has their evaluation sets.
     notices
         Where to send notices about the outcome.
     full
@@ -98,37 +98,37 @@ def retrain(
     store = request.open_store(work)
     began, clock = datetime.now(UTC), time.monotonic()
 
-    def tell_all(result: RunResult, listen: Listener) -> Summary:
+    def conclude(result: RunResult, listen: Listener) -> Summary:
         summary = _summary(result, store, began, time.monotonic() - clock)
-        for problem in tell(summary, notices, resources.storage_options):
+        for problem in send_notices(summary, notices, resources.storage_options):
             listen(Progress("notify", 0, 0, "notices", message=problem))
         return summary
 
     with listening(listener) as listen:
         try:
             with hold(store, "retrain", f"the retraining in {store.url}") as lease:
-                held, heard = lease.guard(store), lease.guarding(listen)
-                settled = settled_params(request.settled(held, heard))
-                night = RetrainingRun(
-                    request.inputs, held, settled, resources, policy, gates, full, heard, request.callbacks
+                guarded, listen_guarded = lease.guard(store), lease.guarding(listen)
+                settled = settled_params(request.settled(guarded, listen_guarded))
+                run = RetrainingRun(
+                    request.inputs, guarded, settled, resources, policy, gates, full, listen_guarded, request.callbacks
                 )
-                result = night.run(client)
-                summary = tell_all(result, listen)
+                result = run.run(client)
+                summary = conclude(result, listen)
                 if result.outcome is Outcome.PUBLISHED:
-                    record(held, summary)
+                    record(guarded, summary)
                 return summary
         except BusyError as busy:
-            return tell_all(RunResult(Outcome.BUSY, str(busy)), listen)
+            return conclude(RunResult(Outcome.BUSY, str(busy)), listen)
         except Exception as error:
             message = str(error) if isinstance(error, Daskw2vError) else type(error).__name__
-            tell_all(RunResult(Outcome.FAILED, message), listen)
+            conclude(RunResult(Outcome.FAILED, message), listen)
             raise
 
 
 def _check(params: Params, resources: Resources, policy: Policy, gates: Gates, notices: Notices) -> None:
     """Refuse invalid settings before anything is read."""
-    for cls, given in ((Policy, policy), (Gates, gates), (Notices, notices)):
-        check_type(cls.__name__.lower(), given, cls, f"daskw2v.{cls.__name__}(...)")
+    for cls, settings in ((Policy, policy), (Gates, gates), (Notices, notices)):
+        check_type(cls.__name__.lower(), settings, cls, f"daskw2v.{cls.__name__}(...)")
     for name in ("base_model", "base_matrix"):
         if (value := params.flat().get(name)) is not None:
             raise ParameterError(

@@ -31,10 +31,8 @@ from daskw2v.models.versions.phrases import write_phrases
 from daskw2v.models.versions.versions import Versions, latest_version, was_served
 from daskw2v.progress import Listener, Progress
 from daskw2v.retraining.align import read_alignment, write_aligned
-from daskw2v.retraining.changes import Changes, compare
 from daskw2v.retraining.clearing import clear_unused, note_uses
-from daskw2v.retraining.gates import Evaluated, Gates, Verdict, judge, scores_of
-from daskw2v.retraining.novelty import measure_novelty
+from daskw2v.retraining.gates import Evaluated, Gates, Verdict, judge, measure_novelty, scores_of
 from daskw2v.retraining.outcome import Outcome, Summary
 from daskw2v.retraining.policy import Policy
 from daskw2v.sampling.excerpt import Range, excerpt, ranges_of_blocks
@@ -53,6 +51,31 @@ from daskw2v.vocabulary.turnover import WordRules, compare_words
 
 RECORD = "retraining"  # key of the run's record in a version's manifest; folder of summaries
 _SHOWN = 3  # most files that a message names
+
+
+class Changes(NamedTuple):
+    """Files that are new, changed (their present state) and removed (their former state)."""
+
+    new: tuple[Source, ...]
+    changed: tuple[Source, ...]
+    gone: tuple[Source, ...]
+
+    @property
+    def unread(self) -> tuple[Source, ...]:
+        """Files whose text no version was trained on."""
+        return self.new + self.changed
+
+    def figures(self) -> dict[str, float]:
+        """Return the numbers of new, changed and removed files."""
+        return {"files_new": len(self.new), "files_changed": len(self.changed), "files_gone": len(self.gone)}
+
+
+def compare_sources(before: Sequence[Source], now: Sequence[Source]) -> Changes:
+    """Compare files by URL, size and version: ETag, checksum or modification time, whichever the filesystem has."""
+    known, present = {source.place: source for source in before}, {source.place for source in now}
+    new = tuple(source for source in now if source.place not in known)
+    changed = tuple(s for s in now if s.place in known and s.content != known[s.place].content)
+    return Changes(new, changed, tuple(source for source in before if source.place not in present))
 
 
 class RunResult(NamedTuple):
@@ -81,7 +104,7 @@ class RetrainingRun:
     listener
         Receives progress.
     callbacks
-        Are told of the training.
+        Receive the events of the training.
     """
 
     inputs: TextInputs
@@ -121,22 +144,27 @@ class RetrainingRun:
         foreign: frozenset[str],
         met: Collection[str],
     ) -> RunResult:
-        """Take the steps, without the versions that were seen to be damaged, or with which earlier steps met damage.
+        """Take all steps, and pass over damaged versions and versions of another daskw2v (`foreign`).
 
-        Those of another daskw2v are passed over as well.
+        `seen` are versions that were damaged before the first step, and `met` those in which a step met damage.
         """
         damaged = seen.union(met)
         result = self._steps(cluster, find(), damaged | foreign)
         if foreign:
-            told = f"{result.message} Of another daskw2v and passed over: {', '.join(sorted(foreign))}."
-            result = result._replace(message=told)
+            message = f"{result.message} Of another daskw2v and passed over: {', '.join(sorted(foreign))}."
+            result = result._replace(message=message)
         if not damaged:
             return result
         return result._replace(message=f"{result.message} Damaged and passed over: {', '.join(sorted(damaged))}.")
 
     def _steps(self, cluster: Callable[[], Client], now: list[Source], damaged: Collection[str]) -> RunResult:
         served = self._last_served(damaged)
-        if served is not None and self._made(served) and not self.full and not any(compare(self._sources(served), now)):
+        if (
+            served is not None
+            and self._made(served)
+            and not self.full
+            and not any(compare_sources(self._sources(served), now))
+        ):
             if not served.served:  # what was served since is damaged
                 return self._published(Versions(self.work).publish(served.name))
             if RECORD not in served.manifest or _is_recorded(self.work, served.name):
@@ -145,13 +173,13 @@ class RetrainingRun:
         return self._train(cluster(), now, served, damaged)
 
     def _last_served(self, damaged: Collection[str]) -> Version | None:
-        """Return the version that was served last and is whole; None if there is none."""
+        """Return the last served version that is whole; None without one."""
         whole = {version.name: version for version in Versions(self.work).all() if version.name not in damaged}
         return next((whole[name] for name in was_served(self._models) if name in whole), None)
 
     def _train(self, client: Client, now: list[Source], served: Version | None, damaged: Collection[str]) -> RunResult:
         corpus, vocabulary = read_text(now, self.work, self.params, self.resources, lambda: client, self.listener)
-        changes = compare(self._sources(served), corpus.sources)
+        changes = compare_sources(self._sources(served), corpus.sources)
         made = served is not None and self._made(served) and not self.full
         run = PlannedRun(corpus, vocabulary, self.work, self.params, self.resources, self.callbacks)
         unread = ranges_of_blocks(corpus, self.work, self._blocks(changes))
@@ -196,7 +224,7 @@ class RetrainingRun:
         self, client: Client, version: str, candidate: Store, served: Version | None, corpus: Corpus,
         vocabulary: StoredVocabulary, changes: Changes, unread: Sequence[Range],
     ) -> RunResult | None:  # fmt: skip
-        """Check a candidate and make it a version; if a gate stops it, return that result."""
+        """Check a candidate and make it a version; if a gate stops it, return the result."""
         home, options = self._models / version, self.resources.storage_options
         new = Vectors.open(candidate.url, options)
         trained = new.metadata["corpus"]["tokens"]
@@ -221,10 +249,10 @@ class RetrainingRun:
         write_aligned(client, candidate, home, alignment)
         write_phrases(home, self.work, corpus)
         write_tokenizer(home, self.work, self.params)
-        # Not the ids of the served version: after a rollback it lacks those that later versions assigned
+        # Not the ids of the served version: after a rollback it lacks ids that later versions assigned
         earlier = Versions(self.work).newest_with_ids() or (None if served is None else self._models / served.name)
         write_ids(home, ids_after(earlier, new.vocabulary))
-        told = {
+        recorded = {
             "parent": None if served is None else served.name,
             "params": self.params.as_dict(),
             "policy": asdict(self.policy),
@@ -235,7 +263,7 @@ class RetrainingRun:
             "scores": {name: score._asdict() for name, score in evaluated.scores.items()},
             "figures": figures,
         }
-        finish_version(client, home, {**new.metadata, RECORD: told})
+        finish_version(client, home, {**new.metadata, RECORD: recorded})
         return None
 
     def _blocks(self, changes: Changes) -> set[str]:
@@ -245,21 +273,21 @@ class RetrainingRun:
         return {block.key for block in blocks}
 
     def _published(self, version: Version) -> RunResult:
-        """Delete what is no longer needed, and return the result that the version's manifest records.
+        """Delete results that are no longer needed, and return the result that the version's manifest records.
 
         The version may have been published by an earlier run that was interrupted.
         """
-        told = version.manifest.get(RECORD, {})
-        self._clear_up(version.name, told.get("parent"))
+        recorded = version.manifest.get(RECORD, {})
+        self._clear_up(version.name, recorded.get("parent"))
         message = f"{version.name} is served."
-        if not told:  # made by `train`
+        if not recorded:  # made by `train`
             return RunResult(Outcome.PUBLISHED, message, version.name)
-        alignment = told["alignment"] and read_alignment(self._models / version.name, told["alignment"])
-        verdict = Verdict.from_dict(told["gates"])
-        return RunResult(Outcome.PUBLISHED, message, version.name, verdict, alignment, told["figures"])
+        alignment = recorded["alignment"] and read_alignment(self._models / version.name, recorded["alignment"])
+        verdict = Verdict.from_dict(recorded["gates"])
+        return RunResult(Outcome.PUBLISHED, message, version.name, verdict, alignment, recorded["figures"])
 
     def _clear_up(self, version: str, parent: str | None) -> None:
-        """Delete what is no longer needed. The parent's text and vocabulary stay, for a rollback."""
+        """Delete results that are no longer needed. The parent's text and vocabulary stay, for a rollback."""
         self._drop_candidates()
         run_folder(self.work, run_of(version)).remove()
         runs = {run_of(name) for name in (version, parent) if name is not None}
@@ -276,24 +304,24 @@ class RetrainingRun:
         """Return a digest of the evaluation sets; None if one of them is a folder."""
         urls = [url for kind in sorted(self.resources.eval_sets) for url in self.resources.eval_sets[kind]]
         try:
-            found = find_sources(
+            sources = find_sources(
                 urls, "text", self.resources.storage_options, self.resources.store_timeout, folders=False
             )
         except InputError:  # if a set cannot be read at all, evaluation reports it
             return None
-        return digest([[source.url, source.size, source.version] for source in found])
+        return digest([[source.url, source.size, source.version] for source in sources])
 
     def _scores(self, vectors: Vectors, sets: str | None) -> dict[str, Score]:
-        """Return a version's scores, one for each set: those recorded in it if the sets are the same, or new ones."""
-        told = vectors.metadata.get(RECORD, {})
-        if sets is not None and told.get("sets") == sets:
-            return {name: Score(**values) for name, values in told["scores"].items()}
+        """Return a version's scores, one for each set: recorded scores if the sets are the same, or new scores."""
+        recorded = vectors.metadata.get(RECORD, {})
+        if sets is not None and recorded.get("sets") == sets:
+            return {name: Score(**values) for name, values in recorded["scores"].items()}
         urls: dict[str, Any] = dict(self.resources.eval_sets)
         options = self.resources.storage_options
         return scores_of(evaluate(vectors, **urls, analogy_methods=("3cosadd",), storage_options=options))
 
     def _made(self, version: Version) -> bool:
-        """Return whether a version was made with the same Params, apart from those that a policy changes."""
+        """Return whether a version was made with the same Params, apart from Params that a policy changes."""
         asked = version.manifest.get(RECORD, version.manifest)["params"]
         try:
             theirs = settled_params(type(self.params).from_dict(asked))

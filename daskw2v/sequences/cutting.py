@@ -1,7 +1,7 @@
-"""Cuts the events of some users into sessions, in pandas.
+"""Cuts events of users into sessions, in pandas.
 
 Frames of events have the columns user, time (a number) and item, and weight, goal and market where `Sessions` names
-these.
+them.
 """
 
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.extras import Extra
-from daskw2v.sequences.sessions import Sessions
+from daskw2v.sequences.settings import Sessions
 from daskw2v.types import Int64Array
 from daskw2v.vocabulary.markets import COUNT, MARKET, add_up
 from daskw2v.vocabulary.word_tables import WORD
@@ -18,7 +18,7 @@ from daskw2v.vocabulary.word_tables import WORD
 pd, pa = Extra("pandas", "events"), Extra("pyarrow", "events")
 
 _ORDER = ["user", "time", "item"]
-_MORE = ["weight", "goal", "market"]  # where there are such
+_MORE = ["weight", "goal", "market"]  # if events have them
 
 
 class Cut(NamedTuple):
@@ -29,7 +29,7 @@ class Cut(NamedTuple):
     gap
         Time without an event that ends a session; None if nothing ends it.
     latest
-        Time of the latest event there is.
+        Time of the latest of all events.
     half_life
         Time after which an event counts half; None if it never does.
     window
@@ -43,7 +43,7 @@ class Cut(NamedTuple):
 
 
 def divide(events: Any, sessions: Sessions, cut: Cut) -> tuple[Any, Any]:
-    """Return the events of sessions that have ended, and of those that are open: later events may belong to them."""
+    """Return the events of ended sessions, and the events of open sessions, to which later events may belong."""
     events = _sorted(events)
     if not sessions.carries or events.empty:
         return events, events[:0]
@@ -54,17 +54,17 @@ def divide(events: Any, sessions: Sessions, cut: Cut) -> tuple[Any, Any]:
 
 
 def sessions_of(events: Any, sessions: Sessions, cut: Cut) -> tuple[Any, Int64Array, Any]:
-    """Return the items of all sessions of some users, as an Arrow array, and the bounds of the sessions in it.
+    """Return the items of all sessions as an Arrow array, the bounds of the sessions in it, and items by market.
 
-    And how often each item is in each market there, as a table of Arrow; without goals, which are repeated, and without
-    rows where events have no market.
+    Items by market are a table of Arrow: how often each item is in each market in the sessions. Goals, which are
+    repeated, do not count; the table is empty where events have no market.
 
     Events of a user at the same time are sorted by their other columns: the result does not depend on their order.
 
     Parameters
     ----------
     events
-        All events of these users.
+        All events of one or more users.
     sessions, cut
         How to cut sessions.
     """
@@ -92,7 +92,7 @@ def _array(values: Any) -> Any:
 
 
 def _market_counts(events: Any, rows: Int64Array) -> Any:
-    """Return how often each item is in each market among some rows, as `vocabulary.markets` reads it."""
+    """Return how often each item is in each market among rows, as `vocabulary.markets` reads it."""
     if "market" not in events:
         return add_up([])
     names = (_array(events[name].take(rows)).cast(pa.large_string()) for name in ("item", "market"))
@@ -132,16 +132,16 @@ def _copies(events: Any, cut: Cut) -> Int64Array:
 def _goals(events: Any, session: Int64Array) -> Int64Array:
     """Return the row of the last goal of each session, -1 without one."""
     rows = np.flatnonzero(events["goal"])
-    found = np.full(len(events), -1)
-    found[session[rows]] = rows  # the last one stays
-    return found
+    goals = np.full(len(events), -1)
+    goals[session[rows]] = rows  # the last one stays
+    return goals
 
 
 def _with_goals(rows: Int64Array, lengths: Int64Array, goals: Int64Array, window: int) -> tuple[Int64Array, Int64Array]:
-    """Repeat the goal of each session in every 2 * window + 1 places, so that each window holds one of these.
+    """Repeat the goal of each session once in 2 * window + 1 items, so that each window holds one goal.
 
-    The first is at place `window`. If the last window had no goal, one follows the last item. Sessions that a window
-    holds are left as they are.
+    The first goal is at index `window`. If the last window had no goal, one follows the last item. Sessions that a
+    window holds are left as they are.
     """
     long = np.flatnonzero((lengths > window + 1) & (goals >= 0))
     starts = (np.cumsum(lengths) - lengths)[long]

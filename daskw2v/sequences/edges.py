@@ -13,7 +13,7 @@ from daskw2v.corpus.formats.text import text_pieces
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.extras import Extra
-from daskw2v.sequences.kinds import EdgeList
+from daskw2v.sequences.settings import EdgeList
 from daskw2v.sequences.tables import (
     INTEGER,
     STRING,
@@ -57,15 +57,15 @@ def read_edges(
     read = _READERS.get(block.source.format, read_columns)
     names = edges.roles
     for columns in read(block, edges.columns, storage_options, timeout):
-        found = {role: _typed(role, columns[name], kind, edges, url) for role, name in names.items()}
-        _check(found, url)
-        yield list(found.values())
+        arrays = {role: _typed(role, columns[name], kind, edges, url) for role, name in names.items()}
+        _check(arrays, url)
+        yield list(arrays.values())
 
 
 def kind_of_nodes(
     sources: Sequence[Source], edges: EdgeList, storage_options: Mapping[str, Any], timeout: float = TIMEOUT
 ) -> str:
-    """Return the kind of the nodes in all files, as `common_ids` does.
+    """Return the kind of the nodes in all files, by the rule of `common_ids`.
 
     Nodes of CSV and of other text are integers, or text with `edges.strings`.
 
@@ -81,10 +81,12 @@ def kind_of_nodes(
         raise ParameterError(
             "strings=True changes nothing in Parquet, whose columns have a type.", "Leave strings out."
         )
-    found = in_threads(partial(types_of, names=edges.columns, storage_options=storage_options, timeout=timeout), typed)
+    types_of_files = in_threads(
+        partial(types_of, names=edges.columns, storage_options=storage_options, timeout=timeout), typed
+    )
     kinds = [
         (source.url, kind_of_ids(types[name], source.url, _NODES))
-        for source, types in zip(typed, found, strict=True)
+        for source, types in zip(typed, types_of_files, strict=True)
         for name in (edges.source, edges.target)
     ]
     if len(typed) < len(sources):
@@ -118,10 +120,10 @@ def squeezed(data: bytes) -> bytes:
     return kept[1:][~at_start].tobytes()
 
 
-def _parsed(content: bytes, names: Sequence[str], place: str) -> dict[str, Any]:
+def _parsed(content: bytes, names: Sequence[str], location: str) -> dict[str, Any]:
     n_columns = content.count(b" ", 0, content.index(b"\n")) + 1
     if n_columns > _COLUMNS:
-        raise InputError(f"{place} has lines of {n_columns:,} columns.", f"Give edges of at most {_COLUMNS:,}.")
+        raise InputError(f"{location} has lines of {n_columns:,} columns.", f"Give edges of at most {_COLUMNS:,}.")
     others = (f"column {i}" for i in range(len(names), n_columns))
     try:
         table = pa_csv.read_csv(
@@ -132,14 +134,14 @@ def _parsed(content: bytes, names: Sequence[str], place: str) -> dict[str, Any]:
         )
     except pa.ArrowException as error:
         raise InputError(
-            f"{place} cannot be read as edges ({error}).",
+            f"{location} cannot be read as edges ({error}).",
             f"All lines must have the same number of columns, at least {len(names)}.",
         ) from error
     return {name: table.column(name).combine_chunks() for name in names}
 
 
 def _typed(role: str, array: Any, kind: str, edges: EdgeList, url: str) -> Any:
-    """Return a column as it is used."""
+    """Return a column with the type that its role needs."""
     if role == "weight":
         return _weights(array, url)
     if role not in ("source", "target"):
@@ -162,7 +164,7 @@ def _weights(array: Any, url: str) -> Any:
 
 
 def _is_empty(column: Any) -> bool:
-    """Tell whether an item is missing, or a string without characters."""
+    """Return whether an item is missing, or a string without characters."""
     strings = pa.types.is_large_string(column.type)
     return bool(column.null_count or (strings and pc.any(pc.equal(pc.binary_length(column), 0)).as_py()))
 
@@ -173,5 +175,5 @@ def _check(columns: dict[str, Any], url: str) -> None:
     if (weights := columns.get("weight")) is not None:
         valid = pc.and_(pc.is_finite(weights), pc.greater(weights, 0.0))
         if not pc.all(valid, min_count=0).as_py():
-            found = weights.filter(pc.invert(valid))[0].as_py()
-            raise InputError(f"{url} has an edge of weight {found}.", "Give finite weights above 0, or leave it out.")
+            wrong = weights.filter(pc.invert(valid))[0].as_py()
+            raise InputError(f"{url} has an edge of weight {wrong}.", "Give finite weights above 0, or leave it out.")

@@ -2,11 +2,14 @@
 
     read/<key>/<attempt>/<i>.parquet   rows of CSV files, with the columns that are read; deleted with the end of a part
 
-Only a stream of CSV tells where its rows end, so a file is read by one task; its copies are as large as blocks. The
-kind of a column is that of all files together, so it does not depend on how they are cut.
+Where a row of CSV ends is known only after all bytes before it were read. So one task reads a file; its copies are as
+large as blocks. The kind of a column is that of all files together, so it does not depend on how they are cut.
+
+Times are numbers, or points in time, which become nanoseconds since 1970.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
@@ -15,10 +18,10 @@ from daskw2v.corpus.files import Batch, Source, TextBlock, batch_blocks
 from daskw2v.corpus.formats import PARQUET
 from daskw2v.corpus.formats.columns import MOST_WEIGHT
 from daskw2v.corpus.sources import plan_blocks
-from daskw2v.errors import InputError
+from daskw2v.errors import InputError, ParameterError
 from daskw2v.extras import Extra, needed
-from daskw2v.sequences.lists import write_columns
-from daskw2v.sequences.sessions import Sessions
+from daskw2v.sequences.files import write_columns
+from daskw2v.sequences.settings import Sessions
 from daskw2v.sequences.tables import (
     STRING,
     common_ids,
@@ -31,7 +34,6 @@ from daskw2v.sequences.tables import (
     types_of,
     value_type,
 )
-from daskw2v.sequences.times import CLOCK, common_times, kind_of_times, parsed_times, times_of
 from daskw2v.store.credentials import Options
 from daskw2v.store.stage import OpenStage, run_once
 from daskw2v.store.storage import Store
@@ -41,9 +43,13 @@ pd, pa, pc = Extra("pandas", "events"), Extra("pyarrow", "events"), Extra("pyarr
 
 EXTRA = "events"
 _IDS = {"user": "Users", "item": "Items", "market": "Markets"}  # roles of columns of ids, and how messages call these
-_VARYING = ("user", "item", "time")  # roles whose values tell of which kind they are
+_VARYING = ("user", "item", "time")  # roles whose kind depends on their values
 _FIXED = {"market": STRING, "weight": "float64", "goal": "bool"}  # kinds of the others
 _TRUTH = {"true": "1", "false": "0"}  # as CSV writes truth values, in any case
+CLOCK = "clock"  # kind of points in time; the others are types of pandas
+WHOLE, REAL = "int64", "float64"
+_NUMBER = r"^[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?$"
+_WHAT = "Give numbers, timestamps, dates or ISO 8601 text."
 
 
 class Reading(NamedTuple):
@@ -55,14 +61,14 @@ class Reading(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Events that a task reads at once: where they are, and the names of the columns there by role."""
+    """Events that a task reads at once: a batch of blocks, and the names of its columns by role."""
 
     batch: Batch
     roles: dict[str, str]
 
 
 class EventTable(NamedTuple):
-    """Events of some files.
+    """Events of files.
 
     Parameters
     ----------
@@ -103,7 +109,7 @@ class _Copy(NamedTuple):
 def read_events(
     sources: Sequence[Source], sessions: Sessions, resources: Resources, stage: OpenStage, known: Mapping[str, str]
 ) -> EventTable:
-    """Return the events of some files, of which those of CSV are copied.
+    """Return the events of files; rows of CSV are copied to Parquet.
 
     Parameters
     ----------
@@ -116,20 +122,20 @@ def read_events(
     stage
         Runs tasks, and has the folder of the copies.
     known
-        Kinds of the columns of events that were carried over, by role; empty if there are none.
+        Kinds of the columns of events that were carried over, by role; empty without such events.
 
     Raises
     ------
     InputError
-        If a file is damaged, a column is missing or has another type, or some times are numbers and others are not; for
-        CSV here, for Parquet when it is read, if a value is missing or out of range.
+        If a file is damaged, a column is missing or has another type, or times are numbers in one file and not in
+        another; for CSV here, for Parquet when it is read, if a value is missing or out of range.
     """
     options = Options({**resources.storage_options, **stage.home.options})
     reading, block_bytes = Reading(sessions.roles, options, resources.store_timeout), resources.block_bytes
     tables = [source for source in sources if is_typed(source)]
     texts = [TextBlock(source, 0, source.size) for source in sources if not is_typed(source)]
     jobs = [(batch, stage.home, reading, block_bytes) for batch in batch_blocks(texts, block_bytes)]
-    copies = [copy for found in stage.map("copy events", _copy, jobs, 0) for copy in found] if jobs else []
+    copies = [copy for made in stage.map("copy events", _copy, jobs, 0) for copy in made] if jobs else []
     find = partial(types_of, names=list(reading.roles.values()), storage_options=options, timeout=reading.timeout)
     types = list(zip(tables, in_threads(find, tables), strict=True))
     copied = [Source(f"{stage.home.url}/{copy.name}", copy.size, "", PARQUET.name, None) for copy in copies]
@@ -150,16 +156,16 @@ def _kinds(
     """Return the kind of each column in all files, and in the events that are known."""
     kinds = dict[str, str]()
     for role, column in roles.items():
-        found = [(source.url, of_file[column]) for source, of_file in types]
+        types_in_files = [(source.url, of_file[column]) for source, of_file in types]
         if role in _VARYING:
-            told = [(copy.url, copy.kinds[role]) for copy in copies]
-            told += [("what was carried over", known[role])] if role in known else []
+            others = [(copy.url, copy.kinds[role]) for copy in copies]
+            others += [("what was carried over", known[role])] if role in known else []
             kind_of = kind_of_times if role == "time" else partial(kind_of_ids, what=_IDS[role])
             kinds[role] = (common_times if role == "time" else common_ids)(
-                [*((url, kind_of(kind, url)) for url, kind in found), *told]
+                [*((url, kind_of(kind, url)) for url, kind in types_in_files), *others]
             )
             continue
-        for url, kind in found:
+        for url, kind in types_in_files:
             if role == "market":
                 kind_of_ids(kind, url, _IDS[role])
             else:
@@ -183,23 +189,23 @@ def _copy(batch: Batch, home: Store, reading: Reading, most: int) -> list[_Copy]
     return [_Copy(*copy) for copy in made["copies"]]
 
 
-def _copied(batch: Batch, home: Store, reading: Reading, most: int, place: Store) -> dict[str, Any]:
+def _copied(batch: Batch, home: Store, reading: Reading, most: int, attempt: Store) -> dict[str, Any]:
     copies, held, size = list[_Copy](), list[tuple[str, dict[str, str], dict[str, Any]]](), 0
-    folder = place.url.removeprefix(f"{home.url}/")
+    folder = attempt.url.removeprefix(f"{home.url}/")
 
     def finish() -> None:
         kinds = _kinds([], [_Copy("", 0, url, kinds) for url, kinds, _ in held], reading.roles, {})
         rows = [_events(columns, kinds, reading.roles, url) for url, _, columns in held]
         table = pa.concat_tables(rows).combine_chunks()
         name = f"{len(copies)}.parquet"
-        content = write_columns(place, name, {role: table.column(role) for role in table.column_names})
+        content = write_columns(attempt, name, {role: table.column(role) for role in table.column_names})
         copies.append(_Copy(f"{folder}/{name}", len(content), held[0][0], {role: kinds[role] for role in _VARYING}))
         held.clear()
 
     for block in batch.blocks:
         url = block.source.url
-        for found in read_columns(block, list(reading.roles.values()), reading.options, reading.timeout):
-            kinds, columns = _parsed({role: found[name] for role, name in reading.roles.items()}, url)
+        for texts in read_columns(block, list(reading.roles.values()), reading.options, reading.timeout):
+            kinds, columns = _parsed({role: texts[name] for role, name in reading.roles.items()}, url)
             held.append((url, kinds, columns))
             size += sum(array.nbytes for array in columns.values())
             if size >= most:
@@ -211,24 +217,24 @@ def _copied(batch: Batch, home: Store, reading: Reading, most: int, place: Store
 
 
 def _parsed(columns: Mapping[str, Any], url: str) -> tuple[dict[str, str], dict[str, Any]]:
-    """Return the kinds of `_VARYING` in columns of text, and the columns, of these kinds."""
-    kinds, found = dict[str, str](), dict(columns)
+    """Return the kinds of the roles `_VARYING` in columns of text, and the columns cast to these kinds."""
+    kinds, parsed = dict[str, str](), dict(columns)
     for role in _VARYING:
-        kinds[role], found[role] = parsed_times(columns[role], url) if role == "time" else parsed_ids(columns[role])
-    return kinds, found
+        kinds[role], parsed[role] = parsed_times(columns[role], url) if role == "time" else parsed_ids(columns[role])
+    return kinds, parsed
 
 
 def _events(columns: Mapping[str, Any], kinds: Mapping[str, str], roles: Mapping[str, str], url: str) -> Any:
-    """Return columns of these kinds, as a table of Arrow."""
-    found = {role: _typed(role, array, kinds[role], roles, url) for role, array in columns.items()}
-    missing = reduce(pc.or_, (_is_missing(array) for role, array in found.items() if role != "market"))
+    """Return columns cast to their kinds, as a table of Arrow."""
+    arrays = {role: _typed(role, array, kinds[role], roles, url) for role, array in columns.items()}
+    missing = reduce(pc.or_, (_is_missing(array) for role, array in arrays.items() if role != "market"))
     if n := pc.sum(missing).as_py():
         raise InputError(f"{url}: {n} events lack {_listed([*roles])}.", "Remove them first.")
-    return pa.table(found)
+    return pa.table(arrays)
 
 
 def _is_missing(array: Any) -> Any:
-    """Tell which values are null, or text without characters."""
+    """Return which values are null, or text without characters."""
     return pc.fill_null(pc.equal(array, ""), True) if is_text(array.type) else pc.is_null(array)
 
 
@@ -272,14 +278,14 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _read(part: Part, kinds: Mapping[str, str], reading: Reading) -> Any:
-    """Return columns of a part, those that have a kind here, as a table of Arrow."""
+    """Return the columns of a part whose roles `kinds` names, as a table of Arrow."""
     names = {role: part.roles[role] for role in kinds}
-    found = [
+    tables = [
         _events({role: columns[name] for role, name in names.items()}, kinds, names, block.source.url)
         for block in part.batch.blocks
         for columns in read_columns(block, list(names.values()), reading.options, reading.timeout)
     ]
-    return pa.concat_tables(found) if found else None
+    return pa.concat_tables(tables) if tables else None
 
 
 def _frame_of(part: Part, kinds: Mapping[str, str], reading: Reading, types: Mapping[str, str]) -> Any:
@@ -290,10 +296,152 @@ def _frame_of(part: Part, kinds: Mapping[str, str], reading: Reading, types: Map
 
 
 def latest_of(part: Part, kind: str, reading: Reading, earlier: float | None) -> tuple[float | None, int]:
-    """Task: return the latest time of a part, and how many are before an earlier one; `kind` is that of times."""
+    """Task: return the latest time of a part, and how many are before an earlier one; `kind` is the kind of times."""
     table = _read(part, {"time": kind}, reading)
     if table is None or not len(table):
         return None, 0
     times = table.column("time")
     late = 0 if earlier is None else pc.sum(pc.less(times, earlier)).as_py()
     return pc.max(times).as_py(), late
+
+
+def kind_of_times(kind: Any, url: str) -> str | None:
+    """Return the kind of times in a column of an Arrow type; None where all are null.
+
+    Raises
+    ------
+    InputError
+        If it holds no times.
+    """
+    kind = value_type(kind)
+    if pa.types.is_null(kind):
+        return None
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind) or is_text(kind):
+        return CLOCK
+    if pa.types.is_integer(kind):
+        return WHOLE
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return REAL
+    raise InputError(f"Times of {url} are of type {kind}.", _WHAT)
+
+
+def common_times(kinds: Iterable[tuple[str, str | None]]) -> str:
+    """Return the kind of all times, by the URL and the kind of each file's times.
+
+    Raises
+    ------
+    InputError
+        If times are numbers in one file and not in another.
+    """
+    first = {kind: url for url, kind in reversed([*kinds]) if kind is not None}
+    if CLOCK in first and len(first) > 1:
+        other = next(url for kind, url in first.items() if kind != CLOCK)
+        raise InputError(
+            f"Times of {other} are numbers, those of {first[CLOCK]} are not.",
+            "Write all of them as numbers, or all as timestamps.",
+        )
+    return next((kind for kind in (CLOCK, REAL) if kind in first), WHOLE)
+
+
+def parsed_times(texts: Any, url: str) -> tuple[str, Any]:
+    """Return the kind of times that are text of CSV, and the times: integers, float64, or timestamps.
+
+    Raises
+    ------
+    InputError
+        If one is neither a number nor ISO 8601, or only a part of them are numbers.
+    """
+    texts = pc.utf8_trim_whitespace(texts)
+    is_number = pc.match_substring_regex(texts, _NUMBER)
+    if not pc.any(is_number).as_py():
+        return CLOCK, _timestamps(texts, url)
+    others = texts.filter(pc.invert(is_number))
+    if len(others):
+        raise InputError(
+            f"{url} has the time {others[0].as_py()!r}, where other times are numbers.",
+            "Write all of them as numbers, or all as ISO 8601.",
+        )
+    try:
+        return WHOLE, texts.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return REAL, texts.cast(pa.float64())
+
+
+def times_of(array: Any, kind: str, url: str) -> Any:
+    """Return times as int64 or float64: numbers as they are, points in time in nanoseconds.
+
+    Raises
+    ------
+    InputError
+        If one is infinite, beyond the range of nanoseconds in 64 bits, or not ISO 8601.
+    """
+    try:
+        if kind == CLOCK:
+            times = _timestamps(array, url) if is_text(array.type) else array
+            zone = times.type.tz if pa.types.is_timestamp(times.type) else None
+            return times.cast(pa.timestamp("ns", zone)).cast(pa.int64())
+        numbers = array.cast(kind)
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            f"{url} has a time out of range ({error}).", "Times are of the years 1678..2261, or numbers of 64 bits."
+        ) from None
+    if kind == REAL:
+        if len(infinite := numbers.filter(pc.is_inf(numbers))):
+            raise InputError(f"{url} has the time {infinite[0].as_py()}.", "Give finite times.")
+        return pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
+    return numbers
+
+
+def _timestamps(texts: Any, url: str) -> Any:
+    """Return ISO 8601 text as timestamps in nanoseconds; without a zone it is UTC."""
+    try:
+        times = pd.to_datetime(texts.to_pandas(), format="ISO8601", utc=True).dt.as_unit("ns")
+    except ValueError as error:
+        first = str(error).partition("\n")[0]
+        raise InputError(f"{url} has a time that is neither a number nor ISO 8601 ({first}).", _WHAT) from None
+    stamps = pa.array(times, pa.timestamp("ns", "UTC"))
+    wrong = texts.filter(pc.and_(pc.is_valid(texts), pc.or_(pc.is_null(stamps), _is_relative(texts))))
+    if len(wrong):
+        raise InputError(f"{url} has the time {wrong[0].as_py()!r}.", _WHAT)
+    return stamps
+
+
+def _is_relative(texts: Any) -> Any:
+    """Return which texts pandas takes as the time of reading."""
+    return pc.is_in(pc.utf8_lower(texts), value_set=pa.array(["now", "today"], texts.type))
+
+
+def duration_of(sessions: Sessions, name: str, kinds: Mapping[str, str]) -> float | None:
+    """Return a duration as a number, in nanoseconds if times are not numbers; None if there is none.
+
+    Raises
+    ------
+    ParameterError
+        If it is none, is not above 0, or has a unit where times are numbers, or none where they are not.
+    """
+    text, numeric = getattr(sessions, name), kinds["time"] != CLOCK
+    if text is None:
+        return None
+    if not numeric and _is_number(text):
+        raise ParameterError(
+            f"{name}={text!r} has no unit, but times are no numbers.", f"Give one, such as {text + ' s'!r}."
+        )
+    try:
+        duration = float(text) if numeric else float(pd.Timedelta(text).as_unit("ns").value)
+    except ValueError as error:
+        raise ParameterError(
+            f"{name}={text!r} is not a {'number' if numeric else 'duration'} ({error}).",
+            f"Times are {'numbers' if numeric else 'no numbers'}: give a {'number' if numeric else 'duration'}, such "
+            f"as {'1800' if numeric else '30 min'}.",
+        ) from error
+    if not 0 < duration < math.inf:
+        raise ParameterError(f"{name}={text!r} is not above 0.", "Give a longer one, or none.")
+    return duration
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

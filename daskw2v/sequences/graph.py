@@ -21,11 +21,19 @@ from daskw2v.errors import ClusterError, InputError, ParameterError, counted
 from daskw2v.extras import needed
 from daskw2v.progress import Listener, Watching
 from daskw2v.sequences.edges import kind_of_nodes
-from daskw2v.sequences.identity import identity_of
-from daskw2v.sequences.kinds import EdgeList
-from daskw2v.sequences.node_types import MOST, sorted_types
-from daskw2v.sequences.numbering import EdgePiece, Names, encode_block, merge_range, pieces_of, ranges_of
+from daskw2v.sequences.files import identity_of
+from daskw2v.sequences.numbering import (
+    MOST_TYPES,
+    EdgePiece,
+    Names,
+    encode_block,
+    merge_range,
+    pieces_of,
+    ranges_of,
+    sorted_types,
+)
 from daskw2v.sequences.rows import GraphLayout, StoredEdges, deal_piece, fill_rows, graph_bytes
+from daskw2v.sequences.settings import EdgeList
 from daskw2v.store.limits import refused, shown, typed
 from daskw2v.store.stage import Layout, OpenStage, Stage
 from daskw2v.store.storage import MANIFEST, Store
@@ -33,7 +41,7 @@ from daskw2v.store.storage import MANIFEST, Store
 PART_EDGES = 1 << 21  # edges in a part of the rows, about, or half as many
 _PARTS = 8  # parts of a small graph, which may be partitioned, too
 _SHARE = 0.5  # share of a worker's memory that a graph may take; tasks need the rest
-_DIVIDED = 0.3  # share that partitions may take, one for each thread; so do walkers that are there, and their trails
+_DIVIDED = 0.3  # share that partitions may take, one for each thread; walkers in them and their trails take as much
 _FORMAT = 2  # of the files; another one is another graph
 _MOST = 1 << 31  # nodes, whose numbers are int32
 LAYOUT = Layout("graphs/<key>", unused="graphs/<key>")
@@ -51,11 +59,11 @@ class StoredGraph:
     names
         Names of its nodes, in ranges.
     name_bytes
-        What all names take in memory.
+        Bytes that all names take in memory.
     rows
         Its edges, in parts, of which there are a power of two.
     types
-        How many nodes there are of each type, by name; nothing without types.
+        Number of nodes of each type, by name; empty without types.
     """
 
     home: Store
@@ -71,7 +79,7 @@ class StoredGraph:
 
     @property
     def n_edges(self) -> int:
-        """Number of edges; those of an undirected graph count in both directions."""
+        """Number of edges; an edge of an undirected graph counts in both directions."""
         return sum(part.edges for part in self.rows)
 
     @property
@@ -90,7 +98,7 @@ def build_graph(
 ) -> StoredGraph:
     """Build the graph of an edge list, or return it if it was built before.
 
-    Parallel edges are combined into one with the sum of their weights. Loops are kept. Nodes are those that edges name.
+    Parallel edges are combined into one with the sum of their weights. Loops are kept. Nodes are all ends of edges.
     Every block is read once, also by an interrupted build that resumes.
 
     Parameters
@@ -143,45 +151,49 @@ def read_graph(home: Store, manifest: dict[str, Any]) -> StoredGraph:
     StoreError
         If an entry is missing or of another type.
     """
-    place = f"{home.url}/{MANIFEST}"
+    url = f"{home.url}/{MANIFEST}"
     match manifest:
         case {"names": [*names], "rows": [*parts], "name_bytes": int(size)} if 0 <= size < 1 << 63:
-            types = _types_in(manifest.get("types", {}), place)
-            graph = StoredGraph(home, _listed(Names, names, place), size, _listed(StoredEdges, parts, place), types)
+            types = _types_in(manifest.get("types", {}), url)
+            graph = StoredGraph(home, _listed(Names, names, url), size, _listed(StoredEdges, parts, url), types)
         case _:
-            raise refused(place, f"describes no graph: {shown(manifest)}")
+            raise refused(url, f"describes no graph: {shown(manifest)}")
     if types and sum(types.values()) != graph.n_nodes:
-        raise refused(place, f"holds types of {sum(types.values()):,} of {counted(graph.n_nodes, 'node')}")
+        raise refused(url, f"holds types of {sum(types.values()):,} of {counted(graph.n_nodes, 'node')}")
     if not 0 < len(parts) <= graph.n_nodes or len(parts) & (len(parts) - 1):
-        raise refused(place, f"holds {counted(len(parts), 'part')} of {counted(graph.n_nodes, 'node')}")
+        raise refused(url, f"holds {counted(len(parts), 'part')} of {counted(graph.n_nodes, 'node')}")
     return graph
 
 
-def _types_in(types: Any, place: str) -> dict[str, int]:
+def _types_in(types: Any, url: str) -> dict[str, int]:
     """Return how many nodes a manifest has of each type."""
-    if isinstance(types, dict) and len(types) <= MOST and all(isinstance(n, int) and n > 0 for n in types.values()):
+    if (
+        isinstance(types, dict)
+        and len(types) <= MOST_TYPES
+        and all(isinstance(n, int) and n > 0 for n in types.values())
+    ):
         return dict(sorted(types.items()))
-    raise refused(place, f"holds no types of nodes: {shown(types)}")
+    raise refused(url, f"holds no types of nodes: {shown(types)}")
 
 
-def _listed(kind: type[T], entries: Sequence[Any], place: str) -> tuple[T, ...]:
+def _listed(kind: type[T], entries: Sequence[Any], url: str) -> tuple[T, ...]:
     """Return the named tuples that lists of a manifest stand for."""
-    fields, found = kind._fields, []
+    fields, listed = kind._fields, []
     for entry in entries:
         if not isinstance(entry, list | tuple) or len(entry) != len(fields):
-            raise refused(place, f"holds no {kind.__name__}: {shown(entry)}")
-        found.append(typed(kind, dict(zip(fields, entry, strict=True)), place))
-    return tuple(found)
+            raise refused(url, f"holds no {kind.__name__}: {shown(entry)}")
+        listed.append(typed(kind, dict(zip(fields, entry, strict=True)), url))
+    return tuple(listed)
 
 
 def _build(
     sources: Sequence[Source], edges: EdgeList, resources: Resources, client: Client, stage: OpenStage
 ) -> dict[str, Any]:
     home = stage.home
-    place = replace(home, options={**resources.storage_options, **home.options})
+    task_home = replace(home, options={**resources.storage_options, **home.options})
     kind = kind_of_nodes(sources, edges, resources.storage_options, resources.store_timeout)
     blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options)
-    encoded = _step(stage, "read edges", encode_block, [(block, place, edges, kind) for block in blocks])
+    encoded = _step(stage, "read edges", encode_block, [(block, task_home, edges, kind) for block in blocks])
     pieces = [piece for manifest in encoded for piece in pieces_of(manifest, edges)]
     if not pieces:
         raise InputError(

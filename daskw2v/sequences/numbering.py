@@ -8,10 +8,12 @@
 
 A node's number is its rank among all sorted nodes, so it does not depend on how files are cut. Nodes between two
 splitters are sorted by one task (a sample sort): no task holds all of them.
+
+A type of nodes is stored as its code, the index among all types, sorted.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
@@ -20,11 +22,11 @@ import numpy as np
 
 from daskw2v.cluster.shared_memory import share
 from daskw2v.corpus.files import TextBlock
+from daskw2v.errors import InputError
 from daskw2v.extras import Extra
 from daskw2v.sequences.edges import read_edges
-from daskw2v.sequences.kinds import EdgeList
-from daskw2v.sequences.lists import read_column, read_columns, write_columns
-from daskw2v.sequences.node_types import codes_of, one_each, sorted_types
+from daskw2v.sequences.files import read_column, read_columns, write_columns
+from daskw2v.sequences.settings import EdgeList
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.stage import new_attempt, run_once
 from daskw2v.store.storage import Store
@@ -37,6 +39,8 @@ FILE_NAMES = 1 << 16  # names in a file; the first of each is a sample, of which
 RANGE_NAMES = 1 << 22  # names of all pieces between two splitters, about: 300 MB in a task's memory
 _COLUMN, _TYPE = "name", "type"
 Name = int | str
+MOST_TYPES = 64  # of nodes; each takes 8 bytes for each node of a graph in memory
+_SHOWN = 3  # most types that a message names
 
 
 class Names(NamedTuple):
@@ -57,7 +61,7 @@ class Names(NamedTuple):
 class EdgePiece(NamedTuple):
     """A piece of a block's edges, stored in the folder of its names.
 
-    `first` is the first name of each file; `types` are those of its nodes, if any.
+    `first` is the first name of each file; `types` are the types of its nodes, if any.
     """
 
     names: Names
@@ -84,7 +88,7 @@ class NameRange(NamedTuple):
 
 
 def encode_block(block: TextBlock, home: Store, edges: EdgeList, kind: str) -> dict[str, Any]:
-    """Task: read a block and write its edges in pieces, unless that was done before; `kind` is that of the nodes.
+    """Task: read a block and write its edges in pieces, unless that was done before; `kind` is the kind of the nodes.
 
     Returns
     -------
@@ -95,11 +99,11 @@ def encode_block(block: TextBlock, home: Store, edges: EdgeList, kind: str) -> d
     return run_once(task, task.read_manifest, partial(_encode, block, home, edges, kind))
 
 
-def _encode(block: TextBlock, home: Store, edges: EdgeList, kind: str, place: Store) -> dict[str, Any]:
+def _encode(block: TextBlock, home: Store, edges: EdgeList, kind: str, attempt: Store) -> dict[str, Any]:
     pieces, held, n_held = list[dict[str, Any]](), list[list[Any]](), 0
 
     def finish() -> None:
-        path = f"blocks/{block.key}/{place.name}/{len(pieces)}"
+        path = f"blocks/{block.key}/{attempt.name}/{len(pieces)}"
         columns = dict(zip(edges.roles, map(pa.concat_arrays, zip(*held, strict=True)), strict=True))
         names, types = _write_piece(home / path, columns)
         first, n_edges = names[::FILE_NAMES].to_pylist(), len(columns["source"])
@@ -126,20 +130,20 @@ def pieces_of(manifest: dict[str, Any], edges: EdgeList) -> list[EdgePiece]:
     ]
 
 
-def _write_piece(place: Store, columns: dict[str, Any]) -> tuple[Any, list[str]]:
-    """Write names, codes and weights; return the names, and the types that there are."""
+def _write_piece(folder: Store, columns: dict[str, Any]) -> tuple[Any, list[str]]:
+    """Write names, codes and weights; return the names, and the nodes' types."""
     names, codes = _sorted_codes(pa.concat_arrays([columns["source"], columns["target"]]))
     pairs = codes.reshape(2, -1).T
-    write_parts(place, "codes", [0, len(pairs)], pairs, named=True)
+    write_parts(folder, "codes", [0, len(pairs)], pairs, named=True)
     if (weights := columns.get("weight")) is not None:
-        write_parts(place, "weights", [0, len(weights)], weights.to_numpy()[:, None], named=True)
+        write_parts(folder, "weights", [0, len(weights)], weights.to_numpy()[:, None], named=True)
     stored, types = {_COLUMN: names}, list[str]()
     if "source_type" in columns:
-        given = pa.concat_arrays([columns["source_type"], columns["target_type"]])
-        types = sorted_types(given.unique().to_pylist())
-        stored[_TYPE] = pa.array(types).take(pa.array(one_each(names, codes, codes_of(given, types), types)))
+        of_nodes = pa.concat_arrays([columns["source_type"], columns["target_type"]])
+        types = sorted_types(of_nodes.unique().to_pylist())
+        stored[_TYPE] = pa.array(types).take(pa.array(one_each(names, codes, codes_of(of_nodes, types), types)))
     for k, start in enumerate(range(0, len(names), FILE_NAMES)):
-        write_columns(place, _file(k), {name: column.slice(start, FILE_NAMES) for name, column in stored.items()})
+        write_columns(folder, _file(k), {name: column.slice(start, FILE_NAMES) for name, column in stored.items()})
     return names, types
 
 
@@ -181,7 +185,7 @@ def _slice(piece: EdgePiece, low: Name | None, high: Name | None) -> Slice:
 
 
 class Merged(NamedTuple):
-    """The nodes of a range: where they are, the bytes of their names, and how many there are of each type."""
+    """The nodes of a range: their files, the bytes of their names, and the number of nodes of each type."""
 
     names: Names
     size: int
@@ -197,15 +201,15 @@ def merge_range(home: Store, number: int, names: NameRange, types: Sequence[str]
         If a node has two types.
     """
     parts = [_between(home, part, names, types) for part in names.slices]
-    found = [file for part in parts for file in part]
-    distinct, ranks = _sorted_codes(pa.concat_arrays([nodes for nodes, _ in found]))
+    files = [file for part in parts for file in part]
+    distinct, ranks = _sorted_codes(pa.concat_arrays([nodes for nodes, _ in files]))
     path = f"names/{number}/{new_attempt()}"
     edges = np.cumsum([0, *(sum(len(nodes) for nodes, _ in part) for part in parts)])
     write_parts(home / path, "ranks", edges, ranks[:, None], named=True)
     write_columns(home / path, _file(0), {_COLUMN: distinct})
     of_types = list[int]()
     if types:
-        codes = one_each(distinct, ranks, np.concatenate([codes for _, codes in found]), types)
+        codes = one_each(distinct, ranks, np.concatenate([codes for _, codes in files]), types)
         write_parts(home / path, "types", [0, len(codes)], codes[:, None], named=True)
         of_types = np.bincount(codes, minlength=len(types)).tolist()
     return Merged(Names(path, len(distinct)), distinct.nbytes, of_types)
@@ -213,13 +217,13 @@ def merge_range(home: Store, number: int, names: NameRange, types: Sequence[str]
 
 def _between(home: Store, part: Slice, limits: NameRange, types: Sequence[str]) -> list[tuple[Any, UInt8Array]]:
     """Return the names of a piece in a range, with the codes of their types, if any, as pairs by file."""
-    found = []
+    files = []
     for number in range(part.first, part.last):
         names, codes = _read_file(home / part.path, number, types)
         begin = 0 if limits.low is None else _below(names, limits.low)
         end = len(names) if limits.high is None else _below(names, limits.high)
-        found.append((names.slice(begin, end - begin), codes[begin:end]))
-    return found
+        files.append((names.slice(begin, end - begin), codes[begin:end]))
+    return files
 
 
 def _below(names: Any, limit: Name) -> int:
@@ -227,9 +231,9 @@ def _below(names: Any, limit: Name) -> int:
     return int(pc.sum(pc.less(names, pa.scalar(limit, names.type))).as_py() or 0)
 
 
-def _read_file(place: Store, number: int, types: Sequence[str]) -> tuple[Any, UInt8Array]:
+def _read_file(folder: Store, number: int, types: Sequence[str]) -> tuple[Any, UInt8Array]:
     """Return the names in a file of a piece, and the codes of their types, if any."""
-    table = read_columns(place, _file(number), [_COLUMN, _TYPE] if types else [_COLUMN])
+    table = read_columns(folder, _file(number), [_COLUMN, _TYPE] if types else [_COLUMN])
     codes = codes_of(table.column(_TYPE).combine_chunks(), types) if types else np.empty(0, np.uint8)
     return table.column(_COLUMN).combine_chunks(), codes
 
@@ -283,15 +287,66 @@ class Edges(NamedTuple):
 def read_piece(
     home: Store, number: int, piece: EdgePiece, n_pieces: int, ranges: Sequence[Names], types: Sequence[str]
 ) -> Edges:
-    """Return the edges of the piece of a number; `types` are those of all nodes."""
-    place, numbers, base = home / piece.names.path, [], 0
+    """Return the edges of the piece `number`; `types` are the types of all nodes."""
+    folder, numbers, base = home / piece.names.path, [], 0
     for part in ranges:
         numbers.append(base + read_part(home / part.path, "ranks", n_pieces, number, np.int32, 1)[:, 0])
         base += part.size
-    codes = read_part(place, "codes", 1, 0, np.int32, 2)
-    weights = read_part(place, "weights", 1, 0, np.float64, 1)[:, 0] if piece.weighted else np.ones(len(codes))
+    codes = read_part(folder, "codes", 1, 0, np.int32, 2)
+    weights = read_part(folder, "weights", 1, 0, np.float64, 1)[:, 0] if piece.weighted else np.ones(len(codes))
     of_nodes = np.empty((len(codes), 0), np.uint8)
     if types:
-        files = (read_column(place, _file(k), _TYPE) for k in range(len(piece.first)))
+        files = (read_column(folder, _file(k), _TYPE) for k in range(len(piece.first)))
         of_nodes = np.concatenate([codes_of(file, types) for file in files])[codes]
     return Edges(np.concatenate(numbers)[codes], of_nodes, weights)
+
+
+def sorted_types(types: Iterable[str]) -> list[str]:
+    """Return distinct types, sorted.
+
+    Raises
+    ------
+    InputError
+        If there are more than `MOST_TYPES`.
+    """
+    distinct = sorted({*types})
+    if len(distinct) > MOST_TYPES:
+        raise InputError(
+            f"Nodes have {len(distinct):,} types ({', '.join(distinct[:_SHOWN])}, ...); at most {MOST_TYPES} are "
+            "supported.",
+            "Check the columns of types, or join types that walks need not tell apart.",
+        )
+    return distinct
+
+
+def codes_of(names: Any, types: Sequence[str]) -> UInt8Array:
+    """Return the codes of an Arrow array of names of types, shape (names,)."""
+    codes = pc.index_in(names, value_set=pa.array(types, names.type))
+    return np.asarray(codes.to_numpy(), np.uint8)
+
+
+def one_each(names: Any, nodes: Int32Array, codes: UInt8Array, types: Sequence[str]) -> UInt8Array:
+    """Return the code of each node's type.
+
+    Parameters
+    ----------
+    names
+        Names of the nodes, an Arrow array.
+    nodes, codes
+        Indices of nodes, each at least once, and the codes of their types, shape (n,).
+    types
+        All types.
+
+    Raises
+    ------
+    InputError
+        If a node has two types.
+    """
+    code_of = np.empty(len(names), np.uint8)
+    code_of[nodes] = codes
+    other = np.flatnonzero(code_of[nodes] != codes)
+    if len(other):
+        node, code = nodes[other[0]], codes[other[0]]
+        both = " and ".join(sorted([types[code], types[code_of[node]]]))
+        raise InputError(f"The node {names[node].as_py()!r} has two types, {both}.", "Give it the same one everywhere.")
+    return code_of

@@ -75,6 +75,6 @@ def metapath_walk(
             break
         sums = list(accumulate(weight for _, weight in row))
         bits = draws(own[0], np.array([(len(walk) - 1) * DRAWS], np.uint64))[0]
-        place = int(bits >> np.uint64(11)) * 2.0**-53 * sums[-1]
-        walk.append(next((node for (node, _), end in zip(row, sums, strict=True) if end > place), row[-1][0]))
+        position = int(bits >> np.uint64(11)) * 2.0**-53 * sums[-1]
+        walk.append(next((node for (node, _), end in zip(row, sums, strict=True) if end > position), row[-1][0]))
     return walk

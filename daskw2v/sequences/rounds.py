@@ -8,9 +8,9 @@
                                              int32, in parts by the partition they go to; `rows/<k>` (n, 2) int32,
                                              nodes and degrees of rows that they bring, and `targets/<k>` (edges, 1)
 
-In a round each partition is read by one task, which lets the walkers there step until they leave, some of them after
-the others. The next round reads their files. Walkers are deleted after the next round; trails after they were written
-as walks. A finished task is not run again.
+In a round each partition is read by one task, which lets the walkers there step until they leave, a group of them
+after the other. The next round reads their files. Walkers are deleted after the next round; trails after they were
+written as walks, in the order of walks, with the names of nodes. A finished task is not run again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,15 +21,16 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from daskw2v.extras import Extra
 from daskw2v.kernels.distinct import distinct
 from daskw2v.kernels.jit import exact
 from daskw2v.kernels.rng import Purpose, stream
+from daskw2v.sequences.files import write_lists
 from daskw2v.sequences.graph import StoredGraph
-from daskw2v.sequences.kinds import Walks
-from daskw2v.sequences.metapaths import Metapath, metapath_of
-from daskw2v.sequences.numbering import each_types
+from daskw2v.sequences.numbering import each_range, each_types
 from daskw2v.sequences.rows import GraphRows, load_rows, plain
-from daskw2v.sequences.steps import parts_of
+from daskw2v.sequences.settings import Walks
+from daskw2v.sequences.steps import Metapath, metapath_of, nodes_of_part, parts_of
 from daskw2v.sequences.travel import (
     BRINGS,
     FIRST,
@@ -51,6 +52,8 @@ from daskw2v.store.stage import OpenStage, run_once
 from daskw2v.store.storage import Store
 from daskw2v.types import Int32Array, Int64Array, UInt8Array
 
+pa = Extra("pyarrow", "arrow")
+
 TASK_FILES = 4  # files that a task writes
 TASK_WALKERS = 1 << 20  # that a task moves at once, or twice as many
 TASK_STEPS = 1 << 22  # steps that it holds
@@ -66,7 +69,7 @@ class WalkFiles(NamedTuple):
     home
         Their folder.
     graph, walks
-        What is walked on, and how.
+        The graph, and the number and kind of walks on it.
     column
         Name of the column of lists.
     n
@@ -93,7 +96,7 @@ class WalkFiles(NamedTuple):
         return [(number, part) for number in range(0, self.walks.number, self.numbers) for part in range(self.n)]
 
     def numbers_from(self, number: int) -> range:
-        """Return the numbers of the walks in a file, given the first."""
+        """Return the numbers of the walks in the file that begins with a number."""
         return range(number, min(number + self.numbers, self.walks.number))
 
     def name(self, number: int, part: int) -> str:
@@ -130,7 +133,7 @@ class Journey(NamedTuple):
 
     @property
     def place(self) -> Store:
-        """Folder of the rounds, which those with other partitions cannot go on from."""
+        """Folder of the rounds; another number of partitions has another one."""
         return self.files.home / "rounds" / str(self.n) / str(self.number)
 
     @property
@@ -145,7 +148,7 @@ class Journey(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """What a task of a round wrote: its folder, its files, those of walkers that bring rows, and walkers under way."""
+    """Output of a task of a round: its folder, numbers of files, files of walkers with rows, and walkers under way."""
 
     path: str
     walkers: int
@@ -162,24 +165,24 @@ def partitioned(stage: OpenStage, graph: StoredGraph, n: int) -> tuple[StoredPar
 def _divide(home: Store, graph: StoredGraph, number: int, n: int) -> StoredPartition:
     """Task: write a partition, unless that was done before."""
 
-    def make(place: Store) -> dict[str, Any]:
+    def make(folder: Store) -> dict[str, Any]:
         nodes = range(number, graph.n_nodes, n)
         rows = load_rows(graph.home, len(nodes), graph.n_nodes, graph.rows[number::n], graph.n_types)
         arrays = {**rows._asdict(), **({"types": _types_of(graph, nodes)} if graph.types else {})}
         for name, array in arrays.items():
-            write_parts(place, name, [0, len(array)], array[:, None], named=True)
-        return {"path": place.name, "even": not len(rows.weights)}
+            write_parts(folder, name, [0, len(array)], array[:, None], named=True)
+        return {"path": folder.name, "even": not len(rows.weights)}
 
     return _run_once(StoredPartition, home, f"partitions/{n}/{number}", make)
 
 
 def _types_of(graph: StoredGraph, nodes: range) -> UInt8Array:
     """Return the codes of the types of a partition's nodes, of which only one range is read at a time."""
-    found, base = [], 0
+    codes, base = [], 0
     for types in each_types(graph.home, graph.names):
-        found.append(types[(nodes.start - base) % nodes.step :: nodes.step])
+        codes.append(types[(nodes.start - base) % nodes.step :: nodes.step])
         base += len(types)
-    return np.concatenate(found)
+    return np.concatenate(codes)
 
 
 def _run_once(kind: type[T], home: Store, path: str, make: Callable[[Store], dict[str, Any]]) -> T:
@@ -211,7 +214,7 @@ def _travel(journey: Journey, number: int, part: int, before: Sequence[Sent]) ->
     return _run_once(Sent, journey.place, f"{number}/{part}", partial(_moved, journey, part, before))
 
 
-def _moved(journey: Journey, number: int, before: Sequence[Sent], place: Store) -> dict[str, Any]:
+def _moved(journey: Journey, number: int, before: Sequence[Sent], folder: Store) -> dict[str, Any]:
     files, walks = journey.files, journey.files.walks
     rule = StepRule(files.steps(journey.number), 1.0 / walks.p, 1.0 / walks.q, files.path)
     trail = np.empty((max(TASK_STEPS, walks.length), 3), np.int32)
@@ -221,17 +224,17 @@ def _moved(journey: Journey, number: int, before: Sequence[Sent], place: Store) 
         while at < len(here):
             at, n = advance(part, brought, rule, here, at, trail)
             groups = parts_of(trail[:n, 0], files.start(journey.number), files.n) // TASK_FILES
-            _write_by(place / "trail", str(trails), groups, trail[:n], len(journey.groups))
+            _write_by(folder / "trail", str(trails), groups, trail[:n], len(journey.groups))
             trails += 1
         leaving = here[here[:, NODE] >= 0]
         to = owners(leaving, journey.n)
-        _write_by(place / "walkers", str(walkers), to, leaving, journey.n)
-        if _write_rows(place, str(walkers), part, leaving, to):
+        _write_by(folder / "walkers", str(walkers), to, leaving, journey.n)
+        if _write_rows(folder, str(walkers), part, leaving, to):
             with_rows.append(walkers)
         under_way += len(leaving)
         walkers += 1
     made = {"walkers": walkers, "trails": trails, "with_rows": with_rows, "under_way": under_way}
-    return {"path": place.name, **made}
+    return {"path": folder.name, **made}
 
 
 def _load(journey: Journey, number: int) -> Partition:
@@ -289,15 +292,15 @@ def _brought(rows: list[Int32Array], targets: list[Int32Array]) -> Brought:
     return Brought(nodes[order], order, plain(graph))
 
 
-def _write_by(place: Store, name: str, keys: Int64Array, items: Int32Array, n: int) -> None:
+def _write_by(folder: Store, name: str, keys: Int64Array, items: Int32Array, n: int) -> None:
     """Write items in `n` parts by their keys."""
     keys = keys.astype(np.min_scalar_type(n))  # NumPy sorts 16 bits by counting
     order = np.argsort(keys, kind="stable")
-    write_parts(place, name, np.searchsorted(keys[order], np.arange(n + 1)), items[order], named=True)
+    write_parts(folder, name, np.searchsorted(keys[order], np.arange(n + 1)), items[order], named=True)
 
 
-def _write_rows(place: Store, name: str, part: Partition, leaving: Int32Array, to: Int64Array) -> bool:
-    """Write the rows that walkers bring along, each once for a partition; tell whether there are any."""
+def _write_rows(folder: Store, name: str, part: Partition, leaving: Int32Array, to: Int64Array) -> bool:
+    """Write the rows that walkers bring along, each once for a partition; return whether there are any."""
     if leaving.shape[1] == NARROW or not (bring := leaving[:, STATE] == BRINGS).any():
         return False
     keys = distinct(to[bring].astype(np.int64) << _HALF | leaving[bring, PREVIOUS])
@@ -307,16 +310,85 @@ def _write_rows(place: Store, name: str, part: Partition, leaving: Int32Array, t
     ends = np.append(0, np.cumsum(degrees))
     targets = np.empty(ends[-1], np.int32)
     _copy_rows(part.graph, nodes // part.n, targets)
-    write_parts(place / "rows", name, edges, np.stack([nodes, degrees], 1).astype(np.int32), named=True)
-    write_parts(place / "targets", name, ends[edges], targets[:, None], named=True)
+    write_parts(folder / "rows", name, edges, np.stack([nodes, degrees], 1).astype(np.int32), named=True)
+    write_parts(folder / "targets", name, ends[edges], targets[:, None], named=True)
     return True
 
 
 @exact
 def _copy_rows(graph: GraphRows, rows: Int64Array, targets: Int32Array) -> None:
-    """Copy the targets of some rows, one row after the other."""
+    """Copy the targets of rows, one row after the other."""
     at = 0
     for row in rows:
         for edge in range(graph.starts[row], graph.starts[row + 1]):
             targets[at] = graph.targets[edge]
             at += 1
+
+
+def write_group(journeys: Sequence[tuple[Journey, Sequence[Sent]]], group: int) -> None:
+    """Task: write the files of a group, of walks of one number, or of several that share a file."""
+    first = journeys[0][0]
+    lists = [_lists(journey, group, sent) for journey, sent in journeys]
+    for number, of_file in zip(first.groups[group], zip(*lists, strict=True), strict=True):
+        nodes, lengths = (pa.concat_arrays(parts) for parts in zip(*of_file, strict=True))
+        edges = np.append(0, np.cumsum(lengths))
+        write_lists(first.files.home, first.files.name(first.number, number), first.files.column, nodes, edges)
+
+
+def _lists(journey: Journey, group: int, sent: Sequence[Sent]) -> list[tuple[Any, Any]]:
+    """Return the names of nodes and the lengths of the walks of each file of a group, as arrays of Arrow."""
+    files, numbers = journey.files, journey.groups[group]
+    n_nodes, start = files.graph.n_nodes, files.start(journey.number)
+    first = _beginning(files, [nodes_of_part(n_nodes, start, number, files.n) for number in numbers])
+    walks = _walks(journey, group, sent, np.concatenate(first))
+    present = walks >= 0
+    distinct, codes = np.unique(walks[present], return_inverse=True)
+    ranges, lengths = each_range(files.graph.home, files.graph.names), present.sum(1)
+    names = pa.concat_arrays(list(_taken(ranges, distinct)))
+    lists, walk, node = list[tuple[Any, Any]](), 0, 0
+    for part in first:
+        of_file = lengths[walk : walk + len(part)]
+        n = of_file.sum()
+        lists.append((names.take(pa.array(codes[node : node + n])), pa.array(of_file)))
+        walk, node = walk + len(part), node + n
+    return lists
+
+
+def _walks(journey: Journey, group: int, sent: Sequence[Sent], first: Int32Array) -> Int32Array:
+    """Return the nodes of walks from their first ones, shape (walks, length); -1 after the end of a walk."""
+    walks = np.full((len(first), journey.files.walks.length), -1, np.int32)
+    walks[:, 0] = first
+    order = np.argsort(first)
+    ordered = first[order]
+    for output in sent:
+        for k in range(output.trails):
+            steps = read_part(journey.place / output.path / "trail", str(k), len(journey.groups), group, np.int32, 3)
+            _write_steps(steps, ordered, order, walks)
+    return walks
+
+
+@exact
+def _write_steps(steps: Int32Array, first: Int32Array, order: Int64Array, walks: Int32Array) -> None:
+    """Write steps (first node, index, node) to their walks: that of first[i] is walks[order[i]]."""
+    for i in range(len(steps)):
+        walks[order[np.searchsorted(first, steps[i, 0])], steps[i, 1]] = steps[i, 2]
+
+
+def _beginning(files: WalkFiles, nodes: Sequence[Int32Array]) -> list[Int32Array]:
+    """Return the nodes of each file where walks begin."""
+    graph = files.graph
+    if not graph.types:
+        return list(nodes)
+    ascending = np.sort(np.concatenate(nodes))
+    types = np.concatenate(list(_taken(each_types(graph.home, graph.names), ascending)))
+    first = ascending[types == files.path.types[0]]
+    return [of_file[np.isin(of_file, first)] for of_file in nodes]
+
+
+def _taken(ranges: Iterator[Any], nodes: Int32Array) -> Iterator[Any]:
+    """Yield the items of ascending nodes, range by range; only one range is read at a time."""
+    base = 0
+    for items in ranges:
+        begin, end = np.searchsorted(nodes, [base, base + len(items)])
+        yield items.take(nodes[begin:end] - base)
+        base += len(items)

@@ -50,7 +50,7 @@ class GraphRows(NamedTuple):
 
 
 def plain(graph: GraphRows) -> GraphRows:
-    """Return read-only views of the arrays, so that one compiled kernel serves those made here and received ones."""
+    """Return read-only views of the arrays, so that one compiled kernel serves new and received arrays."""
     return GraphRows(_read_only(graph.starts), _read_only(graph.targets), _read_only(graph.weights))
 
 
@@ -63,7 +63,7 @@ def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 class GraphLayout(NamedTuple):
     """Arguments shared by all tasks of a graph: its folder, numbers of nodes and parts, and the kind of edges.
 
-    `types` are those of nodes, if any.
+    `types` are the types of nodes, if any.
     """
 
     home: Store
@@ -190,26 +190,26 @@ class _Part(NamedTuple):
 
     group: zarr.Group
     declared: StoredEdges
-    place: str
+    url: str
 
     def _read(self, name: str, dtype: npt.DTypeLike, length: int) -> npt.NDArray[Any]:
-        found = read_array(self.group, name)
-        if found.dtype != dtype or found.shape != (length,):
-            raise refused(f"{self.place}/{name}", f"holds {found.dtype} of shape {found.shape}, not ({length},)")
-        return found
+        array = read_array(self.group, name)
+        if array.dtype != dtype or array.shape != (length,):
+            raise refused(f"{self.url}/{name}", f"holds {array.dtype} of shape {array.shape}, not ({length},)")
+        return array
 
     def degrees(self, n_rows: int) -> Int64Array:
         """Return the number of edges of each row, shape (n_rows,)."""
         degrees = self._read("degrees", np.int64, n_rows)
         if (degrees < 0).any() or (degrees > self.declared.edges).any() or degrees.sum() != self.declared.edges:
-            raise refused(f"{self.place}/degrees", f"does not add up to {self.declared.edges:,} edges")
+            raise refused(f"{self.url}/degrees", f"does not add up to {self.declared.edges:,} edges")
         return degrees
 
     def targets(self, n_nodes: int) -> Int32Array:
         """Return the target of each edge, shape (edges,)."""
         targets = self._read("targets", np.int32, self.declared.edges)
         if len(targets) and not 0 <= targets.min() <= targets.max() < n_nodes:
-            raise refused(f"{self.place}/targets", f"names other nodes than 0..{n_nodes - 1}")
+            raise refused(f"{self.url}/targets", f"names other nodes than 0..{n_nodes - 1}")
         return targets
 
     def weights(self) -> Float64Array:
@@ -217,7 +217,7 @@ class _Part(NamedTuple):
         n = self.declared.edges
         weights = np.ones(n) if self.declared.even else self._read("weights", np.float64, n)
         if not (np.isfinite(weights) & (weights > 0)).all():
-            raise refused(f"{self.place}/weights", "holds what is no weight")
+            raise refused(f"{self.url}/weights", "holds what is no weight")
         return weights
 
 

@@ -13,10 +13,9 @@ from daskw2v.corpus.files import Source
 from daskw2v.corpus.formats import PARQUET
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.progress import Listener
-from daskw2v.sequences.kinds import EdgeList, Walks, check_types
-from daskw2v.sequences.sessions import Sessions
+from daskw2v.sequences.parts import write_sessions
+from daskw2v.sequences.settings import EdgeList, Sessions, Walks, check_types
 from daskw2v.sequences.walks import write_walks
-from daskw2v.sequences.writing import write_sessions
 from daskw2v.store.storage import Store
 
 
@@ -100,7 +99,7 @@ class Graph(Derived):
     def write(
         self, work: Store, params: Params, resources: Resources, client: Callable[[], Client], listener: Listener
     ) -> list[Source]:
-        """Walk; raises as `write_walks` does."""
+        """Walk on the graph; raises as `write_walks` does."""
         files = write_walks(self.inputs, work, self.edges, self.walks, resources, client(), listener, params.column)
         return _sources(work, files)
 

@@ -2,6 +2,9 @@
 
 A walk is a pure function of (seed, number of the walk, first node): all its draws are one stream.
 
+A node has a row for each type of targets. A step to a node of a type is a step by weights alone in the row of that
+type (metapath2vec, Dong, Chawla and Swami 2017, section 3.2). Without types a node has one row, which all steps read.
+
 A second-order walk (node2vec, Grover and Leskovec 2016) that came from t to v goes to x with a probability
 proportional to the weight of the edge from v to x times a bias: 1/p if x is t, 1 if t has an edge to x, else 1/q. No
 tables for pairs of nodes are needed: x is drawn by weight and accepted with probability bias / max(1, 1/q), otherwise
@@ -10,20 +13,62 @@ KnightKing, Yang et al. 2019), so a small p costs nothing. After TRIES rejection
 edges of v. Draws are independent, so the distribution is the same, and the time of a step is bounded.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskw2v.errors import ParameterError
 from daskw2v.kernels.bytes import prefetch_entry
 from daskw2v.kernels.jit import exact, inline, kernel
 from daskw2v.kernels.rng import below, draw, draws
-from daskw2v.sequences.metapaths import Metapath, row_of
 from daskw2v.sequences.rows import GraphRows
-from daskw2v.types import Int32Array, Int64Array
+from daskw2v.sequences.settings import Walks
+from daskw2v.types import Int32Array, Int64Array, UInt8Array
 
 TRIES = 32
 DRAWS = 2 * TRIES + 1  # of a step
 _11, _UNIT = np.uint64(11), 2.0**-53
+
+
+class Metapath(NamedTuple):
+    """Types of the nodes of a walk.
+
+    Parameters
+    ----------
+    types
+        Code of the type of each node, shape (nodes of the longest walk,); 0 without types.
+    n_types
+        Number of types, and of rows of a node.
+    """
+
+    types: UInt8Array
+    n_types: int
+
+
+def metapath_of(walks: Walks, types: Mapping[str, int]) -> Metapath:
+    """Return the metapath of walks on a graph with these types; without types, all nodes have the code 0.
+
+    Raises
+    ------
+    ParameterError
+        If the metapath names a type that no node has.
+    """
+    codes = {name: code for code, name in enumerate(types)}
+    if unknown := [name for name in walks.metapath if name not in codes]:
+        raise ParameterError(
+            f"metapath={walks.metapath}, but no node has the type {unknown[0]!r}.",
+            f"The types of nodes are: {', '.join(types)}.",
+        )
+    path = [codes[name] for name in walks.metapath[:-1]] or [0]
+    cycle = np.resize(np.array(path, np.uint8), walks.length)
+    return Metapath(cycle, max(1, len(types)))
+
+
+@inline
+def row_of(path: Any, node: Any, index: Any) -> Any:
+    """Return the row of a node whose targets are of the type of node `index` of a walk."""
+    return node * path.n_types + path.types[index]
 
 
 @inline
@@ -95,7 +140,7 @@ def first_order(graph: GraphRows, row: int, key: np.uint64, at: int) -> int:
 
 @exact
 def bias(others: GraphRows, before: int, previous: int, to: int, back: float, far: float) -> float:
-    """Return the bias of a step to a node; the previous node's edges are those of the row `before` of `others`."""
+    """Return the bias of a step to a node; the previous node's edges are in the row `before` of `others`."""
     if to == previous:
         return back
     return 1.0 if edge_to(others, before, to) >= 0 else far
@@ -103,7 +148,7 @@ def bias(others: GraphRows, before: int, previous: int, to: int, back: float, fa
 
 @exact
 def masses(graph: GraphRows, row: int, previous: int, back: float, far: float) -> tuple[float, float]:
-    """Return the mass of steps that `offer` draws by weight, and that of the step back beyond their bound."""
+    """Return the mass of steps that `offer` draws by weight, and the mass of the step back beyond their bound."""
     bound = max(1.0, far)
     extra = 0.0
     if back > bound:
@@ -118,10 +163,10 @@ def offer(
 ) -> tuple[int, float]:
     """Return a candidate for a step, and what its bias must exceed to be taken; draws are `at` and `at` + 1."""
     bound, (even, extra) = max(1.0, far), mass
-    place = _uniform(draw(key, at)) * (even + extra)
-    if place >= even:
+    position = _uniform(draw(key, at)) * (even + extra)
+    if position >= even:
         return previous, -1.0
-    return graph.targets[_edge_at(graph, row, place / bound)], _uniform(draw(key, at + 1)) * bound
+    return graph.targets[_edge_at(graph, row, position / bound)], _uniform(draw(key, at + 1)) * bound
 
 
 @exact
@@ -151,7 +196,7 @@ def last_draw(key: Any, at: Any) -> Any:
 def second_order(
     graph: GraphRows, row: int, before: int, previous: int, back: float, far: float, key: np.uint64, at: int
 ) -> int:
-    """Return the target of a step after `previous`, whose row is `before`; draws are those of `key` from `at` on."""
+    """Return the target of a step after `previous`, whose row is `before`, by draw `at` of `key` and later ones."""
     mass = masses(graph, row, previous, back, far)
     for i in range(TRIES):
         to, bar = offer(graph, row, previous, far, mass, key, at + 2 * i)
@@ -171,7 +216,7 @@ def walk(
     walks: Int32Array,
     lengths: Int64Array,
 ) -> None:
-    """Walk from each of some nodes.
+    """Walk from each first node.
 
     Parameters
     ----------
@@ -233,5 +278,5 @@ def _drawn(n_nodes: int, key: np.uint64, part: int, n_parts: int) -> tuple[Any, 
 
 
 def parts_of(first: Int32Array, key: np.uint64, n_parts: int) -> Int64Array:
-    """Return the part that each node is in, of those of `nodes_of_part`."""
+    """Return the part that each node is in, as `nodes_of_part` divides the nodes."""
     return np.asarray(below.py_func(draws(key, first.astype(np.uint64)), n_parts).astype(np.int64))

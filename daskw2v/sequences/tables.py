@@ -1,7 +1,7 @@
 """Columns of tables, which events and edges share: Parquet, or CSV and TSV, each by its own header.
 
 Only the columns that are named are read. Those of CSV are text, as it is written; a field without characters is null.
-Ids of one table may be integers, and those of another text: `common_ids` has the rule.
+Ids of one table may be integers, and ids of another one text: `common_ids` has the rule.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ def read_columns(
 def types_of(
     source: Source, names: Sequence[str], storage_options: Mapping[str, Any], timeout: float = TIMEOUT
 ) -> dict[str, Any]:
-    """Return the Arrow types of a file's columns, as its metadata tell them; raises as `read_columns` does."""
+    """Return the Arrow types of a file's columns, from its metadata; raises as `read_columns` does."""
     read = _reader(source).types
     with (
         open_source(source, storage_options, timeout) as file,
@@ -61,7 +61,7 @@ def check_table(source: Source) -> None:
 
 
 def is_typed(source: Source) -> bool:
-    """Tell whether the columns of a table have types; those of CSV are text."""
+    """Return whether the columns of a table have types; columns of CSV are text."""
     return source.format in _TYPED
 
 
@@ -74,7 +74,7 @@ def _reader(source: Source) -> "_Reader":
 
 def _parquet_rows(file: Any, block: TextBlock, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     parquet = pq.ParquetFile(file, page_checksum_verification=True)
-    _found(parquet.schema_arrow.names, names, block.source.url)
+    _names_in_file(parquet.schema_arrow.names, names, block.source.url)
     for batch in parquet.iter_batches(_ROWS, range(block.start, block.stop), columns=[*dict.fromkeys(names)]):
         batch.validate(full=True)  # a damaged file may point outside its dictionaries
         yield {name: _decoded(batch.column(name)) for name in names}
@@ -82,28 +82,28 @@ def _parquet_rows(file: Any, block: TextBlock, names: Sequence[str]) -> Iterator
 
 def _parquet_types(file: Any, source: Source, names: Sequence[str]) -> dict[str, Any]:
     schema = pq.ParquetFile(file).schema_arrow
-    _found(schema.names, names, source.url)
+    _names_in_file(schema.names, names, source.url)
     return {name: schema.field(name).type for name in names}
 
 
 def _csv_rows(file: Any, block: TextBlock, names: Sequence[str], delimiter: str) -> Iterator[dict[str, Any]]:
     url = block.source.url
     table = Table(file, block.source, delimiter, _refuse_row)
-    found = _found(table.schema.names, names, url)
-    for batch in table.batches([*dict.fromkeys(found.values())]):
+    columns_in_file = _names_in_file(table.schema.names, names, url)
+    for batch in table.batches([*dict.fromkeys(columns_in_file.values())]):
         batch.validate(full=True)
-        columns = {name: batch.column(written) for name, written in found.items()}
+        columns = {name: batch.column(written) for name, written in columns_in_file.items()}
         refuse_header(columns, url)
         yield {name: pc.if_else(pc.equal(texts, ""), None, texts) for name, texts in columns.items()}
 
 
 def _csv_types(file: Any, source: Source, names: Sequence[str], delimiter: str) -> dict[str, Any]:
     table = Table(file, source, delimiter, _refuse_row)
-    return dict.fromkeys(_found(table.schema.names, names, source.url), pa.string())
+    return dict.fromkeys(_names_in_file(table.schema.names, names, source.url), pa.string())
 
 
 class _Reader(NamedTuple):
-    """What reads the rows of a block of a format, and the types of a file's columns."""
+    """Functions that read the rows of a block of a format, and the types of a file's columns."""
 
     rows: Callable[[Any, TextBlock, Sequence[str]], Iterator[dict[str, Any]]]
     types: Callable[[Any, Source, Sequence[str]], dict[str, Any]]
@@ -120,11 +120,11 @@ _READERS = {
 _TYPED = frozenset([PARQUET.name])
 
 
-def _refuse_row(place: str, problem: str) -> None:
-    raise InputError(f"{place}: {problem}.", "Repair the file: all rows have the fields of its header.")
+def _refuse_row(location: str, problem: str) -> None:
+    raise InputError(f"{location}: {problem}.", "Repair the file: all rows have the fields of its header.")
 
 
-def _found(present: Sequence[str], names: Sequence[str], url: str) -> dict[str, str]:
+def _names_in_file(present: Sequence[str], names: Sequence[str], url: str) -> dict[str, str]:
     """Return the columns' names as a file writes them: there may be blanks around them."""
     stripped = [name.strip() for name in present]
     for name in names:
@@ -142,7 +142,7 @@ def refuse_header(columns: Mapping[str, Any], url: str) -> None:
     Raises
     ------
     InputError
-        If there is one.
+        If a row is a header.
     """
     repeated = reduce(pc.and_, (pc.equal(texts, name) for name, texts in columns.items()))
     if pc.any(repeated).as_py():
@@ -162,7 +162,7 @@ def value_type(kind: Any) -> Any:
 
 
 def is_text(kind: Any) -> bool:
-    """Tell whether values of a type are text."""
+    """Return whether values of a type are text."""
     return is_string(value_type(kind))
 
 
@@ -192,13 +192,13 @@ def kind_of_ids(kind: Any, url: str, what: str) -> str | None:
 
 
 def common_ids(kinds: Iterable[tuple[str, str | None]]) -> str:
-    """Return the kind of all ids, given the URL and kind of those of each column.
+    """Return the kind of all ids, by the URL and the kind of each column.
 
     Ids are integers where all columns are; whole numbers of float64 are, too, as pandas makes them of integers with
     missing values. If one column is text, an id is the text of what is written: 7 is "7".
     """
-    found = {kind for _, kind in kinds}
-    return next((kind for kind in (STRING, UNSIGNED, INTEGER) if kind in found), STRING)
+    distinct = {kind for _, kind in kinds}
+    return next((kind for kind in (STRING, UNSIGNED, INTEGER) if kind in distinct), STRING)
 
 
 def parsed_ids(texts: Any) -> tuple[str, Any]:
@@ -208,7 +208,7 @@ def parsed_ids(texts: Any) -> tuple[str, Any]:
 
 
 def integers_in(texts: Any, kind: str) -> Any:
-    """Return integers of a kind, of which these are the texts; None if one is written in another way."""
+    """Return texts as integers of a kind; None if one of them is not written as an integer is."""
     try:
         numbers = texts.cast(kind)
     except pa.ArrowInvalid:
@@ -216,7 +216,7 @@ def integers_in(texts: Any, kind: str) -> Any:
     return numbers if pc.all(pc.equal(numbers.cast(texts.type), texts), min_count=0).as_py() else None
 
 
-def ids_of(array: Any, kind: str, what: str, place: str) -> Any:
+def ids_of(array: Any, kind: str, what: str, url: str) -> Any:
     """Return a column as ids of a kind: int64, uint64 or large_string.
 
     Raises
@@ -225,18 +225,18 @@ def ids_of(array: Any, kind: str, what: str, place: str) -> Any:
         If one is not a whole number, or is none of the kind.
     """
     if pa.types.is_floating(array.type):
-        array = _whole(array, what, place)
+        array = _whole(array, what, url)
     try:
         return array.cast(pa.large_string() if kind == STRING else kind)
     except pa.ArrowInvalid as error:
         raise InputError(
-            f"{what} of {place} are of type {array.type}, those of other columns or files {kind} ({error}).",
+            f"{what} of {url} are of type {array.type}, those of other columns or files {kind} ({error}).",
             "Cast all of them to strings.",
         ) from None
 
 
-def _whole(array: Any, what: str, place: str) -> Any:
-    """Return floating-point numbers as int64; those that are no number are null, as pandas writes them."""
+def _whole(array: Any, what: str, url: str) -> Any:
+    """Return floating-point numbers as int64; NaN is null, as pandas writes it."""
     bits = np.finfo(array.type.to_pandas_dtype()).nmant + 1
     numbers = array.cast(pa.float64())
     numbers = pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
@@ -244,7 +244,7 @@ def _whole(array: Any, what: str, place: str) -> Any:
     wrong = numbers.filter(pc.or_(pc.not_equal(numbers, pc.round(numbers)), inexact))
     if len(wrong):
         raise InputError(
-            f"{what} of {place} are of type {array.type}, and {wrong[0].as_py()} is no whole number below 2^{bits}.",
+            f"{what} of {url} are of type {array.type}, and {wrong[0].as_py()} is no whole number below 2^{bits}.",
             "Cast them to integers or strings where they are written.",
         )
     return numbers.cast(pa.int64())

@@ -15,11 +15,11 @@ import numpy as np
 from daskw2v.kernels.bytes import prefetch_entry
 from daskw2v.kernels.jit import exact, inline
 from daskw2v.kernels.rng import draw
-from daskw2v.sequences.metapaths import Metapath, row_of
 from daskw2v.sequences.rows import GraphRows
 from daskw2v.sequences.steps import (
     DRAWS,
     TRIES,
+    Metapath,
     choose,
     edge_to,
     first_order,
@@ -27,6 +27,7 @@ from daskw2v.sequences.steps import (
     masses,
     offer,
     prefetch_step,
+    row_of,
     second_order,
 )
 from daskw2v.types import Int32Array, Int64Array
@@ -49,7 +50,7 @@ class Partition(NamedTuple):
 
 
 class Brought(NamedTuple):
-    """Rows that walkers brought from other partitions: that of nodes[i], which ascend, is rows[i] of `graph`."""
+    """Rows that walkers brought from other partitions: nodes[i], ascending, has the row rows[i] of `graph`."""
 
     nodes: Int32Array
     rows: Int64Array
@@ -79,9 +80,9 @@ def advance(
     Parameters
     ----------
     part, brought
-        The rows that are here.
+        The rows of the partition, and rows that walkers brought.
     rule
-        What is drawn.
+        How steps are drawn.
     walkers
         Walkers, shape (n, NARROW), or (n, WIDE) if biases are not 1. They are changed.
     at

@@ -14,16 +14,14 @@ from daskw2v.config.resources import Resources
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.extras import Extra
 from daskw2v.progress import Watching
+from daskw2v.sequences.files import write_lists
 from daskw2v.sequences.graph import LAYOUT as GRAPHS
 from daskw2v.sequences.graph import build_graph, partitions_of
-from daskw2v.sequences.kinds import EdgeList, Walks, check_types
-from daskw2v.sequences.lists import write_lists
-from daskw2v.sequences.metapaths import metapath_of
 from daskw2v.sequences.numbering import read_names, read_types
-from daskw2v.sequences.rounds import Journey, WalkFiles, partitioned, travelled
+from daskw2v.sequences.rounds import Journey, WalkFiles, partitioned, travelled, write_group
 from daskw2v.sequences.rows import GraphRows, load_graph, plain
-from daskw2v.sequences.steps import nodes_of_part, walk
-from daskw2v.sequences.trails import write_group
+from daskw2v.sequences.settings import EdgeList, Walks, check_types
+from daskw2v.sequences.steps import metapath_of, nodes_of_part, walk
 from daskw2v.shards.layout import digest
 from daskw2v.store.stage import Layout, OpenStage, Stage
 from daskw2v.store.storage import Store
@@ -109,8 +107,8 @@ def _whole(home: Store) -> dict[str, Any] | None:
 def _write(files: WalkFiles, client: Client, stage: OpenStage) -> dict[str, Any]:
     files, sizes = files._replace(home=stage.home), stage.home.sizes()
     known = (stage.home.read_manifest() or {"files": {}})["files"]
-    there = {name for name, size in sizes.items() if known.get(name, size) == size}
-    missing = [place for place in files.places if files.name(*place) not in there]
+    finished = {name for name, size in sizes.items() if known.get(name, size) == size}
+    missing = [place for place in files.places if files.name(*place) not in finished]
     n = partitions_of(files.graph, files.walks.partitions, client)
     stage.expect(len(files.places), len(files.places) - len(missing))
     if n == 1:
@@ -150,13 +148,13 @@ def _walks_of(
     first = nodes_of_part(len(names), files.start(number), part, files.n)
     if types is not None:
         first = first[types[first] == path.types[0]]
-    found, lengths = np.empty((len(first), walks.length), np.int32), np.empty(len(first), np.int64)
-    walk(plain(graph), first, files.steps(number), walks.p, walks.q, path, found, lengths)
-    return found[np.arange(walks.length) < lengths[:, None]], lengths
+    nodes, lengths = np.empty((len(first), walks.length), np.int32), np.empty(len(first), np.int64)
+    walk(plain(graph), first, files.steps(number), walks.p, walks.q, path, nodes, lengths)
+    return nodes[np.arange(walks.length) < lengths[:, None]], lengths
 
 
 def _walk_in_partitions(files: WalkFiles, n: int, missing: Sequence[tuple[int, int]], stage: OpenStage) -> None:
-    """Write missing files, by walks through partitions: those of one number after those of another."""
+    """Write missing files, by walks through partitions, one number after the other."""
     divided = partitioned(stage, files.graph, n)
     for first in range(0, files.walks.number, files.numbers):
         parts = {part for other, part in missing if other == first}
@@ -170,7 +168,7 @@ def _walk_in_partitions(files: WalkFiles, n: int, missing: Sequence[tuple[int, i
 
 
 def made_of(work: Store, name: str) -> Iterator[str]:
-    """Yield the place of the graph that a file of walks was made of, below the work directory; none for other files."""
+    """Yield the folder, in the work directory, of the graph that a file of walks was made of; none for other files."""
     home = LAYOUT.unused_part(name)
     manifest = None if home is None else (work / home).read_manifest()
     if manifest is not None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from daskw2v.errors import ParameterError
-from daskw2v.masking import without_secrets
+from daskw2v.safe_text import without_secrets
 
 _REMEDY = "Give secrets in storage_options or the environment; a signed URL has to be downloaded first."
 

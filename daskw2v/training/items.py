@@ -10,7 +10,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.progress import Watching
-from daskw2v.sequences.sessions import Sessions
+from daskw2v.sequences.settings import Sessions
 from daskw2v.sequences.sources import Events
 from daskw2v.store.urls import Location
 from daskw2v.training.keywords import with_keywords

@@ -1,7 +1,7 @@
 import pytest
 
 from daskw2v.cli import evaluating, exporting, opening, training
-from daskw2v.evaluation.results import Evaluation
+from daskw2v.evaluation import Evaluation
 from daskw2v.evaluation.similarity import SimilarityResult
 from daskw2v.progress import Progress
 from tests.cli.fakes import FakeVectors

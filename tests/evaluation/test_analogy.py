@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
-from daskw2v.evaluation import lrcos, offsets, solving
+from daskw2v.evaluation import analogy
 from daskw2v.evaluation.analogy import evaluate_analogy
 from daskw2v.evaluation.relations import KnownRelation, Relation, read_relations
 from daskw2v.models.queries.vectors import Vectors
@@ -144,7 +144,7 @@ def test_evaluate_analogy__equals_gensim_on_googles_set(data, tmp_path):
 @pytest.mark.filterwarnings("ignore:Call to deprecated:DeprecationWarning")  # gensim's own
 @pytest.mark.usefixtures("blocks")
 def test_evaluate_analogy__multiplies_like_gensim(vectors, url, monkeypatch):
-    monkeypatch.setattr(offsets, "COSMUL_EPSILON", 1e-6)  # gensim's
+    monkeypatch.setattr(analogy, "COSMUL_EPSILON", 1e-6)  # gensim's
     keyed = keyed_of(vectors)
     right = [keyed.most_similar_cosmul([b, c], [a], topn=1)[0][0] == d for a, b, c, d in known_questions(url)]
     assert evaluate_analogy(vectors, url, "3cosmul").accuracy == pytest.approx(np.mean(right), abs=1e-6)
@@ -181,7 +181,7 @@ def test_solve__finds_the_best_word_of_small_vocabularies(data):
 
     known = KnownRelation(Relation("r", None, [], questions), pairs, questions, frozenset())
     vectors = vectors_of(matrix)
-    (answers,) = solving.solve(vectors, [offsets.SOLVERS[method](vectors, known, limit)], limit)
+    (answers,) = analogy.solve(vectors, [analogy.SOLVERS[method](vectors, known, limit)], limit)
     for (i, j), answer in zip(questions, answers, strict=True):
         question = [*pairs[i], pairs[j, 0]]
         if set(range(limit)) <= set(question):
@@ -261,7 +261,7 @@ def test_evaluate_analogy__names_the_extra_of_lrcos(vectors, url, monkeypatch):
     def absent(module, extra):
         raise MissingExtraError(f"{module} is not installed.", f"Run: pip install 'daskw2v[{extra}]'.")
 
-    monkeypatch.setattr(lrcos, "needed", absent)
+    monkeypatch.setattr(analogy, "needed", absent)
     with pytest.raises(MissingExtraError, match=r"sklearn.linear_model .*pip install 'daskw2v\[evaluation\]'"):
         evaluate_analogy(vectors, url, "lrcos")
 
@@ -291,7 +291,7 @@ def test_lrcos__scores_as_scikit_learn_does(vectors, regression):
     """The scores themselves, not only the best of them."""
     pairs = np.arange(12).reshape(6, 2)
     known = KnownRelation(Relation("r", None, [], np.empty((0, 2))), pairs, np.empty((0, 2)), frozenset())
-    solver = lrcos.solver(vectors, known, 200)
+    solver = analogy.SOLVERS["lrcos"](vectors, known, 200)
     block = next(vectors.blocks())
     units = np.array([unit(x) for x in vectors.vectors.astype(np.float64)])
     drawn = np.random.default_rng(0).integers(200, size=6)

@@ -6,8 +6,7 @@ import pytest
 
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
 from daskw2v.evaluation import classification
-from daskw2v.evaluation.classification import ClassificationResult, evaluate_classification
-from daskw2v.evaluation.texts import read_texts, tabulate
+from daskw2v.evaluation.classification import ClassificationResult, evaluate_classification, read_texts, tabulate
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from daskw2v.evaluation import cnn
-from daskw2v.evaluation.texts import Split, Texts
+from daskw2v.evaluation import classification
+from daskw2v.evaluation.classification import Split, Texts
 
 torch = pytest.importorskip("torch", reason="PyTorch comes with daskw2v[torch]")
 
@@ -38,13 +38,13 @@ def ordered():
 
 def test_classify__learns_the_order_of_words(ordered):
     texts, split = ordered
-    assert np.mean(cnn.classify(texts, split, 0) == texts.labels[split.test]) > 0.95
+    assert np.mean(classification.classify_by_cnn(texts, split, 0) == texts.labels[split.test]) > 0.95
 
 
 def test_classify__repeats_itself_and_leaves_others_random_numbers_alone(ordered):
     texts, split = ordered
     before = torch.get_rng_state()
-    first, again, other = (cnn.classify(texts, split, seed, epochs=1) for seed in (3, 3, 4))
+    first, again, other = (classification.classify_by_cnn(texts, split, seed, epochs=1) for seed in (3, 3, 4))
     assert torch.equal(torch.get_rng_state(), before)
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
@@ -61,15 +61,15 @@ def test_classify__answers_with_the_best_epoch_on_dev(ordered, monkeypatch):
         tested.append(len(tested))
         return np.full(len(numbers), len(tested))
 
-    monkeypatch.setattr(cnn._Network, "answer", answer)
-    np.testing.assert_array_equal(cnn.classify(texts, split, 0, epochs=2), 1)
+    monkeypatch.setattr(classification._Network, "answer", answer)
+    np.testing.assert_array_equal(classification.classify_by_cnn(texts, split, 0, epochs=2), 1)
     assert len(tested) == 1
 
 
 def network(texts):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(5)
-        network = cnn._Network(torch, texts)
+        network = classification._Network(torch, texts)
     network._dropout.eval()
     return network
 

@@ -1,7 +1,7 @@
 import pytest
 
 from daskw2v.errors import InputError
-from daskw2v.evaluation.pairs import ScoredPair, read_pairs
+from daskw2v.evaluation.similarity import ScoredPair, read_pairs
 
 # Each public layout with two invented pairs of its form.
 LAYOUTS = {

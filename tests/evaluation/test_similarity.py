@@ -4,8 +4,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v.evaluation.pairs import read_pairs
-from daskw2v.evaluation.similarity import SimilarityResult, confidence, evaluate_similarity, spearman
+from daskw2v.evaluation.similarity import SimilarityResult, confidence, evaluate_similarity, read_pairs, spearman
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

@@ -1,4 +1,4 @@
-from daskw2v.reports.scores import CategoryScore, interval_notes, rated
+from daskw2v.reports.page import CategoryScore, interval_notes, rated
 
 
 def test_rated__attaches_parts_and_coverage(evaluation):

@@ -3,7 +3,7 @@ import pytest
 from examples import model
 
 from daskw2v.errors import UnknownWordError
-from daskw2v.reports.words import chosen_words, named_nearest
+from daskw2v.reports.compare import chosen_words, named_nearest
 
 
 def test_chosen_words__are_the_longest_of_each_part_of_the_frequent():

@@ -8,7 +8,7 @@ import pytest
 
 from daskw2v import Params, evaluate, train
 from daskw2v.errors import ParameterError
-from daskw2v.evaluation.results import Evaluation
+from daskw2v.evaluation import Evaluation
 from daskw2v.evaluation.similarity import SimilarityResult
 from daskw2v.evaluation.stability import neighbour_stability
 from daskw2v.models.queries.vectors import Vectors

@@ -16,7 +16,7 @@ from daskw2v.errors import ParameterError
 from daskw2v.models.alignment import Alignment
 from daskw2v.retraining import webhook
 from daskw2v.retraining.gates import Gate, Verdict
-from daskw2v.retraining.notify import Notices, tell
+from daskw2v.retraining.notify import Notices, send_notices
 from daskw2v.retraining.outcome import Outcome, Summary
 
 SECRET = "hunter2-do-not-tell"
@@ -46,12 +46,12 @@ def test_outcomes__have_exit_codes_of_their_own():
 
 
 def test_tell__tells_nobody_by_default(summary):
-    assert tell(summary, Notices()) == []
+    assert send_notices(summary, Notices()) == []
 
 
 def test_tell__writes_json(summary, tmp_path):
     path = tmp_path / "new" / "summary.json"
-    assert tell(summary, Notices(summary=path)) == []
+    assert send_notices(summary, Notices(summary=path)) == []
     told = json.loads(path.read_text())
     gates = told.pop("gates")
     assert gates["passed"] is False
@@ -68,7 +68,7 @@ def test_tell__writes_json(summary, tmp_path):
 def test_tell__writes_what_prometheus_reads(summary, tmp_path):
     path = tmp_path / "daskw2v.prom"
     path.write_text("old")
-    assert tell(summary, Notices(textfile=path)) == []
+    assert send_notices(summary, Notices(textfile=path)) == []
     assert [p.name for p in tmp_path.iterdir()] == ["daskw2v.prom"]  # nothing of how it was written
     assert stat.S_IMODE(path.stat().st_mode) & 0o444  # node_exporter is another user
     lines = path.read_text().splitlines()
@@ -109,7 +109,7 @@ def assert_is_prometheus(lines):
 
 def test_tell__says_little_of_a_run_that_came_to_little(tmp_path):
     failed = Summary(outcome=Outcome.FAILED, work="w", message="\ud800 no text", started=STARTED, seconds=1)
-    assert tell(failed, Notices(summary=tmp_path / "s.json", textfile=tmp_path / "s.prom")) == []
+    assert send_notices(failed, Notices(summary=tmp_path / "s.json", textfile=tmp_path / "s.prom")) == []
     lines = (tmp_path / "s.prom").read_text().splitlines()
     assert_is_prometheus(lines)
     assert {line.split()[2] for line in lines if line.startswith("# TYPE")} == {
@@ -121,7 +121,7 @@ def test_tell__says_little_of_a_run_that_came_to_little(tmp_path):
 def test_tell__says_what_could_not_be_written_and_goes_on(summary, tmp_path):
     (tmp_path / "file").write_text("")
     notices = Notices(summary=tmp_path / "file" / "s.json", textfile=tmp_path / "s.prom")
-    (problem,) = tell(summary, notices)
+    (problem,) = send_notices(summary, notices)
     assert re.search(r"file/s\.json was not written \(.+\)\.", problem)
     assert (tmp_path / "s.prom").exists()
 
@@ -217,7 +217,7 @@ def problem_of(problems):
 
 
 def test_webhook__gets_the_summary(summary, listener, pauses):
-    assert tell(summary, notices(listener)) == []
+    assert send_notices(summary, notices(listener)) == []
     ((path, headers, body),) = listener.got
     assert path == f"/hook/{SECRET}?token={SECRET}"
     assert headers["Authorization"] == f"Bearer {SECRET}"
@@ -228,7 +228,7 @@ def test_webhook__gets_the_summary(summary, listener, pauses):
 
 def test_webhook__is_tried_again_where_it_may_pass(summary, listener, pauses):
     listener.answers = [answering(500), answering(429), answering(200, body=b"ok")]
-    assert tell(summary, notices(listener)) == []
+    assert send_notices(summary, notices(listener)) == []
     assert len(listener.got) == 3
     assert pauses == [1, 2]
 
@@ -248,20 +248,22 @@ def test_webhook__is_tried_again_where_it_may_pass(summary, listener, pauses):
 )
 def test_webhook__is_given_up(summary, listener, pauses, answer, tries, message):
     listener.answers = [answer]
-    assert re.search(message, problem_of(tell(summary, notices(listener))))
+    assert re.search(message, problem_of(send_notices(summary, notices(listener))))
     assert [path for path, _, _ in listener.got] == [f"/hook/{SECRET}?token={SECRET}"] * tries
     assert len(pauses) == tries - 1
 
 
 def test_webhook__is_not_waited_for_longer_than_was_said(summary, listener, pauses):
     listener.answers = [dripping]
-    assert "no answer in time" in problem_of(tell(summary, notices(listener, webhook_timeout=1, webhook_tries=2)))
+    assert "no answer in time" in problem_of(
+        send_notices(summary, notices(listener, webhook_timeout=1, webhook_tries=2))
+    )
     assert len(listener.got) == 2
 
 
 def test_webhook__is_not_read(summary, listener, pauses):
     listener.answers = [endless]
-    assert tell(summary, notices(listener)) == []
+    assert send_notices(summary, notices(listener)) == []
     assert listener.closed.wait(60)
     assert listener.sent < 64 << 20  # what lies in buffers
 
@@ -271,7 +273,7 @@ def test_webhook__may_be_nobody(summary, pauses, monkeypatch):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/{SECRET}"
-        problem = problem_of(tell(summary, Notices(webhook=url, webhook_tries=6)))
+        problem = problem_of(send_notices(summary, Notices(webhook=url, webhook_tries=6)))
     assert "ConnectionRefusedError: Connection refused" in problem
     assert pauses == [1, 2, 4, 8, 16]
 
@@ -279,7 +281,7 @@ def test_webhook__may_be_nobody(summary, pauses, monkeypatch):
 def test_webhook__is_told_after_files_that_cannot_be_written(summary, listener, pauses, tmp_path):
     (tmp_path / "file").write_text("")
     listener.answers = [answering(500)]
-    found = tell(summary, notices(listener, summary=tmp_path / "file" / "s", textfile=tmp_path / "s.prom"))
+    found = send_notices(summary, notices(listener, summary=tmp_path / "file" / "s", textfile=tmp_path / "s.prom"))
     assert len(found) == 2
     assert len(listener.got) == 3
     assert (tmp_path / "s.prom").exists()

@@ -6,7 +6,7 @@ import pytest
 from daskw2v import Params, Resources
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.phrases.build import build_phrases
-from daskw2v.retraining.novelty import measure_novelty
+from daskw2v.retraining.gates import measure_novelty
 from daskw2v.sampling.excerpt import excerpt, ranges_of_blocks
 from daskw2v.shards.encode import build_corpus
 from daskw2v.store.storage import Store

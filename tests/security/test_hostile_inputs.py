@@ -24,12 +24,12 @@ from daskw2v.corpus.pieces import ReadReport
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.corpus.tokenizers import make_tokenizer
 from daskw2v.errors import InputError, ParameterError
-from daskw2v.evaluation import datasets, layouts
+from daskw2v.evaluation import datasets
 from daskw2v.evaluation.catalogue import DATASETS
-from daskw2v.evaluation.pairs import read_pairs
+from daskw2v.evaluation.similarity import read_pairs
 from daskw2v.models.formats.word2vec import import_word2vec
 from daskw2v.sequences.edges import read_edges
-from daskw2v.sequences.kinds import EdgeList
+from daskw2v.sequences.settings import EdgeList
 from daskw2v.vocabulary.word_lists import read_list
 from tests.security.hostile import attempt, outcomes_of
 
@@ -204,12 +204,12 @@ def test_archive__is_measured_before_it_is_unpacked():
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("set/a.txt", b"0" * 1000)
     content = bytearray(packed.getvalue())
-    assert layouts.unpack("zip", bytes(content)) == {"a.txt": b"0" * 1000}
+    assert datasets.unpack("zip", bytes(content)) == {"a.txt": b"0" * 1000}
     size = content.index(b"PK\x01\x02") + 24  # in the directory at the end of the file
     assert content[size : size + 4] == struct.pack("<I", 1000)
     content[size : size + 4] = struct.pack("<I", (1 << 28) + 1)
     with pytest.raises(ValueError, match="more than 268,435,456 bytes"):
-        layouts.unpack("zip", bytes(content))
+        datasets.unpack("zip", bytes(content))
 
 
 def test_list__of_words_is_bounded(tmp_path):

@@ -30,7 +30,7 @@ _METHODS = {"torch.load", "np.load", "numpy.load", "np.fromregex", "numba.core.s
 # - A process that matches such a pattern (corpus.matching) runs a module of this package.
 # - A model or corpus may name a plug-in. What is imported then (config.registry) is what an installed distribution
 #   declares by an entry point, and nothing that the file holds.
-# - `ast.literal_eval` reads lists of Python's from one published set (evaluation.layouts): literals only.
+# - `ast.literal_eval` reads lists of Python's from one published set (evaluation.datasets): literals only.
 # - Dask pickles tasks and results between the processes of a cluster, which trust each other (TLS, loopback).
 # - Numba unpickles its cache of machine code, below a folder of the user's own (daskw2v.kernels.cache).
 _IMPORTERS = {

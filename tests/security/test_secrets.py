@@ -11,11 +11,11 @@ from fsspec.implementations.memory import MemoryFileSystem
 from daskw2v import Params, Resources, report, train
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import Daskw2vError, ParameterError
-from daskw2v.evaluation.pairs import read_pairs
-from daskw2v.masking import masked, without_secrets
+from daskw2v.evaluation.similarity import read_pairs
 from daskw2v.models.formats.export import export
 from daskw2v.models.formats.word2vec import import_word2vec
 from daskw2v.models.queries.vectors import Vectors
+from daskw2v.safe_text import masked, without_secrets
 from daskw2v.store.credentials import Options, refuse_secret
 from daskw2v.store.storage import Store
 from tests.support.command_line import invoke

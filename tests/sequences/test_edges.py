@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import InputError
 from daskw2v.sequences.edges import kind_of_nodes, read_edges, squeezed
-from daskw2v.sequences.kinds import EdgeList
+from daskw2v.sequences.settings import EdgeList
 
 WEIGHTED = EdgeList(weight="weight")
 

@@ -15,8 +15,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.progress import silent
 from daskw2v.sequences.edges import kind_of_nodes, read_edges
-from daskw2v.sequences.kinds import EdgeList
-from daskw2v.sequences.sessions import Sessions
+from daskw2v.sequences.settings import EdgeList, Sessions
 from daskw2v.sequences.sources import Events
 from daskw2v.store.storage import Store
 

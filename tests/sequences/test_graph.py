@@ -14,9 +14,9 @@ from daskw2v.errors import ClusterError, DamageError, InputError, ParameterError
 from daskw2v.sequences import graph as graphs
 from daskw2v.sequences import numbering
 from daskw2v.sequences.graph import build_graph, partitions_of
-from daskw2v.sequences.kinds import EdgeList
 from daskw2v.sequences.numbering import read_names
 from daskw2v.sequences.rows import StoredEdges, load_graph
+from daskw2v.sequences.settings import EdgeList
 from daskw2v.store.arrays import write_array
 from daskw2v.store.storage import Store
 

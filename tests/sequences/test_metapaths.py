@@ -21,11 +21,10 @@ from daskw2v.sequences import graph as graphs
 from daskw2v.sequences import numbering, rounds
 from daskw2v.sequences import walks as module
 from daskw2v.sequences.graph import build_graph, read_graph
-from daskw2v.sequences.metapaths import Metapath, metapath_of
 from daskw2v.sequences.numbering import read_names, read_types
 from daskw2v.sequences.reference import metapath_walk
 from daskw2v.sequences.rows import graph_bytes, load_graph
-from daskw2v.sequences.steps import nodes_of_part, walk
+from daskw2v.sequences.steps import Metapath, metapath_of, nodes_of_part, walk
 from daskw2v.sequences.walks import write_walks
 from daskw2v.store.storage import Store
 

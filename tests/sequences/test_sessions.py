@@ -18,9 +18,9 @@ from daskw2v.config.resources import Resources
 from daskw2v.corpus.formats import csv
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.progress import silent
-from daskw2v.sequences import writing
+from daskw2v.sequences import parts
 from daskw2v.sequences.cutting import Cut, sessions_of
-from daskw2v.sequences.sessions import Sessions
+from daskw2v.sequences.settings import Sessions
 from daskw2v.sequences.sources import Events
 from daskw2v.store.storage import Store
 
@@ -101,7 +101,7 @@ def test_sessions__are_the_same_when_a_worker_is_killed(events, client, tmp_path
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as other,
     ):
-        gather = writing.gather
+        gather = parts.gather
 
         def killing(client, futures, task):
             wait(futures, return_when="FIRST_COMPLETED")
@@ -109,7 +109,7 @@ def test_sessions__are_the_same_when_a_worker_is_killed(events, client, tmp_path
             os.kill(killed[0], signal.SIGKILL)
             return gather(client, futures, task)
 
-        monkeypatch.setattr(writing, "gather", killing)
+        monkeypatch.setattr(parts, "gather", killing)
         found = lists_in(written(path, tmp_path / "b", other))
     assert killed
     assert found == expected
@@ -118,7 +118,7 @@ def test_sessions__are_the_same_when_a_worker_is_killed(events, client, tmp_path
 def test_sessions__are_written_once(events, client, tmp_path, monkeypatch):
     path = write(tmp_path / "a.parquet", events)
     first = written(path, tmp_path, client)
-    monkeypatch.setattr(writing, "read_events", None)
+    monkeypatch.setattr(parts, "read_events", None)
     assert written(path, tmp_path, client) == first
 
 

@@ -12,9 +12,8 @@ from daskw2v import EdgeList, Resources, Walks
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sequences import rounds
 from daskw2v.sequences import walks as module
-from daskw2v.sequences.metapaths import Metapath
 from daskw2v.sequences.rows import GraphRows, plain
-from daskw2v.sequences.steps import TRIES, walk
+from daskw2v.sequences.steps import TRIES, Metapath, walk
 from daskw2v.sequences.travel import (
     ASKED,
     FIRST,

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from daskw2v.kernels.rng import Purpose, stream
-from daskw2v.sequences.metapaths import Metapath
 from daskw2v.sequences.reference import step_probabilities
-from daskw2v.sequences.steps import nodes_of_part, walk
+from daskw2v.sequences.steps import Metapath, nodes_of_part, walk
 
 RANDOM = np.random.default_rng(3)
 HUB = [(0, node, 1.0) for node in range(1, 40)] + [(1, 2, 1.0), (2, 3, 1.0)]

@@ -13,7 +13,7 @@ from daskw2v import Graph, Params, train
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError
 from daskw2v.sequences import walks as module
-from daskw2v.sequences.kinds import EdgeList, Walks
+from daskw2v.sequences.settings import EdgeList, Walks
 from daskw2v.sequences.walks import write_walks
 from daskw2v.store.storage import Store
 

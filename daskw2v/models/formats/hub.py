@@ -14,9 +14,9 @@ from typing import Any
 from daskw2v.config.params import published
 from daskw2v.corpus.stored_tokenizers import is_settled_file
 from daskw2v.errors import ParameterError
-from daskw2v.escapes import escaped_json
 from daskw2v.extras import needed
 from daskw2v.models.queries.vectors import Vectors
+from daskw2v.safe_text import escaped_json
 
 _FORMATS = "daskw2v", "static"
 _CARD = """\

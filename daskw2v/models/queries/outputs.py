@@ -14,7 +14,6 @@ import numpy as np
 
 from daskw2v.corpus.stored_tokenizers import is_settled_file
 from daskw2v.errors import ParameterError, StoreError
-from daskw2v.escapes import escaped
 from daskw2v.extras import Extra
 from daskw2v.features.settings import FEATURES
 from daskw2v.models.queries.frames import arrow_schema, frame, pa, read_frame, read_rows, record_batch
@@ -33,6 +32,7 @@ from daskw2v.models.stored.store import (
 )
 from daskw2v.models.stored.tables import StoredRows, create_model, open_table, table_names, write_table_rows
 from daskw2v.objectives.subwords.network import Subwords
+from daskw2v.safe_text import escaped
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
 from daskw2v.types import Float32Array

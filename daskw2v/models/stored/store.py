@@ -23,10 +23,10 @@ from daskw2v.corpus.files import Source
 from daskw2v.errors import DamageError, TrainingError, counted
 from daskw2v.features.keys import FeatureKeys
 from daskw2v.features.settings import FEATURES
-from daskw2v.masking import without_secrets
 from daskw2v.models.stored.tables import SUBWORDS, TABLES, StoredRows, declared_tables, open_table, stored_table
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.release import VERSION
+from daskw2v.safe_text import without_secrets
 from daskw2v.store.arrays import finish_arrays, open_array, open_subgroup
 from daskw2v.store.durability import durable
 from daskw2v.store.limits import refused, shown, typed

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from daskw2v.errors import DamageError, StoreError
-from daskw2v.escapes import escaped
+from daskw2v.safe_text import escaped
 from daskw2v.store.limits import refused, shown
 from daskw2v.store.numbered import NumberedLog
 from daskw2v.store.storage import Store

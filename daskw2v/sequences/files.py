@@ -1,12 +1,14 @@
-"""Reads and writes whole Parquet files: names of nodes, and sequences as lists."""
+"""Files of a stage: whole Parquet files of columns and lists, and the identity that names what is built from files."""
 
 import io
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from daskw2v.corpus.files import Source
 from daskw2v.errors import DamageError
 from daskw2v.extras import Extra
+from daskw2v.shards.layout import digest
 from daskw2v.store.checksums import twice
 from daskw2v.store.storage import Store
 from daskw2v.types import Int64Array
@@ -15,7 +17,7 @@ pa, pq = Extra("pyarrow", "arrow"), Extra("pyarrow.parquet", "arrow")
 
 
 def write_columns(store: Store, name: str, columns: Mapping[str, Any]) -> bytes:
-    """Write Arrow arrays as a Parquet file, atomically, with checksums; equal arrays give equal files, returned."""
+    """Write Arrow arrays as a Parquet file, atomically, with checksums; return its bytes, equal for equal arrays."""
     sink = io.BytesIO()
     pq.write_table(pa.table(dict(columns)), sink, write_page_checksum=True)
     store.write_bytes(name, content := sink.getvalue())
@@ -51,3 +53,9 @@ def _read_columns(store: Store, name: str, columns: Sequence[str] | None) -> Any
         return pq.read_table(io.BytesIO(content), columns=columns, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
         raise DamageError.of(f"{store.url}/{name}", f"is damaged ({error})") from error
+
+
+def identity_of(sources: Sequence[Source], described: Mapping[str, Any], *options: Any) -> str:
+    """Return a digest of the contents of files and of how they are read: settings by name, and other values."""
+    contents = [[source.url, source.size, source.version, source.format] for source in sources]
+    return digest([contents, described, *options])

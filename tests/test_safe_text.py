@@ -12,11 +12,11 @@ from rich.console import Console
 from daskw2v.cli.printing import print_groups, print_json, print_table, say
 from daskw2v.cluster.console import show_progress
 from daskw2v.errors import InputError, StoreError, UnknownWordError
-from daskw2v.escapes import escaped, escaped_json, escaped_lines
 from daskw2v.models.stored.store import write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_table_rows
 from daskw2v.models.versions.versions import publish
 from daskw2v.progress import Progress
+from daskw2v.safe_text import escaped, escaped_json, escaped_lines
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from tests.support.command_line import invoke

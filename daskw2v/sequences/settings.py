@@ -1,15 +1,18 @@
-"""What the user may choose about graphs: the layout of edges, and which walks are made."""
+"""Settings of sequences: the layout of edges, random walks, and how events are cut into sessions."""
 
 from dataclasses import asdict, dataclass
 from numbers import Integral
 from typing import Any
 
-from daskw2v.config.settings import FLAG, TEXT, Constraint, Settings, integer, is_number, number, setting
+from daskw2v.config.settings import FLAG, TEXT, Constraint, Settings, integer, is_number, number, one_of, setting
 from daskw2v.errors import ParameterError
+
+_NUMBER = number(0, open_low=True)
+_DURATION = Constraint(lambda v: TEXT.check(v) or _NUMBER.check(v), "a number > 0, or a duration such as '30 min'", str)
 
 
 def _is_metapath(value: Any) -> bool:
-    """Tell whether a list of types can be repeated, or is empty."""
+    """Return whether a list of types can be repeated, or is empty."""
     named = isinstance(value, list | tuple) and all(map(TEXT.check, value))
     return named and (not value or (len(value) > 1 and value[0] == value[-1]))
 
@@ -25,14 +28,14 @@ _TYPES = ("source_type", "target_type")
 class EdgeList(Settings):
     """The layout of edges in files.
 
-    Columns of Parquet have names; so have those of `.csv` and `.tsv` files, in the first row of each file. Other text
-    files have no header: spaces or tabs separate the columns source, target and, as far as they are given here, weight,
+    Columns of Parquet have names, and so do columns of `.csv` and `.tsv` files, in the first row of each file. Other
+    text files have no header: spaces or tabs separate the columns source, target and, as far as they are set, weight,
     source type and target type. Lines that begin with # or % are comments; further columns are ignored.
 
     Nodes are integers if they are in all columns and files, or else the text of what is written.
 
     A type is an integer or a string, such as author, paper or venue. A node has the same one in all its edges. There
-    are at most 64. Walks along a metapath read them, and others refuse them.
+    are at most 64. Walks along a metapath read them, and other walks refuse them.
 
     Raises
     ------
@@ -90,7 +93,7 @@ class EdgeList(Settings):
 
     @property
     def described(self) -> dict[str, Any]:
-        """What changes the graph, by name. Types came later: graphs without them keep their names."""
+        """The settings that change the graph, by name. Types came later: graphs without them keep their names."""
         return {name: value for name, value in asdict(self).items() if name not in _TYPES or value is not None}
 
 
@@ -102,8 +105,8 @@ class Walks(Settings):
     node before (node2vec, Grover and Leskovec 2016).
 
     With a metapath (metapath2vec, Dong, Chawla and Swami 2017, section 3.2) walks begin at the nodes of its first type.
-    A step leads to a neighbour of the next type, by the weights of the edges to those; a walk ends where there is none.
-    The last type is the first of the next repetition. Types are columns of the edges (`EdgeList`).
+    A step leads to a neighbour of the next type, by the weights of the edges to them; a walk ends at a node without
+    one. The last type is the first of the next repetition. Types are columns of the edges (`EdgeList`).
 
     Raises
     ------
@@ -145,7 +148,7 @@ class Walks(Settings):
 
     @property
     def described(self) -> dict[str, Any]:
-        """What changes the walks, by name. The metapath came later: walks without one keep their names."""
+        """The settings that change the walks, by name. The metapath came later: walks without one keep their names."""
         left_out = ("partitions",) if self.metapath else ("partitions", "metapath")
         return {name: value for name, value in asdict(self).items() if name not in left_out}
 
@@ -168,3 +171,88 @@ def check_types(edges: EdgeList, walks: Walks) -> None:
             f"metapath={walks.metapath}, but the edges have no types.",
             "Name the columns of types by source_type and target_type.",
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sessions(Settings):
+    """How to cut events into sessions.
+
+    Raises
+    ------
+    ParameterError
+        If a value is outside its range, the message names field, value and range; or if `half_life` is given with
+        `per`.
+
+    Examples
+    --------
+    >>> sessions = daskw2v.Sessions(user="customer", item="product", gap="30 min")
+    >>> sessions.roles
+    {'user': 'customer', 'item': 'product', 'time': 'time'}
+    """
+
+    user: str = setting("user", "column of who was there", TEXT, heading="Events")
+    item: str = setting("item", "column of items, integers or strings", TEXT)
+    time: str = setting("time", "column of times, numbers, timestamps, dates or ISO 8601 text", TEXT)
+    gap: str | None = setting(
+        None,
+        "time without an event that ends a session, in the unit of numeric times or such as '30 min'; nothing ends one "
+        "when not given",
+        _DURATION,
+        optional=True,
+    )
+    per: str | None = setting(
+        None,
+        "read each file, or each folder of files, once, in order of time: sessions that are open at its end go on in "
+        "the next one, or end there without a gap; all files are read together when not given",
+        one_of("file", "folder"),
+        optional=True,
+    )
+    least: int = setting(2, "fewest events of a session; shorter ones are dropped", integer(1))
+    drop_repeats: bool = setting(False, "drop items that repeat the one before", FLAG)
+    event_weight: str | None = setting(
+        None, "column of how often an event counts; a part of one is a probability", TEXT, optional=True
+    )
+    half_life: str | None = setting(
+        None,
+        "age, before the latest event, at which an event counts half, in the unit of numeric times or such as '30 "
+        "days'; refused with per, whose parts are not read again",
+        _DURATION,
+        optional=True,
+    )
+    goal: str | None = setting(
+        None,
+        "column that is true for what a session led to, such as a purchase: the last one is a context of all items of "
+        "its session, however far",
+        TEXT,
+        optional=True,
+    )
+    market: str | None = setting(
+        None,
+        "column of the market of the item, such as its city, for market_negative; an item of several markets is in "
+        "that in which it is most often in sessions",
+        TEXT,
+        optional=True,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.half_life is not None and self.per is not None:
+            raise ParameterError(
+                f"half_life={self.half_life!r} would change all sessions with each new {self.per}, but per reads each "
+                "once.",
+                "Leave one of the two out. A retraining forgets by Policy(old_share=...).",
+            )
+
+    @property
+    def carries(self) -> bool:
+        """Whether sessions go on from one part to the next."""
+        return self.per is not None and self.gap is not None
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """The columns that are read, by what they hold."""
+        columns = {
+            "user": self.user, "item": self.item, "time": self.time, "weight": self.event_weight, "goal": self.goal,
+            "market": self.market,
+        }  # fmt: skip
+        return {role: column for role, column in columns.items() if column is not None}

@@ -1,4 +1,4 @@
-"""Secrets in URLs: what they look like, and text without them.
+"""Text that is safe to show: URLs without secrets, and no characters that terminals obey.
 
 Secrets are passwords, users of the web's URLs and of schedulers' addresses (these may be tokens), and queries and
 fragments with names such as token, sig or code.
@@ -24,6 +24,9 @@ _SECRET = re.compile(
 )
 _CLOSING = "\"'),.:;>]}"  # what ends a URL in a sentence
 
+# Controls, separators of lines and paragraphs, bidirectional controls, lone surrogates
+_HARMFUL = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
+
 
 def masked(text: str) -> str:
     """Return a text, such as a message, whose URLs are without secrets."""
@@ -35,19 +38,38 @@ def without_secrets(value: Any) -> Any:
     if isinstance(value, str):
         return _masked(value) if _URL.match(value) else value
     if isinstance(value, Mapping):
-        return {without_secrets(name): without_secrets(of) for name, of in value.items()}
+        return {without_secrets(name): without_secrets(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [without_secrets(of) for of in value]
+        return [without_secrets(item) for item in value]
     return tuple(map(without_secrets, value)) if isinstance(value, tuple) else value
 
 
-def _masked_word(found: re.Match[str]) -> str:
-    word = found[0]
+def _masked_word(match: re.Match[str]) -> str:
+    word = match[0]
     url = word.rstrip(_CLOSING)
     return _masked(url) + word[len(url) :] if "://" in url else word
 
 
 def _masked(url: str) -> str:
     url = _PASSWORD.sub(r"\1...@", _USER.sub(r"\1...@", url))
-    named = next((found for found in _NAMED.finditer(url) if _SECRET.search(unquote(found[1]))), None)
+    named = next((match for match in _NAMED.finditer(url) if _SECRET.search(unquote(match[1]))), None)
     return url if named is None else f"{url[: named.start()]}?..."
+
+
+def escaped(text: str) -> str:
+    """Return a text as one line that is safe to print.
+
+    Control characters, which could command a terminal, and bidirectional controls, which could reverse the text that
+    follows, become visible escapes. Joiners stay, as scripts and emoji need them.
+    """
+    return _HARMFUL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def escaped_lines(text: str) -> str:
+    """Return a text whose lines are each `escaped`."""
+    return "\n".join(map(escaped, text.split("\n")))
+
+
+def escaped_json(text: str) -> str:
+    """Return JSON of the same values that is safe to print."""
+    return "\n".join(_HARMFUL.sub(lambda match: f"\\u{ord(match[0]):04x}", line) for line in text.split("\n"))
