@@ -23,12 +23,9 @@ from daskw2v.progress import Listener, Progress
 from daskw2v.store.stage import Layout
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import trainers_of
-from daskw2v.training.estimates.check import Kinds, fits
-from daskw2v.training.estimates.workers import gpus_of, workers_of
+from daskw2v.training.estimates.check import Kinds, fits, gpus_of, workers_of
 from daskw2v.training.planned import PlannedRun, run_folder
-from daskw2v.training.sizes.constants import constants_of
-from daskw2v.training.sizes.forecast import Forecast, Hardware
-from daskw2v.training.sizes.load import load_of
+from daskw2v.training.sizes.forecast import Forecast, Hardware, constants_of, load_of
 from daskw2v.training.sizes.text import Text, known_text
 from daskw2v.training.strategies import find_strategy, usable
 

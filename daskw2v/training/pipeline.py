@@ -1,8 +1,16 @@
-"""From text to vectors. Each stage writes its manifest last, and is skipped where a manifest is there."""
+"""From text to vectors: the calls that train.
 
+Each stage writes its manifest last, and is skipped where a manifest is there. A call that names no work directory has a
+temporary one, which is there as long as the vectors.
+"""
+
+import os
+import shutil
+import weakref
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from functools import partial
+from tempfile import mkdtemp
 from typing import Any
 
 from distributed import Client
@@ -33,7 +41,6 @@ from daskw2v.training.repair import mending
 from daskw2v.training.request import Request, callbacks_of, check_choices, read_text, ready_cluster, with_contents
 from daskw2v.training.start.base_settings import BaseModel
 from daskw2v.training.start.initial_rows import find_base
-from daskw2v.training.temporary import in_temporary_folder
 from daskw2v.training.version import check_losses, write_version
 from daskw2v.training.watch.callbacks import Callback
 from daskw2v.vocabulary.count import StoredVocabulary
@@ -239,3 +246,26 @@ def build_matrix(
     run = PlannedRun(corpus, vocabulary, store, params, resources)
     with lazily_connected(client, store, resources, listener) as (cluster, listen):
         return context_matrix.build_matrix(cluster(), run.for_tasks(), listen)
+
+
+def in_temporary_folder(run: Callable[[str], Vectors]) -> Vectors:
+    """Call a function with a new folder, which is removed with the vectors that it returns, or when the process ends.
+
+    Parameters
+    ----------
+    run
+        Trains in a folder; where it raises, the folder is removed at once.
+    """
+    folder, process = mkdtemp(prefix="daskw2v-"), os.getpid()
+    try:
+        vectors = run(folder)
+    except BaseException:
+        _remove(folder, process)
+        raise
+    weakref.finalize(vectors, _remove, folder, process)
+    return vectors
+
+
+def _remove(folder: str, process: int) -> None:
+    if os.getpid() == process:  # a forked process leaves its parent's
+        shutil.rmtree(folder, ignore_errors=True)

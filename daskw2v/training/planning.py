@@ -26,7 +26,7 @@ from daskw2v.shards.encode import find_corpus
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
 from daskw2v.training.choice import Machines, find_choice, hardware_of, machines_of
-from daskw2v.training.estimates.workers import local_workers
+from daskw2v.training.estimates.check import local_workers
 from daskw2v.training.plan import Plan, compare, memory_of
 from daskw2v.training.planned import PlannedRun, settled_params
 from daskw2v.training.request import Request

@@ -25,21 +25,18 @@ from daskw2v.store.storage import Store
 from daskw2v.training.columns import losses
 from daskw2v.training.estimates.check import check_training
 from daskw2v.training.loop.rounds import TrainingResult, check_pairs, train_rounds, words_per_second
-from daskw2v.training.loop.strategy import StrategyRun
-from daskw2v.training.loop.totals import WorkerShare
+from daskw2v.training.loop.strategy import StrategyRun, WorkerShare
 from daskw2v.training.plan import plan_run
 from daskw2v.training.planned import PlannedRun
 from daskw2v.training.start.base_settings import anchor_of, frozen_words_of
+from daskw2v.training.start.blocks import declare_like, rewrite
 from daskw2v.training.start.features import composed_rows, find_features, keys_of, with_composed
 from daskw2v.training.start.initial_rows import anchored, base_tables, find_base, write_base
 from daskw2v.training.start.markets import write_markets
-from daskw2v.training.start.rewriting import declare_like, rewrite
 from daskw2v.training.strategies import find_strategy
-from daskw2v.training.watch.evaluation import TrainingEvaluation
-from daskw2v.training.watch.events import TrainedRun
+from daskw2v.training.watch.events import RunWatch, TrainedRun
 from daskw2v.training.watch.held_out import HeldOutText
-from daskw2v.training.watch.measurements import Measurements
-from daskw2v.training.watch.watching import RunWatch
+from daskw2v.training.watch.measurements import Measurements, TrainingEvaluation
 from daskw2v.types import Float32Array, RowIds
 
 

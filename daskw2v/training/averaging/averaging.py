@@ -10,11 +10,14 @@ ones less often, and all at the end of the round. Until then a replica's tables 
 """
 
 import math
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any
 
+import numpy as np
 from distributed import Client, Future
 
 from daskw2v.cluster import Trainers, gather
@@ -31,23 +34,31 @@ from daskw2v.training.averaging.curvature import curvature_of, moments_of
 from daskw2v.training.averaging.memory import run_memory, task_threads
 from daskw2v.training.averaging.merge import find_merge_rule
 from daskw2v.training.averaging.merge_tasks import BlockTraining, Curvatures, submit_merge
-from daskw2v.training.averaging.model_rows import model_rows
 from daskw2v.training.averaging.pulling import pull, pulls, reach
-from daskw2v.training.averaging.replica_task import (
+from daskw2v.training.averaging.replica import (
     ReplicaStep,
+    Trained,
     nth_rows,
     state_of,
     totals_of,
     train_replica,
 )
 from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, levels
-from daskw2v.training.averaging.rounds_task import RoundsTask
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.devices import Threads, find_device, threads_of, trainers_of
 from daskw2v.training.devices.exercise import exercise_replica
-from daskw2v.training.loop.strategy import ModelRows, RoundReport, Strategy, check_rounds, up_to
-from daskw2v.training.start.blocks import TableBlock, cut_tables, initial_block, load_blocks, save_blocks
+from daskw2v.training.loop.strategy import ModelRows, RoundReport, Strategy, TableParts, TaskTotals, check_rounds, up_to
+from daskw2v.training.start.blocks import (
+    TableBlock,
+    cut_tables,
+    initial_block,
+    join_blocks,
+    load_blocks,
+    pick_block,
+    save_blocks,
+)
 from daskw2v.training.start.features import tables_of
+from daskw2v.types import Float32Array, Int64Array
 
 _HOGWILD = "{} train each replica without locks: fast, but not the same to the last bit (one thread of a CPU is)"
 
@@ -274,6 +285,80 @@ class AveragingRun:
     def _save(self, store: Store, blocks: Mapping[TableBlock, Future], what: str) -> None:
         writes = save_blocks(self._client, store, blocks, self._run.params.vector_size, uuid.uuid4().hex)
         finish_tables(store, gather(self._client, writes, what))
+
+
+class RoundsTask:
+    """What is known of such a task.
+
+    Parameters
+    ----------
+    client
+        The cluster that does it.
+    rounds
+        Its rounds, one after the other.
+    totals
+        The future of the totals of all of their steps.
+    takes
+        As in `Trainers`.
+    rows
+        Both tables after the last round.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        rounds: Sequence[AveragingRound],
+        totals: Future,
+        takes: Mapping[str, int] | None,
+        rows: ModelRows | None,
+    ) -> None:
+        self._client, self._rounds, self._totals, self._takes, self._rows = client, rounds, totals, takes, rows
+
+    def reports(self, number: int) -> Iterator[RoundReport]:
+        """Wait for the task, unless that was done; yield the steps of one of its rounds."""
+        done, seconds = self._done
+        longer = seconds / sum(totals.seconds for totals in done)  # than the task took its worker
+        this, first = self._rounds[number], sum(len(before.steps) for before in self._rounds[:number])
+        rows = self._rows if number == len(self._rounds) - 1 else None
+        for step, totals in zip(this.steps, done[first:], strict=False):
+            yield RoundReport(step.stop, step.works[0].alpha_stop, [totals], rows, seconds=longer * totals.seconds)
+
+    @cached_property
+    def _done(self) -> tuple[list[TaskTotals], float]:
+        """The totals of all steps, and the seconds that their reader waited for them."""
+        began, what = time.monotonic(), f"Round {self._rounds[0].number}"
+        (found,) = gather(self._client, [self._totals], what, self._takes)
+        return found, time.monotonic() - began
+
+
+def model_rows(blocks: Mapping[TableBlock, Future], left: Future | None) -> ModelRows:
+    """Return the tables that blocks make, or what the only replica left, which is `Trained` with the same blocks."""
+    numbered = dict[str, dict[int, TableBlock]]()
+    for number, block in enumerate(blocks):
+        numbered.setdefault(block.table, {})[number] = block
+    if left is None:
+        return {
+            table: TableParts([blocks[b] for b in own.values()], partial(pick_block, [*own.values()]), join_blocks)
+            for table, own in numbered.items()
+        }
+    return {
+        table: TableParts([left], partial(_pick_left, own), partial(_join_left, [*own]))
+        for table, own in numbered.items()
+    }
+
+
+def _join_left(numbers: Sequence[int], trained: Trained) -> Float32Array:
+    """Return the table that some blocks of the only replica make, in this machine's memory."""
+    return join_blocks(*(trained.rows[number] for number in numbers))
+
+
+def _pick_left(
+    blocks: Mapping[int, TableBlock], trained: Trained, _: int, wanted: Int64Array
+) -> tuple[Int64Array, Float32Array]:
+    """Return some rows of a table of which the only replica has these blocks, as `TableParts.pick` does."""
+    own = [*blocks.values()]
+    found = [pick_block(own, trained.rows[number], n, wanted) for n, number in enumerate(blocks)]
+    return np.concatenate([which for which, _ in found]), np.concatenate([rows for _, rows in found])
 
 
 class _Submitted:

@@ -13,9 +13,7 @@ from daskw2v.training.averaging.merge import FAN_IN
 from daskw2v.training.averaging.pulling import FEW, MOST
 from daskw2v.training.averaging.round_schedule import given_rows, round_sizes
 from daskw2v.training.averaging.settings import Averaging
-from daskw2v.training.sizes.constants import Constants
-from daskw2v.training.sizes.forecast import RAW_WORD, Forecast, Hardware, Load
-from daskw2v.training.sizes.load import shares_of
+from daskw2v.training.sizes.forecast import RAW_WORD, Constants, Forecast, Hardware, Load, shares_of
 from daskw2v.training.sizes.memory import Workers
 from daskw2v.training.start.blocks import rows_per_block
 from daskw2v.types import Float64Array
@@ -32,7 +30,7 @@ def averaging_cost(load: Load, params: Params, hardware: Hardware, c: Constants)
 
     Terms, and where they are in the code:
 
-    text, train: `replica_task.train_replica`. Where rows are pulled, `pulling.reach` reads the text once more. Rows of
+    text, train: `replica.train_replica`. Where rows are pulled, `pulling.reach` reads the text once more. Rows of
     rare words are in no cache (`far_share`).
     copies: `replica.Replica` copies both tables, or the rows that were pulled, at the start of a round; then what
     changed, and what was merged. As fast as the threads of a replica do, or as memory does.

@@ -22,7 +22,7 @@ from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.training.start.blocks import TableBlock
 from daskw2v.training.start.features import features_of
-from daskw2v.training.start.prepared import prepared_of
+from daskw2v.training.start.initial_rows import prepared_of
 from daskw2v.types import Float32Array, Float64Array
 
 _SLOPE = 0.1  # of the sigmoid, on average: .25 at first, .104 to .108 in later training (100 MB and 300 MB, sgns)

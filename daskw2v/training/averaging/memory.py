@@ -10,8 +10,16 @@ from daskw2v.objectives.registry import find_objective
 from daskw2v.training.averaging.round_schedule import given_rows, most_steps
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.devices import find_device
-from daskw2v.training.sizes.memory import LONG, RunMemory, StageMemory, Workers
-from daskw2v.training.sizes.tables import Sizes, open_shards, publish, table_bytes
+from daskw2v.training.sizes.memory import (
+    LONG,
+    RunMemory,
+    Sizes,
+    StageMemory,
+    Workers,
+    open_shards,
+    publish,
+    table_bytes,
+)
 from daskw2v.training.sizes.text import Text
 
 _BUILDING = 8 * LONG  # bytes a word of what an alias table is made from

@@ -9,9 +9,9 @@ from distributed import Client, Future
 from daskw2v.cluster.shared_memory import share
 from daskw2v.sampling.run import Run
 from daskw2v.training.averaging.curvature import NO_CURVATURE, Curvature, touched_rows, windows_of_position
-from daskw2v.training.averaging.deltas import Delta
 from daskw2v.training.averaging.merge import (
     FAN_IN,
+    Delta,
     MergeRule,
     SummedChanges,
     Training,
@@ -22,7 +22,7 @@ from daskw2v.training.averaging.merge import (
     merge_deltas,
     project_delta,
 )
-from daskw2v.training.averaging.replica_task import Trained
+from daskw2v.training.averaging.replica import Trained
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.start.blocks import TableBlock
 from daskw2v.types import Float32Array

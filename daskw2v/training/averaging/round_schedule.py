@@ -8,7 +8,7 @@ from typing import NamedTuple, overload
 from daskw2v.config.params import Params
 from daskw2v.objectives.base import Rate
 from daskw2v.training.averaging.settings import Averaging
-from daskw2v.training.loop.schedule import alpha_at, share_of
+from daskw2v.training.loop.strategy import alpha_at, share_of
 
 
 @dataclass(frozen=True)

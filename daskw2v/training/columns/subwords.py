@@ -36,7 +36,7 @@ from daskw2v.sampling.segments import cut
 from daskw2v.store.arrays import open_subgroup, read_array, write_array
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
-from daskw2v.training.columns.part_task import (
+from daskw2v.training.columns.parts import (
     INPUT,
     OUTPUT,
     ColumnsContext,
@@ -48,7 +48,7 @@ from daskw2v.training.columns.part_task import (
 )
 from daskw2v.training.columns.step_schedule import ColumnStep
 from daskw2v.training.devices import find_device, gpu_memory_watched
-from daskw2v.training.loop.totals import TaskClock, TaskTotals
+from daskw2v.training.loop.strategy import TaskClock, TaskTotals
 from daskw2v.training.start.initial_rows import first_weights
 from daskw2v.types import Float32Array, Int32Array
 

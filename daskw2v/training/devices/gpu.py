@@ -8,7 +8,7 @@ A replica's text is cut on the GPU (`sampling.cuda`), to which threads of the pr
 
 import math
 import platform
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,6 +16,7 @@ from functools import cached_property, partial, wraps
 from itertools import islice
 from threading import Lock
 from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakSet
 
 import numba
 import numpy as np
@@ -35,7 +36,6 @@ from daskw2v.training.devices.base import DeviceTrainer, PartitionTrainer, RowTr
 from daskw2v.training.devices.device import Device
 from daskw2v.training.devices.gpu_rows import GpuRows
 from daskw2v.training.devices.gpu_text import DevicePiece, DeviceText, TextSums, release_waiting_text, text_on_gpu
-from daskw2v.training.devices.pool import DevicePool
 from daskw2v.training.devices.replica_trainer import ReplicaTrainer, RowBlock, TextTotals
 from daskw2v.training.devices.settings import Replicated
 from daskw2v.types import UInt64Array
@@ -45,7 +45,7 @@ _CODE, _CUT = 4, 5 * (3 * 4 + 2 * 8) // 4  # bytes of a position: as it is store
 _AHEAD = 2  # pieces that are read besides those that threads are reading
 # In the errors of all of CUDA's libraries, and of PyTorch
 _FULL = "CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation", "CUDA out of memory", "CUBLAS_STATUS_ALLOC_FAILED"
-_POOL = DevicePool()
+
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -108,6 +108,24 @@ def _on_its_gpu(method: Callable[Concatenate[_Trainer, _P], _R]) -> Callable[Con
             return method(trainer, *args, **kwargs)
 
     return entered
+
+
+class DevicePool:
+    """Which device each trainer of this process has, by number. Nobody waits: trainers that are too many share one."""
+
+    def __init__(self) -> None:
+        self._holders: defaultdict[int, WeakSet[object]] = defaultdict(WeakSet)
+        self._lock = Lock()
+
+    def take(self, holder: object, n: int) -> int:
+        """Return which of n devices fewest hold, the first of them; it is held for as long as `holder` lives."""
+        with self._lock:
+            number = min(range(n), key=lambda device: len(self._holders[device]))
+            self._holders[number].add(holder)
+        return number
+
+
+_POOL = DevicePool()
 
 
 class CudaTrainer(DeviceTrainer):

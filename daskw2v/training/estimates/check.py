@@ -1,13 +1,22 @@
-"""What cannot fit is refused before it starts, and not killed hours later."""
+"""The memory of workers, and the check that a run fits into it.
 
+A run that cannot fit is refused before it starts, and not killed hours later. The workers are those of a cluster, or
+those that a local one would have.
+"""
+
+import logging
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
 
-from dask.utils import format_bytes
+from dask.system import CPU_COUNT
+from dask.utils import format_bytes, parse_bytes
 from distributed import Client
+from distributed.worker_memory import parse_memory_limit
 
+from daskw2v.cluster import Trainers, ask_workers, usable_memory, workers_known
 from daskw2v.cluster.gpus import VARIABLE
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
@@ -16,8 +25,8 @@ from daskw2v.corpus.formats import TEXT
 from daskw2v.errors import ClusterError
 from daskw2v.shards.layout import Corpus, corpus_identity
 from daskw2v.store.storage import Store
-from daskw2v.training.estimates.workers import gpus_of, workers_of
-from daskw2v.training.sizes import data
+from daskw2v.training.devices import find_device, trainers_of
+from daskw2v.training.estimates import stages
 from daskw2v.training.sizes.memory import MemoryPart, StageMemory, Workers, shown
 from daskw2v.training.sizes.text import Text, guess_text
 from daskw2v.training.strategies import STRATEGIES, find_strategy, with_strategy
@@ -104,7 +113,7 @@ def fits(params: Params, resources: Resources, text: Text, kinds: Kinds, gpus: K
 
 def _encode(sources: Sequence[Source], params: Params, resources: Resources) -> Callable[[Workers], StageMemory]:
     text = guess_text(sources, params, resources)
-    return lambda workers: data.encode(text, workers)
+    return lambda workers: stages.encode(text, workers)
 
 
 def _smaller_blocks(
@@ -161,3 +170,55 @@ def _check(
             f"{memory.limit.format(format_bytes(int(limit)))}.",
             memory.remedy.format(format_bytes(size * 5 // 4)) + (f"; or {written}." if written else "."),
         )
+
+
+def workers_of(client: Client, device: str | None = None) -> dict[Workers, float]:
+    """Return the kinds of workers, each with the least limit among them; infinity for none.
+
+    Of those that train on a device, or of all where none is named. One is waited for. Those that an adaptive cluster
+    may yet start are counted.
+    """
+
+    def limits(_trainers: Trainers) -> dict[str, float]:
+        return {name: worker["memory_limit"] or math.inf for name, worker in workers_known(client).items()}
+
+    return _kinds(client, device, limits)
+
+
+def gpus_of(client: Client, device: str) -> dict[Workers, float]:
+    """Return the kinds of workers that train, each with the least memory that is free on the device of one.
+
+    Nothing for a device that has no memory of its own.
+    """
+    free = find_device(device).free_memory
+    if free is None:
+        return {}
+    return _kinds(client, device, lambda trainers: ask_workers(client, free, workers=trainers.threads))
+
+
+def _kinds(
+    client: Client, device: str | None, limits_of: Callable[[Trainers], Mapping[str, float]]
+) -> dict[Workers, float]:
+    found: dict[Workers, float] = {}
+    while not found:  # again where all workers have left since they were counted
+        trainers = trainers_of(client, device)
+        limits = limits_of(trainers)
+        n, memory = len(trainers.threads) + trainers.coming, usable_memory(client)
+        for address, threads in trainers.threads.items():
+            if address in limits:
+                kind = Workers(n, threads, memory, trainers.devices.get(address, 1))
+                found[kind] = min(found.get(kind, math.inf), limits[address])
+    return found
+
+
+def local_workers(resources: Resources, *, machines: bool = False) -> Mapping[Workers, float]:
+    """Return the workers of a local cluster, as Dask makes them of these Resources.
+
+    With `machines`, each is alone on a machine that has the memory that is given, or else as much as this one.
+    """
+    threads = resources.threads or max(1, math.ceil(CPU_COUNT / resources.workers))
+    if machines and resources.memory_limit != "auto":
+        limit = parse_bytes(resources.memory_limit)
+    else:
+        limit = parse_memory_limit(resources.memory_limit, threads, logger=logging.getLogger(__name__))
+    return {Workers(resources.workers, threads, resources.workers * limit): limit}

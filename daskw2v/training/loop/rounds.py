@@ -11,8 +11,7 @@ from daskw2v.errors import TrainingError, counted
 from daskw2v.progress import Listener, Progress
 from daskw2v.store.storage import Store
 from daskw2v.training.loop import checkpoint
-from daskw2v.training.loop.strategy import ModelRows, RoundReport, StrategyRun
-from daskw2v.training.loop.totals import TaskTotals, WorkerShares
+from daskw2v.training.loop.strategy import ModelRows, RoundReport, StrategyRun, TaskTotals, WorkerShares
 
 
 class TrainingResult(NamedTuple):
@@ -39,7 +38,7 @@ class TrainingResult(NamedTuple):
 
 
 class Watch(Protocol):
-    """Looks at a run while it trains; `watching.RunWatch` says more."""
+    """Looks at a run while it trains; `events.RunWatch` says more."""
 
     @property
     def reason(self) -> str | None:

@@ -1,8 +1,15 @@
-"""What a strategy is: a value that starts runs, and the run that `training.loop.rounds` drives round by round."""
+"""The interface of a strategy: it starts runs, which `training.loop.rounds` drives round by round.
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+Strategies also share the totals that their tasks report, the learning rate of their schedules, and threads in the
+background.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from threading import Thread
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from distributed import Client
 
@@ -10,17 +17,82 @@ from daskw2v.config.choice import Choice
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import DamageError, counted
+from daskw2v.kernels import compilation
 from daskw2v.objectives.base import Objective
+from daskw2v.objectives.registry import start_alpha
 from daskw2v.progress import Listener
 from daskw2v.sampling.run import Run
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import Device
-from daskw2v.training.loop.totals import TaskTotals
-from daskw2v.training.sizes.constants import Constants
-from daskw2v.training.sizes.forecast import Forecast, Hardware, Load
+from daskw2v.training.sizes.forecast import Constants, Forecast, Hardware, Load
 from daskw2v.training.sizes.memory import RunMemory, Workers
 from daskw2v.training.sizes.text import Text
 from daskw2v.types import Float32Array, Int64Array
+
+T = TypeVar("T")
+
+
+class TaskTotals(NamedTuple):
+    """The totals of one training task.
+
+    Parameters
+    ----------
+    pairs, loss
+        Pairs trained, and their summed loss.
+    finite
+        Whether all trained rows are finite.
+    words
+        Corpus words read, 0 for a task that reads no text.
+    worker
+        The worker's address.
+    seconds, compiling
+        Duration of the task, and how much of it the process compiled kernels.
+    """
+
+    pairs: int
+    loss: float
+    finite: bool
+    words: int = 0
+    worker: str = ""
+    seconds: float = 0.0
+    compiling: float = 0.0
+
+    def ended(self, finite: bool, seconds: float, compiling: float) -> "TaskTotals":
+        """Return them after what else the task did, in so many more seconds."""
+        return self._replace(finite=finite, seconds=self.seconds + seconds, compiling=self.compiling + compiling)
+
+
+class TaskClock:
+    """Measures a task: its seconds, and those in which its process compiled kernels."""
+
+    def __init__(self) -> None:
+        self._read = self._now()
+
+    def read(self) -> tuple[float, float]:
+        """Return both since the last time, or since the beginning: the last two fields of `TaskTotals`."""
+        before, self._read = self._read, self._now()
+        return self._read[0] - before[0], self._read[1] - before[1]
+
+    @staticmethod
+    def _now() -> tuple[float, float]:
+        return time.perf_counter(), compilation.here.seconds
+
+
+class WorkerShare(NamedTuple):
+    """One worker's share of the training: pairs, and seconds of its tasks."""
+
+    pairs: int = 0
+    seconds: float = 0.0
+
+
+class WorkerShares(dict[str, WorkerShare]):
+    """The share of each worker by its address, since this client began."""
+
+    def add(self, totals: Iterable[TaskTotals]) -> None:
+        """Add the totals of tasks."""
+        for t in totals:
+            pairs, seconds = self.get(t.worker, WorkerShare())
+            self[t.worker] = WorkerShare(pairs + t.pairs, seconds + t.seconds)
 
 
 class TableParts(NamedTuple):
@@ -255,3 +327,28 @@ def check_rounds(checkpoint: Store, manifest: Mapping[str, Any], n_rounds: int) 
             "The same command makes it again.",
             url=checkpoint.url,
         )
+
+
+def alpha_at(params: Params, share: float) -> float:
+    """Return the learning rate where so much of a run is done, 0 to 1: it falls evenly from alpha to min_alpha."""
+    alpha = start_alpha(params)
+    return alpha + (params.min_alpha - alpha) * share
+
+
+def share_of(start: int, stop: int, i: int, n: int) -> tuple[int, int]:
+    """Return the i-th of n even parts of start..stop."""
+    return start + (stop - start) * i // n, start + (stop - start) * (i + 1) // n
+
+
+def in_background(function: Callable[..., T], *args: Any) -> "Future[T]":
+    """Call a function in a thread of its own, which ends with this process."""
+    future = Future[T]()
+
+    def call() -> None:
+        try:
+            future.set_result(function(*args))
+        except BaseException as error:  # whoever asks for the result gets it
+            future.set_exception(error)
+
+    Thread(target=call, name="daskw2v-background", daemon=True).start()
+    return future

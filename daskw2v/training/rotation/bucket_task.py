@@ -27,9 +27,15 @@ from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import find_device, gpu_memory_watched
 from daskw2v.training.devices.gpu_rows import GpuRows
-from daskw2v.training.loop.totals import TaskClock, TaskTotals
-from daskw2v.training.rotation.bucket_jobs import BucketJob, BucketWork, PairSource, StepWork, bucket_jobs
-from daskw2v.training.rotation.bucket_queue import train_in_order
+from daskw2v.training.loop.strategy import TaskClock, TaskTotals
+from daskw2v.training.rotation.bucket_jobs import (
+    BucketJob,
+    BucketWork,
+    PairSource,
+    StepWork,
+    bucket_jobs,
+    train_in_order,
+)
 from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass, group_size
 from daskw2v.training.rotation.settings import Rotation
 from daskw2v.training.start.initial_rows import first_rows

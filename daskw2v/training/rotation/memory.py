@@ -11,8 +11,18 @@ from daskw2v.sampling.skipgrams import most_dealt, most_of_slice
 from daskw2v.training.devices import find_device
 from daskw2v.training.rotation.pass_schedule import RotationPasses, most_together, passes_of_epoch
 from daskw2v.training.rotation.settings import Rotation
-from daskw2v.training.sizes.memory import INT, LONG, RunMemory, StageMemory, Workers
-from daskw2v.training.sizes.tables import BLOCK, Sizes, open_shards, publish, table_bytes
+from daskw2v.training.sizes.memory import (
+    BLOCK,
+    INT,
+    LONG,
+    RunMemory,
+    Sizes,
+    StageMemory,
+    Workers,
+    open_shards,
+    publish,
+    table_bytes,
+)
 from daskw2v.training.sizes.text import Text
 
 OUT_OF_CORE = "the cluster's memory does not hold the model: its partitions go through the work directory"

@@ -21,7 +21,7 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.kernels.rng import Purpose, draws, stream
-from daskw2v.training.loop.schedule import alpha_at, share_of
+from daskw2v.training.loop.strategy import alpha_at, share_of
 from daskw2v.training.rotation.settings import Rotation
 
 _GROUP = 4  # partitions of a group, at most, where Params leave the number of groups open

@@ -6,8 +6,8 @@ partitions are sent around (paper 003 sends two vectors for each pair instead). 
 two partitions and its pairs only. So any number of workers, alive or lost, gives the same bits, and those are as good
 as one worker's.
 
-If the cluster's memory holds the model, partitions are sent from worker to worker (`in_memory`). If not, they go
-through the work directory (`out_of_core`). Pairs are held by workers, too, or lie in files. The bits are the same.
+If the cluster's memory holds the model, partitions are sent from worker to worker. If not, they go through the
+work directory (`pass_tasks`). Pairs are held by workers, too, or lie in files. The bits are the same.
 """
 
 import time
@@ -34,9 +34,16 @@ from daskw2v.sampling.weights import partition_counts
 from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
 from daskw2v.training.devices.exercise import exercise_dealing, exercise_partitions
-from daskw2v.training.loop.background import in_background
-from daskw2v.training.loop.strategy import ModelRows, RoundReport, Strategy, TableParts, check_rounds, up_to
-from daskw2v.training.rotation import in_memory, out_of_core
+from daskw2v.training.loop.strategy import (
+    ModelRows,
+    RoundReport,
+    Strategy,
+    TableParts,
+    check_rounds,
+    in_background,
+    up_to,
+)
+from daskw2v.training.rotation import pass_tasks
 from daskw2v.training.rotation.bucket_task import (
     INPUT,
     OUTPUT,
@@ -50,9 +57,9 @@ from daskw2v.training.rotation.bucket_task import (
     state_at,
 )
 from daskw2v.training.rotation.cost import run_cost, tried
-from daskw2v.training.rotation.in_memory import PassWork
 from daskw2v.training.rotation.memory import OUT_OF_CORE, Fits, fits_memory, passes_ahead, run_memory
 from daskw2v.training.rotation.pass_schedule import RotationPass, RotationPasses
+from daskw2v.training.rotation.pass_tasks import PassWork
 from daskw2v.training.rotation.settings import Rotation
 from daskw2v.training.sizes.memory import Workers
 from daskw2v.training.sizes.text import known_text
@@ -107,7 +114,7 @@ class RotationRun:
             check_rounds(checkpoint, manifest, len(self))
         self._state = state_at(PartitionOrigin(checkpoint), self._context.partitions.n, number)
         self._submitted.clear()
-        (self._place / out_of_core.FOLDER).remove()
+        (self._place / pass_tasks.FOLDER).remove()
         _remove_trained(self._place, [self._passes[n] for n in range(number, len(self))])
 
     def can_stop(self, number: int) -> bool:
@@ -132,14 +139,14 @@ class RotationRun:
     def _play_held(self, number: int, looked_at: Callable[[int], bool]) -> Iterator[RoundReport]:
         """Play a pass whose pairs workers hold; submit with it all passes of its task."""
         where = self._client, self._context, self._state
-        together = in_memory.goes_as_one_task(*where, number)
+        together = pass_tasks.goes_as_one_task(*where, number)
         numbers = up_to(looked_at, self._passes.together(number, self._fits.together)) if together else [number]
         self._size = len(numbers)
         works = [self._held(n) for n in numbers]
         key = f"{self._session}-{number}"
         if not together:
-            return self._reports(works[0], in_memory.play(*where, works[0], key), 0.0)
-        steps = in_memory.play_together(*where, works, key)
+            return self._reports(works[0], pass_tasks.play(*where, works[0], key), 0.0)
+        steps = pass_tasks.play_together(*where, works, key)
         reports = [self._reports(work, of_work, 0.0) for work, of_work in zip(works, steps, strict=True)]
         self._submitted = dict(zip(numbers, reports, strict=True))
         return self._submitted.pop(number)
@@ -164,9 +171,9 @@ class RotationRun:
         work = PassWork(this, self._passes.steps(this.number, grams.n_slices), grams)
         where = self._client, self._context, self._state
         if self._fits.model:
-            steps = in_memory.play(*where, work, f"{self._session}-{this.number}")
+            steps = pass_tasks.play(*where, work, f"{self._session}-{this.number}")
         else:
-            steps = out_of_core.play(*where, work, self._place)
+            steps = pass_tasks.play_through_files(*where, work, self._place)
         yield from self._reports(work, steps, waited)
 
     def _reports(self, work: PassWork, steps: Iterator[TrainedStep], waited: float) -> Iterator[RoundReport]:

@@ -1,4 +1,4 @@
-"""What an estimate is: stages, and the parts that their memory is made of."""
+"""Estimates of memory: stages and their parts, and what the estimates of all strategies are made of."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -7,9 +7,20 @@ from typing import NamedTuple, Self
 
 from dask.utils import format_bytes
 
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.features.choice import FEATURES, has_features, most_rows
+from daskw2v.kernels.simd import padded
+from daskw2v.objectives.registry import find_objective
+from daskw2v.sampling.reader import CHUNK, CHUNKS, OPEN_SHARDS
+from daskw2v.training.sizes.text import Text
+
 FLOAT, INT, LONG = 4, 4, 8  # bytes
 PROCESS = 250 << 20  # of a worker that has imported all, and loaded compiled kernels from the cache
 COMPILED = 110 << 20  # that compiling leaves, where the cache on disk lacks the kernels: of all stages up to training
+BLOCK = 48 << 20  # rows that are being written or read, and checked
+
+Sizes = dict[str, float]
 
 
 class MemoryPart(NamedTuple):
@@ -158,3 +169,33 @@ class Workers:
     def tasks(self, resource: str | None) -> int:
         """Return how many tasks a worker trains at a time: one a device, if a task takes one, else one a thread."""
         return self.devices if resource else self.threads
+
+
+def table_bytes(params: Params, n_words: int) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the bytes of each table as Dask has it, and as kernels do: rows padded to whole cache lines."""
+    rows = find_objective(params.objective.name).tables(params, n_words)
+    rows |= {FEATURES: most_rows(params, n_words)} if has_features(params) else {}
+    width = params.vector_size
+    return ({name: FLOAT * n * width for name, n in rows.items()},
+            {name: FLOAT * n * padded(width) for name, n in rows.items()})  # fmt: skip
+
+
+def open_shards(text: Text) -> int:
+    """Return the bytes of the shards that a reader has open: words' ids by their codes, starts of sentences, chunks."""
+    shard = INT * text.shard_types + text.shard_words // 2
+    return min(OPEN_SHARDS, text.shards) * shard + INT * min(CHUNKS * CHUNK, text.words)
+
+
+def publish(params: Params, resources: Resources, text: Text, workers: Workers, checked: int = BLOCK) -> StageMemory:
+    """Return the memory of writing and checking a model that workers still hold, and of its evaluation.
+
+    `checked` is the number of bytes that are checked at a time.
+    """
+    held, _ = table_bytes(params, text.vocabulary)
+    rows = max(checked, workers.threads * BLOCK)
+    writing = {"model": sum(held.values()) / workers.n, "rows written or checked": rows}
+    evaluating: Sizes = {}
+    if any(resources.eval_sets.values()):
+        words = 4 * LONG * text.vocabulary
+        evaluating = {"model": sum(held.values()), "input rows in one piece": 2 * held["input"], "words": words}
+    return StageMemory.of("publish", writing, evaluating)

@@ -1,9 +1,13 @@
-"""Where training begins: with rows drawn anew, or with those of an earlier model for the words that it knew.
+"""First rows of a training: drawn anew, or those of an earlier model for the words that it knew.
 
-The earlier model is a published version of the same work directory, which nobody changes, or what `base_vectors` names.
-What is stored for a run is its row of each word only; so a row is read by whoever needs it, wherever the strategy puts
-it.
+The earlier model is a published version of the same work directory, which is never changed, or what `base_vectors`
+names. A run stores only the number of each word's row in that model: a worker that needs a row reads it there.
+
+Besides the tables, kernels read what the objective prepares (`prepared_of`), once in a process.
 """
+
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +32,7 @@ from daskw2v.store.storage import Store
 from daskw2v.training.start.base_settings import BaseModel, anchor_of, frozen_words_of
 from daskw2v.training.start.base_vectors import find_base_vectors, frozen_list
 from daskw2v.training.start.features import first_feature_rows, first_own_rows
+from daskw2v.training.start.markets import markets_of
 from daskw2v.types import Float32Array, Int32Array, RowIds, UInt8Array
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -154,3 +159,13 @@ def first_weights(run: Run, alphabet: Alphabet) -> Weights:
     drawn, known = weights["characters"], np.array(rows) >= 0
     characters = np.where(known[:, None], theirs.weights["characters"][rows], drawn)
     return {**theirs.weights, "characters": characters}
+
+
+@lru_cache(maxsize=2)
+def prepared_of(run: Run) -> Any:
+    """Return what the objective prepares. Only a cache: a worker that lacks it makes it again."""
+    objective, counts = find_objective(run.params.objective.name), run.vocabulary.read_counts()
+    prepared = objective.prepare(run.params, counts)
+    if run.markets is None or objective.with_markets is None:
+        return prepared
+    return objective.with_markets(prepared, counts, markets_of(run))

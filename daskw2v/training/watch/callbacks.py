@@ -1,4 +1,4 @@
-"""Callbacks: objects that are told of a training while it goes on, and that may stop it."""
+"""Callbacks: objects that follow a training while it goes on, and that may stop it; and the record that they get."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -136,3 +136,22 @@ class Callback:
 
     def on_end(self, record: TrainingRecord) -> None:
         """Take note of the published version, which may be of an earlier call."""
+
+
+def metrics_of(record: TrainingRecord) -> dict[str, float]:
+    """Return the numbers of a round; those that are not known, or undefined, are left out."""
+    found = {
+        "loss": record.loss,
+        "held_out_loss": record.held_out_loss,
+        "alpha": record.alpha,
+        "progress": record.progress,
+        "words_per_second": record.words / record.seconds if record.seconds else None,
+        **{f"score/{name}": score for name, score in record.scores.items()},
+    }
+    return {name: float(value) for name, value in found.items() if value is not None}
+
+
+def epoch_metrics_of(record: TrainingRecord) -> dict[str, float]:
+    """Return the numbers of an epoch."""
+    found = {"epoch/loss": record.loss, "epoch/held_out_loss": record.held_out_loss}
+    return {name: float(value) for name, value in found.items() if value is not None}

@@ -32,7 +32,7 @@ from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import SomeRows, Threads, find_device, read_piece
 from daskw2v.training.loop.strategy import ModelRows
-from daskw2v.training.start.prepared import prepared_of
+from daskw2v.training.start.initial_rows import prepared_of
 from daskw2v.training.watch.measurements import HistoryEntry, Measurements
 from daskw2v.types import Float32Array, Int64Array
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from daskw2v.extras import Extra
 from daskw2v.store.urls import Location, as_url
-from daskw2v.training.watch.callbacks import Callback, TrainingRecord
-from daskw2v.training.watch.loggers.metrics import epoch_metrics_of, metrics_of
+from daskw2v.training.watch.callbacks import Callback, TrainingRecord, epoch_metrics_of, metrics_of
 
 tensorboardX = Extra("tensorboardX", "tensorboard")
 

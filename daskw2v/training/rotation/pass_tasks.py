@@ -1,9 +1,13 @@
-"""Steps of rotation whose partitions are results of tasks, sent from worker to worker.
+"""The tasks of a pass of rotation, whose partitions are results of tasks, or files.
 
-One task trains a group's whole step. If one worker trains all groups at a time, it trains a whole pass, or several that
-have little text: partitions are copied and sent once for all their buckets. Input partitions prefer the worker that has
-them; an output partition is fetched by the worker that trains it next. Neither passes through the client. A worker with
-several groups keeps those that it is not training in its memory.
+Results are sent from worker to worker. One task trains a group's whole step. If one worker trains all groups at a time,
+the task trains a whole pass, or several passes that have little text: partitions are copied and sent once for all their
+buckets. Input partitions prefer the worker that has them; an output partition is fetched by the worker that trains it
+next. Neither passes through the client. A worker with several groups keeps those that it is not training in its memory.
+
+Files are for models that the cluster cannot hold. A task reads a group of input and a group of output partitions,
+trains all their buckets, and writes the rows to new files of the work directory: its memory is the two groups, whatever
+the size of the model. Its result names the files. So a worker that is lost costs no more than its current task.
 """
 
 import time
@@ -17,14 +21,18 @@ from typing import NamedTuple
 from distributed import Client, Future
 
 from daskw2v.cluster import Trainers, gather
+from daskw2v.cluster.tasks import run_tasks
 from daskw2v.sampling.held_pairs import HeldPairs
 from daskw2v.sampling.skipgrams import SkipGrams
+from daskw2v.store.storage import Store
 from daskw2v.training.devices import find_device, trainers_of
-from daskw2v.training.loop.totals import TaskTotals
+from daskw2v.training.loop.strategy import TaskTotals
 from daskw2v.training.rotation.bucket_jobs import BucketRounds, PairSource, StepWork
 from daskw2v.training.rotation.bucket_task import (
     INPUT,
     OUTPUT,
+    HeldPartition,
+    PartitionOrigin,
     RotationContext,
     RotationState,
     TrainedStep,
@@ -36,6 +44,7 @@ from daskw2v.training.rotation.settings import Rotation
 
 _AHEAD = 2  # steps that are submitted: the next begins while the slowest task of one still runs
 _RESULTS = (INPUT, OUTPUT, "totals")  # of `train_buckets`
+FOLDER = "parts"
 
 
 class PassWork(NamedTuple):
@@ -218,3 +227,39 @@ def _submit(client: Client, context: RotationContext, state: RotationState, trai
     for k in outputs:
         state.output[k] = output_rows
     return totals
+
+
+def play_through_files(
+    client: Client,
+    context: RotationContext,
+    state: RotationState,
+    work: PassWork,
+    place: Store,
+) -> Iterator[TrainedStep]:
+    """Train a pass; yield each step when all of it is done.
+
+    Files lie below `place`; those that a step's replace are deleted.
+    """
+    takes = trainers_of(client, context.run.device).takes
+    for groups in work.works(context):
+        jobs = {}
+        for number, rounds in enumerate(groups):
+            inputs = {of.input: state.input[of.input] for of in rounds[0]}
+            outputs = {of.output: state.output[of.output] for of in rounds[0]}
+            steps, pairs = [StepWork(0, rounds)], [work.pairs([number])]
+            jobs[number] = (steps, inputs, outputs, pairs, context, 1, place / FOLDER)
+        totals: list[TaskTotals] = []
+        for _, (inputs, outputs, done) in run_tasks(client, f"pass {work.this.number}", train_buckets, jobs, takes):
+            totals += done
+            for table, trained in ((state.input, inputs), (state.output, outputs)):
+                for k, origin in trained.items():
+                    _remove(table[k], k)
+                    table[k] = {k: origin}
+        yield TrainedStep(totals, list(state.input), list(state.output))
+
+
+def _remove(held: HeldPartition, partition: int) -> None:
+    """Delete the file of a partition, if it is in one."""
+    origin = None if isinstance(held, Future) else held[partition]
+    if isinstance(origin, PartitionOrigin) and origin.store is not None and origin.file is not None:
+        (origin.store / origin.file).remove()
