@@ -76,19 +76,20 @@ def train(
         URL of the directory for everything that is made; client and workers must share it. By default a folder for
         temporary files of this machine, which is removed with the vectors that are returned; `vectors.save` keeps them.
     params
-        What changes the vectors.
+        Settings that change the vectors.
     resources
-        What does not.
+        Settings that do not change the vectors.
     client
-        The cluster. By default the one at `resources.scheduler`; or Dask's current client, in a task that of its
+        The cluster. By default the one at `resources.scheduler`; or Dask's current client, in a task the client of its
         cluster; or a local cluster for the time of the call. The first line says which. `resources` that describe a
         local cluster (`workers`, `processes`, `memory_limit`, `host`) start one.
     listener
         Called with `Progress` as the stages go on, in any thread. By default bars on a terminal and in a notebook,
         lines elsewhere, on stderr; None for silence.
     callbacks
-        Objects that are told of rounds, epochs and the end, and may stop training early (`Callback`). The run is then
-        another one than without those that may: its version says in `metadata["stopped"]` where it was stopped.
+        Objects that are called after rounds and epochs and at the end, and may stop training early (`Callback`). A run
+        that they may stop is another one than without them: its version says in `metadata["stopped"]` where it was
+        stopped.
     **settings
         Fields of `Params` and `Resources`, which change `params` and `resources`: `vector_size=50`, `workers=2`.
 

@@ -46,7 +46,7 @@ from daskw2v.vocabulary.count import StoredVocabulary, count_words, find_vocabul
 
 @dataclass(frozen=True)
 class Request:
-    """What a call asks for; its settings exist and go together.
+    """The request of a call; its settings exist and go together.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class Request:
         return cls(inputs, params, resources, client, callbacks_of(callbacks, params, resources), plan)
 
     def open_store(self, work: Location) -> Store:
-        """Return the work directory at a place; raises a ParameterError where files of others lie there."""
+        """Return the work directory at a location; raises a ParameterError where foreign files lie there."""
         store = Store(as_url(work, "work"), dict(self.resources.storage_options), self.resources.store_timeout)
         check_folders(store)
         return store
@@ -107,8 +107,8 @@ class Request:
         return partial(ready_cluster, self.client, store, self.params, self.resources, listener)
 
 
-def _refuse_beside_plan(call: str, **given: Any) -> None:
-    names = [name for name, value in given.items() if value is not None]
+def _refuse_beside_plan(call: str, **settings: Any) -> None:
+    names = [name for name, value in settings.items() if value is not None]
     if names:
         raise ParameterError(
             f"{call}() got {', '.join(names)} beside a plan, which has its settings.",
@@ -117,7 +117,7 @@ def _refuse_beside_plan(call: str, **given: Any) -> None:
 
 
 def check_choices(params: Params, resources: Resources) -> None:
-    """Refuse what does not exist before any text is read."""
+    """Refuse names that do not exist, before any text is read."""
     check_options(params)
     if params.format is not None:
         find_format(params.format)
@@ -151,7 +151,7 @@ def callbacks_of(own: Sequence[Callback], params: Params, resources: Resources) 
 def ready_cluster(
     client: Client | None, store: Store, params: Params, resources: Resources, listener: Listener
 ) -> Iterator[Client]:
-    """Give the client that is there, or one that is connected, for a cluster that has what a run needs.
+    """Give the client of the call, or a connected one, for a cluster that has the plug-ins and devices of a run.
 
     Raises as `train` does.
     """
@@ -218,7 +218,7 @@ def with_keywords(
     call
         Name of the function, for errors.
     params, resources
-        What the keywords change.
+        The settings that the keywords change.
     settings
         The keywords: fields of `Params`, settings of its choices, and fields of `Resources`.
 

@@ -41,9 +41,9 @@ from daskw2v.types import Float32Array, RowIds
 
 
 def write_version(home: Store, run: PlannedRun, client: Client, listener: Listener) -> None:
-    """Train a run into a folder, unless a finished model lies there; whoever calls holds the run's lease.
+    """Train a run into a folder, unless a finished model lies there; the caller holds the run's lease.
 
-    What else is made for it stays in `run.folder`. Its callbacks hear of all but the end.
+    All other files of the run stay in `run.folder`. Its callbacks are called for all events but the end.
     """
     params, resources, folder = run.params, run.resources, run.folder
     if home.read_manifest() is not None:
@@ -78,7 +78,7 @@ def write_version(home: Store, run: PlannedRun, client: Client, listener: Listen
 
 def finish_version(client: Client, home: Store, manifest: Mapping[str, Any]) -> None:
     """Finish a version on a worker: all tables are read once more, and need not come here for that."""
-    force()  # what this process wrote; workers have forced their own
+    force()  # files of this process; workers have forced their own
     gather(client, [client.submit(finish, home, manifest, key=f"publish-{uuid.uuid4().hex}")], "Publishing")
 
 
@@ -143,7 +143,7 @@ def _watch(
 def _manifest(
     run: PlannedRun, shared: Run, result: TrainingResult, workers: list[dict[str, Any]], seconds: float
 ) -> dict[str, Any]:
-    """Return what is to be known of a model; training took `seconds` here, with what was written."""
+    """Return the manifest of a model; training took `seconds` here, with writing."""
     words, spent, pairs, loss = (
         sum(entry[name] for entry in result.history) for name in ("words", "seconds", "pairs", "loss")
     )
@@ -190,7 +190,7 @@ def _manifest(
 
 
 def _held_out(run: PlannedRun, result: TrainingResult) -> dict[str, Any]:
-    """Return what a manifest says of held-out text, if there is any."""
+    """Return the manifest's facts of held-out text, if there is any."""
     text = run.text
     if text.held_out is None:
         return {}
@@ -200,7 +200,7 @@ def _held_out(run: PlannedRun, result: TrainingResult) -> dict[str, Any]:
 
 
 def _stopped(run: TrainedRun, result: TrainingResult) -> dict[str, Any]:
-    """Return what a manifest says of the end of a run that was stopped early."""
+    """Return the manifest's facts of the end of a run that was stopped early."""
     if result.stopped is None:
         return {}
     last = result.history[-1]
@@ -209,7 +209,7 @@ def _stopped(run: TrainedRun, result: TrainingResult) -> dict[str, Any]:
 
 
 def _workers(result: TrainingResult, before: dict[str, Usage], after: dict[str, Usage]) -> list[dict[str, Any]]:
-    """Return what each worker did since this call began: words by its share of the pairs, memory, traffic, time.
+    """Return the work of each worker since this call began: words by its share of the pairs, memory, traffic, time.
 
     Of a worker that is gone only its work is known; another that came has all its traffic.
     """

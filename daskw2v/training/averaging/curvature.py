@@ -1,9 +1,9 @@
-"""What merges know of training besides the changes: how often each row was updated, and how fast updates fade.
+"""The facts of training that merges need besides the changes: how often each row is updated, how fast updates fade.
 
 Near an optimum, an update of a row by gradient descent shrinks its distance to it: after k updates at a rate a, what
 was there before is exp(-a k h) of it along an eigenvector of the loss's Hessian with eigenvalue h. The Hessian of a
 window's loss by a row is the slope of the sigmoid times a sum over the rows that it meets (`objectives.curvature`), and
-is nearly the same for all rows of a table: a matrix of D x D numbers, that the common model gives.
+is nearly the same for all rows of a table: a matrix of D x D numbers, computed from the common model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -104,7 +104,7 @@ def moments_of(run: Run, block: TableBlock, rows: Float32Array) -> Moments:
 
 
 def curvature_of(run: Run, blocks: Sequence[TableBlock], moments: Sequence[Moments]) -> dict[str, Curvature]:
-    """Task: return the curvature of each table, given the moments of all blocks."""
+    """Task: return the curvature of each table from the moments of all blocks."""
     parts = dict[str, list[Moments]]()
     for block, of_block in zip(blocks, moments, strict=True):
         parts.setdefault("input" if block.table == FEATURES else block.table, []).append(of_block)

@@ -34,7 +34,7 @@ _IN_CACHE = 1 << 19  # bytes of rows that are merged at a time
 
 @by_fields
 class Delta(NamedTuple):
-    """What one replica changed in a block.
+    """The changes of one replica in a block.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Delta(NamedTuple):
     rows: Int32Array | None = None
 
     def within(self, some: slice) -> "Delta":
-        """Return those of some consecutive rows, counted from the first of them."""
+        """Return the differences of consecutive rows, whose numbers count from the first of them."""
         if self.rows is None:
             return Delta(self.bits[some])
         first, last = np.searchsorted(self.rows, (some.start, some.stop))
@@ -56,7 +56,7 @@ class Delta(NamedTuple):
 
 
 def delta_of(base: Float32Array, trained: Float32Array) -> tuple[UInt16Array, bool]:
-    """Return what training changed, and whether the trained rows are finite, as `objectives.base.is_finite` tells it.
+    """Return the changes by training, and whether the trained rows are finite, as `objectives.base.is_finite` does.
 
     Parameters
     ----------
@@ -108,12 +108,12 @@ def _subtract(base: Any, trained: Any, delta: Any) -> Any:
 
 @dataclass(frozen=True)
 class Training:
-    """How a replica trained some rows between two merges; nothing is known for rules that do not read it.
+    """How a replica trained some rows between two merges; empty for rules that do not read it.
 
     Parameters
     ----------
     curvature
-        Of the rows' table.
+        Curvature of the rows' table.
     rates
         Sum of the learning rates of each row's updates, as expected, shape (rows,) float32.
     """
@@ -122,18 +122,18 @@ class Training:
     rates: Float32Array = field(default_factory=lambda: NO_CURVATURE.values)
 
     def within(self, rows: slice) -> "Training":
-        """Return that of some of the rows."""
+        """Return the training of some of the rows."""
         return replace(self, rates=self.rates[rows])
 
     @cached_property
     def fading(self) -> Float32Array:
-        """What is left of a change when a replica has trained its text, by row and eigenvector, (rows, D) float32."""
+        """The share of a change that is left when a replica has trained its text, by row and eigenvector, (rows, D)."""
         return np.asarray(np.exp(-self.rates[:, None] * self.curvature.values))
 
 
 @by_fields
 class SummedChanges(NamedTuple):
-    """What consecutive replicas changed together.
+    """The sum of the changes of consecutive replicas.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def _add(before: SummedChanges, later: SummedChanges, _: Training) -> Float32Arr
 
 @dataclass(frozen=True, kw_only=True)
 class MergeRule:
-    """How replicas become one model. Rows are merged some at a time, so each has to stand for itself.
+    """How replicas become one model. A few rows are merged at a time, so each row is merged by itself.
 
     Parameters
     ----------
@@ -164,10 +164,10 @@ class MergeRule:
         Short description for `--help`.
     project
         Function from what a replica changed, shape (rows, D) float32, and the curvature of the table to the changes in
-        the coordinates of the rule. What a rule without it is given of `Training` is empty.
+        the coordinates of the rule. A rule without it gets an empty `Training`.
     append
-        Function from two `SummedChanges` and `Training` to the total of both, given those of the replicas whose text
-        comes first. It may write to that. By default the sum.
+        Function from two `SummedChanges`, first those of the replicas whose text comes first, and `Training` to the
+        total of both. It may write to the first. By default the sum.
     finish
         Function from the common rows, the `SummedChanges` of all replicas and `Training` to the merged rows.
     """
@@ -180,7 +180,7 @@ class MergeRule:
 
 
 def project_delta(rule: MergeRule, delta: Delta, curvature: Curvature) -> Delta:
-    """Return what a replica changed in the coordinates of a rule."""
+    """Return the changes of a replica in the coordinates of a rule."""
     if rule.project is None:
         return delta
     bits = room(delta.bits.shape, np.uint16)
@@ -190,7 +190,7 @@ def project_delta(rule: MergeRule, delta: Delta, curvature: Curvature) -> Delta:
 
 
 def add_changes(rule: MergeRule, n_rows: int, changes: Sequence[Delta], training: Training) -> SummedChanges:
-    """Return what consecutive replicas changed in a block together, given the projected changes of each."""
+    """Return the sum of the changes of consecutive replicas in a block, from the projected changes of each."""
     total = np.empty((n_rows, changes[0].bits.shape[1]), np.float32)
     for some in _parts(total):
         total[some] = _sum_within(rule, changes, training, some).total
@@ -232,7 +232,7 @@ def _parts(rows: Float32Array) -> list[slice]:
 
 
 def _sum_within(rule: MergeRule, changes: Sequence[Delta], training: Training, some: slice) -> SummedChanges:
-    """Return what replicas changed in some rows together."""
+    """Return the sum of the changes of replicas in some rows."""
     part, n_rows = training.within(some), some.stop - some.start
     total = dense_delta(changes[0].within(some), n_rows)
     for n, delta in enumerate(changes[1:], 1):

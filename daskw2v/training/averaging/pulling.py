@@ -84,7 +84,7 @@ def pull(rows: Float32Array, reached: Reached, block: int) -> Float32Array:
 
 
 def pulled(reached: Reached, blocks: Sequence[TableBlock], rows: Sequence[Any]) -> list[Float32Array | SomeRows]:
-    """Return the blocks that a replica trains, given what it pulled."""
+    """Return the blocks that a replica trains, made of the rows that it pulled."""
     return [
         part if (some := reached.of(n)) is None else SomeRows(block.stop - block.start, some, part)
         for n, (block, part) in enumerate(zip(blocks, rows, strict=True))
@@ -97,11 +97,11 @@ class ReplicaText:
     Parameters
     ----------
     run, work
-        The run, and what the replica trains.
+        The run, and the work of the replica.
     length
         Positions of a piece, at most.
     load
-        Returns a piece, given the run, an epoch, the positions and the learning rate.
+        Function from the run, an epoch, the positions and the learning rate to a piece.
     """
 
     def __init__(self, run: Run, work: ReplicaWork, length: int, load: Callable[..., Any]) -> None:
@@ -109,7 +109,7 @@ class ReplicaText:
         self._loads = deque(self._pieces(length))
 
     def loads(self) -> Iterator[Callable[[], Any]]:
-        """Yield what loads each piece, in order; a piece that was read ahead is held no longer."""
+        """Yield the function that loads each piece, in order; a piece that was read ahead is held no longer."""
         while self._loads:
             yield self._loads.popleft()
 

@@ -35,12 +35,12 @@ class Replica:
     Parameters
     ----------
     run, threads
-        What is trained, and how.
+        The run, and the threads of its task.
     blocks
         The blocks of the model.
     reached
-        Which rows it has; None for all.
-    given
+        The rows that it has; None for all.
+    rows
         The rows of each block, by number, shape (rows, D) float32.
     """
 
@@ -50,10 +50,10 @@ class Replica:
         threads: Threads,
         blocks: Sequence[TableBlock],
         reached: Reached | None,
-        given: Mapping[int, Float32Array],
+        rows: Mapping[int, Float32Array],
     ) -> None:
         self._run = run
-        parts = [given[number] for number in range(len(blocks))]
+        parts = [rows[number] for number in range(len(blocks))]
         tables: dict[str, list[Any]] = {}
         self._places: list[tuple[str, int]] = []  # the table of each block, and its number there
         for block, part in zip(blocks, parts if reached is None else pulled(reached, blocks, parts), strict=True):
@@ -73,8 +73,8 @@ class Replica:
         )
         self._coming: ReplicaText | None = None
         self._numbers, self._reached = {place: number for number, place in enumerate(self._places)}, reached
-        # The common rows of each block, and those of its own that it has
-        self._common = dict(given) if Averaging.of(run.params).n_replicas > 1 else dict[int, Float32Array]()
+        # The common rows of each block
+        self._common = dict(rows) if Averaging.of(run.params).n_replicas > 1 else dict[int, Float32Array]()
         self.finite = True
 
     def give(self, rows: Mapping[int, Float32Array]) -> None:
@@ -88,14 +88,14 @@ class Replica:
         self._trainer.visit([self._places[number] for number in rows], replace, write=True)
 
     def begin(self, work: ReplicaWork) -> Callable[[], TextTotals]:
-        """Begin to train a step; return what waits for its end, and returns its totals."""
+        """Begin to train a step; return a function that waits for its end and returns its totals."""
         text, self._coming = self._coming, None
         if text is None or text.work != work:
             text = self._text(work)
         return self._trainer.begin(text.loads())
 
     def read_ahead(self, work: ReplicaWork) -> None:
-        """Begin to read what the next step trains first: its worker waits for merged rows meanwhile."""
+        """Begin to read the first text of the next step: its worker waits for merged rows meanwhile."""
         self._coming = self._text(work)
         self._coming.read_ahead(self._trainer.pieces_ahead)
 
@@ -103,7 +103,7 @@ class Replica:
         return ReplicaText(self._run, work, self._trainer.positions, self._trainer.load)
 
     def changes(self, numbers: Sequence[int]) -> dict[int, Delta]:
-        """Return what it changed in some blocks since they were merged last."""
+        """Return the changes of the replica in some blocks since they were merged last."""
 
         def change(table: str, place: int, own: Float32Array) -> tuple[int, Delta, bool]:
             number = self._numbers[table, place]
@@ -126,15 +126,15 @@ class Replica:
 
 
 class ReplicaState:
-    """What a step leaves: its totals; and the replica for the next step, which waits on its worker.
+    """The state after a step: its totals; and the replica for the next step, which waits on its worker.
 
-    Whoever takes the replica trains it, so it can be taken once. It is not sent: what arrives elsewhere, or comes back
-    from a disk, has none.
+    The task that takes the replica trains it, so it can be taken once. The replica is not sent: a state that arrives on
+    another worker, or comes back from a disk, has none.
 
     Parameters
     ----------
     totals
-        What was done in each step of its task.
+        The totals of each step of its task.
     replica
         The replica, if there is another step.
     """
@@ -163,11 +163,11 @@ class ReplicaStep(NamedTuple):
     Parameters
     ----------
     work
-        What it trains.
+        The work that it trains.
     merged
         Numbers of the blocks that are merged after it; of none if there are no other replicas.
     coming
-        What it trains next; None at the end of a round.
+        The work of the next step; None at the end of a round.
     """
 
     work: ReplicaWork
@@ -177,12 +177,12 @@ class ReplicaStep(NamedTuple):
 
 @by_fields
 class Trained(NamedTuple):
-    """What a replica's task returns.
+    """The result of a replica's task.
 
     Parameters
     ----------
     changes
-        What it changed in each block that is merged, by the block's number.
+        The changes in each block that is merged, by the block's number.
     rows
         The rows of each block, shapes (rows, D) float32, at the end of a round without other replicas, or `GpuRows`;
         else none.
@@ -209,7 +209,7 @@ def train_replica(
     steps: Sequence[ReplicaStep],
     before: ReplicaState | None,
     reached: Reached | None,
-    given: Mapping[int, Float32Array] | Trained,
+    start: Mapping[int, Float32Array] | Trained,
     news: Sequence[Mapping[int, Float32Array]],
     last: int = 1,
 ) -> Trained:
@@ -224,10 +224,10 @@ def train_replica(
     steps
         The replica's steps of the round, or of the rounds, up to the last one to train.
     before
-        What the step before left; None before the first one.
-    given
-        All blocks, by number, as `Replica` takes them at the start of the round; or what the only replica of the round
-        before left.
+        The state after the step before; None before the first one.
+    start
+        The rows of all blocks, by number, as `Replica` takes them at the start of the round; or the result of the only
+        replica of the round before.
     news
         The blocks that were merged before each further step, by number.
     last
@@ -236,8 +236,8 @@ def train_replica(
     clock, begun = TaskClock(), list[Callable[[], TextTotals]]()
     replica, done = None if before is None else before.take(), len(steps) - last
     if replica is None:
-        blocks_given = dict(enumerate(given.rows)) if isinstance(given, Trained) else given
-        replica, done = Replica(run, threads, blocks, reached, blocks_given), 0
+        rows = dict(enumerate(start.rows)) if isinstance(start, Trained) else start
+        replica, done = Replica(run, threads, blocks, reached, rows), 0
     for number in range(done, len(steps)):
         if number:
             replica.give(news[number - 1])
@@ -251,9 +251,9 @@ def train_replica(
     for ended in begun[:-last]:
         ended()
     totals = [_totals(replica, ended(), clock) for ended in begun[-last:]]
-    rows = [] if steps[-1].merged or coming is not None else replica.take()
+    left = [] if steps[-1].merged or coming is not None else replica.take()
     totals[-1] = totals[-1].ended(replica.finite, *clock.read())
-    return Trained(changes, rows, ReplicaState(totals, None if coming is None else replica))
+    return Trained(changes, left, ReplicaState(totals, None if coming is None else replica))
 
 
 def _same(totals: TextTotals) -> TextTotals:
@@ -266,7 +266,7 @@ def _totals(replica: Replica, trained: TextTotals, clock: TaskClock) -> TaskTota
 
 
 def state_of(trained: Trained) -> ReplicaState:
-    """Task: take what a replica's task left for the next one."""
+    """Task: take the state that a replica's task left for the next one."""
     return trained.state
 
 

@@ -47,7 +47,7 @@ from daskw2v.training.start.blocks import join_blocks
 
 
 class ColumnsRun:
-    """A run as `strategy.StrategyRun` has it: the rows of all parts.
+    """A run of the strategy, a `strategy.StrategyRun`: it holds the rows of all parts.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class ColumnsRun:
         self._state = state_at(TableOrigin(checkpoint), self._cluster)
 
     def can_stop(self, number: int) -> bool:
-        """Tell that there is a model before each round."""
+        """Return True: there is a model before each round."""
         return True
 
     def progress_after(self, number: int) -> int:

@@ -61,7 +61,7 @@ class ColumnsState:
         Each part's rows and moments, by table: futures, or where they are read or drawn from. Rows that a network
         makes have no moments.
     network
-        The network likewise; None without one.
+        The network: a future, or where it is read or drawn from; None without one.
     """
 
     rows: dict[str, list[HeldRows]]
@@ -236,6 +236,6 @@ def _sums(rows: Float32Array, chunk: int) -> Float64Array:
 
 
 def _mean(lengths: Sequence[int], *sums: Float64Array) -> Float32Array:
-    """Task: return the mean row, shape (D,) float32, given the parts' lengths and sums."""
+    """Task: return the mean row, shape (D,) float32, from the parts' lengths and sums."""
     mean: Float32Array = (np.concatenate(sums).sum(axis=0) / sum(lengths)).astype(np.float32)
     return mean

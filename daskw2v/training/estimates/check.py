@@ -31,16 +31,16 @@ from daskw2v.training.sizes.memory import MemoryPart, StageMemory, Workers, show
 from daskw2v.training.sizes.text import Text, guess_text
 from daskw2v.training.strategies import STRATEGIES, find_strategy, with_strategy
 
-Kinds = Mapping[Workers, float]  # kinds of workers, each with the least limit among them
-Change = tuple[str, StageMemory]  # what can be changed, and what the stage takes then
+Kinds = Mapping[Workers, float]  # kinds of workers, and the least memory limit of each kind
+Change = tuple[str, StageMemory]  # a change of settings, and the memory of the stage with it
 
 
 class _Memory(NamedTuple):
-    """A memory that stages are held against: what they take of it, and how a message tells of it."""
+    """A memory that stages take: how much of it, and how a message describes it."""
 
     bytes: Callable[[StageMemory], int]
     parts: Callable[[StageMemory], tuple[MemoryPart, ...]]
-    place: str
+    where: str
     limit: str
     remedy: str
 
@@ -86,8 +86,8 @@ def check_training(client: Client, params: Params, resources: Resources, text: T
 
     def changes(memory: _Memory, workers: Workers, limit: float) -> Iterator[Change]:
         if lighter := find_strategy(params.strategy.name).lighter(params):
-            given = ", ".join(f"{name}={value}" for name, value in lighter.items() if value is not None)
-            yield given, need(workers, params.replace(**lighter))
+            settings = ", ".join(f"{name}={value}" for name, value in lighter.items() if value is not None)
+            yield settings, need(workers, params.replace(**lighter))
         for name in STRATEGIES:
             other = with_strategy(params, name, resources)
             if name != params.strategy.name and other is not None:
@@ -103,7 +103,7 @@ def check_training(client: Client, params: Params, resources: Resources, text: T
 
 
 def fits(params: Params, resources: Resources, text: Text, kinds: Kinds, gpus: Kinds) -> bool:
-    """Tell whether workers, and their GPUs, have the memory to train."""
+    """Return whether workers, and their GPUs, have the memory to train."""
     memory = find_strategy(params.strategy.name).memory
     need = partial(memory, params, resources, text)
     return all(need(kind).train.bytes <= limit for kind, limit in kinds.items()) and all(
@@ -119,7 +119,7 @@ def _encode(sources: Sequence[Source], params: Params, resources: Resources) -> 
 def _smaller_blocks(
     sources: Sequence[Source], params: Params, resources: Resources
 ) -> Callable[[_Memory, Workers, float], Iterator[Change]]:
-    """Return what can be changed where text is read."""
+    """Return the function that yields changes for a stage that reads text."""
 
     def changes(_: _Memory, workers: Workers, __: float) -> Iterator[Change]:
         size = max(1, resources.block_bytes // 4)
@@ -166,7 +166,7 @@ def _check(
         helping = [(name, less) for name, to in changes(memory, kind, limit) if (less := memory.bytes(to)) < size]
         written = "; or ".join(f"{name}, which takes {format_bytes(less)}" for name, less in helping)
         raise ClusterError(
-            f"{what} takes about {format_bytes(size)} {memory.place} ({shown(memory.parts(stage))}), and "
+            f"{what} takes about {format_bytes(size)} {memory.where} ({shown(memory.parts(stage))}), and "
             f"{memory.limit.format(format_bytes(int(limit)))}.",
             memory.remedy.format(format_bytes(size * 5 // 4)) + (f"; or {written}." if written else "."),
         )
@@ -175,8 +175,8 @@ def _check(
 def workers_of(client: Client, device: str | None = None) -> dict[Workers, float]:
     """Return the kinds of workers, each with the least limit among them; infinity for none.
 
-    Of those that train on a device, or of all where none is named. One is waited for. Those that an adaptive cluster
-    may yet start are counted.
+    The kinds are those of the workers that train on a device, or of all workers where none is named. The call waits for
+    one worker. Workers that an adaptive cluster may yet start are counted.
     """
 
     def limits(_trainers: Trainers) -> dict[str, float]:
@@ -188,7 +188,7 @@ def workers_of(client: Client, device: str | None = None) -> dict[Workers, float
 def gpus_of(client: Client, device: str) -> dict[Workers, float]:
     """Return the kinds of workers that train, each with the least memory that is free on the device of one.
 
-    Nothing for a device that has no memory of its own.
+    The result is empty for a device that has no memory of its own.
     """
     free = find_device(device).free_memory
     if free is None:
@@ -214,7 +214,7 @@ def _kinds(
 def local_workers(resources: Resources, *, machines: bool = False) -> Mapping[Workers, float]:
     """Return the workers of a local cluster, as Dask makes them of these Resources.
 
-    With `machines`, each is alone on a machine that has the memory that is given, or else as much as this one.
+    With `machines`, each worker is alone on a machine, which has the memory of `memory_limit`, or as much as this one.
     """
     threads = resources.threads or max(1, math.ceil(CPU_COUNT / resources.workers))
     if machines and resources.memory_limit != "auto":

@@ -19,7 +19,7 @@ from daskw2v.vocabulary.buckets import count_buckets
 from daskw2v.vocabulary.pieces import PIECE_TYPES
 
 _CLIENT = 250 << 20  # of a process with a Dask client
-_SHARD = 4 << 10  # what the client knows of a shard
+_SHARD = 4 << 10  # facts of a shard that the client holds
 LETTERS = 8  # bytes of a distinct word
 _COMPILED = 50 << 20  # that compiling the kernels of these stages leaves
 _WRITING = 8 << 20  # chunks that a task compresses at a time
@@ -29,7 +29,7 @@ _SPEC = LETTERS + 2 * LONG  # bytes of a word with its place and its count
 
 
 def estimate(params: Params, resources: Resources, text: Text, workers: Workers) -> Estimate:
-    """Return what a run takes.
+    """Return the estimate of a run.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ class TaskTotals(NamedTuple):
     compiling: float = 0.0
 
     def ended(self, finite: bool, seconds: float, compiling: float) -> "TaskTotals":
-        """Return them after what else the task did, in so many more seconds."""
+        """Return the totals at the end of the task, after so many more seconds."""
         return self._replace(finite=finite, seconds=self.seconds + seconds, compiling=self.compiling + compiling)
 
 
@@ -69,7 +69,7 @@ class TaskClock:
         self._read = self._now()
 
     def read(self) -> tuple[float, float]:
-        """Return both since the last time, or since the beginning: the last two fields of `TaskTotals`."""
+        """Return both times since the last call, or since the beginning: the last two fields of `TaskTotals`."""
         before, self._read = self._read, self._now()
         return self._read[0] - before[0], self._read[1] - before[1]
 
@@ -103,10 +103,10 @@ class TableParts(NamedTuple):
     parts
         Values, or futures of them.
     pick
-        Returns some rows of a part, given that, its number, and the numbers of wanted rows in the table, ascending
-        int64: which of these it has, as indices of them, and their values, float32.
+        Function from a part, its number, and the numbers of wanted rows in the table, ascending int64, to the wanted
+        rows that the part has: their indices among the wanted ones, and their values, float32.
     join
-        Returns the table, given the parts in their order; None where no worker could hold all of it.
+        Function from the parts in their order to the table; None where no worker could hold all of it.
     """
 
     parts: Sequence[Any]
@@ -118,7 +118,7 @@ ModelRows: TypeAlias = Mapping[str, TableParts]  # "input" and "output"
 
 
 class RoundReport(NamedTuple):
-    """What is known of a round when it is done, or when a part of it is.
+    """A report of a round that is done, or of a part of it.
 
     Parameters
     ----------
@@ -129,13 +129,13 @@ class RoundReport(NamedTuple):
     totals
         Totals of the tasks that are done since the report before.
     rows
-        Both tables; None where nobody can have them, as a task goes on with them.
+        Both tables; None where they are not available, as a task goes on with them.
     words
         Corpus words done in this round by now, besides those that tasks count.
     facts
-        What else the history's entry has.
+        Other values of the history's entry.
     seconds
-        Seconds of the work since the report before; None where they are those that its reader waited. Rounds of one
+        Seconds of the work since the report before; None where its reader measures them, as it waits. Rounds of one
         task share its time.
     """
 
@@ -159,15 +159,15 @@ class StrategyRun(Protocol):
     Parameters
     ----------
     unit
-        What the strategy calls a round: "round" or "pass".
+        The strategy's name for a round: "round" or "pass".
     trained
-        What one task trains, in the words of an error: "replica", "partition", "part".
+        The unit that one task trains, in the words of an error: "replica", "partition", "part".
     ahead
         Rounds that are submitted before the first of them is waited for.
     threads
         Threads of a training task.
     facts
-        What the model's manifest also has, as JSON types.
+        Other facts for the model's manifest, as JSON types.
     """
 
     @property
@@ -192,7 +192,7 @@ class StrategyRun(Protocol):
         """Take the model before a round from a checkpoint, or begin with first rows where there is none."""
 
     def can_stop(self, number: int) -> bool:
-        """Tell whether there is a model before a round, once those before it are done: a checkpoint can be written."""
+        """Return whether there is a model before a round, when the earlier ones are done, to write a checkpoint of."""
 
     def progress_after(self, number: int) -> int:
         """Return the progress after a round, as its last report has it."""
@@ -205,7 +205,7 @@ class StrategyRun(Protocol):
         """
 
     def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
-        """Write what `restore` reads; return what it finds in the manifest."""
+        """Write the checkpoint that `restore` reads; return the values that it finds in the manifest."""
 
     def save_model(self, model: Store) -> None:
         """Write the trained tables, from the workers that hold them."""
@@ -217,14 +217,14 @@ class StartRun(Protocol):
     def __call__(
         self, client: Client, run: Run, place: Store, length: int, resources: Resources, listener: Listener
     ) -> StrategyRun:
-        """Prepare what the rounds need.
+        """Prepare a run for its rounds.
 
         Parameters
         ----------
         client, resources, listener
             As in `train`.
         run
-            What is trained on what.
+            The text, the words and the settings.
         place
             The run's folder.
         length
@@ -233,7 +233,7 @@ class StartRun(Protocol):
 
 
 class TrainingCost(Protocol):
-    """Tells what training takes."""
+    """Forecasts the cost of training."""
 
     def __call__(self, params: Params, load: Load, hardware: Hardware, constants: Constants) -> Forecast:
         """Return the forecast of a run.
@@ -247,7 +247,7 @@ class TrainingCost(Protocol):
         hardware
             Its workers: a node is a worker process.
         constants
-            What single steps take, with the kernels of the objective.
+            Seconds of single steps, with the kernels of the objective.
         """
 
 
@@ -277,25 +277,25 @@ class Strategy:
     start
         Starts or resumes a run.
     memory
-        Returns the memory of a run, given Params, Resources, the text and the workers that train.
+        Function from Params, Resources, the text and the workers that train to the memory of a run.
     exercise
         Trains next to nothing on the processor, by the kernel of a run with such Params; None where it is quickly
         compiled.
     exercise_text
         Makes next to nothing of text, by the other kernels of a run with such Params; None where there are few.
     cost
-        Returns what training takes; None where that is not known, and "auto" cannot compare it.
+        Forecasts the cost of training; None where there is no forecast, and "auto" cannot compare it.
     tried
-        Yields values of the strategy's own settings that "auto" compares, given Params, the number of words and the
-        workers: the plainest first, none where it cannot train so few words, none of settings that are not as by
+        Function from Params, the number of words and the workers to values of the strategy's own settings that "auto"
+        compares: the plainest first, none where it cannot train so few words, none of settings that are not as by
         default.
     check
         Refuses other Params that the strategy cannot train, before any text is read.
     lighter
         Returns changes of the strategy's own settings that need less memory, if there are any.
     describe_run
-        Yields what a report shows beside the strategy's name, such as the number of replicas and merges, given the
-        Params in the model's manifest and the number of rounds.
+        Function from the Params in the model's manifest and the number of rounds to what a report shows beside the
+        strategy's name, such as the number of replicas and merges.
     deterministic
         Whether any number of a processor's threads gives the same bits.
     honours
@@ -347,7 +347,7 @@ def in_background(function: Callable[..., T], *args: Any) -> "Future[T]":
     def call() -> None:
         try:
             future.set_result(function(*args))
-        except BaseException as error:  # whoever asks for the result gets it
+        except BaseException as error:  # raised where the result is asked for
             future.set_exception(error)
 
     Thread(target=call, name="daskw2v-background", daemon=True).start()

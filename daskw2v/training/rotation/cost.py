@@ -1,4 +1,4 @@
-"""What partitions that are trained two by two cost."""
+"""The cost of partitions that are trained two by two: seconds and memory of training."""
 
 import itertools
 import math
@@ -37,7 +37,7 @@ class RotationTasks(NamedTuple):
 
 
 def rotation_tasks(p: int, groups: int | None, hardware: Hardware) -> RotationTasks:
-    """Return the tasks of p partitions, in the groups of `RotationPasses` if none are given."""
+    """Return the tasks of p partitions, in the groups of `RotationPasses` by default."""
     groups = RotationPasses(Params(n_partitions=p, n_groups=groups), 1).n_steps
     share = max(1, hardware.slots // groups)  # threads of a group
     return RotationTasks(
@@ -92,11 +92,11 @@ def rotation_cost(
     groups: int | None = None,
     sent_dtype: str = Rotation.sent_dtype,
 ) -> Forecast:
-    """Return what training takes with p partitions, in so many passes over all epochs.
+    """Return the forecast of training with p partitions, in so many passes over all epochs.
 
     Terms, and where they are in the code:
 
-    text: `held_pairs.hold_pairs` and `held_buckets`, or the same of `skipgrams` through files.
+    text: `held_pairs.hold_pairs` and `held_buckets`, or `skipgrams`, through files.
     store: the codes; pairs that lie in files, written and read. Where the cluster's memory does not hold the model also
     all that tasks take (`rotation.pass_tasks`), read and written, by one thread of each task.
     train: `train_bucket`; tasks of one thread wait for the largest of theirs, threads of a task as `waits` says; a row
@@ -171,7 +171,7 @@ def _cold_share(load: Load, visits: float) -> float:
 
 
 def run_cost(params: Params, load: Load, hardware: Hardware, constants: Constants) -> Forecast:
-    """Return what training takes."""
+    """Return the forecast of training."""
     passes = params.epochs * passes_of_epoch(params)
     of = Rotation.of(params)
     return rotation_cost(load, of.n_partitions, passes, hardware, constants, of.n_groups, of.sent_dtype)

@@ -60,40 +60,40 @@ class PassWork(NamedTuple):
             yield [[bucket_works(context, self.this, of) for of in rounds] for rounds in groups]
 
     def pairs(self, groups: Sequence[int]) -> PairSource:
-        """Return where the pairs of some groups of inputs are."""
+        """Return the source of the pairs of some groups of inputs."""
         grams = self.grams
         return grams.place if isinstance(grams, SkipGrams) else {k: grams.of_group(k) for k in groups}
 
 
 class _Job(NamedTuple):
-    """What a task trains, and how.
+    """The arguments of a task.
 
     Parameters
     ----------
     steps
         Its steps, one after the other.
     passes
-        The passes that these are of.
-    home
-        The worker that should do it.
+        The passes of these steps.
+    worker
+        The worker that should do the task.
     threads
-        Its threads.
+        Threads of the task.
     priority
-        Of the task, as Dask has it.
+        Dask's priority of the task.
     key
-        Tells its key from those of all tasks that train other steps.
+        Part of the task's key; tasks that train other steps have another one.
     """
 
     steps: list[StepWork]
     passes: Sequence[PassWork]
-    home: str
+    worker: str
     threads: int
     priority: int
     key: str
 
 
 def goes_as_one_task(client: Client, context: RotationContext, state: RotationState, number: int) -> bool:
-    """Tell whether a pass is one task, perhaps together with others, and all passes before it are submitted."""
+    """Return whether a pass is one task, perhaps together with others, and all passes before it are submitted."""
     return state.coming == number and _is_one_task(client, context)
 
 
@@ -179,7 +179,7 @@ def _play_steps(
 
     for step, groups in enumerate(work.works(context)):
         jobs = [
-            _Job([StepWork(0, rounds)], [work], *_place_of(slots, number, len(groups)), -step, f"{key}-{step}")
+            _Job([StepWork(0, rounds)], [work], *_worker_of(slots, number, len(groups)), -step, f"{key}-{step}")
             for number, rounds in enumerate(groups)
         ]
         waiting.append([_submit(client, context, state, trainers, job) for job in jobs])
@@ -190,7 +190,7 @@ def _play_steps(
         yield trained()
 
 
-def _place_of(slots: Sequence[str], group: int, n_groups: int) -> tuple[str, int]:
+def _worker_of(slots: Sequence[str], group: int, n_groups: int) -> tuple[str, int]:
     """Return the worker of a group, and those of its threads that the group has to itself, at least one."""
     first, last = (len(slots) * k // n_groups for k in (group, group + 1))
     return slots[first], max(1, slots[first:last].count(slots[first]))
@@ -201,9 +201,9 @@ def _submit(client: Client, context: RotationContext, state: RotationState, trai
     inputs, outputs = ([getattr(work, side) for work in job.steps[0].rounds[0]] for side in (INPUT, OUTPUT))
     groups = list(dict.fromkeys(k // context.group_size for k in inputs))
     # Preferred, not pinned: where that worker is gone, any other takes its place. Not so a task that waits for none and
-    # becomes ready while there is no worker at all: Dask gives it to that very worker or to nobody, for ever.
+    # becomes ready while there is no worker at all: Dask gives it to that very worker or to none, for ever.
     first = not any(isinstance(state.input[k], Future) for k in inputs)
-    where = trainers.preferring("" if first else job.home)
+    where = trainers.preferring("" if first else job.worker)
     trained = client.submit(
         train_buckets,
         job.steps,
@@ -238,7 +238,7 @@ def play_through_files(
 ) -> Iterator[TrainedStep]:
     """Train a pass; yield each step when all of it is done.
 
-    Files lie below `place`; those that a step's replace are deleted.
+    Files lie below `place`; files that a step replaces are deleted.
     """
     takes = trainers_of(client, context.run.device).takes
     for groups in work.works(context):

@@ -70,18 +70,18 @@ _WRITTEN = 16 << 20  # bytes of rows that a task writes, or those of one partiti
 
 
 class RotationRun:
-    """A run as `strategy.StrategyRun` has it: the partitions of both tables.
+    """A run of the strategy, a `strategy.StrategyRun`: it holds the partitions of both tables.
 
     Parameters
     ----------
     client, place, length
         As in `strategy.StartRun`.
     context
-        What its tasks share.
+        The arguments that its tasks share.
     dealer
         Deals pairs into buckets.
     fits
-        What the cluster's memory holds.
+        The parts of the run that the cluster's memory holds.
     """
 
     unit, trained, threads = "pass", "partition", 1
@@ -109,7 +109,7 @@ class RotationRun:
         return self._ahead + self._size - 1
 
     def restore(self, number: int, checkpoint: Store | None, manifest: Mapping[str, Any]) -> None:
-        """Read partitions from a checkpoint, or make them anew; delete what only earlier passes needed."""
+        """Read partitions from a checkpoint, or make them anew; delete files that only earlier passes needed."""
         if checkpoint is not None:
             check_rounds(checkpoint, manifest, len(self))
         self._state = state_at(PartitionOrigin(checkpoint), self._context.partitions.n, number)
@@ -118,7 +118,7 @@ class RotationRun:
         _remove_trained(self._place, [self._passes[n] for n in range(number, len(self))])
 
     def can_stop(self, number: int) -> bool:
-        """Tell whether there is a model before a pass: not where a task trains it together with the one before."""
+        """Return whether there is a model before a pass: not where a task trains it together with the one before."""
         return number not in self._submitted
 
     def progress_after(self, number: int) -> int:
@@ -152,7 +152,7 @@ class RotationRun:
         return self._submitted.pop(number)
 
     def _held(self, number: int) -> PassWork:
-        """Submit the dealing of a pass to workers, who hold its pairs."""
+        """Submit the dealing of a pass to workers, which then hold its pairs."""
         this = self._passes[number]
         held = hold_pairs(self._client, self._dealer, _stretch(this), f"{self._session}-{number}")
         return PassWork(this, self._passes.steps(number, held.n_slices), held)
@@ -161,7 +161,7 @@ class RotationRun:
         """Deal the pairs of a pass into files, after those of the pass before, which is trained first."""
         if before is not None:
             wait([before])
-        return build_skipgrams(self._client, self._dealer, _home(self._place, this), _stretch(this))
+        return build_skipgrams(self._client, self._dealer, _pairs_folder(self._place, this), _stretch(this))
 
     def _train_dealt(self, this: RotationPass, dealing: Future[SkipGrams]) -> Iterator[RoundReport]:
         """Wait for the files of a pass, and train it."""
@@ -226,7 +226,7 @@ class RotationRun:
 
 
 def _written_together(partitions: Sequence[HeldPartition], most: int) -> Iterator[dict[int, HeldPartition]]:
-    """Yield the partitions that a task writes: so many at most, which are one result."""
+    """Yield the partitions that a task writes: so many at most, which one result holds."""
     some: dict[int, HeldPartition] = {}
     for k, held in enumerate(partitions):
         if some and (len(some) == most or held is not partitions[k - 1]):
@@ -243,7 +243,7 @@ def _start(
     params, n = run.params, Rotation.of(run.params).n_partitions
     partitions = Partitions(run.vocabulary.size, n)
     counts = partition_counts(client, run.vocabulary, partitions, params.flat().get("ns_exponent"), place / "weights")
-    await_worker(client)  # what memory there is, workers have
+    await_worker(client)  # the memory is that of the workers
     text = known_text(Corpus.load(run.work, run.corpus), run.vocabulary, params)
     fits = fits_memory(params, text, Workers(len(workers_known(client)), total_threads(client), usable_memory(client)))
     for message in _advice(client, n, RotationPasses(params, length).n_steps, fits=fits.model):
@@ -254,7 +254,7 @@ def _start(
 
 
 def _advice(client: Client, n: int, n_groups: int, *, fits: bool) -> Iterator[str]:
-    """Yield what a user may want to know before a run."""
+    """Yield advice to the user before a run."""
     if total_threads(client) > n:
         yield f"{n} of {total_threads(client)} threads have work: n_partitions={n} are trained at a time"
     if len(workers_known(client)) > n_groups:
@@ -271,13 +271,13 @@ def _stretch(this: RotationPass) -> Stretch:
     return Stretch(this.epoch, this.start, this.stop)
 
 
-def _home(place: Store, this: RotationPass) -> Store:
+def _pairs_folder(place: Store, this: RotationPass) -> Store:
     return place / "pairs" / f"{this.epoch}-{this.start}-{this.stop}"
 
 
 def _remove_trained(place: Store, coming: Sequence[RotationPass]) -> None:
     """Delete the pairs that no coming pass reads."""
-    needed = {_home(place, this).name for this in coming}
+    needed = {_pairs_folder(place, this).name for this in coming}
     for name in (place / "pairs").children():
         if name not in needed:
             (place / "pairs" / name).remove()

@@ -1,6 +1,6 @@
 """Forecasts of the time of training: constants, cluster and load of the formulas, and the seconds that they give.
 
-The constants are what single steps take, measured by `python -m benchmarks.scale_model`. The load of a text is its
+The constants are the seconds of single steps, measured by `python -m benchmarks.scale_model`. The load of a text is its
 pairs, and how often its most frequent words are in them.
 """
 
@@ -21,7 +21,7 @@ from daskw2v.types import Float64Array
 
 RAW_WORD = 4  # bytes of a word's code
 LINK = 1448 / 1514  # of a packet's bytes on a link are data: Ethernet, IP and TCP take the rest
-TOP = 1 << 20  # words whose frequencies tell how even partitions are
+TOP = 1 << 20  # words whose frequencies show how even partitions are
 _LEAST = 1e-9  # share of a text that is left, for formulas to divide by
 SENTENCE = 20.0  # words of a sentence, where a text's are not known
 
@@ -39,14 +39,14 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Constants:
-    """What single steps take on one core, in seconds.
+    """The seconds of single steps on one core.
 
     Parameters
     ----------
     window, far
         A pair in the kernel of replicas, trained on text of few words; and with rows that no cache has.
     warm, cold
-        The same in the kernel of buckets.
+        A pair in the kernel of buckets, whose rows a cache has, and whose rows no cache has.
     crowded
         Times as much while all cores train.
     read, deal, pair_bytes
@@ -128,7 +128,7 @@ class Hardware:
     Parameters
     ----------
     name
-        What it is called in a table.
+        Its name in a table.
     nodes, threads, processes
         Machines; training threads and worker processes of each.
     memory, network, bus, storage
@@ -159,7 +159,7 @@ class Hardware:
     def a_byte(self, send: float) -> float:
         """Return the seconds of a byte that every node sends while it receives one, by its link or by its processes.
 
-        `send` is what it takes a process to send one or to receive one.
+        `send` is the time in which a process sends or receives one.
         """
         shared = max(1.0, self.nodes * self.processes / self.cores)
         return max(1 / (self.network * LINK), 2 * send / self.processes * shared)
@@ -167,7 +167,7 @@ class Hardware:
 
 @dataclass(frozen=True, eq=False)
 class Load:
-    """What is trained; each is another one, so that what is known of it can be kept.
+    """The load of training: words and pairs. No two loads are equal, so that results can be cached by load.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class Load:
 
 
 class Forecast(NamedTuple):
-    """What training takes.
+    """The forecast of training.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def load_of(text: Text, params: Params) -> Load:
 
 
 def _top(types: int, params: Params) -> tuple[Float64Array, Float64Array]:
-    """Return the frequencies of the most frequent words in the text, and what subsampling leaves of them."""
+    """Return the frequencies of the most frequent words in the text, and the frequencies that subsampling leaves."""
     frequency = 1 / (np.arange(1.0, min(TOP, types) + 1) * (math.log(types) + np.euler_gamma))
     if not params.sample:
         return frequency, frequency

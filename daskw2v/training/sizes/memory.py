@@ -1,4 +1,4 @@
-"""Estimates of memory: stages and their parts, and what the estimates of all strategies are made of."""
+"""Estimates of memory: stages and their parts, and the parts that all strategies share."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ Sizes = dict[str, float]
 
 
 class MemoryPart(NamedTuple):
-    """Some bytes, and what they hold."""
+    """Some bytes, and the name of their content."""
 
     name: str
     bytes: int
@@ -32,16 +32,16 @@ class MemoryPart(NamedTuple):
 
 @dataclass(frozen=True)
 class StageMemory:
-    """What a stage takes at its peak.
+    """The memory of a stage at its peak.
 
     Parameters
     ----------
     name
         The stage.
     worker
-        What the most loaded worker process holds.
+        The content of the most loaded worker process.
     gpu
-        What the GPU of such a worker holds.
+        The content of the GPU of such a worker.
     """
 
     name: str
@@ -86,16 +86,16 @@ def shown(parts: tuple[MemoryPart, ...]) -> str:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run takes.
+    """The memory of a run.
 
     Parameters
     ----------
     stages
         Encoding, vocabulary, training, publishing.
     client
-        What the calling process holds.
+        The content of the calling process.
     notes
-        What was assumed, and what the run will do because of its size.
+        Assumptions, and effects of the run's size on its course.
     """
 
     stages: tuple[StageMemory, ...]
@@ -112,7 +112,7 @@ class Estimate:
         return max(stage.bytes for stage in self.stages)
 
     def rows(self) -> Iterator[tuple[str, str, str]]:
-        """Yield what stands in a table: stage and process, bytes, and what they are made of."""
+        """Yield the rows of a table: stage and process, bytes, and their parts."""
         for stage in self.stages:
             yield f"{stage.name}, a worker", format_bytes(stage.bytes), shown(stage.worker)
             if stage.gpu:
@@ -132,7 +132,7 @@ class RunMemory:
     train, publish
         Training, and writing the model.
     notes
-        What the user should know about a run of this size.
+        Notes to the user about a run of this size.
     """
 
     train: StageMemory

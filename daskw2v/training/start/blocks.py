@@ -125,7 +125,7 @@ def save_blocks(client: Client, store: Store, blocks: BlockFutures, vector_size:
 
 
 def declare_like(source: Store, target: Store, *, subwords: bool = False) -> None:
-    """Declare a version with the tables of another; what lay at its URL before is replaced; raises as `rewrite` does.
+    """Declare a version with the tables of another; a version at its URL is replaced; raises as `rewrite` does.
 
     `subwords`: whether it is to have a network too, as `create_model` says.
     """
@@ -138,12 +138,12 @@ def declare_like(source: Store, target: Store, *, subwords: bool = False) -> Non
 def rewrite(client: Client, stage: str, change: RowsChange, source: Store, target: Store) -> None:
     """Write all tables of a version, changed, into another one, which was declared like it.
 
-    Tasks read what stays as it is: Dask may run them again.
+    Tasks read a version that does not change: Dask may run them again.
 
     Parameters
     ----------
     client, stage
-        Where to run, and what the tasks are called.
+        The cluster, and the name of the tasks.
     change
         Returns the rows to be written; importable on the workers.
     source, target

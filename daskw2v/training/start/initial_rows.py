@@ -3,7 +3,7 @@
 The earlier model is a published version of the same work directory, which is never changed, or what `base_vectors`
 names. A run stores only the number of each word's row in that model: a worker that needs a row reads it there.
 
-Besides the tables, kernels read what the objective prepares (`prepared_of`), once in a process.
+Besides the tables, kernels read arrays that the objective prepares once in a process (`prepared_of`).
 """
 
 from functools import lru_cache
@@ -118,11 +118,11 @@ def first_rows(run: Run, table: str, ids: RowIds) -> Float32Array:
 
 
 def anchored(run: Run, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
-    """Return trained rows; those of words that the earlier model knew are led back towards its own.
+    """Return trained rows; rows of words that the earlier model knew are led back towards its own.
 
-    A share of `anchor` of them is its row, the rest what was trained. Training on some text at a high learning
-    rate moves rows along what that text repeats and by its noise: their mean with the rows of the model before has less
-    of both (as of weights: Izmailov et al. 2018, section 3).
+    A share of `anchor` of such a row is the model's row, the rest is the trained row. Training on some text at a high
+    learning rate moves rows along what that text repeats and by its noise: their mean with the rows of the model before
+    has less of both (as of weights: Izmailov et al. 2018, section 3).
     """
     assert run.base is not None
     if table not in run.base.tables:
@@ -154,7 +154,7 @@ def first_weights(run: Run, alphabet: Alphabet) -> Weights:
     if theirs is None:
         return weights
     places = {character: place for place, character in enumerate(theirs.alphabet.characters)}
-    marks = len(alphabet) - len(alphabet.characters)  # unknown, begin, end: the same in both
+    marks = len(alphabet) - len(alphabet.characters)  # unknown, begin, end: equal in both
     rows = [*range(marks), *(marks + places.get(character, -1 - marks) for character in alphabet.characters)]
     drawn, known = weights["characters"], np.array(rows) >= 0
     characters = np.where(known[:, None], theirs.weights["characters"][rows], drawn)
@@ -163,7 +163,7 @@ def first_weights(run: Run, alphabet: Alphabet) -> Weights:
 
 @lru_cache(maxsize=2)
 def prepared_of(run: Run) -> Any:
-    """Return what the objective prepares. Only a cache: a worker that lacks it makes it again."""
+    """Return the arrays that the objective prepares. This is a cache: a worker that lacks them makes them again."""
     objective, counts = find_objective(run.params.objective.name), run.vocabulary.read_counts()
     prepared = objective.prepare(run.params, counts)
     if run.markets is None or objective.with_markets is None:

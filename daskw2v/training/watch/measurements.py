@@ -28,12 +28,12 @@ EvaluationSets = Mapping[str, Any]  # URLs by kind, as `evaluate` takes them
 
 
 class _Measured(NamedTuple):
-    """The entry that a result belongs to, its key there, what is measured, and the result in words."""
+    """The entry that a result belongs to, its key there, its name, and the function that makes its message."""
 
     entry: HistoryEntry
     key: str
     what: str
-    told: Callable[[Any], str]
+    message_of: Callable[[Any], str]
 
 
 class Measurements:
@@ -44,23 +44,23 @@ class Measurements:
     client
         The cluster.
     listener
-        Is told the results.
+        Called with the results.
     """
 
     def __init__(self, client: Client, listener: Listener) -> None:
         self._client, self._listener = client, listener
         self._waiting: dict[Future, _Measured] = {}
 
-    def add(self, future: Future, entry: HistoryEntry, key: str, what: str, told: Callable[[Any], str]) -> None:
-        """Write a result into an entry when it is there; `told` makes the message of it."""
-        self._waiting[future] = _Measured(entry, key, what, told)
+    def add(self, future: Future, entry: HistoryEntry, key: str, what: str, message_of: Callable[[Any], str]) -> None:
+        """Write a result into an entry when it is there; `message_of` makes the message of it."""
+        self._waiting[future] = _Measured(entry, key, what, message_of)
 
     def pending(self, key: str) -> int:
         """Return the number of results of a key that are not there yet."""
         return sum(measured.key == key for measured in self._waiting.values())
 
     def knows(self, entry: HistoryEntry) -> bool:
-        """Tell whether all results of an entry are there."""
+        """Return whether all results of an entry are there."""
         return not any(measured.entry is entry for measured in self._waiting.values())
 
     def finish(self) -> None:
@@ -72,13 +72,13 @@ class Measurements:
     def note(self) -> None:
         """Write the results that are there by now."""
         for future in [future for future in self._waiting if future.done()]:
-            entry, key, what, told = self._waiting.pop(future)
+            entry, key, what, message_of = self._waiting.pop(future)
             try:
                 (entry[key],) = gather(self._client, [future], what)
             except Exception as error:  # whatever it is, it must not cost the training
                 self.say(f"round {entry['round']} could not be evaluated: {error}")
                 continue
-            self.say(f"round {entry['round']}: {told(entry[key])}")
+            self.say(f"round {entry['round']}: {message_of(entry[key])}")
 
     def say(self, message: str) -> None:
         """Send a message."""
@@ -95,7 +95,7 @@ class TrainingEvaluation:
     vocabulary
         Its words.
     sets
-        What to evaluate on.
+        The sets to evaluate on.
     storage_options
         Options for fsspec.
 
@@ -129,10 +129,10 @@ class TrainingEvaluation:
         what = (self._vocabulary, self._sets, self._storage_options)
         join, parts = rows["input"].join, list(rows["input"].parts)
         future = self._client.submit(_evaluate, *what, join, parts, key=key, retries=1)
-        measurements.add(future, entry, _SCORES, "The evaluation", _told)
+        measurements.add(future, entry, _SCORES, "The evaluation", _message)
 
 
-def _told(scores: Mapping[str, float | None]) -> str:
+def _message(scores: Mapping[str, float | None]) -> str:
     return ", ".join(f"{name} {'undefined' if score is None else f'{score:.3f}'}" for name, score in scores.items())
 
 
