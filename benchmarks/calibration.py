@@ -32,12 +32,11 @@ from daskw2v.sampling.weights import partition_counts
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.storage import Store
 from daskw2v.training.averaging.curvature import Curvature
-from daskw2v.training.averaging.deltas import Delta, delta_of
-from daskw2v.training.averaging.merge import Training, find_merge_rule, merge_deltas, project_delta
+from daskw2v.training.averaging.merge import Delta, Training, delta_of, find_merge_rule, merge_deltas, project_delta
 from daskw2v.training.devices import Threads
 from daskw2v.training.devices.cpu import CpuReplicaTrainer
 from daskw2v.training.rotation.cost import HOPS, TASKS
-from daskw2v.training.sizes.constants import Constants, Line
+from daskw2v.training.sizes.forecast import Constants, Line
 from daskw2v.types import Float64Array
 from daskw2v.vocabulary.partition import Partitions
 

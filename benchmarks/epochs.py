@@ -22,7 +22,7 @@ from daskw2v.progress import silent
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, Segment, keep_thresholds
-from daskw2v.training.averaging.replica_task import ReplicaStep, train_replica
+from daskw2v.training.averaging.replica import ReplicaStep, train_replica
 from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.devices import Threads, threads_of
 from daskw2v.training.pipeline import train_model

@@ -15,9 +15,7 @@ from collections.abc import Iterator
 
 from benchmarks.harness import Benchmark, Session, Smoke
 from daskw2v.config.params import Params
-from daskw2v.training.sizes.constants import MACHINE_B
-from daskw2v.training.sizes.forecast import Forecast, Hardware
-from daskw2v.training.sizes.load import zipf
+from daskw2v.training.sizes.forecast import MACHINE_B, Forecast, Hardware, zipf
 from daskw2v.training.sizes.memory import Workers
 from daskw2v.training.strategies import find_strategy
 

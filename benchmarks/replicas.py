@@ -39,8 +39,16 @@ from daskw2v.sampling.segments import cut
 from daskw2v.shards.layout import digest
 from daskw2v.store.storage import Store
 from daskw2v.training.averaging.curvature import Curvature, curvature_of, moments_of
-from daskw2v.training.averaging.deltas import Delta, delta_of
-from daskw2v.training.averaging.merge import FAN_IN, add_changes, join_changes, merge_block, merge_deltas, project_delta
+from daskw2v.training.averaging.merge import (
+    FAN_IN,
+    Delta,
+    add_changes,
+    delta_of,
+    join_changes,
+    merge_block,
+    merge_deltas,
+    project_delta,
+)
 from daskw2v.training.averaging.merge_tasks import BlockTraining
 from daskw2v.training.averaging.round_schedule import AveragingRounds, AveragingStep, levels
 from daskw2v.training.averaging.settings import Averaging
@@ -49,8 +57,7 @@ from daskw2v.training.pipeline import train
 from daskw2v.training.planned import PlannedRun, settled_params
 from daskw2v.training.request import read_text
 from daskw2v.training.start.blocks import TableBlock, cut_tables
-from daskw2v.training.start.initial_rows import first_rows
-from daskw2v.training.start.prepared import prepared_of
+from daskw2v.training.start.initial_rows import first_rows, prepared_of
 from daskw2v.types import Float32Array
 
 NAMES = ("ws353", "simlex999", "google_analogy")

@@ -24,9 +24,7 @@ from benchmarks.texts import MB, Text, encode, encode_file, name_of
 from daskw2v.config.params import Params
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.store.storage import Store
-from daskw2v.training.sizes.constants import MACHINE_B, Constants, Line
-from daskw2v.training.sizes.forecast import Hardware, Load
-from daskw2v.training.sizes.load import TOP, contexts_of
+from daskw2v.training.sizes.forecast import MACHINE_B, TOP, Constants, Hardware, Line, Load, contexts_of
 from daskw2v.training.strategies import find_strategy
 
 TYPES, ROUNDS, EPOCHS = 10_000, 2, 2  # of the check; rounds an epoch

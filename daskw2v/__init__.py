@@ -42,13 +42,12 @@ if TYPE_CHECKING:
     from daskw2v.sequences.sources import Events, Graph
     from daskw2v.training.averaging.settings import Averaging
     from daskw2v.training.columns.settings import Columns
-    from daskw2v.training.items import items
+    from daskw2v.training.derived import items, walks
     from daskw2v.training.pipeline import train
     from daskw2v.training.plan import Plan
     from daskw2v.training.planning import estimate, plan
     from daskw2v.training.rotation.settings import Rotation
     from daskw2v.training.start.base_settings import BaseModel, BaseVectors
-    from daskw2v.training.walks import walks
     from daskw2v.training.warm_up import warm_up
     from daskw2v.training.watch.callbacks import Callback, TrainingRecord
     from daskw2v.training.watch.loggers.mlflow import MLflowLogger
@@ -173,8 +172,8 @@ _MODULES = {
     "estimate": "training.planning",
     "plan": "training.planning",
     "Plan": "training.plan",
-    "items": "training.items",
-    "walks": "training.walks",
+    "items": "training.derived",
+    "walks": "training.derived",
     "MLflowLogger": "training.watch.loggers.mlflow",
     "TensorBoardLogger": "training.watch.loggers.tensorboard",
     "train": "training.pipeline",

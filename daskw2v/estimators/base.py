@@ -22,8 +22,8 @@ from daskw2v.models.queries.vectors import Vectors
 from daskw2v.progress import Watching
 from daskw2v.safe_text import masked
 from daskw2v.store.urls import Location
-from daskw2v.training.keywords import split, unknown_keyword
 from daskw2v.training.pipeline import train
+from daskw2v.training.request import split, unknown_keyword
 from daskw2v.training.watch.callbacks import Callback
 
 _FIRST = ("sentences", "corpus_file", "input", "inputs", "text", "texts", "X")

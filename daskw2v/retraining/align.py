@@ -22,7 +22,7 @@ from daskw2v.models.stored.store import (
 )
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.store.storage import Store
-from daskw2v.training.start.rewriting import declare_like, rewrite
+from daskw2v.training.start.blocks import declare_like, rewrite
 from daskw2v.types import Float32Array, Float64Array, RowIds
 
 _ROTATION = "rotation"

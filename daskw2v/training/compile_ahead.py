@@ -24,7 +24,7 @@ from daskw2v.training.strategies import find_strategy, usable
 class CompileAhead:
     """The process that compiles the kernel of a run, if one is needed; it ends with the block.
 
-    Its failure costs nothing but time: the run compiles then what it does not find.
+    Its failure costs nothing but time: the run then compiles the missing kernel.
 
     Parameters
     ----------
@@ -59,14 +59,14 @@ class CompileAhead:
             self._process = subprocess.Popen(line, stdin=nothing, stdout=nothing, stderr=nothing, env=environment)
 
     def wait(self, longest: float = 60.0) -> None:
-        """Wait until the kernel is compiled; compile here what training also needs meanwhile.
+        """Wait until the kernel is compiled; meanwhile compile the other kernels of training here.
 
         After `longest` seconds the process is killed: the run compiles its kernel itself.
         """
         if self._process is None:
             return
         others = find_strategy(self._params.strategy.name).exercise_text
-        with suppress(Exception):  # the run says what it cannot do
+        with suppress(Exception):  # the run raises the error
             if others is not None:
                 others(self._params)
         try:

@@ -1,8 +1,16 @@
-"""From text to vectors. Each stage writes its manifest last, and is skipped where a manifest is there."""
+"""From text to vectors: the calls that train.
 
+Each stage writes its manifest last, and is skipped where a manifest is there. A call that names no work directory has a
+temporary one, which is there as long as the vectors.
+"""
+
+import os
+import shutil
+import weakref
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from functools import partial
+from tempfile import mkdtemp
 from typing import Any
 
 from distributed import Client
@@ -33,7 +41,6 @@ from daskw2v.training.repair import mending
 from daskw2v.training.request import Request, callbacks_of, check_choices, read_text, ready_cluster, with_contents
 from daskw2v.training.start.base_settings import BaseModel
 from daskw2v.training.start.initial_rows import find_base
-from daskw2v.training.temporary import in_temporary_folder
 from daskw2v.training.version import check_losses, write_version
 from daskw2v.training.watch.callbacks import Callback
 from daskw2v.vocabulary.count import StoredVocabulary
@@ -69,19 +76,20 @@ def train(
         URL of the directory for everything that is made; client and workers must share it. By default a folder for
         temporary files of this machine, which is removed with the vectors that are returned; `vectors.save` keeps them.
     params
-        What changes the vectors.
+        Settings that change the vectors.
     resources
-        What does not.
+        Settings that do not change the vectors.
     client
-        The cluster. By default the one at `resources.scheduler`; or Dask's current client, in a task that of its
+        The cluster. By default the one at `resources.scheduler`; or Dask's current client, in a task the client of its
         cluster; or a local cluster for the time of the call. The first line says which. `resources` that describe a
         local cluster (`workers`, `processes`, `memory_limit`, `host`) start one.
     listener
         Called with `Progress` as the stages go on, in any thread. By default bars on a terminal and in a notebook,
         lines elsewhere, on stderr; None for silence.
     callbacks
-        Objects that are told of rounds, epochs and the end, and may stop training early (`Callback`). The run is then
-        another one than without those that may: its version says in `metadata["stopped"]` where it was stopped.
+        Objects that are called after rounds and epochs and at the end, and may stop training early (`Callback`). A run
+        that they may stop is another one than without them: its version says in `metadata["stopped"]` where it was
+        stopped.
     **settings
         Fields of `Params` and `Resources`, which change `params` and `resources`: `vector_size=50`, `workers=2`.
 
@@ -241,3 +249,26 @@ def build_matrix(
     run = PlannedRun(corpus, vocabulary, store, params, resources)
     with lazily_connected(client, store, resources, listener) as (cluster, listen):
         return context_matrix.build_matrix(cluster(), run.for_tasks(), listen)
+
+
+def in_temporary_folder(run: Callable[[str], Vectors]) -> Vectors:
+    """Call a function with a new folder, which is removed with the vectors that it returns, or when the process ends.
+
+    Parameters
+    ----------
+    run
+        Trains in a folder; where it raises, the folder is removed at once.
+    """
+    folder, process = mkdtemp(prefix="daskw2v-"), os.getpid()
+    try:
+        vectors = run(folder)
+    except BaseException:
+        _remove(folder, process)
+        raise
+    weakref.finalize(vectors, _remove, folder, process)
+    return vectors
+
+
+def _remove(folder: str, process: int) -> None:
+    if os.getpid() == process:  # a forked process leaves its parent's
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""`Plan`: what a run will do and what that takes, decided before its first step."""
+"""The plan of a run: its decisions, memory and time, known before its first step."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ class WorkerPlan:
     memory_limit
         Bytes that each may take, the least among them; infinity for none.
     memory
-        What each stage takes of one, and of the client.
+        The memory of each stage in one of them, and in the client.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("stage", "memory", "made of")  # of `memory.rows`
@@ -76,7 +76,7 @@ class WorkerPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run will do, and what that takes. `daskw2v.plan` makes it; `train` carries it out.
+    """The decisions of a run, and its memory and time. `daskw2v.plan` makes a plan; `train` carries it out.
 
     Nothing in it is left open: `params` have the strategy and its settings, the learning rate, the thresholds.
 
@@ -85,7 +85,7 @@ class Plan:
     inputs, resources
         As in `train`.
     params
-        What changes the vectors.
+        Settings that change the vectors.
     sources
         The files of the text.
     text
@@ -150,7 +150,7 @@ class Plan:
             )
 
     def facts(self) -> dict[str, Any]:
-        """Return what a manifest keeps, as JSON types: strategy and why, forecast seconds, workers and their memory."""
+        """Return the facts for a manifest, as JSON types: strategy and why, forecast, workers and their memory."""
         forecast, kinds = self.chosen.forecast, self.workers
         return {
             "strategy": self.params.strategy.name,
@@ -167,7 +167,7 @@ class Plan:
         return None if self.machines is None else seconds * self.machines / 3600
 
     def notes(self) -> Iterator[str]:
-        """Yield what is assumed of the text."""
+        """Yield the assumptions on the text."""
         yield f"{self.text.words:,} words, " + (
             "by the files' sizes" if self.run is None else f"counted; run {self.run}"
         )
@@ -227,19 +227,20 @@ class Plan:
 
 def plan_run(run: PlannedRun, client: Client) -> Plan:
     """Return the plan of a run whose text is read, on the workers of a cluster."""
-    place = machines_of(client, run.resources)
-    only = (candidate_of(run.params, run.resources, run.sizes, place),)
+    machines = machines_of(client, run.resources)
+    only = (candidate_of(run.params, run.resources, run.sizes, machines),)
     why = None if run.choice is None else run.choice["why"]
     return Plan(
         None, run.params, run.resources, tuple(run.corpus.sources), run.sizes, (),
-        memory_of(run.params, run.resources, run.sizes, place), only, why, None, run.name,
+        memory_of(run.params, run.resources, run.sizes, machines), only, why, None, run.name,
     )  # fmt: skip
 
 
-def memory_of(params: Params, resources: Resources, text: Text, place: Machines) -> tuple[WorkerPlan, ...]:
-    """Return what a run takes of each kind of workers."""
+def memory_of(params: Params, resources: Resources, text: Text, machines: Machines) -> tuple[WorkerPlan, ...]:
+    """Return the memory that a run takes of each kind of workers."""
     return tuple(
-        WorkerPlan(kind, limit, stages.estimate(params, resources, text, kind)) for kind, limit in place.kinds.items()
+        WorkerPlan(kind, limit, stages.estimate(params, resources, text, kind))
+        for kind, limit in machines.kinds.items()
     )
 
 
@@ -257,12 +258,12 @@ class Comparison(NamedTuple):
     why: str | None
 
 
-def compare(params: Params, resources: Resources, text: Text, place: Machines) -> Comparison:
+def compare(params: Params, resources: Resources, text: Text, machines: Machines) -> Comparison:
     """Return the ways to train a text on machines, and the one that `train` takes."""
     if params.strategy.is_open:
-        found = candidates(params, resources, text, place)
-        best, why = choose_in(found, place)
+        found = candidates(params, resources, text, machines)
+        best, why = choose_in(found, machines)
         return Comparison(tuple(found), best.params, why)
-    others = candidates(params.replace(strategy="auto"), resources, text, place)
-    named = candidate_of(params, resources, text, place)
+    others = candidates(params.replace(strategy="auto"), resources, text, machines)
+    named = candidate_of(params, resources, text, machines)
     return Comparison((named, *(other for other in others if other.params != params)), params, None)

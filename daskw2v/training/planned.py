@@ -33,15 +33,15 @@ class PlannedRun:
     store
         The work directory.
     params
-        What changes the vectors; the strategy is named, or `training.choice` names it.
+        Settings that change the vectors; the strategy is named, or `training.choice` names it.
     resources
-        What does not.
+        Settings that do not change the vectors.
     callbacks
         Objects that follow the training, and may stop it.
     new
         Ranges of the corpus that the base model was not trained on; None without a base model.
     choice
-        What "auto" chose, and why; None where the strategy was named.
+        The choice of "auto", and its reason; None where the strategy was named.
     """
 
     corpus: Corpus
@@ -70,7 +70,7 @@ class PlannedRun:
 
     @property
     def folder(self) -> Store:
-        """Where the run keeps what it needs until it is done."""
+        """The folder of the run's files until it is done."""
         return run_folder(self.store, self.name)
 
     @property
@@ -79,11 +79,11 @@ class PlannedRun:
         return TrainedRun(self.name, self.store.url, self.params, self.text.trained.n_tokens * self.params.epochs)
 
     def guarded(self, lease: Lease) -> Self:
-        """Return the same run, which writes only as long as a lease is held."""
+        """Return this run, which then writes only as long as a lease is held."""
         return replace(self, store=lease.guard(self.store))
 
     def for_tasks(self) -> Run:
-        """Return what is sent with each task; the text without what is held out is then in the store."""
+        """Return the run that is sent with each task; the text without its held-out part is then in the store."""
         self.text.save(self.store)
         # The tokenizer by its name: tasks do not call it, and would have to carry the function
         params = self.params.replace(tokenizer=tokenizer_name(self.params.tokenizer))
@@ -96,14 +96,15 @@ def run_folder(store: Store, name: str) -> Store:
 
 
 def settled_params(params: Params) -> Params:
-    """Return Params with what they leave open as it will be."""
+    """Return Params with the values of settings that they leave open."""
     return with_threshold(settled(params))
 
 
 def run_identity(corpus: Corpus, vocabulary: StoredVocabulary, params: Params, rules: Sequence[str] = ()) -> str:
     """Return the name of an experiment: equal for equal text, words and Params, however the text was cut.
 
-    `rules` are those by which it may be stopped early, besides that of Params: where it is stopped, it is another one.
+    `rules` are the rules by which the run may be stopped early, besides that of Params: a run that other rules may stop
+    is another one.
     """
     stopping = [list(rules)] if rules else []
     return digest([corpus.identity, vocabulary.identity, identity_fields(params), *stopping])[:12]

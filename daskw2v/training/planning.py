@@ -1,4 +1,4 @@
-"""`plan` and `estimate`: what a run would do and take, before its text is read."""
+"""`plan` and `estimate`: the plan of a run before its text is read."""
 
 import math
 import re
@@ -26,7 +26,7 @@ from daskw2v.shards.encode import find_corpus
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
 from daskw2v.training.choice import Machines, find_choice, hardware_of, machines_of
-from daskw2v.training.estimates.workers import local_workers
+from daskw2v.training.estimates.check import local_workers
 from daskw2v.training.plan import Plan, compare, memory_of
 from daskw2v.training.planned import PlannedRun, settled_params
 from daskw2v.training.request import Request
@@ -87,7 +87,7 @@ def plan(
     with listening(listener) as listen:
         sources = _files(request, listen)
         local = starts_cluster(client, request.resources)
-        place = _local(request.resources, None) if local else _there(client, request.resources, listen)
+        place = _on_local_workers(request.resources, None) if local else _on_cluster(client, request.resources, listen)
         run = None if store is None else _read_before(request, store, sources, listen)
     machines = 1 if local else None
     if run is None:
@@ -114,8 +114,8 @@ def estimate(
 ) -> Plan:
     """Plan a run on text and machines that are only described: memory and time, from the sizes of files.
 
-    Time is that of training alone, by each strategy that can. Steps are taken to be as fast as on the machine that they
-    were measured on. Nothing is read of the text, nothing is written, and no cluster is started.
+    The time is that of training alone, by each strategy that can train. Steps are taken to be as fast as on the machine
+    that they were measured on. Nothing is read of the text, nothing is written, and no cluster is started.
 
     Parameters
     ----------
@@ -124,10 +124,10 @@ def estimate(
     params, resources, listener
         As in `train`.
     client
-        The cluster whose workers the estimate is for. By default that of `resources.scheduler`, or of Dask's current
-        client, or else a local one.
+        The cluster whose workers the estimate is for. By default the cluster of `resources.scheduler`, or of Dask's
+        current client, or else a local one.
     types, words
-        Distinct words of the text, and words in the vocabulary; estimated if not given.
+        Distinct words of the text, and words in the vocabulary; estimated by default.
     network
         Each worker is a machine of its own, with such a link to the others, as in 10Gbps, and the memory of
         `resources.memory_limit`.
@@ -158,7 +158,7 @@ def estimate(
     with listening(listener) as listen:
         sources = _files(request, listen)
         local = starts_cluster(client, request.resources)
-        place = _local(request.resources, rate) if local else _there(client, request.resources, listen)
+        place = _on_local_workers(request.resources, rate) if local else _on_cluster(client, request.resources, listen)
     if rate is not None:
         place = place._replace(hardware=replace(place.hardware, network=rate, cores=math.inf))
     machines = place.hardware.nodes if rate is not None else 1 if local else None
@@ -226,11 +226,11 @@ def parse_rate(text: str) -> float:
     return rate
 
 
-def _local(resources: Resources, rate: float | None) -> Machines:
+def _on_local_workers(resources: Resources, rate: float | None) -> Machines:
     kinds = local_workers(resources, machines=rate is not None)
     return Machines(kinds, {}, hardware_of(kinds, math.inf, CPU_COUNT))
 
 
-def _there(client: Client | None, resources: Resources, listener: Listener) -> Machines:
+def _on_cluster(client: Client | None, resources: Resources, listener: Listener) -> Machines:
     with connected(client, None, resources, listener) as cluster:
         return machines_of(cluster, resources)

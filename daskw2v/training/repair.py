@@ -1,7 +1,8 @@
-"""Deletes what is damaged in a work directory, so that the next run builds it again.
+"""Repair of a work directory: damaged files are deleted, so that the next run builds them again.
 
-Other processes may be at work there. What lies in the folder of one attempt is never written again: who still reads it
-finds it missing, and looks for what is there instead. What belongs to a run is deleted only while nobody works on it.
+Other processes may be at work there. The folder of one attempt is never written again: a process that still
+reads it finds it missing, and looks for the attempt that replaced it. The files of a run are deleted only while no
+process works on it.
 """
 
 from collections import Counter
@@ -50,12 +51,12 @@ def check_folders(work: Store) -> None:
 
 
 def mending(work: Store, listener: Listener, make: Callable[[Collection[str]], T], client: Callable[[], Client]) -> T:
-    """Return what a function makes; if it finds damage, repair that and call it again: it goes on where it stopped.
+    """Return the result of a function; if it finds damage, repair that and call it again: it goes on where it stopped.
 
     Parameters
     ----------
     work, listener
-        The work directory, and who is told what is repaired.
+        The work directory, and the function that is called with each repair.
     make
         Called with the names of finished versions that were found to be damaged: it makes another one instead.
     client
@@ -64,9 +65,9 @@ def mending(work: Store, listener: Listener, make: Callable[[Collection[str]], T
     Raises
     ------
     DamageError
-        If something is damaged that cannot be made again, or the same result time and again.
+        If something is damaged that cannot be made again, or one result is damaged time and again.
     Exception
-        What the function raises.
+        Any other error of the function.
     """
     versions, repairs = set[str](), Counter[str]()
     while True:
@@ -77,7 +78,7 @@ def mending(work: Store, listener: Listener, make: Callable[[Collection[str]], T
             if removed is not None:
                 others = [repair(work, other) for other in _damaged_blocks(client, work, damage)]
                 more = len({removed, *others}) - 1
-                told = f"{removed} {f'and {more:,} more are' if more else 'is'} made again."
+                message = f"{removed} {f'and {more:,} more are' if more else 'is'} made again."
                 repairs[_result(removed)] += 1
                 if repairs[_result(removed)] > _REPAIRS:
                     raise
@@ -86,8 +87,8 @@ def mending(work: Store, listener: Listener, make: Callable[[Collection[str]], T
                 if version is None or version in versions:
                     raise
                 versions.add(version)
-                told = f"{version} is passed over."
-            listener(Progress("repair", 0, 0, "files", message=f"{damage.problem} {told}"))
+                message = f"{version} is passed over."
+            listener(Progress("repair", 0, 0, "files", message=f"{damage.problem} {message}"))
 
 
 def _result(part: str) -> str:
@@ -99,25 +100,25 @@ def _damaged_blocks(client: Callable[[], Client], work: Store, damage: DamageErr
     """Yield the damage of all blocks of text beside a damaged one: a disk seldom damages only one of many files."""
     part = encode.LAYOUT.damaged_part(damage.url.removeprefix(f"{work.url}/"))
     if part is not None:
-        home = work / "/".join(part.split("/")[:2])
-        names = home.children()
-        jobs = {n: (home, names[n : n + _BLOCKS]) for n in range(0, len(names), _BLOCKS)}
+        folder = work / "/".join(part.split("/")[:2])
+        names = folder.children()
+        jobs = {n: (folder, names[n : n + _BLOCKS]) for n in range(0, len(names), _BLOCKS)}
         for _, found in run_tasks(client(), "check blocks", _damage_of_blocks, jobs):
             yield from found
 
 
-def _damage_of_blocks(home: Store, names: Iterable[str]) -> list[DamageError]:
+def _damage_of_blocks(folder: Store, names: Iterable[str]) -> list[DamageError]:
     """Task: return the damage of finished blocks; others may be in the making."""
     found = []
     for name in names:
         try:
-            manifest = (home / name).read_manifest()
+            manifest = (folder / name).read_manifest()
         except DamageError as damage:
             found.append(damage)
         else:
             if manifest is not None:
                 for shard in manifest["shards"]:
-                    found += find_damage(home / shard["path"], full=True)
+                    found += find_damage(folder / shard["path"], full=True)
     return found
 
 
@@ -127,7 +128,7 @@ def repair(work: Store, damage: DamageError) -> str | None:
     Returns
     -------
     str or None
-        What was deleted, below the work directory. None if nothing can build it again, such as a published model.
+        The deleted path, below the work directory. None if nothing can build it again, such as a published model.
 
     Raises
     ------
@@ -171,7 +172,7 @@ def finished_version(work: Store, damage: DamageError) -> str | None:
 
 
 def _is_finished(work: Store, part: str) -> bool:
-    """Tell whether a part is that of a finished result: its manifest, or what the manifest names."""
+    """Return whether a part belongs to a finished result: it is the manifest, or the manifest names it."""
     folder, _, name = part.rpartition("/")
     if name == MANIFEST:
         return True

@@ -1,4 +1,4 @@
-"""What a call of `train` or `retrain` asks for: checked before anything is read, and how it finds text and cluster."""
+"""The request of a call such as `train` or `retrain`: settings, text and cluster, checked before anything is read."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,10 +13,12 @@ from daskw2v.collections.kinds import TextInputs, check_texts, default_params
 from daskw2v.config.arguments import check_arguments
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
+from daskw2v.config.settings import Settings
+from daskw2v.config.suggestions import suggest
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.formats import find_format
 from daskw2v.corpus.tokenizer_files import with_tokenizer
-from daskw2v.errors import ParameterError
+from daskw2v.errors import ParameterError, UnknownParameterError
 from daskw2v.objectives.registry import check_options, find_objective
 from daskw2v.phrases.build import join_phrases
 from daskw2v.progress import Listener
@@ -27,7 +29,6 @@ from daskw2v.store.urls import Location, as_url
 from daskw2v.training.axes import check_plug_ins
 from daskw2v.training.devices import check_device, check_workers, find_device
 from daskw2v.training.estimates.check import check_encoding
-from daskw2v.training.keywords import with_keywords
 from daskw2v.training.plan import Plan
 from daskw2v.training.repair import check_folders
 from daskw2v.training.start.base_settings import BaseVectors, anchor_of
@@ -45,7 +46,7 @@ from daskw2v.vocabulary.count import StoredVocabulary, count_words
 
 @dataclass(frozen=True)
 class Request:
-    """What a call asks for; its settings exist and go together.
+    """The request of a call; its settings exist and go together.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ class Request:
         return None if self.plan is None or self.plan.why is None else self.plan.facts()
 
     def open_store(self, work: Location) -> Store:
-        """Return the work directory at a place; raises a ParameterError where files of others lie there."""
+        """Return the work directory at a location; raises a ParameterError where foreign files lie there."""
         store = Store(as_url(work, "work"), dict(self.resources.storage_options), self.resources.store_timeout)
         check_folders(store)
         return store
@@ -111,8 +112,8 @@ class Request:
         return partial(ready_cluster, self.client, store, self.params, self.resources, listener)
 
 
-def _refuse_beside_plan(call: str, **given: Any) -> None:
-    names = [name for name, value in given.items() if value is not None]
+def _refuse_beside_plan(call: str, **settings: Any) -> None:
+    names = [name for name, value in settings.items() if value is not None]
     if names:
         raise ParameterError(
             f"{call}() got {', '.join(names)} beside a plan, which has its settings.",
@@ -121,7 +122,7 @@ def _refuse_beside_plan(call: str, **given: Any) -> None:
 
 
 def check_choices(params: Params, resources: Resources) -> None:
-    """Refuse what does not exist before any text is read."""
+    """Refuse names that do not exist, before any text is read."""
     check_options(params)
     if params.format is not None:
         find_format(params.format)
@@ -155,7 +156,7 @@ def callbacks_of(own: Sequence[Callback], params: Params, resources: Resources) 
 def ready_cluster(
     client: Client | None, store: Store, params: Params, resources: Resources, listener: Listener
 ) -> Iterator[Client]:
-    """Give the client that is there, or one that is connected, for a cluster that has what a run needs.
+    """Give the client of the call, or a connected one, for a cluster that has the plug-ins and devices of a run.
 
     Raises as `train` does.
     """
@@ -207,3 +208,51 @@ def _check_base(params: Params, resources: Resources) -> None:
             f"word_losses=True: rows that anchor={anchor} leads back are not those whose losses are kept.",
             "Leave one of the two out.",
         )
+
+
+def with_keywords(
+    call: str, params: Params, resources: Resources | None, settings: Mapping[str, Any]
+) -> tuple[Params, Resources]:
+    """Return Params and Resources, changed by keywords.
+
+    Parameters
+    ----------
+    call
+        Name of the function, for errors.
+    params, resources
+        The settings that the keywords change.
+    settings
+        The keywords: fields of `Params`, settings of its choices, and fields of `Resources`.
+
+    Raises
+    ------
+    ParameterError
+        If `params` or `resources` are of other types, a keyword is neither's, or a value is out of range.
+    """
+    resources = Resources() if resources is None else resources
+    check_arguments(params=params, resources=resources)
+    of_params, of_resources = split(call, settings, Params, Resources)
+    return params.replace(**of_params), resources.replace(**of_resources)
+
+
+def split(call: str, settings: Mapping[str, Any], *classes: type[Settings]) -> list[dict[str, Any]]:
+    """Return the keywords of each class; of classes that share a name the first has it.
+
+    Raises
+    ------
+    UnknownParameterError
+        If a keyword is of no class; the error suggests another.
+    """
+    parts: list[dict[str, Any]] = [{} for _ in classes]
+    for name, value in settings.items():
+        part = next((part for cls, part in zip(classes, parts, strict=True) if name in cls.names()), None)
+        if part is None:
+            raise unknown_keyword(call, name, [known for cls in classes for known in cls.names()])
+        part[name] = value
+    return parts
+
+
+def unknown_keyword(call: str, name: str, names: Sequence[str]) -> UnknownParameterError:
+    """Return the error for a keyword that is none of the names of a call; it suggests one, or a class that has it."""
+    remedy = suggest(name, {"": names}, lambda _, known: known) or Params.remedy(name)
+    return UnknownParameterError(f"{call}() got an unexpected keyword argument {name!r}.", remedy)

@@ -26,7 +26,7 @@ def find_strategy(name: str) -> Strategy:
 
 
 def reads(strategy: Strategy, field: str) -> bool:
-    """Tell whether a strategy reads a field of Params."""
+    """Return whether a strategy reads a field of Params."""
     known = known_settings(Params)[field]
     if known.choices and known.owner.axis == "strategy":
         return field in strategy.settings.names()
@@ -34,7 +34,7 @@ def reads(strategy: Strategy, field: str) -> bool:
 
 
 def check_strategy(params: Params, resources: Resources) -> None:
-    """Refuse what the strategy of these Params cannot train or would not read.
+    """Refuse settings that the strategy of these Params cannot train or would not read.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def with_strategy(params: Params, name: str, resources: Resources) -> Params | N
 
 
 def usable(params: Params, resources: Resources) -> list[Params]:
-    """Return the Params with each strategy that can train them and reads all that is given: what "auto" chooses from.
+    """Return the Params with each strategy that can train them and reads all of their settings, for "auto" to choose.
 
     Strategies of plug-ins are not among them.
     """
@@ -86,14 +86,14 @@ def _check_auto(params: Params, resources: Resources) -> None:
     own = [error for name, error in refused.items() if _could_train(name, params, resources)]
     if len({error.problem for error in own or refused.values()}) == 1:
         raise (own or list(refused.values()))[0]
-    told = " ".join(f"{name}: {error.problem}" for name, error in refused.items())
+    problems = " ".join(f"{name}: {error.problem}" for name, error in refused.items())
     raise ParameterError(
-        f"No strategy takes all that is given. {told}", "Leave out what the wanted strategy does not take."
+        f"No strategy takes all that is given. {problems}", "Leave out what the wanted strategy does not take."
     )
 
 
 def _could_train(name: str, params: Params, resources: Resources) -> bool:
-    """Return whether a strategy reads all that is given, and has a kernel: what it refuses is then a value."""
+    """Return whether a strategy reads all settings, and has a kernel: if it refuses the Params, it refuses a value."""
     try:
         for settings in (params, resources):
             refuse_unread(settings, "strategy", name, STRATEGIES)

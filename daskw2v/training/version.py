@@ -23,28 +23,25 @@ from daskw2v.store.storage import Store
 from daskw2v.training.columns import losses
 from daskw2v.training.estimates.check import check_training
 from daskw2v.training.loop.rounds import TrainingResult, check_pairs, train_rounds, words_per_second
-from daskw2v.training.loop.strategy import StrategyRun
-from daskw2v.training.loop.totals import WorkerShare
+from daskw2v.training.loop.strategy import StrategyRun, WorkerShare
 from daskw2v.training.plan import plan_run
 from daskw2v.training.planned import PlannedRun
 from daskw2v.training.start.base_settings import anchor_of, frozen_words_of
+from daskw2v.training.start.blocks import declare_like, rewrite
 from daskw2v.training.start.features import composed_rows, find_features, keys_of, with_composed
 from daskw2v.training.start.initial_rows import anchored, base_tables, find_base, write_base
 from daskw2v.training.start.markets import write_markets
-from daskw2v.training.start.rewriting import declare_like, rewrite
 from daskw2v.training.strategies import find_strategy
-from daskw2v.training.watch.evaluation import TrainingEvaluation
-from daskw2v.training.watch.events import TrainedRun
+from daskw2v.training.watch.events import RunWatch, TrainedRun
 from daskw2v.training.watch.held_out import HeldOutText
-from daskw2v.training.watch.measurements import Measurements
-from daskw2v.training.watch.watching import RunWatch
+from daskw2v.training.watch.measurements import Measurements, TrainingEvaluation
 from daskw2v.types import Float32Array, RowIds
 
 
 def write_version(home: Store, run: PlannedRun, client: Client, listener: Listener) -> None:
-    """Train a run into a folder, unless a finished model lies there; whoever calls holds the run's lease.
+    """Train a run into a folder, unless a finished model lies there; the caller holds the run's lease.
 
-    What else is made for it stays in `run.folder`. Its callbacks hear of all but the end.
+    All other files of the run stay in `run.folder`. Its callbacks are called for all events but the end.
     """
     params, resources, folder = run.params, run.resources, run.folder
     if home.read_manifest() is not None:
@@ -79,7 +76,7 @@ def write_version(home: Store, run: PlannedRun, client: Client, listener: Listen
 
 def finish_version(client: Client, home: Store, manifest: Mapping[str, Any]) -> None:
     """Finish a version on a worker: all tables are read once more, and need not come here for that."""
-    force()  # what this process wrote; workers have forced their own
+    force()  # files of this process; workers have forced their own
     gather(client, [client.submit(finish, home, manifest, key=f"publish-{uuid.uuid4().hex}")], "Publishing")
 
 
@@ -144,7 +141,7 @@ def _watch(
 def _manifest(
     run: PlannedRun, shared: Run, result: TrainingResult, workers: list[dict[str, Any]], seconds: float
 ) -> dict[str, Any]:
-    """Return what is to be known of a model; training took `seconds` here, with what was written."""
+    """Return the manifest of a model; training took `seconds` here, with writing."""
     words, spent, pairs, loss = (
         sum(entry[name] for entry in result.history) for name in ("words", "seconds", "pairs", "loss")
     )
@@ -191,7 +188,7 @@ def _manifest(
 
 
 def _held_out(run: PlannedRun, result: TrainingResult) -> dict[str, Any]:
-    """Return what a manifest says of held-out text, if there is any."""
+    """Return the manifest's facts of held-out text, if there is any."""
     text = run.text
     if text.held_out is None:
         return {}
@@ -201,7 +198,7 @@ def _held_out(run: PlannedRun, result: TrainingResult) -> dict[str, Any]:
 
 
 def _stopped(run: TrainedRun, result: TrainingResult) -> dict[str, Any]:
-    """Return what a manifest says of the end of a run that was stopped early."""
+    """Return the manifest's facts of the end of a run that was stopped early."""
     if result.stopped is None:
         return {}
     last = result.history[-1]
@@ -210,7 +207,7 @@ def _stopped(run: TrainedRun, result: TrainingResult) -> dict[str, Any]:
 
 
 def _workers(result: TrainingResult, before: dict[str, Usage], after: dict[str, Usage]) -> list[dict[str, Any]]:
-    """Return what each worker did since this call began: words by its share of the pairs, memory, traffic, time.
+    """Return the work of each worker since this call began: words by its share of the pairs, memory, traffic, time.
 
     Of a worker that is gone only its work is known; another that came has all its traffic.
     """

@@ -30,15 +30,15 @@ _RESOURCES = Resources(threads=1)
 
 
 class WarmUp(NamedTuple):
-    """What a warm-up did.
+    """The result of a warm-up.
 
     Parameters
     ----------
     folder
         Where compiled kernels are kept.
     trained, skipped
-        Objective and strategy of what was trained, and of what was not, since it needs what is not installed; nothing
-        where all kernels were there.
+        Objective and strategy of each training, and of each that was skipped as it needs a missing package; empty where
+        all kernels were there.
     seconds
         How long it took.
     """
@@ -59,7 +59,7 @@ def trainings() -> Iterator[Params]:
             except ParameterError:
                 continue
             yield params
-    yield _SMALL.replace(maxn=4, strategy="averaging")  # what composes rows is the same for all objectives
+    yield _SMALL.replace(maxn=4, strategy="averaging")  # all objectives share the kernel that composes rows
 
 
 def warm_up(processes: int | None = None) -> WarmUp:
@@ -73,12 +73,12 @@ def warm_up(processes: int | None = None) -> WarmUp:
     Parameters
     ----------
     processes
-        How many compile side by side; as many as there are cores when not given.
+        How many compile side by side; by default as many as there are cores.
 
     Returns
     -------
     warm_up
-        What was trained, and how long it took.
+        The trainings, and their duration.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def warm_up(processes: int | None = None) -> WarmUp:
 
 
 def _list_in(folder: Path) -> Path:
-    """Return the file that lists what a warm-up left: one for each Python, which reads no other's kernels."""
+    """Return the file that lists the kernels of a warm-up: one for each Python, which reads no other's kernels."""
     return folder / f"warm-up-{sys.implementation.cache_tag}.txt"
 
 

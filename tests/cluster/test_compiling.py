@@ -8,8 +8,7 @@ import pytest
 from daskw2v.kernels import compilation
 from daskw2v.kernels.jit import kernel
 from daskw2v.training.loop.rounds import entry_of, words_per_second
-from daskw2v.training.loop.strategy import RoundReport
-from daskw2v.training.loop.totals import TaskClock, TaskTotals
+from daskw2v.training.loop.strategy import RoundReport, TaskClock, TaskTotals
 
 
 def double(x):

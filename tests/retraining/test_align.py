@@ -15,7 +15,7 @@ from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.retraining.align import read_rotation, write_aligned
 from daskw2v.store.storage import Store
-from daskw2v.training.start import rewriting
+from daskw2v.training.start import blocks
 from daskw2v.vocabulary.partition import Partitions
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -114,7 +114,7 @@ def write_version(store, rows, outputs, n_partitions, row_block=8):
 
 @pytest.mark.parametrize("n_partitions", [1, 4])
 def test_write_aligned__keeps_all_dot_products_and_scores(client, tmp_path, monkeypatch, rows, n_partitions):
-    monkeypatch.setattr(rewriting, "rows_per_block", lambda size: 17)  # several tasks a table
+    monkeypatch.setattr(blocks, "rows_per_block", lambda size: 17)  # several tasks a table
     rows = rows.astype(np.float32)
     outputs = np.random.default_rng(7).standard_normal((len(WORDS) - 1, SIZE), np.float32)  # as of inner nodes
     source, target = Store(str(tmp_path / "source")), Store(str(tmp_path / "target"))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v.training.rotation.bucket_queue import train_in_order
+from daskw2v.training.rotation.bucket_jobs import train_in_order
 
 
 class Work(NamedTuple):

@@ -18,8 +18,7 @@ from daskw2v.training.choice import Machines, candidates, choose_in, hardware_of
 from daskw2v.training.planning import parse_rate
 from daskw2v.training.rotation.cost import rotation_cost
 from daskw2v.training.rotation.pass_schedule import passes_of_epoch
-from daskw2v.training.sizes.constants import constants_of
-from daskw2v.training.sizes.load import load_of
+from daskw2v.training.sizes.forecast import constants_of, load_of
 from daskw2v.training.sizes.memory import Workers
 from daskw2v.training.sizes.text import Text, guess_text
 from daskw2v.training.strategies import usable

@@ -21,9 +21,8 @@ from daskw2v.objectives.subwords.training import training_bytes
 from daskw2v.shards.encode import build_corpus
 from daskw2v.store.storage import Store
 from daskw2v.training.averaging.round_schedule import most_steps
-from daskw2v.training.estimates.check import check_encoding, check_training
+from daskw2v.training.estimates.check import check_encoding, check_training, local_workers, workers_of
 from daskw2v.training.estimates.stages import estimate
-from daskw2v.training.estimates.workers import local_workers, workers_of
 from daskw2v.training.sizes.memory import Workers
 from daskw2v.training.sizes.text import Text, guess_text, known_text
 from daskw2v.vocabulary.count import build_vocabulary

@@ -6,7 +6,7 @@ import pytest
 from daskw2v import Params, Resources, evaluate, train
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.training.rotation import memory
-from daskw2v.training.watch import evaluation
+from daskw2v.training.watch import measurements
 
 STRATEGIES = {
     "averaging": Params(n_replicas=2, rounds_per_epoch=2),
@@ -47,7 +47,7 @@ def plain(request, text, tmp_path_factory, client):
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_judge__scores_the_rounds_asked_for_and_the_last(text, pairs, tmp_path, client, strategy, monkeypatch):
-    monkeypatch.setattr(evaluation, "MOST_PENDING", 100)
+    monkeypatch.setattr(measurements, "MOST_PENDING", 100)
     messages = []
     vectors = trained(text, tmp_path, client, strategy, messages, eval_every=3, eval_similarity=[str(pairs)])
     metrics = vectors.metadata["metrics"]
@@ -78,7 +78,7 @@ def test_judge__that_fails_does_not_stop_training(text, pairs, tmp_path, client,
         if len(vectors):  # the sets are read before, for no words
             raise MemoryError("no room")
 
-    monkeypatch.setattr(evaluation, "evaluate", fail)
+    monkeypatch.setattr(measurements, "evaluate", fail)
     messages = []
     vectors = trained(text, tmp_path, client, messages=messages, eval_every=1, eval_similarity=[pairs])
     assert vectors.metadata["metrics"]["evaluations"] == []
@@ -86,7 +86,7 @@ def test_judge__that_fails_does_not_stop_training(text, pairs, tmp_path, client,
 
 
 def test_judge__says_which_rounds_it_leaves_out(text, pairs, tmp_path, client, monkeypatch):
-    monkeypatch.setattr(evaluation, "MOST_PENDING", 0)
+    monkeypatch.setattr(measurements, "MOST_PENDING", 0)
     messages = []
     metrics = trained(text, tmp_path, client, messages=messages, eval_every=1, eval_similarity=[pairs]).metadata[
         "metrics"

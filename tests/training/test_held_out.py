@@ -16,8 +16,8 @@ from daskw2v.shards.layout import CORPORA, Corpus
 from daskw2v.stages import Store, build_corpus, build_vocabulary
 from daskw2v.training.rotation import memory
 from daskw2v.training.rotation.memory import OUT_OF_CORE
-from daskw2v.training.start.prepared import prepared_of
-from daskw2v.training.watch import evaluation, held_out
+from daskw2v.training.start.initial_rows import prepared_of
+from daskw2v.training.watch import held_out, measurements
 from daskw2v.training.watch.held_out import split_text
 
 PARAMS = Params(vector_size=8, min_count=1, epochs=2, sample=0, held_out=0.1)
@@ -259,7 +259,7 @@ def test_early_stopping__does_not_go_on_without_what_it_watches(noise, tmp_path,
         if len(vectors):  # the sets are read before, for no words
             raise MemoryError("no room")
 
-    monkeypatch.setattr(evaluation, "evaluate", fail)
+    monkeypatch.setattr(measurements, "evaluate", fail)
     params = OVERFITTING.replace(held_out=0, monitor="similarity/pairs")
     with pytest.raises(TrainingError, match=r"monitor='similarity/pairs' was not measured after round 0"):
         trained(noise, tmp_path / "work", client, params, eval_similarity=[pairs])

@@ -15,7 +15,7 @@ from daskw2v.objectives.subwords.network import Subwords, rows_of
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.sampling.run import Base, Run
 from daskw2v.store.storage import Store
-from daskw2v.training.start import rewriting
+from daskw2v.training.start import blocks
 from daskw2v.training.start.initial_rows import base_tables, find_base, first_rows, first_weights
 
 ONE = Resources(threads=1)
@@ -88,7 +88,7 @@ def test_anchor__is_the_same_when_dask_runs_its_tasks_again(grown, texts, client
             function(*job)
         return []
 
-    monkeypatch.setattr(rewriting, "run_tasks", twice)
+    monkeypatch.setattr(blocks, "run_tasks", twice)
     shutil.rmtree(tmp_path / "work" / "models" / Path(once.url).name, ignore_errors=True)
     again = train(texts / "*.txt", work=tmp_path / "work", **given)
     np.testing.assert_array_equal(again.vectors, once.vectors)

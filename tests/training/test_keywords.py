@@ -14,7 +14,7 @@ import daskw2v
 from daskw2v import Params, Resources, Walks
 from daskw2v.cluster import check_here
 from daskw2v.errors import ClusterError, ParameterError, UnknownParameterError, VocabularyError
-from daskw2v.training.keywords import with_keywords
+from daskw2v.training.request import with_keywords
 
 SMALL = {"vector_size": 4, "min_count": 1, "epochs": 1, "sample": 0}
 

@@ -9,8 +9,7 @@ from daskw2v.errors import TrainingError
 from daskw2v.store.storage import Store
 from daskw2v.training.loop import checkpoint
 from daskw2v.training.loop.rounds import train_rounds
-from daskw2v.training.loop.strategy import RoundReport
-from daskw2v.training.loop.totals import TaskTotals
+from daskw2v.training.loop.strategy import RoundReport, TaskTotals
 
 
 class CountingRun:

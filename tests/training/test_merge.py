@@ -8,16 +8,19 @@ from hypothesis.extra.numpy import arrays
 
 from daskw2v.errors import ParameterError
 from daskw2v.training.averaging.curvature import Curvature
-from daskw2v.training.averaging.deltas import Delta, delta_of, dense_delta, nearest_bfloat16
 from daskw2v.training.averaging.merge import (
     MERGE_RULES,
+    Delta,
     SummedChanges,
     Training,
     add_changes,
+    delta_of,
+    dense_delta,
     find_merge_rule,
     join_changes,
     merge_block,
     merge_deltas,
+    nearest_bfloat16,
     project_delta,
 )
 

@@ -17,23 +17,20 @@ from daskw2v.progress import silent
 from daskw2v.stages import Store
 from daskw2v.training.averaging.averaging import AveragingRun
 from daskw2v.training.averaging.curvature import curvature_of, moments_of, touched_rows
-from daskw2v.training.averaging.deltas import Delta, delta_of
-from daskw2v.training.averaging.merge import find_merge_rule, merge_deltas, project_delta
+from daskw2v.training.averaging.merge import Delta, delta_of, find_merge_rule, merge_deltas, project_delta
 from daskw2v.training.averaging.merge_tasks import BlockTraining
-from daskw2v.training.averaging.replica import ReplicaState
-from daskw2v.training.averaging.replica_task import Trained
-from daskw2v.training.averaging.replica_text import ReplicaText
+from daskw2v.training.averaging.pulling import ReplicaText
+from daskw2v.training.averaging.replica import ReplicaState, Trained
 from daskw2v.training.averaging.round_schedule import AveragingRounds, levels
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.devices import Threads, find_device, read_piece, replica_trainer
 from daskw2v.training.devices.cpu import CpuReplicaTrainer
-from daskw2v.training.loop.totals import TaskTotals
+from daskw2v.training.loop.strategy import TaskTotals
 from daskw2v.training.planned import PlannedRun, settled_params
 from daskw2v.training.request import read_text
 from daskw2v.training.rotation.rotation import RotationRun
 from daskw2v.training.start import blocks
-from daskw2v.training.start.initial_rows import first_rows
-from daskw2v.training.start.prepared import prepared_of
+from daskw2v.training.start.initial_rows import first_rows, prepared_of
 
 PARAMS = Params(
     vector_size=12, min_count=1, epochs=2, sample=1e-2, n_replicas=3, rounds_per_epoch=2, merges_per_round=6,

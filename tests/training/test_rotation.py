@@ -14,7 +14,7 @@ from daskw2v.models.versions.versions import latest_version
 from daskw2v.stages import Store
 from daskw2v.training.devices import base
 from daskw2v.training.devices.cpu import CpuPartitionTrainer
-from daskw2v.training.rotation import bucket_task, in_memory, memory
+from daskw2v.training.rotation import bucket_task, memory, pass_tasks
 from tests.support.rotation import PARAMS, RESOURCES, VARIANTS, Stop, same, write_topics
 
 FITS_MODEL = memory.fits_model
@@ -308,13 +308,13 @@ def watch_fetches(client, keys):
 
 def test_rotation__never_brings_rows_to_the_client(client, text, tmp_path, monkeypatch):
     seen = []
-    gather = in_memory.gather
+    gather = pass_tasks.gather
 
     def watch(*args):
         seen.extend(results := gather(*args))
         return results
 
-    monkeypatch.setattr(in_memory, "gather", watch)
+    monkeypatch.setattr(pass_tasks, "gather", watch)
     monkeypatch.setattr(client, "_gather_remote", watch_fetches(client, fetched := []))
     train(text, work=tmp_path, params=PARAMS, resources=RESOURCES, client=client)
     assert {type(value).__name__ for of_task in seen for value in of_task} == {"TaskTotals"}

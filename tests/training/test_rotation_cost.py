@@ -8,9 +8,7 @@ from daskw2v.config.params import Params
 from daskw2v.kernels.simd import padded
 from daskw2v.training.rotation.cost import moves, rotation_cost, tried, waits
 from daskw2v.training.rotation.memory import fits_memory, passes_ahead, together
-from daskw2v.training.sizes.constants import MACHINE_B
-from daskw2v.training.sizes.forecast import Hardware
-from daskw2v.training.sizes.load import zipf
+from daskw2v.training.sizes.forecast import MACHINE_B, Hardware, zipf
 from daskw2v.training.sizes.memory import Workers
 from daskw2v.training.sizes.text import Text
 

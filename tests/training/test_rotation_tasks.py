@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from daskw2v import train
-from daskw2v.training.rotation import bucket_task, in_memory, memory, pass_schedule
+from daskw2v.training.rotation import bucket_task, memory, pass_schedule, pass_tasks
 from daskw2v.training.rotation.bucket_task import INPUT
 from daskw2v.training.rotation.rotation import RotationRun
 from tests.support.rotation import PARAMS, RESOURCES, VARIANTS, Stop, same, write_topics
@@ -40,7 +40,7 @@ def test_rotation__of_one_worker_is_the_same_in_a_task_a_pass_and_in_a_task_a_st
     monkeypatch.setattr(RotationRun, "_reports", watched)
     for way, one_task, length in (("passes", True, 1 << 20), ("pass", True, 0), ("step", False, 1 << 20)):
         seen = []
-        monkeypatch.setattr(in_memory, "is_one_task", lambda *_, one_task=one_task: one_task)
+        monkeypatch.setattr(pass_tasks, "is_one_task", lambda *_, one_task=one_task: one_task)
         monkeypatch.setattr(pass_schedule, "TASK_LENGTH", length)
         vectors = train(text, work=tmp_path / way, params=params, resources=RESOURCES, client=client)
         trained = [[sum(getattr(t, of) for t in totals) for of in ("pairs", "loss")] for totals, _ in seen]
@@ -70,10 +70,10 @@ def test_rotation__tells_of_each_pass_of_a_task_its_share_of_the_time(client, te
 def test_rotation__trains_passes_in_order_where_workers_come_and_go(client, text, tmp_path, monkeypatch):
     """A pass that waits for its turn is not overtaken by one that could be submitted at once."""
     asked = itertools.cycle([False, True, True, False, True])  # as if other workers were there at times
-    monkeypatch.setattr(in_memory, "is_one_task", lambda *_: next(asked))
+    monkeypatch.setattr(pass_tasks, "is_one_task", lambda *_: next(asked))
     params = PARAMS.replace(epochs=4)
     found = train(text, work=tmp_path / "changing", params=params, resources=RESOURCES, client=client)
-    monkeypatch.setattr(in_memory, "is_one_task", lambda *_: False)
+    monkeypatch.setattr(pass_tasks, "is_one_task", lambda *_: False)
     same(found, train(text, work=tmp_path / "steady", params=params, resources=RESOURCES, client=client))
 
 
@@ -102,7 +102,7 @@ def test_rotation__writes_checkpoints_between_tasks_and_goes_on_from_them(client
 
 def test_rotation__submits_no_more_than_two_tasks(client, text, tmp_path, monkeypatch):
     """Pairs of more passes would be in memory."""
-    most, together = [], in_memory.play_together
+    most, together = [], pass_tasks.play_together
 
     def submit(client, context, state, passes, key):
         told["submitted"] += len(passes)
@@ -113,7 +113,7 @@ def test_rotation__submits_no_more_than_two_tasks(client, text, tmp_path, monkey
         told["done"] += progress.loss is not None and progress.done * 24 % progress.total == 0
 
     told = {"submitted": 0, "done": 0}
-    monkeypatch.setattr(in_memory, "play_together", submit)
+    monkeypatch.setattr(pass_tasks, "play_together", submit)
     monkeypatch.setattr(memory, "most_together", lambda *_: 4)
     params = PARAMS.replace(epochs=4, passes_per_epoch=6)
     train(text, work=tmp_path, params=params, resources=RESOURCES, client=client, listener=done)

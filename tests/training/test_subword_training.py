@@ -19,7 +19,7 @@ from daskw2v.sampling.run import Run
 from daskw2v.stages import Store, build_corpus, build_vocabulary, train_model
 from daskw2v.training.columns import parts, subwords
 from daskw2v.training.columns.losses import read_losses
-from daskw2v.training.columns.part_task import ColumnsContext, TableOrigin, WordRange
+from daskw2v.training.columns.parts import ColumnsContext, TableOrigin, WordRange
 from daskw2v.training.columns.step_schedule import ColumnRounds
 from daskw2v.training.columns.subwords import make_rows, minibatches
 from daskw2v.training.devices import DEVICES

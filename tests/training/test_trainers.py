@@ -10,7 +10,7 @@ from daskw2v import Params, Resources, train
 from daskw2v.errors import ClusterError
 from daskw2v.training.devices import DEVICES
 from daskw2v.training.loop import rounds
-from daskw2v.training.loop.totals import WorkerShares
+from daskw2v.training.loop.strategy import WorkerShares
 from daskw2v.training.rotation import memory
 from daskw2v.training.strategies import STRATEGIES
 

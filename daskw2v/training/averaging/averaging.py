@@ -10,11 +10,14 @@ ones less often, and all at the end of the round. Until then a replica's tables 
 """
 
 import math
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any
 
+import numpy as np
 from distributed import Client, Future
 
 from daskw2v.cluster import Trainers, gather
@@ -31,29 +34,37 @@ from daskw2v.training.averaging.curvature import curvature_of, moments_of
 from daskw2v.training.averaging.memory import run_memory, task_threads
 from daskw2v.training.averaging.merge import find_merge_rule
 from daskw2v.training.averaging.merge_tasks import BlockTraining, Curvatures, submit_merge
-from daskw2v.training.averaging.model_rows import model_rows
 from daskw2v.training.averaging.pulling import pull, pulls, reach
-from daskw2v.training.averaging.replica_task import (
+from daskw2v.training.averaging.replica import (
     ReplicaStep,
+    Trained,
     nth_rows,
     state_of,
     totals_of,
     train_replica,
 )
 from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, levels
-from daskw2v.training.averaging.rounds_task import RoundsTask
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.devices import Threads, find_device, threads_of, trainers_of
 from daskw2v.training.devices.exercise import exercise_replica
-from daskw2v.training.loop.strategy import ModelRows, RoundReport, Strategy, check_rounds, up_to
-from daskw2v.training.start.blocks import TableBlock, cut_tables, initial_block, load_blocks, save_blocks
+from daskw2v.training.loop.strategy import ModelRows, RoundReport, Strategy, TableParts, TaskTotals, check_rounds, up_to
+from daskw2v.training.start.blocks import (
+    TableBlock,
+    cut_tables,
+    initial_block,
+    join_blocks,
+    load_blocks,
+    pick_block,
+    save_blocks,
+)
 from daskw2v.training.start.features import tables_of
+from daskw2v.types import Float32Array, Int64Array
 
 _HOGWILD = "{} train each replica without locks: fast, but not the same to the last bit (one thread of a CPU is)"
 
 
 class AveragingRun:
-    """A run as `strategy.StrategyRun` has it: the model's blocks.
+    """A run of the strategy, a `strategy.StrategyRun`: it holds the model's blocks.
 
     Parameters
     ----------
@@ -76,7 +87,7 @@ class AveragingRun:
         self._levels = levels(run.params, run.vocabulary.size)
         self._session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
         self._blocks: dict[TableBlock, Future] = {}
-        self._left: Future | None = None  # what the only replica of the last round left, with the rows of all blocks
+        self._left: Future | None = None  # result of the only replica of the last round, with the rows of all blocks
         self._moments: dict[int, Future] = {}  # `Moments` of blocks, by number, where they are known
         self.threads, self.facts = threads.n, dict[str, Any]()
 
@@ -101,7 +112,7 @@ class AveragingRun:
         self._blocks = load_blocks(self._client, checkpoint, blocks, key)
 
     def can_stop(self, number: int) -> bool:
-        """Tell that there is a model before each round that begins a task."""
+        """Return whether there is a model before a round: before each that begins a task."""
         return number not in self._begun
 
     def progress_after(self, number: int) -> int:
@@ -121,16 +132,16 @@ class AveragingRun:
         this, key = self._rounds[number], f"{self._session}-{number}"
         self._trainers = trainers_of(self._client, self._run.device)  # workers may have come or gone
         replicas = [_Submitted(i, reached) for i, reached in enumerate(self._reach(this, key))]
-        given, totals = tuple(range(len(self._blocks))), list[list[Future]]()
-        merged_at = dict.fromkeys(given, this.start)  # progress
+        numbers, totals = tuple(range(len(self._blocks))), list[list[Future]]()
+        merged_at = dict.fromkeys(numbers, this.start)  # progress
         for n, step in enumerate(this.steps):
             last, merged, name = step is this.steps[-1], self._merged_after(this, step), f"{key}-{n}"
             coming = [None] * this.n_replicas if last else this.steps[n + 1].works
             for replica in replicas:
                 if n == 0:
-                    replica.given = self._left or self._given(replica, given, name)
+                    replica.blocks = self._left or self._rows_for(replica, numbers, name)
                 else:
-                    replica.news.append(self._given(replica, given, name))
+                    replica.news.append(self._rows_for(replica, numbers, name))
                 replica.steps.append(ReplicaStep(step.works[replica.number], merged, coming[replica.number]))
             trained = [self._train(replica, name) for replica in replicas]
             totals.append([self._client.submit(totals_of, some, key=f"totals-{some.key}") for some in trained])
@@ -140,7 +151,7 @@ class AveragingRun:
                 merged_at |= dict.fromkeys(merged, step.stop)
             elif last:
                 self._left = trained[0]
-            given = merged
+            numbers = merged
         return self._reports(this, totals, self._model_rows(looked_at(number)))
 
     def _play_together(self, rounds: Sequence[AveragingRound], looked_at: bool) -> list[Iterator[RoundReport]]:
@@ -148,7 +159,7 @@ class AveragingRun:
         key = f"{self._session}-{rounds[0].number}"
         self._trainers = trainers_of(self._client, self._run.device)
         replica = _Submitted(0, None)
-        replica.given = self._left or self._given(replica, range(len(self._blocks)), key)
+        replica.blocks = self._left or self._rows_for(replica, range(len(self._blocks)), key)
         replica.steps = [ReplicaStep(step.works[0], (), None) for this in rounds for step in this.steps]
         replica.news = [{}] * (len(replica.steps) - 1)
         self._left = self._train(replica, key, last=len(replica.steps))
@@ -157,22 +168,22 @@ class AveragingRun:
         return [task.reports(number) for number in range(len(rounds))]
 
     def _model_rows(self, looked_at: bool) -> ModelRows | None:
-        """Return both tables now; what a replica left alone is held only if it is looked at: it may fill a GPU."""
+        """Return both tables now; None where a replica holds them that are not looked at: they may fill a GPU."""
         return model_rows(self._blocks, self._left) if looked_at or self._left is None else None
 
-    def _home(self, slots: Sequence[str], replica: int) -> str:
+    def _preferred_worker(self, slots: Sequence[str], replica: int) -> str:
         """Return the worker that a replica prefers."""
         return slots[len(slots) * replica // Averaging.of(self._run.params).n_replicas % len(slots)]
 
     def _merged_after(self, this: AveragingRound, step: AveragingStep) -> tuple[int, ...]:
-        """Return the numbers of the blocks that are merged after a step; of none if there is one replica."""
+        """Return the numbers of the blocks that are merged after a step; no number if there is one replica."""
         if this.n_replicas == 1:
             return ()
         end = math.inf if step.level is None else self._levels[step.level]
         return tuple(number for number, block in enumerate(self._blocks) if block.stop <= end)
 
     def _reach(self, this: AveragingRound, key: str) -> list[Future | None]:
-        """Return what each replica reaches in a round; None where it takes whole blocks."""
+        """Return the future of the rows that each replica reaches in a round; None where it takes whole blocks."""
         if not pulls(self._run, this):
             return [None] * this.n_replicas
         works = zip(*(step.works for step in this.steps), strict=True)
@@ -182,18 +193,18 @@ class AveragingRun:
             for replica, of_replica in enumerate(works)
         ]
 
-    def _given(self, replica: "_Submitted", given: Sequence[int], key: str) -> dict[int, Future]:
-        """Return the rows that a replica is given of some blocks, taken where the block is if it takes some."""
+    def _rows_for(self, replica: "_Submitted", numbers: Sequence[int], key: str) -> dict[int, Future]:
+        """Return the rows that a replica takes of some blocks; tasks pick a part of a block on its worker."""
         blocks = list(self._blocks)
-        found = {n: self._blocks[blocks[n]] for n in given}
+        whole = {n: self._blocks[blocks[n]] for n in numbers}
         if replica.reached is None:
-            return found
+            return whole
         name = f"pull-{key}-{replica.number}"
-        return {n: self._client.submit(pull, rows, replica.reached, n, key=f"{name}-{n}") for n, rows in found.items()}
+        return {n: self._client.submit(pull, rows, replica.reached, n, key=f"{name}-{n}") for n, rows in whole.items()}
 
     def _train(self, replica: "_Submitted", key: str, *, last: int = 1) -> Future:
         """Submit the training of a replica's next step, or of the last steps; return its future."""
-        where = self._trainers.preferring(self._home(self._trainers.slots(), replica.number))
+        where = self._trainers.preferring(self._preferred_worker(self._trainers.slots(), replica.number))
         trained = self._client.submit(
             train_replica,
             self._run,
@@ -202,7 +213,7 @@ class AveragingRun:
             list(replica.steps),
             replica.before,
             replica.reached,
-            replica.given,
+            replica.blocks,
             list(replica.news),
             last,
             key=f"train-{key}-{replica.number}",
@@ -210,7 +221,7 @@ class AveragingRun:
             resources=self._trainers.takes,
             **where,
         )
-        # Dask runs the next step where the replica is, whose size only its state tells
+        # Dask runs the next step on the worker of the replica, whose size its state alone has
         replica.before = self._client.submit(state_of, trained, key=f"state-{trained.key}")
         return trained
 
@@ -222,7 +233,7 @@ class AveragingRun:
             yield RoundReport(step.stop, step.works[0].alpha_stop, [*chain.from_iterable(done)], rows)
 
     def _split(self) -> None:
-        """Replace all blocks by the rows that the only replica of the last round left, if there are such."""
+        """Replace all blocks by the rows that the only replica of the last round left, if it left any."""
         if self._left is not None:
             for number, block in enumerate(self._blocks):
                 key = f"block-{self._left.key}-{number}"
@@ -230,7 +241,7 @@ class AveragingRun:
             self._left = None
 
     def _merge_blocks(self, rates: Mapping[int, float], trained: Sequence[Future], key: str) -> None:
-        """Replace blocks by the merge of what replicas changed in them.
+        """Replace blocks by their merge with the changes of the replicas.
 
         Parameters
         ----------
@@ -238,7 +249,7 @@ class AveragingRun:
             By the number of a block, the sum of the learning rates over the positions that a replica trained since the
             block was merged last.
         trained
-            Futures of what each replica returned.
+            Futures of each replica's result.
         """
         blocks, curvatures = list(self._blocks), self._curvatures(key)
         for number, rate in rates.items():
@@ -276,21 +287,95 @@ class AveragingRun:
         finish_tables(store, gather(self._client, writes, what))
 
 
+class RoundsTask:
+    """A task that trains several rounds of one replica.
+
+    Parameters
+    ----------
+    client
+        The cluster that does it.
+    rounds
+        Its rounds, one after the other.
+    totals
+        The future of the totals of all of their steps.
+    takes
+        As in `Trainers`.
+    rows
+        Both tables after the last round.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        rounds: Sequence[AveragingRound],
+        totals: Future,
+        takes: Mapping[str, int] | None,
+        rows: ModelRows | None,
+    ) -> None:
+        self._client, self._rounds, self._totals, self._takes, self._rows = client, rounds, totals, takes, rows
+
+    def reports(self, number: int) -> Iterator[RoundReport]:
+        """Wait for the task, unless that was done; yield the steps of one of its rounds."""
+        done, seconds = self._done
+        longer = seconds / sum(totals.seconds for totals in done)  # than the task took its worker
+        this, first = self._rounds[number], sum(len(before.steps) for before in self._rounds[:number])
+        rows = self._rows if number == len(self._rounds) - 1 else None
+        for step, totals in zip(this.steps, done[first:], strict=False):
+            yield RoundReport(step.stop, step.works[0].alpha_stop, [totals], rows, seconds=longer * totals.seconds)
+
+    @cached_property
+    def _done(self) -> tuple[list[TaskTotals], float]:
+        """The totals of all steps, and the seconds that their reader waited for them."""
+        began, what = time.monotonic(), f"Round {self._rounds[0].number}"
+        (found,) = gather(self._client, [self._totals], what, self._takes)
+        return found, time.monotonic() - began
+
+
+def model_rows(blocks: Mapping[TableBlock, Future], left: Future | None) -> ModelRows:
+    """Return the tables that blocks make; or those of `Trained`, if the only replica left it, with the same blocks."""
+    numbered = dict[str, dict[int, TableBlock]]()
+    for number, block in enumerate(blocks):
+        numbered.setdefault(block.table, {})[number] = block
+    if left is None:
+        return {
+            table: TableParts([blocks[b] for b in own.values()], partial(pick_block, [*own.values()]), join_blocks)
+            for table, own in numbered.items()
+        }
+    return {
+        table: TableParts([left], partial(_pick_left, own), partial(_join_left, [*own]))
+        for table, own in numbered.items()
+    }
+
+
+def _join_left(numbers: Sequence[int], trained: Trained) -> Float32Array:
+    """Return the table that some blocks of the only replica make, in this machine's memory."""
+    return join_blocks(*(trained.rows[number] for number in numbers))
+
+
+def _pick_left(
+    blocks: Mapping[int, TableBlock], trained: Trained, _: int, wanted: Int64Array
+) -> tuple[Int64Array, Float32Array]:
+    """Return some rows of a table from the blocks that the only replica left, as `TableParts.pick` does."""
+    own = [*blocks.values()]
+    found = [pick_block(own, trained.rows[number], n, wanted) for n, number in enumerate(blocks)]
+    return np.concatenate([which for which, _ in found]), np.concatenate([rows for _, rows in found])
+
+
 class _Submitted:
-    """What was submitted of a replica in a round.
+    """The submitted steps of a replica in a round.
 
     Parameters
     ----------
     number
-        Of the replica.
+        Number of the replica.
     reached
-        Of the rows that it reaches; None where it takes whole blocks.
+        Future of the rows that it reaches; None where it takes whole blocks.
     """
 
     def __init__(self, number: int, reached: Future | None) -> None:
         self.number, self.reached = number, reached
         self.steps: list[ReplicaStep] = []
-        self.given: Mapping[int, Future] | Future = {}
+        self.blocks: Mapping[int, Future] | Future = {}
         self.news: list[Mapping[int, Future]] = []
         self.before: Future | None = None
 

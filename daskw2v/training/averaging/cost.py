@@ -1,4 +1,4 @@
-"""What replicas cost."""
+"""The cost of replicas: seconds and memory of training."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -13,14 +13,12 @@ from daskw2v.training.averaging.merge import FAN_IN
 from daskw2v.training.averaging.pulling import FEW, MOST
 from daskw2v.training.averaging.round_schedule import given_rows, round_sizes
 from daskw2v.training.averaging.settings import Averaging
-from daskw2v.training.sizes.constants import Constants
-from daskw2v.training.sizes.forecast import RAW_WORD, Forecast, Hardware, Load
-from daskw2v.training.sizes.load import shares_of
+from daskw2v.training.sizes.forecast import RAW_WORD, Constants, Forecast, Hardware, Load, shares_of
 from daskw2v.training.sizes.memory import Workers
 from daskw2v.training.start.blocks import rows_per_block
 from daskw2v.types import Float64Array
 
-_COPIED = 4  # bytes through memory for a byte of rows: copied in, and what became of them out
+_COPIED = 4  # bytes through memory for a byte of rows: copied in, and out after training
 _MERGED = 3  # bytes through memory for a byte of a replica's rows, merged
 _NEAR = 12e6  # bytes of a table's rows that caches have, of the most frequent words (measured: 133,000 and 1,000,000)
 _TRIED = 64  # replicas that "auto" tries, at most: scores of more were not measured
@@ -28,40 +26,40 @@ _HOPS = 4  # tasks one after the other between two steps: a change, its merge, i
 
 
 def averaging_cost(load: Load, params: Params, hardware: Hardware, c: Constants) -> Forecast:
-    """Return what training takes with a replica a node.
+    """Return the forecast of training with a replica on each node.
 
     Terms, and where they are in the code:
 
-    text, train: `replica_task.train_replica`. Where rows are pulled, `pulling.reach` reads the text once more. Rows of
+    text, train: `replica.train_replica`. Where rows are pulled, `pulling.reach` reads the text once more. Rows of
     rare words are in no cache (`far_share`).
-    copies: `replica.Replica` copies both tables, or the rows that were pulled, at the start of a round; then what
-    changed, and what was merged. As fast as the threads of a replica do, or as memory does.
+    copies: `replica.Replica` copies both tables, or the rows that were pulled, at the start of a round; then its
+    changes, and the merged rows: as fast as the threads of a replica copy, or as memory does.
     handling: `merge_tasks`, each block by one thread of a worker, frequent rows in each step; tasks in workers.
-    travel: of each block, what changed goes from all replicas but one to where it is merged, in half the bytes; its
+    travel: the changes of each block go from all replicas but one to the worker that merges it, in half the bytes; its
     rows go back; some worker has ceil(blocks / replicas) of them.
     Dask trains several replicas where the blocks are, and sends less, if it takes sending for dearer than waiting:
     where tables are large against a round's text. Of rows that are pulled, these alone go to a replica and back.
     waiting: between two steps, for the tasks that merge.
     tasks: those of `AveragingRun.play`, in one scheduler.
-    memory: both tables as the replica has them and as it was given them, half of them its changes, and what is merged;
-    and the rows that it was given in a round.
+    memory: both tables, as the replica trains them and as they were before; half of them for its changes, and the rows
+    that are merged; and the merged rows of a round.
     """
     n = hardware.nodes
     params = params.replace(n_replicas=n)
     sizes = round_sizes(params, int(load.words / params.epochs), load.types)
     rounds, steps, several = params.epochs * sizes.rounds, sizes.steps, n > 1
-    given, ending, within = _merges(load, params, steps if several else 1)
+    merged, ending, within = _merges(load, params, steps if several else 1)
     everyone = hardware.busy(hardware.slots)
     share = pulled_share(load, load.words / (rounds * n), rows_per_block(load.d)) if several else 1.0
     few = share < 1
     far = far_share(load)
     pair = (1 - far) * c.window.at(load.d) + far * c.far.at(load.d)
-    # A round merges all rows `given` times in its steps, by bytes, and once at its end
+    # A round merges all rows `merged` times in its steps, by bytes, and once at its end
     at_end = 1.5 * (n - 1) * share + (0 if few else 1 - 1 / n)
-    sent = rounds * load.tables * (given + 1) * at_end
-    handled = rounds * load.tables * n * (given + 1) if several else 0.0
+    sent = rounds * load.tables * (merged + 1) * at_end
+    handled = rounds * load.tables * n * (merged + 1) if several else 0.0
     sums = math.ceil(n / (FAN_IN - 1)) if n > FAN_IN else 0
-    copied = share * (given + 1 + several / 2) * rounds * n / hardware.busy(n)
+    copied = share * (merged + 1 + several / 2) * rounds * n / hardware.busy(n)
     threads, bus = hardware.busy(hardware.slots) / hardware.busy(n), n * hardware.bus
     merges = ending + within
     tasks = steps * 3 * n + (n if few else 0) + merges * ((2 if few else 1) * n + sums + 3)
@@ -81,7 +79,7 @@ def averaging_cost(load: Load, params: Params, hardware: Hardware, c: Constants)
         "waiting": rounds * (steps + 1) * _HOPS * c.hop if several else 0.0,
         "tasks": rounds * tasks * c.task,
     }
-    held = 3.5 + given if several else 2.0
+    held = 3.5 + merged if several else 2.0
     return Forecast(seconds, sent, held * load.tables, load.tables)
 
 
@@ -89,8 +87,8 @@ def _merges(load: Load, params: Params, steps: int) -> tuple[float, int, int]:
     """Return how often all rows are merged before a round's end, by bytes; and blocks merged then, and before."""
     found, step = given_rows(params, load.types, steps), rows_per_block(load.d)
     blocks = [2 * math.ceil(rows / step) for rows, _ in found]
-    given = sum(rows * times for rows, times in found) / load.types
-    return given, sum(blocks), sum(n * times for n, (_, times) in zip(blocks, found, strict=True))
+    merged = sum(rows * times for rows, times in found) / load.types
+    return merged, sum(blocks), sum(n * times for n, (_, times) in zip(blocks, found, strict=True))
 
 
 def pulled_share(load: Load, words: float, step: int) -> float:
@@ -113,7 +111,7 @@ def pulled_share(load: Load, words: float, step: int) -> float:
 
 
 def far_share(load: Load) -> float:
-    """Return the share of rows, of those that training reads, that are in no cache."""
+    """Return the share of the rows that training reads which are in no cache."""
     rest, shares, noise = shares_of(load)
     rows = int(_NEAR / (4 * load.d))
     near = [float(of[:-1][:rows].sum() + max(0, min(rest, rows - len(of) + 1)) * of[-1]) for of in (shares, noise)]
@@ -121,12 +119,12 @@ def far_share(load: Load) -> float:
 
 
 def _taken(reached: Float64Array) -> float:
-    """Return the rows of a block that a replica takes, given how likely it reaches each."""
+    """Return the number of rows of a block that a replica takes, by how likely it reaches each."""
     return len(reached) if reached.mean() > MOST else float(reached.sum())
 
 
 def run_cost(params: Params, load: Load, hardware: Hardware, constants: Constants) -> Forecast:
-    """Return what training takes; replicas share the threads, and a replica stays on one worker."""
+    """Return the forecast of training; replicas share the threads, and a replica stays on one worker."""
     n = Averaging.of(params).n_replicas
     threads = max(1, min(hardware.threads, hardware.slots // n))
     replicas = replace(

@@ -1,9 +1,9 @@
-"""What merges know of training besides the changes: how often each row was updated, and how fast updates fade.
+"""The facts of training that merges need besides the changes: how often each row is updated, how fast updates fade.
 
 Near an optimum, an update of a row by gradient descent shrinks its distance to it: after k updates at a rate a, what
 was there before is exp(-a k h) of it along an eigenvector of the loss's Hessian with eigenvalue h. The Hessian of a
 window's loss by a row is the slope of the sigmoid times a sum over the rows that it meets (`objectives.curvature`), and
-is nearly the same for all rows of a table: a matrix of D x D numbers, that the common model gives.
+is nearly the same for all rows of a table: a matrix of D x D numbers, computed from the common model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.training.start.blocks import TableBlock
 from daskw2v.training.start.features import features_of
-from daskw2v.training.start.prepared import prepared_of
+from daskw2v.training.start.initial_rows import prepared_of
 from daskw2v.types import Float32Array, Float64Array
 
 _SLOPE = 0.1  # of the sigmoid, on average: .25 at first, .104 to .108 in later training (100 MB and 300 MB, sgns)
@@ -104,7 +104,7 @@ def moments_of(run: Run, block: TableBlock, rows: Float32Array) -> Moments:
 
 
 def curvature_of(run: Run, blocks: Sequence[TableBlock], moments: Sequence[Moments]) -> dict[str, Curvature]:
-    """Task: return the curvature of each table, given the moments of all blocks."""
+    """Task: return the curvature of each table from the moments of all blocks."""
     parts = dict[str, list[Moments]]()
     for block, of_block in zip(blocks, moments, strict=True):
         parts.setdefault("input" if block.table == FEATURES else block.table, []).append(of_block)

@@ -1,4 +1,4 @@
-"""Memory of replicas."""
+"""Estimates of the memory of replicas."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,19 @@ from daskw2v.objectives.registry import find_objective
 from daskw2v.training.averaging.round_schedule import given_rows, most_steps
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.devices import find_device
-from daskw2v.training.sizes.memory import LONG, RunMemory, StageMemory, Workers
-from daskw2v.training.sizes.tables import Sizes, open_shards, publish, table_bytes
+from daskw2v.training.sizes.memory import (
+    LONG,
+    RunMemory,
+    Sizes,
+    StageMemory,
+    Workers,
+    open_shards,
+    publish,
+    table_bytes,
+)
 from daskw2v.training.sizes.text import Text
 
-_BUILDING = 8 * LONG  # bytes a word of what an alias table is made from
+_BUILDING = 8 * LONG  # bytes a word of the input of an alias table
 
 
 def task_threads(threads: Sequence[int], params: Params, resources: Resources) -> int:
@@ -64,8 +72,8 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
         "rows taken out of them": 0.0 if copies == tables else taken * tables,
         "text": read,
     }
-    # Replicas stay where they are until a round ends, and so do all rows that they were given. Merged rows take the
-    # place of what they came from, but for some blocks.
+    # Replicas stay on their workers until a round ends, and so do all merged rows that they took. Merged rows replace
+    # the changes that they came from, but for some blocks.
     round_of_several = {
         **kept,
         "tables of replicas": replicas * copies,
@@ -79,7 +87,7 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     gpu: Sizes = {}
     if device.free_memory:
         crowd = -(-replicas // workers.devices)  # replicas of a device
-        # Of one replica, a round begins with what the round before left there
+        # A round of one replica begins with the rows that the round before left there
         gpu = {
             "tables": (crowd if several else 1) * copies,
             "rows of the round before": copies,

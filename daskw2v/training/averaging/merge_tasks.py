@@ -9,9 +9,9 @@ from distributed import Client, Future
 from daskw2v.cluster.shared_memory import share
 from daskw2v.sampling.run import Run
 from daskw2v.training.averaging.curvature import NO_CURVATURE, Curvature, touched_rows, windows_of_position
-from daskw2v.training.averaging.deltas import Delta
 from daskw2v.training.averaging.merge import (
     FAN_IN,
+    Delta,
     MergeRule,
     SummedChanges,
     Training,
@@ -22,7 +22,7 @@ from daskw2v.training.averaging.merge import (
     merge_deltas,
     project_delta,
 )
-from daskw2v.training.averaging.replica_task import Trained
+from daskw2v.training.averaging.replica import Trained
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.start.blocks import TableBlock
 from daskw2v.types import Float32Array
@@ -51,7 +51,7 @@ class BlockTraining(NamedTuple):
         return find_merge_rule(Averaging.of(self.run.params).merge)
 
     def of_rows(self, curvatures: Curvatures) -> Training:
-        """Return the same for each row, given the curvature of each table."""
+        """Return the training of each row of the block, from the curvature of each table."""
         if not curvatures:
             return Training()
         touched = touched_rows(self.run)[self.block.table][self.block.start : self.block.stop]
@@ -79,7 +79,7 @@ def submit_merge(
     curvatures, before
         `Curvatures` and the block before, or futures of them.
     number, trained
-        Number of the block, and futures of what each replica's task returned.
+        Number of the block, and futures of the results of each replica's task.
     """
     parts = [
         client.submit(_project, how, curvatures, replica, number, key=f"change-{replica.key}-{number}")
@@ -99,19 +99,19 @@ def submit_merge(
 
 
 def _project(how: BlockTraining, curvatures: Curvatures, trained: Trained, number: int) -> Delta:
-    """Task: return what a replica changed in a block, where it changed it, in the coordinates of the merge rule."""
+    """Task: return the changes of a replica in a block, on its worker, in the coordinates of the merge rule."""
     delta = project_delta(how.rule, trained.changes[number], curvatures.get(how.block.table, NO_CURVATURE))
     return delta._replace(bits=share(delta.bits))
 
 
 def _add(how: BlockTraining, curvatures: Curvatures, *changes: Delta) -> SummedChanges:
-    """Task: return what consecutive replicas changed together."""
+    """Task: return the sum of the changes of consecutive replicas."""
     n_rows = how.block.stop - how.block.start
     return _shared(add_changes(how.rule, n_rows, changes, how.of_rows(curvatures)))
 
 
 def _join(how: BlockTraining, curvatures: Curvatures, *parts: SummedChanges) -> SummedChanges:
-    """Task: return what consecutive groups of replicas changed together."""
+    """Task: return the sum of the changes of consecutive groups of replicas."""
     return _shared(join_changes(how.rule, parts, how.of_rows(curvatures)))
 
 
@@ -120,12 +120,12 @@ def _shared(changes: SummedChanges) -> SummedChanges:
 
 
 def _merge_few(how: BlockTraining, curvatures: Curvatures, before: Float32Array, *changes: Delta) -> Float32Array:
-    """Task: return a block merged with what each replica changed."""
+    """Task: return a block merged with the changes of each replica."""
     return share(merge_deltas(how.rule, np.asarray(before), changes, how.of_rows(curvatures)))
 
 
 def _merge_sum(
     how: BlockTraining, curvatures: Curvatures, before: Float32Array, changes: SummedChanges
 ) -> Float32Array:
-    """Task: return a block merged with what all replicas changed together."""
+    """Task: return a block merged with the sum of the changes of all replicas."""
     return share(merge_block(how.rule, np.asarray(before), changes, how.of_rows(curvatures)))

@@ -1,6 +1,11 @@
-"""The rows that a replica pulls: those that its text reaches in a round, where these are few."""
+"""The text and the rows that a replica takes in a round: pieces of its text, and the rows that the text reaches.
 
-from collections.abc import Sequence
+Where the text reaches few rows, the replica pulls these alone.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,12 +14,14 @@ from daskw2v.cluster.shared_memory import by_fields, share
 from daskw2v.features.settings import FEATURES
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run
-from daskw2v.training.averaging.replica_text import ReplicaText
+from daskw2v.sampling.segments import cut
+from daskw2v.sampling.text import open_text
 from daskw2v.training.averaging.round_schedule import AveragingRound, ReplicaWork
 from daskw2v.training.devices import SomeRows, find_device, read_piece
+from daskw2v.training.loop.strategy import in_background
 from daskw2v.training.start.blocks import TableBlock
 from daskw2v.training.start.features import features_of, tables_of
-from daskw2v.training.start.prepared import prepared_of
+from daskw2v.training.start.initial_rows import prepared_of
 from daskw2v.types import BoolArray, Float32Array, Int32Array, Int64Array
 
 FEW = 1.0  # positions a row: with more text in a replica's round, it reaches most rows
@@ -77,8 +84,41 @@ def pull(rows: Float32Array, reached: Reached, block: int) -> Float32Array:
 
 
 def pulled(reached: Reached, blocks: Sequence[TableBlock], rows: Sequence[Any]) -> list[Float32Array | SomeRows]:
-    """Return the blocks that a replica trains, given what it pulled."""
+    """Return the blocks that a replica trains, made of the rows that it pulled."""
     return [
         part if (some := reached.of(n)) is None else SomeRows(block.stop - block.start, some, part)
         for n, (block, part) in enumerate(zip(blocks, rows, strict=True))
     ]
+
+
+class ReplicaText:
+    """The text of a replica's work, to be read once.
+
+    Parameters
+    ----------
+    run, work
+        The run, and the work of the replica.
+    length
+        Positions of a piece, at most.
+    load
+        Function from the run, an epoch, the positions and the learning rate to a piece.
+    """
+
+    def __init__(self, run: Run, work: ReplicaWork, length: int, load: Callable[..., Any]) -> None:
+        self.work, self._run, self._load = work, run, load
+        self._loads = deque(self._pieces(length))
+
+    def loads(self) -> Iterator[Callable[[], Any]]:
+        """Yield the function that loads each piece, in order; a piece that was read ahead is held no longer."""
+        while self._loads:
+            yield self._loads.popleft()
+
+    def read_ahead(self, pieces: int) -> None:
+        """Begin to load the first pieces."""
+        for i in range(min(pieces, len(self._loads))):
+            self._loads[i] = in_background(self._loads[i]).result
+
+    def _pieces(self, length: int) -> Iterator[Callable[[], Any]]:
+        for epoch, start, stop, rate in self.work.pieces(open_text(self._run).length):
+            for a, b in cut(start, stop, length):
+                yield partial(self._load, self._run, epoch, a, b, rate)

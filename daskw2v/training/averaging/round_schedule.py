@@ -8,12 +8,12 @@ from typing import NamedTuple, overload
 from daskw2v.config.params import Params
 from daskw2v.objectives.base import Rate
 from daskw2v.training.averaging.settings import Averaging
-from daskw2v.training.loop.schedule import alpha_at, share_of
+from daskw2v.training.loop.strategy import alpha_at, share_of
 
 
 @dataclass(frozen=True)
 class ReplicaWork:
-    """What one replica does in one step.
+    """The work of one replica in one step.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class ReplicaWork:
 _ALONE = 1 << 27  # positions of a round of one replica, at most: it may be saved after each
 _HEARD = 8  # steps of such a round, at most: it is heard of after each
 _MERGES = 64  # an epoch, of the rows of the most frequent words, at most
-_OF_ONE_EPOCH = 128  # the same where there is no other: rows grow fastest at first
+_OF_ONE_EPOCH = 128  # merges of these rows where there is one epoch: rows grow fastest at first
 _OF_EACH = 16  # an epoch for each of few replicas
 _STEPS = 16  # a round, at most; if a worker is lost, its replicas go back to the start of the round
 _ROUND = 1 << 30  # positions of a replica's round, at most, for the same reason
@@ -63,10 +63,10 @@ class RoundSizes(NamedTuple):
 
 
 def round_sizes(params: Params, length: int, n_words: int, step: int = 1) -> RoundSizes:
-    """Return what Params leave open, for epochs of `length` positions and so many words in the vocabulary.
+    """Return the rounds and steps that Params leave open, for epochs of `length` positions and `n_words` words.
 
     One replica's tables stay where they are from step to step of at least `step` positions, and nothing is merged.
-    Several keep all rows that they are given in a round until it ends (`given_rows`): three times both tables at most.
+    Several keep all merged rows of a round until it ends (`given_rows`): three times both tables at most.
     """
     of, n = Averaging.of(params), Averaging.of(params).n_replicas
     if n == 1:
@@ -93,7 +93,7 @@ def levels(params: Params, n_words: int) -> list[int]:
 
 
 def given_rows(params: Params, n_words: int, steps: int) -> list[tuple[int, int]]:
-    """Return the rows of each level, and how often replicas are given them in a round of so many steps."""
+    """Return the rows of each level, and how often replicas take them merged in a round of so many steps."""
     bounds = pairwise([0, *levels(params, n_words)])
     return [(min(end, n_words) - start, (steps - 1) // _RARER**k) for k, (start, end) in enumerate(bounds)]
 
@@ -107,7 +107,7 @@ class AveragingStep:
     stop
         Its progress, as in `ReplicaWork`.
     works
-        What each replica trains.
+        The work of each replica.
     level
         Rows of this level and of lower ones are merged after it (`levels`); None for all rows.
     """
@@ -147,7 +147,7 @@ class AveragingRounds(Sequence[AveragingRound]):
     Parameters
     ----------
     params
-        What is trained, and how.
+        The settings of the run.
     length
         Positions of the corpus.
     n_words
@@ -202,12 +202,15 @@ class AveragingRounds(Sequence[AveragingRound]):
 
 
 def _even_cuts(start: int, stop: int, n: int) -> list[int]:
-    """Return the ends of n steps, without those that are empty, behind their start."""
+    """Return the ends of n steps, without empty ones, behind their start."""
     return sorted({start, *(share_of(start, stop, i, n)[1] for i in range(n))})
 
 
 def _cuts_of_several(params: Params, length: int, sizes: RoundSizes) -> list[list[int]]:
-    """Return the ends of each round's steps, behind its start. Rounds that nobody asked for have equally many steps."""
+    """Return the ends of each round's steps, behind its start.
+
+    Without `rounds_per_epoch`, rounds have equally many steps.
+    """
     of, total = Averaging.of(params), params.epochs * length
     asked = of.rounds_per_epoch
     parts = params.epochs * (asked or -(-length // (of.n_replicas * _ROUND)))

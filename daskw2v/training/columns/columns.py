@@ -22,20 +22,22 @@ from daskw2v.sampling.context_matrix import ContextMatrix, build_matrix
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.settings import SampledContexts
 from daskw2v.store.storage import Store
-from daskw2v.training.columns.centering import join_centered
 from daskw2v.training.columns.losses import WordLosses
 from daskw2v.training.columns.memory import run_memory
-from daskw2v.training.columns.part_task import (
+from daskw2v.training.columns.parts import (
     INPUT,
     OUTPUT,
+    ColumnsCluster,
     TableOrigin,
     moment_table,
     pick_rows,
+    row_block,
     save_moments,
     save_rows,
+    share_words,
+    unit_size,
 )
-from daskw2v.training.columns.parts import ColumnsCluster, row_block, share_words, unit_size
-from daskw2v.training.columns.round_jobs import ColumnsState, centered_state, state_at, submit_round
+from daskw2v.training.columns.round_jobs import ColumnsState, centered_state, join_centered, state_at, submit_round
 from daskw2v.training.columns.settings import Columns
 from daskw2v.training.columns.step_schedule import ColumnRound, ColumnRounds
 from daskw2v.training.columns.subwords import save_network
@@ -45,7 +47,7 @@ from daskw2v.training.start.blocks import join_blocks
 
 
 class ColumnsRun:
-    """A run as `strategy.StrategyRun` has it: the rows of all parts.
+    """A run of the strategy, a `strategy.StrategyRun`: it holds the rows of all parts.
 
     Parameters
     ----------
@@ -78,7 +80,7 @@ class ColumnsRun:
         self._state = state_at(TableOrigin(checkpoint), self._cluster)
 
     def can_stop(self, number: int) -> bool:
-        """Tell that there is a model before each round."""
+        """Return True: there is a model before each round."""
         return True
 
     def progress_after(self, number: int) -> int:

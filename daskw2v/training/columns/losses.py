@@ -41,25 +41,25 @@ class WordLosses:
     """
 
     def __init__(self, client: Client, place: Store, rounds: ColumnRounds, n_words: int, session: str) -> None:
-        self._client, self._home, self._session = client, place / FOLDER, session
+        self._client, self._folder, self._session = client, place / FOLDER, session
         self._rounds, self._n_words = rounds, n_words
         self._writes: list[Future] = []
         self._n_kept = len(rounds)
-        if not groups_exist(self._home, [LOSS]):  # else a run goes on from its checkpoint
-            self._declare(self._home.create_group(), rounds.ends)
+        if not groups_exist(self._folder, [LOSS]):  # else a run goes on from its checkpoint
+            self._declare(self._folder.create_group(), rounds.ends)
 
     def has(self, rounds: int) -> bool:
-        """Tell whether the losses of the first rounds were written; a run may have begun without `word_losses`."""
+        """Return whether the losses of the first rounds were written; a run may have begun without `word_losses`."""
         starts = [self._rounds[number].steps[0].number for number in range(rounds)]
-        array = _open(self._home, writable=True)  # where a missing chunk is one that was not written
+        array = _open(self._folder, writable=True)  # where a missing chunk is one that was not written
         return not any(np.isnan(array[start, 0]) for start in starts)
 
     def keep(self, current: ColumnRound, by_step: Sequence[Sequence[Future]]) -> None:
-        """Write the losses of a round, given the futures of each step, and in a step of each part in order."""
+        """Write the losses of a round from their futures, by step, and in a step by part in order."""
         key = f"losses-{self._session}-{current.number}"
         steps = current.steps[0].number, [step.last - step.first for step in current.steps]
         self._n_kept = current.number + 1
-        self._writes.append(self._client.submit(_write, self._home, *steps, *by_step, key=key, retries=2))
+        self._writes.append(self._client.submit(_write, self._folder, *steps, *by_step, key=key, retries=2))
 
     def finish(self) -> None:
         """Wait until the losses of all rounds are written."""
@@ -73,7 +73,7 @@ class WordLosses:
         starts = [of_round[0].number for of_round in steps]
         self._declare(create_part(model, FOLDER), self._rounds.ends[: steps[-1][-1].number + 1])
         copies = [
-            self._client.submit(_copy, self._home, model, start, key=f"copy-{self._session}-{start}", retries=2)
+            self._client.submit(_copy, self._folder, model, start, key=f"copy-{self._session}-{start}", retries=2)
             for start in starts
         ]
         finish_arrays(model.open_group(writable=True), gather(self._client, copies, "Writing losses"))
@@ -85,8 +85,8 @@ class WordLosses:
         create_array(group, LOSS, shape, np.float32, steps, attributes=attributes, fill_value=float("nan"))
 
 
-def _open(home: Store, *, writable: bool = False) -> StoredArray:
-    return open_array(home.open_group(writable=writable), LOSS)
+def _open(folder: Store, *, writable: bool = False) -> StoredArray:
+    return open_array(folder.open_group(writable=writable), LOSS)
 
 
 def _open_published(model: Store, *, writable: bool = False) -> StoredArray:
@@ -94,10 +94,10 @@ def _open_published(model: Store, *, writable: bool = False) -> StoredArray:
 
 
 @durable()
-def _write(home: Store, start: int, columns: Sequence[int], *by_step: Sequence[Float32Array]) -> None:
+def _write(folder: Store, start: int, columns: Sequence[int], *by_step: Sequence[Float32Array]) -> None:
     """Task: write the losses of a round's steps, from `start` on, of so many columns each."""
     losses: Float32Array = np.concatenate([np.concatenate(parts, axis=1) for parts in by_step])
-    write_rows(_open(home, writable=True), start, losses / np.array(columns, np.float32)[:, None])
+    write_rows(_open(folder, writable=True), start, losses / np.array(columns, np.float32)[:, None])
 
 
 @durable()

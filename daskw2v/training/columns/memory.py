@@ -9,8 +9,7 @@ from daskw2v.sampling.settings import SampledContexts
 from daskw2v.training.columns.settings import Columns
 from daskw2v.training.columns.subwords import network_bytes
 from daskw2v.training.devices import find_device
-from daskw2v.training.sizes.memory import INT, LONG, RunMemory, StageMemory, Workers
-from daskw2v.training.sizes.tables import Sizes, publish, table_bytes
+from daskw2v.training.sizes.memory import INT, LONG, RunMemory, Sizes, StageMemory, Workers, publish, table_bytes
 from daskw2v.training.sizes.text import Text
 
 

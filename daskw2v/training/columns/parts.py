@@ -1,25 +1,244 @@
-"""Parts of the words: each is trained by a worker of its own.
+"""Parts of the words: each is trained by a worker of its own, in tasks on columns of the word-context matrix.
 
 Parts are made of units, whole blocks of batches. A unit depends on the number of words alone, so that results do not
 depend on the workers.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+import numpy as np
 from distributed import Client
 
-from daskw2v.cluster import Trainers
+from daskw2v.cluster import Trainers, this_worker
+from daskw2v.cluster.shared_memory import share
 from daskw2v.config.resources import Resources
-from daskw2v.sampling.context_matrix import ContextMatrix
+from daskw2v.kernels.rng import Purpose, stream
+from daskw2v.models.stored.tables import read_table, write_table_rows
+from daskw2v.objectives.base import MOMENTS, MatrixColumns, is_finite
+from daskw2v.objectives.registry import find_objective, settled
+from daskw2v.sampling.context_matrix import ContextMatrix, read_contexts
 from daskw2v.sampling.run import Run
-from daskw2v.training.columns.part_task import ColumnsContext, WordRange
-from daskw2v.training.devices import trainers_of
+from daskw2v.sampling.settings import SampledContexts
+from daskw2v.store.durability import durable
+from daskw2v.store.places import Written
+from daskw2v.store.storage import Store
+from daskw2v.training.columns.step_schedule import ColumnStep
+from daskw2v.training.devices import RowTrainer, find_device, gpu_memory_watched, trainers_of
+from daskw2v.training.loop.strategy import TaskClock, TaskTotals
 from daskw2v.training.start.blocks import rows_per_block
+from daskw2v.training.start.initial_rows import first_rows, prepared_of
+from daskw2v.types import Float32Array, Int32Array, Int64Array
 
 _UNITS = 256  # most units of a vocabulary
 UNIT_WORDS = 256  # fewest words of a unit, and what its words are a multiple of
+INPUT, OUTPUT = "input", "output"
+TABLES = (INPUT, OUTPUT)
+_MOMENTS = ("first", "second")  # in the order of a part's moments
+
+
+@dataclass(frozen=True)
+class TableOrigin:
+    """The checkpoint that rows are read from; None for rows that are still to be drawn."""
+
+    store: Store | None = None
+
+
+class WordRange(NamedTuple):
+    """The words start..stop-1."""
+
+    start: int
+    stop: int
+
+
+PartRows: TypeAlias = Float32Array | TableOrigin
+PartMoments: TypeAlias = Sequence[Float32Array] | TableOrigin
+
+
+@dataclass(frozen=True)
+class ColumnsContext:
+    """Arguments shared by all tasks of a run.
+
+    Parameters
+    ----------
+    run, matrix
+        The run, and the Zarr group of its word-context matrix.
+    words
+        The words of each part.
+    """
+
+    run: Run
+    matrix: Store
+    words: tuple[WordRange, ...]
+
+    @property
+    def moments(self) -> tuple[str, ...]:
+        """Names of the optimizer's moments."""
+        return _MOMENTS[: MOMENTS[settled(self.run.params).optimizer or ""]]
+
+    def rows(self, table: str, part: int, rows: PartRows) -> Float32Array:
+        """Return a part's rows, shape (n, D): in memory, read from a checkpoint, or drawn."""
+        if not isinstance(rows, TableOrigin):
+            return rows
+        words = self.words[part]
+        if rows.store is None:
+            return first_rows(self.run, table, np.arange(*words))
+        return read_table(rows.store, table, *words)
+
+    def moments_of(self, table: str, part: int, moments: PartMoments) -> Sequence[Float32Array]:
+        """Return the moments of a part's rows, each of their shape: in memory, from a checkpoint, or zeros."""
+        if not isinstance(moments, TableOrigin):
+            return moments
+        words = self.words[part]
+        if moments.store is None:
+            shape = words.stop - words.start, self.run.params.vector_size
+            return [np.zeros(shape, np.float32) for _ in self.moments]
+        return [read_table(moments.store, moment_table(name, table), *words) for name in self.moments]
+
+
+class TrainedPart(NamedTuple):
+    """Result of a task: rows and moments by table; totals; losses of input rows, (steps, n), if they are kept."""
+
+    rows: dict[str, Float32Array]
+    moments: dict[str, Sequence[Float32Array]]
+    totals: TaskTotals
+    losses: Float32Array
+
+
+@gpu_memory_watched()
+def train_part(
+    context: ColumnsContext,
+    part: int,
+    steps: Sequence[ColumnStep],
+    trained_rows: Mapping[str, tuple[PartRows, PartMoments]],
+    fixed_rows: Mapping[str, Sequence[PartRows]],
+    threads: int,
+    *,
+    keep_losses: bool,
+) -> TrainedPart:
+    """Task: train a part's rows of one table against the other table, which is fixed; or both tables alternately.
+
+    Parameters
+    ----------
+    context, part
+        Shared arguments, and the part.
+    steps
+        One step; or several, if both tables are trained and this part has all words.
+    trained_rows
+        Rows and moments of the part to train, by table.
+    fixed_rows
+        Fixed rows of all parts, by table.
+    threads
+        Number of threads.
+    keep_losses
+        Whether to return the loss of each input row.
+    """
+    clock, words = TaskClock(), context.words[part]
+    tables = {
+        t: [context.rows(t, part, rows), *context.moments_of(t, part, kept)] for t, (rows, kept) in trained_rows.items()
+    }
+    trainer = open_part(context, tables, fixed_rows, threads)
+    losses, loss, pairs = list[Float32Array](), 0.0, 0
+    for step in steps:
+        contexts = read_contexts(context.matrix, words, (step.first, step.last))
+        pairs += len(trained_rows) * int(np.count_nonzero(contexts >= 0))
+        for table in trained_rows:
+            of_rows = trainer.train(table, columns_of(context, words, step, table, contexts))
+            if keep_losses and table == INPUT:
+                losses.append(of_rows)
+            loss += float(of_rows.sum(dtype=np.float64))
+    taken = {table: trainer.take(table) for table in trained_rows}
+    finite = all(is_finite(rows) for tables in taken.values() for rows in tables)
+    for held in taken.values():
+        held[0] = share(held[0])
+    return TrainedPart(
+        {table: rows for table, (rows, *_) in taken.items()},
+        {table: kept for table, (_, *kept) in taken.items()},
+        TaskTotals(pairs, loss, finite, 0, this_worker(), *clock.read()),
+        np.array(losses, np.float32),
+    )
+
+
+def open_part(
+    context: ColumnsContext,
+    trained_rows: Mapping[str, Sequence[Float32Array]],
+    fixed_rows: Mapping[str, Sequence[PartRows]],
+    threads: int,
+) -> RowTrainer:
+    """Return a trainer of rows, with the fixed rows of all parts, on the run's device.
+
+    Parameters
+    ----------
+    context
+        Shared arguments.
+    trained_rows
+        By table, the rows to train and their moments, each of shape (n, D) float32.
+    fixed_rows
+        By table, the fixed rows of each part.
+    threads
+        Number of threads.
+    """
+    run = context.run
+    tables = {t: [context.rows(t, k, rows) for k, rows in enumerate(pieces)] for t, pieces in fixed_rows.items()}
+    objective = find_objective(run.params.objective.name)
+    return find_device(run.device).row_trainer(objective, run.params, prepared_of(run), trained_rows, tables, threads)
+
+
+def columns_of(
+    context: ColumnsContext, words: WordRange, step: ColumnStep, table: str, contexts: Int32Array
+) -> MatrixColumns:
+    """Return the columns on which a table's rows of some words are trained in a step, from their contexts."""
+    params = context.run.params
+    key = stream(params.seed, Purpose.NEGATIVE, len(TABLES) * step.epoch + TABLES.index(table))
+    return MatrixColumns(
+        contexts, words.start, step.epoch * SampledContexts.of(params).context_size + step.first, step.alpha, key
+    )
+
+
+def load_rows(context: ColumnsContext, part: int, table: str, start: TableOrigin) -> Float32Array:
+    """Task: load a part's rows, from a checkpoint or drawn."""
+    return context.rows(table, part, start)
+
+
+def pick_rows(
+    context: ColumnsContext, table: str, rows: PartRows, part: int, wanted: Int64Array
+) -> tuple[Int64Array, Float32Array]:
+    """Return some rows of a part, as `TableParts.pick` does."""
+    words = context.words[part]
+    first, last = np.searchsorted(wanted, words)
+    return np.arange(first, last), context.rows(table, part, rows)[wanted[first:last] - words.start]
+
+
+def take_rows(trained: TrainedPart, table: str) -> Float32Array:
+    """Task: return a part's rows alone, which other workers read."""
+    return trained.rows[table]
+
+
+def take_moments(trained: TrainedPart, table: str) -> Sequence[Float32Array]:
+    """Task: return a part's moments alone, which stay on their worker."""
+    return trained.moments[table]
+
+
+def moment_table(name: str, table: str) -> str:
+    """Return the name of a table's moment in a checkpoint."""
+    return f"{name}-{table}"
+
+
+@durable()
+def save_rows(store: Store, context: ColumnsContext, part: int, table: str, rows: PartRows) -> Written:
+    """Task: write a part's rows, on the worker that holds them; return their checksums."""
+    return write_table_rows(store, table, context.words[part].start, context.rows(table, part, rows))
+
+
+@durable()
+def save_moments(store: Store, context: ColumnsContext, part: int, table: str, moments: PartMoments) -> Written:
+    """Task: write a part's moments, on the worker that holds them; return their checksums."""
+    written: Written = {}
+    for name, values in zip(context.moments, context.moments_of(table, part, moments), strict=True):
+        written |= write_table_rows(store, moment_table(name, table), context.words[part].start, values)
+    return written
 
 
 class PartWorker(NamedTuple):

@@ -2,6 +2,12 @@
 
 With one worker, a task trains both tables in all steps of a round. With several, a task trains one table's rows of one
 part in one step. With a network, tasks first compute its gradients; they then make the input rows anew.
+
+Where Params say `centered`, tasks subtract the mean from the finished input rows. Dot products with negatives must be
+below zero for all words alike, and the rows learn this first. About two thirds of their length are then a common
+vector, which does not distinguish words. Without it, cosines compare what differs between words (compare Mu and
+Viswanath 2018). Sums are taken by chunks of words, in order, so the mean has the same bits however words are cut into
+parts.
 """
 
 import uuid
@@ -10,23 +16,25 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
-from distributed import Future
+import numpy as np
+from distributed import Client, Future
 
 from daskw2v.objectives.registry import find_objective
-from daskw2v.training.columns.centering import submit_mean, subtract
+from daskw2v.sampling.segments import cut
 from daskw2v.training.columns.losses import WordLosses
-from daskw2v.training.columns.part_task import (
+from daskw2v.training.columns.parts import (
     INPUT,
     OUTPUT,
     TABLES,
+    ColumnsCluster,
     TableOrigin,
     WordRange,
     load_rows,
     take_moments,
     take_rows,
     train_part,
+    unit_size,
 )
-from daskw2v.training.columns.parts import ColumnsCluster, unit_size
 from daskw2v.training.columns.step_schedule import ColumnRound, ColumnStep
 from daskw2v.training.columns.subwords import (
     OUTPUT_RATE,
@@ -38,6 +46,7 @@ from daskw2v.training.columns.subwords import (
     update_network,
 )
 from daskw2v.training.devices import find_device
+from daskw2v.types import Float32Array, Float64Array
 
 HeldRows: TypeAlias = Future | TableOrigin
 
@@ -52,7 +61,7 @@ class ColumnsState:
         Each part's rows and moments, by table: futures, or where they are read or drawn from. Rows that a network
         makes have no moments.
     network
-        The network likewise; None without one.
+        The network: a future, or where it is read or drawn from; None without one.
     """
 
     rows: dict[str, list[HeldRows]]
@@ -183,7 +192,7 @@ def _submit_part(
 ) -> Future:  # fmt: skip
     """Submit the training of a part's rows; return the future of its `TrainedPart`."""
     own = {table: (state.rows[table][part], state.moments[table][part]) for table in tables}
-    # Preferred, not pinned; and a task that waits for no other prefers none: see `rotation.in_memory`
+    # Preferred, not pinned; and a task that waits for no other prefers none: see `rotation.pass_tasks`
     first, worker = not any(isinstance(rows, Future) for rows, _ in own.values()), cluster.workers[part]
     return cluster.client.submit(
         train_part, cluster.context, part, steps, own, others, worker.threads,
@@ -202,3 +211,31 @@ def centered_state(cluster: ColumnsCluster, state: ColumnsState) -> ColumnsState
     if network is not None:
         network = client.submit(center_network, network, mean, key=f"centered-{key}")
     return replace(state, rows={**state.rows, INPUT: centered}, network=network)
+
+
+def submit_mean(client: Client, rows: Sequence[Future], chunk: int, key: str) -> Future:
+    """Submit the mean row of all parts, and return its future; each part but the last has whole chunks."""
+    sums = [client.submit(_sums, part, chunk, key=f"sums-{key}-{number}") for number, part in enumerate(rows)]
+    lengths = [client.submit(len, part, key=f"length-{key}-{number}") for number, part in enumerate(rows)]
+    return client.submit(_mean, lengths, *sums, key=f"mean-{key}")
+
+
+def subtract(rows: Float32Array, mean: Float32Array) -> Float32Array:
+    """Task: return rows, shape (n, D), with the mean subtracted."""
+    return rows - mean
+
+
+def join_centered(chunk: int, *rows: Float32Array) -> Float32Array:
+    """Return the table of all parts, in their order, with its mean row subtracted."""
+    return subtract(np.concatenate(rows), _mean([len(part) for part in rows], *(_sums(part, chunk) for part in rows)))
+
+
+def _sums(rows: Float32Array, chunk: int) -> Float64Array:
+    """Task: return the sum of each chunk's rows, shape (chunks, D)."""
+    return np.array([rows[a:b].sum(axis=0, dtype=np.float64) for a, b in cut(0, len(rows), chunk)])
+
+
+def _mean(lengths: Sequence[int], *sums: Float64Array) -> Float32Array:
+    """Task: return the mean row, shape (D,) float32, from the parts' lengths and sums."""
+    mean: Float32Array = (np.concatenate(sums).sum(axis=0) / sum(lengths)).astype(np.float32)
+    return mean

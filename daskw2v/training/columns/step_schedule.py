@@ -8,7 +8,7 @@ from daskw2v.config.params import Params
 from daskw2v.sampling.segments import cut
 from daskw2v.sampling.settings import SampledContexts
 from daskw2v.training.columns.settings import Columns
-from daskw2v.training.loop.schedule import alpha_at
+from daskw2v.training.loop.strategy import alpha_at
 
 _ROUNDS = 64  # most rounds of a run: between two, progress is reported, and a checkpoint may be written
 

@@ -35,7 +35,7 @@ from daskw2v.sampling.segments import cut
 from daskw2v.store.arrays import open_subgroup, read_array, write_array
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
-from daskw2v.training.columns.part_task import (
+from daskw2v.training.columns.parts import (
     INPUT,
     OUTPUT,
     ColumnsContext,
@@ -47,7 +47,7 @@ from daskw2v.training.columns.part_task import (
 )
 from daskw2v.training.columns.step_schedule import ColumnStep
 from daskw2v.training.devices import find_device, gpu_memory_watched
-from daskw2v.training.loop.totals import TaskClock, TaskTotals
+from daskw2v.training.loop.strategy import TaskClock, TaskTotals
 from daskw2v.training.start.initial_rows import first_weights
 from daskw2v.types import Float32Array, Int32Array
 
@@ -56,7 +56,7 @@ BLOCK_WORDS = 256  # words of a block
 BATCH_BLOCKS = 8  # blocks of a minibatch: with more, the network takes too few steps; with fewer, too few workers help
 _PYTORCH = 512 << 20  # bytes of a GPU that PyTorch's kernels and the workspaces of its libraries take, by estimate
 _ROW_ALPHA = 0.05  # learning rate of rows; their change divided by it is the gradient
-OUTPUT_RATE = 5.0  # learning rate of output rows over that of the network, both by Adam, as measured
+OUTPUT_RATE = 5.0  # learning rate of output rows divided by the network's, both by Adam, as measured
 
 
 class NetworkState(NamedTuple):
@@ -91,7 +91,7 @@ def minibatches(n_words: int) -> list[list[WordRange]]:
 
 
 def open_network(run: Run, held: HeldNetwork) -> NetworkState:
-    """Return the network: the given one, that of a checkpoint, or a new one before the first step."""
+    """Return the network: held by a task, read from a checkpoint, or a new one before the first step."""
     if not isinstance(held, TableOrigin):
         return held
     if held.store is not None:

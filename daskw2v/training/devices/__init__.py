@@ -1,4 +1,4 @@
-"""Where kernels run: a device takes rows, trains them, and gives them back.
+"""Devices, on which kernels run: a device takes rows, trains them, and returns them.
 
 The registry of devices is here. A new one is a module here and a line below.
 """
@@ -34,7 +34,7 @@ def find_device(name: str) -> Device:
 
 
 def check_device(params: Params, resources: Resources) -> None:
-    """Refuse what the device of these Resources would not read.
+    """Refuse settings that the device of these Resources would not read.
 
     Raises
     ------
@@ -48,8 +48,8 @@ def check_device(params: Params, resources: Resources) -> None:
 def trainers_of(client: Client, device: str | None) -> Trainers:
     """Return the workers that train on a device: those that declare its resource, or all where none does.
 
-    All of them are, where no device is named. One is waited for: any, and where workers may come and those there are
-    cannot train, one that declares the resource.
+    All workers are returned where no device is named. The call waits for one worker; where workers may still come and
+    the present ones cannot train, it waits for one that declares the resource.
 
     Raises
     ------

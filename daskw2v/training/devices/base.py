@@ -1,4 +1,4 @@
-"""What trains on a device: what all trainers share, and the trainers of partitions and of rows."""
+"""Trainers on a device: the base of all trainers, and the trainers of partitions and of rows."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ def map_arrays(to_device: Callable[[Any], Any], values: Any) -> Any:
 
 
 class DeviceTrainer(ABC):
-    """What trains in the memory of a device: that whose kernels it runs, by its name."""
+    """The base of all trainers: a trainer works in the memory of the device whose name it has."""
 
     device: ClassVar[str]
 
@@ -62,7 +62,7 @@ class DeviceTrainer(ABC):
         """Return an array of the device in this machine's memory."""
 
     def _make_ready(self) -> None:  # noqa: B027 (not all have more)
-        """Make what else training needs, when all tables are on the device."""
+        """Make other arrays that training needs, when all tables are on the device."""
 
 
 class PartitionTrainer(DeviceTrainer):
@@ -71,10 +71,10 @@ class PartitionTrainer(DeviceTrainer):
     Parameters
     ----------
     objective, params
-        What is trained.
+        The objective, and the settings of the run.
     inputs, outputs
-        For each partition what returns its rows, shape (rows, D) float32, or as `take_input` or `leave_input` returns
-        them. They are copied.
+        For each partition a function that returns its rows, shape (rows, D) float32, or as `take_input` or
+        `leave_input` returns them. The rows are copied.
     counts, total
         Returns how often each word of a partition occurs, shape (rows,) int64; and how often all words do.
     max_in_flight
@@ -107,7 +107,7 @@ class PartitionTrainer(DeviceTrainer):
 
     @classmethod
     def find_kernel(cls, objective: Objective) -> BucketTrainer:
-        """Return what trains buckets by an objective, or raise a ParameterError."""
+        """Return the kernel that trains buckets by an objective, or raise a ParameterError."""
         return find_bucket_trainer(objective, cls.device)
 
     @abstractmethod
@@ -127,7 +127,7 @@ class PartitionTrainer(DeviceTrainer):
         alpha
             Learning rate.
         words
-            What `Objective.partition_table` made of the output partition's words.
+            The result of `Objective.partition_table` for the output partition's words.
         key
             Stream of the draws.
         """
@@ -144,7 +144,10 @@ class PartitionTrainer(DeviceTrainer):
         return self._take(self._outputs, number)
 
     def leave_input(self, number: int, *, stays: bool) -> tuple[Any, bool]:
-        """Return the same as the result of a task, and whether it is finite; with `stays` it may be on the device."""
+        """Return the rows of an input partition as the result of a task, and whether they are finite; release it.
+
+        With `stays`, the rows may be on the device.
+        """
         return self._leave(self._inputs, number, stays=stays)
 
     def leave_output(self, number: int, *, stays: bool) -> tuple[Any, bool]:
@@ -179,7 +182,7 @@ class RowTrainer(DeviceTrainer):
     Parameters
     ----------
     objective, params
-        What is trained.
+        The objective, and the settings of the run.
     prepared
         `objective.prepare`'s result.
     trained
@@ -213,7 +216,7 @@ class RowTrainer(DeviceTrainer):
 
     @classmethod
     def find_kernel(cls, objective: Objective) -> ColumnTrainer:
-        """Return what trains columns by an objective, or raise a ParameterError."""
+        """Return the kernel that trains columns by an objective, or raise a ParameterError."""
         return find_column_trainer(objective, cls.device)
 
     def train(self, table: str, columns: MatrixColumns, at: int = 0) -> Float32Array:

@@ -36,7 +36,7 @@ def flush_words_of(objective: Objective, threads: Threads) -> int:
 
 
 class CpuTrainer(DeviceTrainer):
-    """What trains on the processor."""
+    """The base of trainers on the processor."""
 
     device = "cpu"
 
@@ -127,7 +127,7 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
         pass  # they were written where they are
 
     def take_by(self, block: Callable[[str, int, Float32Array], _T]) -> dict[str, list[_T]]:
-        """Return what a function makes of each row block, as `ReplicaTrainer.take_by` does."""
+        """Return the results of a function for each row block, as `ReplicaTrainer.take_by` does."""
         self._memories = SimpleQueue()  # they hold the tables too
         return super().take_by(block)
 

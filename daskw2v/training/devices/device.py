@@ -1,4 +1,4 @@
-"""What a device is: a value with its trainers and what they need of a worker."""
+"""The interface of a device: a value with its trainers and what they need of a worker."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

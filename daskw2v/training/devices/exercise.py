@@ -1,4 +1,4 @@
-"""Trains next to nothing on the processor: that compiles the kernels of a strategy as its runs call them."""
+"""Tiny trainings on the processor: they compile the kernels of a strategy as its runs call them."""
 
 import numpy as np
 

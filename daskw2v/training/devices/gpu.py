@@ -1,14 +1,14 @@
-"""Trainers on an NVIDIA GPU: one of those that the worker declares. And its memory.
+"""Trainers on an NVIDIA GPU, one of the GPUs that the worker declares, and the memory of GPUs.
 
 A trainer has its GPU for life, but its methods are called by threads of many tasks: each enters the GPU's context.
 
-A replica's text is cut on the GPU (`sampling.cuda`), to which threads of the processor bring what is not there yet
-(`gpu_text`). Its tables stay there: what a task leaves of them is copied from there by the next (`gpu_rows`).
+A replica's text is cut on the GPU (`sampling.cuda`), to which threads of the processor copy missing text (`gpu_text`).
+Its tables stay there: the next task copies the rows that a task leaves from there (`gpu_rows`).
 """
 
 import math
 import platform
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,6 +16,7 @@ from functools import cached_property, partial, wraps
 from itertools import islice
 from threading import Lock
 from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakSet
 
 import numba
 import numpy as np
@@ -35,17 +36,16 @@ from daskw2v.training.devices.base import DeviceTrainer, PartitionTrainer, RowTr
 from daskw2v.training.devices.device import Device
 from daskw2v.training.devices.gpu_rows import GpuRows
 from daskw2v.training.devices.gpu_text import DevicePiece, DeviceText, TextSums, release_waiting_text, text_on_gpu
-from daskw2v.training.devices.pool import DevicePool
 from daskw2v.training.devices.replica_trainer import ReplicaTrainer, RowBlock, TextTotals
 from daskw2v.training.devices.settings import Replicated
 from daskw2v.types import UInt64Array
 
 TABLES = ("input", "output")
 _CODE, _CUT = 4, 5 * (3 * 4 + 2 * 8) // 4  # bytes of a position: as it is stored; cut, with some room
-_AHEAD = 2  # pieces that are read besides those that threads are reading
+_AHEAD = 2  # pieces that are read ahead, besides one for each thread
 # In the errors of all of CUDA's libraries, and of PyTorch
 _FULL = "CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation", "CUDA out of memory", "CUBLAS_STATUS_ALLOC_FAILED"
-_POOL = DevicePool()
+
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -86,7 +86,7 @@ def torch_device() -> str:
 
 @contextmanager
 def gpu_memory_watched() -> Iterator[None]:
-    """Turn what CUDA's libraries raise when a GPU has no memory left into a ClusterError."""
+    """Turn the errors of CUDA's libraries when a GPU has no memory left into a ClusterError."""
     try:
         yield
     except Exception as error:
@@ -110,8 +110,26 @@ def _on_its_gpu(method: Callable[Concatenate[_Trainer, _P], _R]) -> Callable[Con
     return entered
 
 
+class DevicePool:
+    """The device of each trainer of this process, by number; more trainers than devices share them, and none waits."""
+
+    def __init__(self) -> None:
+        self._holders: defaultdict[int, WeakSet[object]] = defaultdict(WeakSet)
+        self._lock = Lock()
+
+    def take(self, holder: object, n: int) -> int:
+        """Return which of n devices fewest hold, the first of them; it is held for as long as `holder` lives."""
+        with self._lock:
+            number = min(range(n), key=lambda device: len(self._holders[device]))
+            self._holders[number].add(holder)
+        return number
+
+
+_POOL = DevicePool()
+
+
 class CudaTrainer(DeviceTrainer):
-    """What trains on a GPU.
+    """The base of trainers on a GPU.
 
     Attributes
     ----------
@@ -150,7 +168,7 @@ class CudaTrainer(DeviceTrainer):
         return values.copy_to_host(buffers.here.take(len(values), values.dtype))
 
     def _are_finite(self, tables: Iterable[Any]) -> bool:
-        """Tell whether tables on the GPU, which is current, are finite."""
+        """Return whether tables on the GPU, which is current, are finite."""
         finite, squares = load("daskw2v.kernels.cuda.finite"), self.to_device(np.zeros(1))
         for table in tables:
             finite.add_squares(table, squares)
@@ -191,13 +209,13 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
 
     @classmethod
     def device_text_bytes(cls, threads: int, words: int) -> int:
-        """Return the bytes of pieces that threads read ahead, and of one that is cut; what stays takes what is left."""
+        """Return the bytes of pieces that threads read ahead, and of one that is cut; kept text takes the rest."""
         read = min(cls.positions + 2 * CHUNK, words)  # whole chunks
         return (threads + _AHEAD) * _CODE * read + _CUT * min(cls.positions, words)
 
     @classmethod
     def trains_together(cls, threads: Threads) -> str | None:
-        """Return what trains the replica's rows at the same time: threads of the processor only read."""
+        """Return the name of what trains the replica's rows in parallel: threads of the processor only read."""
         return None if threads.max_in_flight == 1 else "The warps of a GPU"
 
     @property
@@ -219,7 +237,7 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
         return tables
 
     def _padded(self, part: RowBlock) -> Any:
-        """Return what is copied to a table: rows of a GPU as they lie there, others padded."""
+        """Return the rows to copy to a table: rows of a GPU as they lie there, other rows padded."""
         if isinstance(part, GpuRows):
             return part.values
         rows = np.zeros((len(part), self._width), np.float32)
@@ -252,7 +270,7 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
             return self._text
 
     def _room_for_text(self) -> float:
-        """Return the bytes that text may take: half of what tables of all replicas and rounds leave."""
+        """Return the bytes that text may take: half of the memory that tables of all replicas and rounds leave."""
         tables = self.nbytes * (2 * -(-Replicated.of(self._params).n_replicas // gpus_declared()) - 1)
         return max(0.0, _free_on(self.gpu) - tables) / 2
 
@@ -283,14 +301,14 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
                 piece.used(used)
                 trained += [loaded.span for loaded in piece.spans]
         except BaseException:
-            stream.synchronize()  # before what it uses is released
+            stream.synchronize()  # before the memory that it uses is released
             raise
         sums.copy(stream)
         return partial(self._ended, sums, trained)
 
     @_on_its_gpu
     def _ended(self, sums: TextSums, trained: Sequence[Span]) -> TextTotals:
-        """Wait for what was begun; return its totals."""
+        """Wait for pieces that were begun; return their totals."""
         sums.copied.synchronize()
         (examples, loss), (words, bad) = sums.totals_here.tolist(), sums.counts_here.tolist()
         self._spare.append(sums)
@@ -303,7 +321,7 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
         return TextTotals(int(examples), loss, words)
 
     def _loaded(self, loads: Iterable[Callable[[], DevicePiece]]) -> Iterator[DevicePiece]:
-        """Yield what `loads` return, in their order; threads load some ahead."""
+        """Yield the pieces that `loads` return, in their order; threads load some ahead."""
         loads = iter(loads)
         with ThreadPoolExecutor(self._threads.n) as pool:
             coming: deque[Future[DevicePiece]] = deque(
@@ -369,7 +387,7 @@ class CudaPartitionTrainer(CudaTrainer, PartitionTrainer):
         try:
             self._train(bucket, memory, alpha, self._params, words, key)
         finally:
-            stream.synchronize()  # before what it uses is released
+            stream.synchronize()  # before the memory that it uses is released
         return len(bucket.pairs), float(totals.copy_to_host()[1])
 
 

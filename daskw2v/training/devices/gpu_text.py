@@ -1,8 +1,8 @@
 """Text in the memory of a GPU, where it is cut: chunks of codes, the words of their shards, and starts of sentences.
 
-Threads of the processor read what is not there yet, write it to pinned memory, and the GPU copies it from there itself,
-in a stream of its own. As long as there is room it stays: from the second epoch on, nothing is read. What comes later
-passes through: its memory is used again as soon as the GPU is done with it.
+Threads of the processor read missing text and write it to pinned memory; the GPU copies it from there itself, in a
+stream of its own. As long as there is room text stays: from the second epoch on, nothing is read. Later text passes
+through: its memory is used again as soon as the GPU is done with it.
 """
 
 import time
@@ -23,7 +23,7 @@ from daskw2v.sampling.segments import cut, with_rest
 from daskw2v.sampling.text import RunText
 
 STAGE = 4 << 20  # bytes of pinned memory that are filled and copied at once
-UNIT = 1 << 20  # bytes of which the memory of what passes through is a multiple
+UNIT = 1 << 20  # the memory of text that passes through is a multiple of these bytes
 _IDLE = 5.0  # seconds that text waits for another trainer
 
 
@@ -35,7 +35,7 @@ class _Loaded:
         self.uses = uses  # events after which the GPU is done with it; None if it stays
 
     def on(self, stream: Any) -> Any:
-        """Return the array, for what is put into a stream from now on."""
+        """Return the array, for calls that are put into a stream from now on."""
         self._copied.wait(stream)
         return self.array
 
@@ -71,7 +71,7 @@ class DevicePiece(NamedTuple):
     key: np.uint64
 
     def on(self, stream: Any) -> list[DeviceSpan]:
-        """Return its spans, for what is put into a stream from now on."""
+        """Return the spans of the piece, for calls that are put into a stream from now on."""
         return [
             DeviceSpan(
                 codes.on(stream)[span.first : span.first + span.n],
@@ -102,20 +102,20 @@ class TextSums(NamedTuple):
 
     @classmethod
     def on_gpu(cls, cuda: Any) -> Self:
-        """Return room for them on the current GPU."""
+        """Return room for the sums on the current GPU."""
         (totals, counts), (totals_here, counts_here) = (
             (room(2, np.float64), room(2, np.int64)) for room in (cuda.device_array, cuda.pinned_array)
         )
         return cls(totals, counts, totals_here, counts_here, cuda.event())
 
     def clear(self, stream: Any) -> None:
-        """Make them zeros, by the stream."""
+        """Set the sums to zero, by the stream."""
         for there, here in ((self.totals, self.totals_here), (self.counts, self.counts_here)):
             here[:] = 0
             there.copy_to_device(here, stream=stream)
 
     def copy(self, stream: Any) -> None:
-        """Copy them to pinned memory, by the stream."""
+        """Copy the sums to pinned memory, by the stream."""
         self.totals.copy_to_host(self.totals_here, stream=stream)
         self.counts.copy_to_host(self.counts_here, stream=stream)
         self.copied.record(stream)
@@ -165,7 +165,7 @@ class DeviceText:
         )
 
     def _there(self, key: Hashable, read: Callable[[], npt.NDArray[Any]]) -> _Loaded:
-        """Return an array that is on the GPU, or on its way; the first who asks for it brings it."""
+        """Return an array that is on the GPU, or on its way; the first thread that asks for it copies it."""
         with self._lock:
             found = self._kept.get(key) or self._passing.get(key)
             if found is not None:
@@ -234,7 +234,7 @@ class DeviceText:
 
 _texts: WeakValueDictionary[tuple[SegmentReader, Any], DeviceText] = WeakValueDictionary()  # by reader and GPU
 _waiting: deque[tuple[float, Any, DeviceText]] = deque()  # since when, and on which GPU; ordered by time
-_trimming = Lock()  # held by the thread that gives back what waited long enough
+_trimming = Lock()  # held by the thread that frees text which waited long enough
 _texts_lock = Lock()
 
 
@@ -243,11 +243,11 @@ def text_on_gpu(cuda: Any, text: RunText, trainer: Any, room: Callable[[], float
 
     `room` returns the bytes that may stay there.
     """
-    place = text.reader, trainer.gpu
+    key = text.reader, trainer.gpu
     with _texts_lock:
-        found = _texts.get(place)
+        found = _texts.get(key)
         if found is None:
-            found = _texts[place] = DeviceText(cuda, text, room())
+            found = _texts[key] = DeviceText(cuda, text, room())
     # No lock there, and no new thread: trainers are freed anywhere
     finalize(trainer, lambda *waits: _waiting.append((time.monotonic(), *waits)), trainer.gpu, found).atexit = False
     if _trimming.acquire(blocking=False):
@@ -256,7 +256,7 @@ def text_on_gpu(cuda: Any, text: RunText, trainer: Any, room: Callable[[], float
 
 
 def release_waiting_text(gpu: Any) -> None:
-    """Give back the memory of text that waits on a GPU."""
+    """Free the memory of text that waits on a GPU."""
     for entry in list(_waiting):
         if entry[1] is gpu:
             with suppress(ValueError):  # the other thread was faster
@@ -264,7 +264,7 @@ def release_waiting_text(gpu: Any) -> None:
 
 
 def _trim() -> None:
-    """Give back what waited long enough, until there is no text."""
+    """Free text that waited long enough, until there is none."""
     while len(_texts):
         time.sleep(_IDLE / 2)
         with suppress(IndexError):

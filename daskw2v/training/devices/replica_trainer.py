@@ -1,4 +1,4 @@
-"""The trainer of a replica: what it shares on any device."""
+"""The trainer of a replica, on any device."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ class TextPiece(NamedTuple):
 
 
 class TextTotals(NamedTuple):
-    """What was trained of some text: examples, their summed loss, and known tokens before subsampling."""
+    """The totals of trained text: examples, their summed loss, and known tokens before subsampling."""
 
     examples: int
     loss: float
@@ -82,14 +82,14 @@ class ReplicaTrainer(DeviceTrainer):
     Parameters
     ----------
     objective, params
-        What is trained.
+        The objective, and the settings of the run.
     prepared
         `objective.prepare`'s result.
     touched
         Returns how likely a window touches each row, by table; called where many windows are trained at a time.
     blocks
-        Consecutive row blocks of each table, each of shape (rows, at least D) float32, or some rows of it, or what a
-        task left of it on a GPU: columns from D on are not read. They are copied.
+        Consecutive row blocks of each table, each of shape (rows, at least D) float32, or some rows of it, or
+        rows that a task left on a GPU: columns from D on are not read. They are copied.
     threads
         As in `Threads`.
     frozen
@@ -98,7 +98,7 @@ class ReplicaTrainer(DeviceTrainer):
         The features of the words, whose rows are the table "features"; None where words have none.
     """
 
-    positions: ClassVar[int] = SEGMENT  # of the corpus that it is given at a time
+    positions: ClassVar[int] = SEGMENT  # of the corpus that it loads at a time
     step: ClassVar[int] = 1 << 21  # positions of a step, at least, where there are no other replicas
     task: ClassVar[int] = 1  # positions of a task, there, if it may train several rounds
 
@@ -127,7 +127,7 @@ class ReplicaTrainer(DeviceTrainer):
 
     @classmethod
     def find_kernel(cls, objective: Objective) -> Trainer:
-        """Return what trains text by an objective, or raise a ParameterError."""
+        """Return the kernel that trains text by an objective, or raise a ParameterError."""
         return find_trainer(objective, cls.device)
 
     @classmethod
@@ -147,7 +147,7 @@ class ReplicaTrainer(DeviceTrainer):
 
     @classmethod
     def trains_together(cls, threads: Threads) -> str | None:
-        """Return what trains the replica's rows at the same time, without locks; None where nothing does."""
+        """Return the name of what trains the replica's rows in parallel, without locks; None where nothing does."""
         return f"{threads.n} threads" if threads.n > 1 else None
 
     def _rows_behind(self) -> int:
@@ -160,12 +160,12 @@ class ReplicaTrainer(DeviceTrainer):
 
     @abstractmethod
     def train(self, loads: Iterable[Callable[[], Any]]) -> TextTotals:
-        """Train pieces of text one after the other, given what returns each."""
+        """Train pieces of text one after the other; each function of `loads` returns one."""
 
     def begin(self, loads: Iterable[Callable[[], Any]]) -> Callable[[], TextTotals]:
-        """Begin to train pieces as `train` does; return what waits for the end and returns the totals, once.
+        """Begin to train pieces as `train` does; return a function that waits for the end and returns the totals, once.
 
-        What is begun later is trained later.
+        Pieces that are begun later are trained later.
         """
         totals = self.train(loads)
         return lambda: totals
@@ -180,7 +180,10 @@ class ReplicaTrainer(DeviceTrainer):
         return self.take_by(lambda name, number, rows: np.ascontiguousarray(rows[:, : self._columns]))
 
     def results(self) -> tuple[dict[str, list[Any]], bool]:
-        """Return the same as results of a task, which stay on the device; and whether all rows are finite."""
+        """Return the row blocks of all tables as results of a task, and whether they are finite; release the tables.
+
+        The results may stay on the device.
+        """
 
         def result(name: str, number: int, rows: Float32Array) -> tuple[Float32Array, bool]:
             part = buffers.here.table((len(rows), self._columns))
@@ -192,9 +195,9 @@ class ReplicaTrainer(DeviceTrainer):
         return {name: [part for part, _ in parts] for name, parts in taken.items()}, finite
 
     def take_by(self, block: Callable[[str, int, Float32Array], _T]) -> dict[str, list[_T]]:
-        """Return what a function makes of each row block, and release the tables.
+        """Return the results of a function for each row block, and release the tables.
 
-        It is called as `visit` says; rows that it keeps without a copy hold the memory of the whole table.
+        The function is called as by `visit`; rows that it keeps without a copy hold the memory of the whole table.
         """
         taken = {}
         for name in list(self._tables):
@@ -205,10 +208,10 @@ class ReplicaTrainer(DeviceTrainer):
     def visit(
         self, blocks: Sequence[tuple[str, int]], block: Callable[[str, int, Float32Array], _T], *, write: bool = False
     ) -> list[_T]:
-        """Return what a function makes of some row blocks, named by their table and their number there.
+        """Return the results of a function for some row blocks, named by their table and their number there.
 
-        It is given that name and the rows, or those that there are, padded to whole cache lines. With `write`, the
-        table takes what it writes there. Several threads may call it.
+        The function is called with table, number and the rows that the block has, padded to whole cache lines. With
+        `write`, the table takes the rows as the function changed them. Several threads may call it.
         """
 
         def one(of: tuple[str, int]) -> _T:
@@ -231,7 +234,7 @@ class ReplicaTrainer(DeviceTrainer):
 
     @abstractmethod
     def _overwrite(self, there: Any, values: Float32Array) -> None:
-        """Replace what lies on the device by what `from_device` returned of it, changed since."""
+        """Replace rows on the device by the rows that `from_device` returned of them, changed since."""
 
     @abstractmethod
     def _copies(self, blocks: Mapping[str, Sequence[RowBlock]]) -> dict[str, Any]:

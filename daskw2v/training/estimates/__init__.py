@@ -1,1 +1,1 @@
-"""What a run takes of workers, and whether it fits: by the strategies' own formulas."""
+"""Estimates of the memory of a run, by the strategies' own formulas, and the check that it fits."""

@@ -1,1 +1,1 @@
-"""The training loop, and what a strategy is to it."""
+"""The training loop, its checkpoints, and the interface of strategies."""

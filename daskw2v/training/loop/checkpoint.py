@@ -17,7 +17,7 @@ def folder(run: Store, number: int) -> Store:
 
 def finish(run: Store, checkpoint: Store, manifest: dict[str, Any]) -> None:
     """Finish a checkpoint whose tables are written; keep the one before it, in case this one is damaged."""
-    if groups_exist(run / "checkpoints", [checkpoint.name]):  # plug-ins may write what is no group
+    if groups_exist(run / "checkpoints", [checkpoint.name]):  # plug-ins may write a folder that is no group
         manifest = manifest | {ATTEMPT: attempt_of(checkpoint)}
     checkpoint.finish_manifest(manifest)
     for name in _finished(run)[:-_KEPT]:

@@ -11,12 +11,11 @@ from daskw2v.errors import TrainingError, counted
 from daskw2v.progress import Listener, Progress
 from daskw2v.store.storage import Store
 from daskw2v.training.loop import checkpoint
-from daskw2v.training.loop.strategy import ModelRows, RoundReport, StrategyRun
-from daskw2v.training.loop.totals import TaskTotals, WorkerShares
+from daskw2v.training.loop.strategy import ModelRows, RoundReport, StrategyRun, TaskTotals, WorkerShares
 
 
 class TrainingResult(NamedTuple):
-    """What the loop knows of a run that is trained to its end.
+    """The result of a run that is trained to its end.
 
     Parameters
     ----------
@@ -24,7 +23,7 @@ class TrainingResult(NamedTuple):
         An entry for each round: progress, words, pairs, loss, alpha, seconds, and those of them in which kernels were
         compiled.
     shares
-        What each worker did since this client began.
+        The share of each worker since this client began.
     threads, facts
         As in `strategy.StrategyRun`.
     stopped
@@ -39,7 +38,7 @@ class TrainingResult(NamedTuple):
 
 
 class Watch(Protocol):
-    """Looks at a run while it trains; `watching.RunWatch` says more."""
+    """Watches a run while it trains; `events.RunWatch` says more."""
 
     @property
     def reason(self) -> str | None:
@@ -49,10 +48,10 @@ class Watch(Protocol):
         """Take note of the rounds that an earlier call trained."""
 
     def looks_at(self, number: int) -> bool:
-        """Tell whether the model is needed after a round."""
+        """Return whether the model is needed after a round."""
 
     def may_stop(self, number: int) -> bool:
-        """Tell whether the run may be stopped after a round: the next one cannot begin before."""
+        """Return whether the run may be stopped after a round: the next one cannot begin before."""
 
     def ended(self, entry: dict[str, Any], rows: ModelRows | None) -> None:
         """Take note of a round's entry of the history, which results may be added to, and of the model after it."""
@@ -74,7 +73,7 @@ def train_rounds(
 ) -> TrainingResult:
     """Train a run to its end, from its last checkpoint if there is one; or until it is stopped.
 
-    A checkpoint is written between two rounds, when none is under way. Training then goes on from what was written: the
+    A checkpoint is written between two rounds, when none is under way. Training then goes on from the checkpoint: the
     scheduler keeps no history of it, and a worker that is lost costs the rounds since then, never the run.
 
     Parameters
@@ -88,9 +87,9 @@ def train_rounds(
     checkpoint_seconds
         As in Resources.
     listener
-        Is told of each report.
+        Called with the progress of each report.
     watch
-        Is given each round, and may stop the run after it.
+        Called after each round; it may stop the run.
 
     Raises
     ------
@@ -181,7 +180,7 @@ def check_pairs(history: Iterable[Mapping[str, Any]], words: int, params: Params
     words
         Words of the vocabulary.
     params
-        What it was trained with.
+        The settings of the run.
 
     Raises
     ------
@@ -200,7 +199,7 @@ def check_pairs(history: Iterable[Mapping[str, Any]], words: int, params: Params
 
 
 def entry_of(number: int, report: RoundReport, totals: Iterable[TaskTotals], seconds: float) -> dict[str, Any]:
-    """Return the history's entry of a round, given its last report and the totals of all its tasks."""
+    """Return the history's entry of a round, from its last report and the totals of all its tasks."""
     done = list(totals)
     return {
         "round": number,
@@ -221,7 +220,7 @@ def words_per_second(history: Sequence[Mapping[str, Any]]) -> float:
 
 
 def progress_of(entry: Mapping[str, Any], total: int) -> Progress:
-    """Return what a listener is told of an entry; `total` is all corpus positions over all epochs."""
+    """Return the progress of an entry, for a listener; `total` is all corpus positions over all epochs."""
     return Progress(
         "train",
         entry["progress"],

@@ -1,8 +1,15 @@
-"""What a strategy is: a value that starts runs, and the run that `training.loop.rounds` drives round by round."""
+"""The interface of a strategy: it starts runs, which `training.loop.rounds` drives round by round.
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+Strategies also share the totals that their tasks report, the learning rate of their schedules, and threads in the
+background.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from threading import Thread
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from distributed import Client
 
@@ -10,17 +17,82 @@ from daskw2v.config.choice import Choice
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import DamageError, counted
+from daskw2v.kernels import compilation
 from daskw2v.objectives.base import Objective
+from daskw2v.objectives.registry import start_alpha
 from daskw2v.progress import Listener
 from daskw2v.sampling.run import Run
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import Device
-from daskw2v.training.loop.totals import TaskTotals
-from daskw2v.training.sizes.constants import Constants
-from daskw2v.training.sizes.forecast import Forecast, Hardware, Load
+from daskw2v.training.sizes.forecast import Constants, Forecast, Hardware, Load
 from daskw2v.training.sizes.memory import RunMemory, Workers
 from daskw2v.training.sizes.text import Text
 from daskw2v.types import Float32Array, Int64Array
+
+T = TypeVar("T")
+
+
+class TaskTotals(NamedTuple):
+    """The totals of one training task.
+
+    Parameters
+    ----------
+    pairs, loss
+        Pairs trained, and their summed loss.
+    finite
+        Whether all trained rows are finite.
+    words
+        Corpus words read, 0 for a task that reads no text.
+    worker
+        The worker's address.
+    seconds, compiling
+        Duration of the task, and how much of it the process compiled kernels.
+    """
+
+    pairs: int
+    loss: float
+    finite: bool
+    words: int = 0
+    worker: str = ""
+    seconds: float = 0.0
+    compiling: float = 0.0
+
+    def ended(self, finite: bool, seconds: float, compiling: float) -> "TaskTotals":
+        """Return the totals at the end of the task, after so many more seconds."""
+        return self._replace(finite=finite, seconds=self.seconds + seconds, compiling=self.compiling + compiling)
+
+
+class TaskClock:
+    """Measures a task: its seconds, and those in which its process compiled kernels."""
+
+    def __init__(self) -> None:
+        self._read = self._now()
+
+    def read(self) -> tuple[float, float]:
+        """Return both times since the last call, or since the beginning: the last two fields of `TaskTotals`."""
+        before, self._read = self._read, self._now()
+        return self._read[0] - before[0], self._read[1] - before[1]
+
+    @staticmethod
+    def _now() -> tuple[float, float]:
+        return time.perf_counter(), compilation.here.seconds
+
+
+class WorkerShare(NamedTuple):
+    """One worker's share of the training: pairs, and seconds of its tasks."""
+
+    pairs: int = 0
+    seconds: float = 0.0
+
+
+class WorkerShares(dict[str, WorkerShare]):
+    """The share of each worker by its address, since this client began."""
+
+    def add(self, totals: Iterable[TaskTotals]) -> None:
+        """Add the totals of tasks."""
+        for t in totals:
+            pairs, seconds = self.get(t.worker, WorkerShare())
+            self[t.worker] = WorkerShare(pairs + t.pairs, seconds + t.seconds)
 
 
 class TableParts(NamedTuple):
@@ -31,10 +103,10 @@ class TableParts(NamedTuple):
     parts
         Values, or futures of them.
     pick
-        Returns some rows of a part, given that, its number, and the numbers of wanted rows in the table, ascending
-        int64: which of these it has, as indices of them, and their values, float32.
+        Function from a part, its number, and the numbers of wanted rows in the table, ascending int64, to the wanted
+        rows that the part has: their indices among the wanted ones, and their values, float32.
     join
-        Returns the table, given the parts in their order; None where no worker could hold all of it.
+        Function from the parts in their order to the table; None where no worker could hold all of it.
     """
 
     parts: Sequence[Any]
@@ -46,7 +118,7 @@ ModelRows: TypeAlias = Mapping[str, TableParts]  # "input" and "output"
 
 
 class RoundReport(NamedTuple):
-    """What is known of a round when it is done, or when a part of it is.
+    """A report of a round that is done, or of a part of it.
 
     Parameters
     ----------
@@ -57,13 +129,13 @@ class RoundReport(NamedTuple):
     totals
         Totals of the tasks that are done since the report before.
     rows
-        Both tables; None where nobody can have them, as a task goes on with them.
+        Both tables; None where they are not available, as a task goes on with them.
     words
         Corpus words done in this round by now, besides those that tasks count.
     facts
-        What else the history's entry has.
+        Other values of the history's entry.
     seconds
-        Seconds of the work since the report before; None where they are those that its reader waited. Rounds of one
+        Seconds of the work since the report before; None where its reader measures them, as it waits. Rounds of one
         task share its time.
     """
 
@@ -87,15 +159,15 @@ class StrategyRun(Protocol):
     Parameters
     ----------
     unit
-        What the strategy calls a round: "round" or "pass".
+        The strategy's name for a round: "round" or "pass".
     trained
-        What one task trains, in the words of an error: "replica", "partition", "part".
+        The unit that one task trains, in the words of an error: "replica", "partition", "part".
     ahead
         Rounds that are submitted before the first of them is waited for.
     threads
         Threads of a training task.
     facts
-        What the model's manifest also has, as JSON types.
+        Other facts for the model's manifest, as JSON types.
     """
 
     @property
@@ -120,7 +192,7 @@ class StrategyRun(Protocol):
         """Take the model before a round from a checkpoint, or begin with first rows where there is none."""
 
     def can_stop(self, number: int) -> bool:
-        """Tell whether there is a model before a round, once those before it are done: a checkpoint can be written."""
+        """Return whether there is a model before a round, when the earlier ones are done, to write a checkpoint of."""
 
     def progress_after(self, number: int) -> int:
         """Return the progress after a round, as its last report has it."""
@@ -133,7 +205,7 @@ class StrategyRun(Protocol):
         """
 
     def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
-        """Write what `restore` reads; return what it finds in the manifest."""
+        """Write the checkpoint that `restore` reads; return the values that it finds in the manifest."""
 
     def save_model(self, model: Store) -> None:
         """Write the trained tables, from the workers that hold them."""
@@ -145,14 +217,14 @@ class StartRun(Protocol):
     def __call__(
         self, client: Client, run: Run, place: Store, length: int, resources: Resources, listener: Listener
     ) -> StrategyRun:
-        """Prepare what the rounds need.
+        """Prepare a run for its rounds.
 
         Parameters
         ----------
         client, resources, listener
             As in `train`.
         run
-            What is trained on what.
+            The text, the words and the settings.
         place
             The run's folder.
         length
@@ -161,7 +233,7 @@ class StartRun(Protocol):
 
 
 class TrainingCost(Protocol):
-    """Tells what training takes."""
+    """Forecasts the cost of training."""
 
     def __call__(self, params: Params, load: Load, hardware: Hardware, constants: Constants) -> Forecast:
         """Return the forecast of a run.
@@ -175,7 +247,7 @@ class TrainingCost(Protocol):
         hardware
             Its workers: a node is a worker process.
         constants
-            What single steps take, with the kernels of the objective.
+            Seconds of single steps, with the kernels of the objective.
         """
 
 
@@ -205,25 +277,25 @@ class Strategy:
     start
         Starts or resumes a run.
     memory
-        Returns the memory of a run, given Params, Resources, the text and the workers that train.
+        Function from Params, Resources, the text and the workers that train to the memory of a run.
     exercise
         Trains next to nothing on the processor, by the kernel of a run with such Params; None where it is quickly
         compiled.
     exercise_text
         Makes next to nothing of text, by the other kernels of a run with such Params; None where there are few.
     cost
-        Returns what training takes; None where that is not known, and "auto" cannot compare it.
+        Forecasts the cost of training; None where there is no forecast, and "auto" cannot compare it.
     tried
-        Yields values of the strategy's own settings that "auto" compares, given Params, the number of words and the
-        workers: the plainest first, none where it cannot train so few words, none of settings that are not as by
+        Function from Params, the number of words and the workers to values of the strategy's own settings that "auto"
+        compares: the plainest first, none where it cannot train so few words, none of settings that are not as by
         default.
     check
         Refuses other Params that the strategy cannot train, before any text is read.
     lighter
         Returns changes of the strategy's own settings that need less memory, if there are any.
     describe_run
-        Yields what a report shows beside the strategy's name, such as the number of replicas and merges, given the
-        Params in the model's manifest and the number of rounds.
+        Function from the Params in the model's manifest and the number of rounds to what a report shows beside the
+        strategy's name, such as the number of replicas and merges.
     deterministic
         Whether any number of a processor's threads gives the same bits.
     honours
@@ -255,3 +327,28 @@ def check_rounds(checkpoint: Store, manifest: Mapping[str, Any], n_rounds: int) 
             "The same command makes it again.",
             url=checkpoint.url,
         )
+
+
+def alpha_at(params: Params, share: float) -> float:
+    """Return the learning rate where so much of a run is done, 0 to 1: it falls evenly from alpha to min_alpha."""
+    alpha = start_alpha(params)
+    return alpha + (params.min_alpha - alpha) * share
+
+
+def share_of(start: int, stop: int, i: int, n: int) -> tuple[int, int]:
+    """Return the i-th of n even parts of start..stop."""
+    return start + (stop - start) * i // n, start + (stop - start) * (i + 1) // n
+
+
+def in_background(function: Callable[..., T], *args: Any) -> "Future[T]":
+    """Call a function in a thread of its own, which ends with this process."""
+    future = Future[T]()
+
+    def call() -> None:
+        try:
+            future.set_result(function(*args))
+        except BaseException as error:  # raised where the result is asked for
+            future.set_exception(error)
+
+    Thread(target=call, name="daskw2v-background", daemon=True).start()
+    return future

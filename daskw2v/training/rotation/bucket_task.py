@@ -27,9 +27,15 @@ from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import find_device, gpu_memory_watched
 from daskw2v.training.devices.gpu_rows import GpuRows
-from daskw2v.training.loop.totals import TaskClock, TaskTotals
-from daskw2v.training.rotation.bucket_jobs import BucketJob, BucketWork, PairSource, StepWork, bucket_jobs
-from daskw2v.training.rotation.bucket_queue import train_in_order
+from daskw2v.training.loop.strategy import TaskClock, TaskTotals
+from daskw2v.training.rotation.bucket_jobs import (
+    BucketJob,
+    BucketWork,
+    PairSource,
+    StepWork,
+    bucket_jobs,
+    train_in_order,
+)
 from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass, group_size
 from daskw2v.training.rotation.settings import Rotation
 from daskw2v.training.start.initial_rows import first_rows
@@ -71,7 +77,7 @@ class RotationState:
     Parameters
     ----------
     input, output
-        What holds each partition of both tables.
+        The holder of each partition of both tables.
     coming
         The pass that is submitted next.
     done
@@ -92,7 +98,7 @@ class TrainedStep(NamedTuple):
     totals
         The totals of its tasks.
     input, output
-        What holds each partition of both tables after it, or after its pass; None where its task trains more passes.
+        The holder of each partition of both tables after it, or after its pass; None where its task trains more passes.
     seconds
         Its share of the time of its task, where that trains whole passes; None elsewhere.
     """
@@ -110,7 +116,7 @@ def state_at(origin: PartitionOrigin, n: int, coming: int = 0) -> RotationState:
 
 @dataclass(frozen=True)
 class RotationContext:
-    """What all tasks of a run share.
+    """The arguments that all tasks of a run share.
 
     Parameters
     ----------
@@ -143,13 +149,13 @@ class RotationContext:
         return held[:, : self.run.params.vector_size]
 
     def rows_as_held(self, table: str, partition: int, rows: PartitionRows) -> Float32Array | GpuRows:
-        """Return the same, but results of tasks as they are: padded, shape (rows, padded(D)), or on a GPU."""
+        """Return a partition's rows; results of tasks stay as they are: padded, (rows, padded(D)), or on a GPU."""
         if isinstance(rows, PartitionOrigin):
             return self._read(table, partition, rows)
         return _widened(rows.rows) if isinstance(rows, OutputPartition) else rows
 
     def words(self, partition: int, rows: PartitionRows) -> UInt64Array:
-        """Return what `Objective.partition_table` makes of an output partition's words."""
+        """Return the result of `Objective.partition_table` for an output partition's words."""
         if isinstance(rows, OutputPartition):
             return rows.words
         params = self.run.params
@@ -193,7 +199,7 @@ def train_buckets(
     pairs: Sequence[PairSource],
     context: RotationContext,
     threads: int,
-    home: Store | None = None,
+    folder: Store | None = None,
     *,
     stays: bool = False,
 ) -> tuple[PartitionMap, PartitionMap, list[TaskTotals]]:
@@ -204,17 +210,17 @@ def train_buckets(
     steps
         One after the other.
     inputs, outputs
-        For each partition what holds it, perhaps among others.
+        For each partition the map that holds it, perhaps among others.
     pairs
         Where the pairs of each pass are, or those of the groups of inputs.
     context
-        What all tasks share.
+        The arguments that all tasks share.
     threads
         Buckets trained at the same time, at most.
-    home
-        Where rows are written, as files; without it they are the task's result.
+    folder
+        Folder in which rows are written as files; without it they are the task's result.
     stays
-        Whether that may stay on a device, because no other worker will take it.
+        Whether the result may stay on a device, because no other worker will take it.
 
     Returns
     -------
@@ -226,7 +232,7 @@ def train_buckets(
 
     def open_output(k: int) -> Float32Array | GpuRows:
         words[k] = context.words(k, outputs[k][k]).view()
-        words[k].flags.writeable = False  # as what was sent is: kernels are compiled once
+        words[k].flags.writeable = False  # as arrays that were sent are: kernels are compiled once
         return context.rows_as_held(OUTPUT, k, outputs[k][k])
 
     def train(job: BucketJob) -> tuple[int, int, float]:
@@ -236,7 +242,7 @@ def train_buckets(
         return job.step, n, loss
 
     with ThreadPoolExecutor(threads) as pool:
-        each = pool.map if home is None else map  # in files, rows may be more than memory holds several times
+        each = pool.map if folder is None else map  # in files, rows may be more than memory holds several times
         trainer = find_device(context.run.device).partition_trainer(
             find_objective(params.objective.name),
             params,
@@ -250,7 +256,7 @@ def train_buckets(
         jobs = bucket_jobs(steps, pairs, context.group_size, pool)
         found = [*chain.from_iterable(train_in_order(pool, threads, train, some) for some in jobs)]
         roundings = {work.output: work.rounding for work in steps[-1].rounds[-1]}
-        results = _Results(trainer, params.vector_size, words, roundings, home, stays)
+        results = _Results(trainer, params.vector_size, words, roundings, folder, stays)
         trained_inputs = dict(zip(inputs, each(results.of_input, inputs), strict=True))
         trained_outputs = dict(zip(outputs, each(results.of_output, outputs), strict=True))
     totals = _totals_of(found, steps, all(results.finite), *clock.read())
@@ -258,17 +264,17 @@ def train_buckets(
 
 
 class _Results:
-    """Takes trained partitions from their trainer: as results of the task, or as files.
+    """Takes trained partitions from their trainer, as results of the task or as files.
 
     Parameters
     ----------
     trainer
-        Which has trained them.
+        The trainer of the partitions.
     columns
         Dimensions of a row.
     words, roundings
-        Of each output partition: what is sent with it, and what its rounding is drawn by if it is sent as bfloat16.
-    home, stays
+        For each output partition, the words that are sent with it, and the stream of its rounding to bfloat16, if any.
+    folder, stays
         As in `train_buckets`.
     """
 
@@ -278,16 +284,16 @@ class _Results:
         columns: int,
         words: Mapping[int, UInt64Array],
         roundings: Mapping[int, int | None],
-        home: Store | None,
+        folder: Store | None,
         stays: bool,
     ) -> None:
         self._trainer, self._columns, self._words, self._roundings = trainer, columns, words, roundings
-        self._home, self._stays, self._attempt = home, stays, new_attempt()
+        self._folder, self._stays, self._attempt = folder, stays, new_attempt()
         self.finite = list[bool]()  # of each partition that was taken
 
     def of_input(self, k: int) -> PartitionRows:
         """Take an input partition."""
-        if self._home is not None:
+        if self._folder is not None:
             return self._write(INPUT, k, self._checked(self._trainer.take_input(k)))
         rows, good = self._trainer.leave_input(k, stays=self._stays)
         self.finite.append(good)
@@ -296,29 +302,29 @@ class _Results:
     def of_output(self, k: int) -> PartitionRows:
         """Take an output partition."""
         rounding, words = self._roundings.get(k), self._words[k]
-        if self._home is None and rounding is None:
+        if self._folder is None and rounding is None:
             rows, good = self._trainer.leave_output(k, stays=self._stays)
             self.finite.append(good)
             return OutputPartition(rows, share(words))
         rows = self._checked(self._trainer.take_output(k))
         kept = rows if rounding is None else to_bfloat16(rows, np.uint64(rounding))
-        return OutputPartition(share(kept), share(words)) if self._home is None else self._write(OUTPUT, k, kept)
+        return OutputPartition(share(kept), share(words)) if self._folder is None else self._write(OUTPUT, k, kept)
 
     def _checked(self, rows: Float32Array) -> Float32Array:
         self.finite.append(is_finite(rows))
         return rows
 
     def _write(self, table: str, k: int, rows: Float32Array | UInt16Array) -> PartitionOrigin:
-        assert self._home is not None
+        assert self._folder is not None
         name = f"{table}-{k}-{self._attempt}"
-        write_parts(self._home, name, [0, len(rows)], rows[:, : self._columns])
-        return PartitionOrigin(self._home, name)
+        write_parts(self._folder, name, [0, len(rows)], rows[:, : self._columns])
+        return PartitionOrigin(self._folder, name)
 
 
 def _totals_of(
     found: Sequence[tuple[int, int, float]], steps: Sequence[StepWork], good: bool, seconds: float, compiling: float
 ) -> list[TaskTotals]:
-    """Return the totals of each step, given step, pairs and loss of each bucket, and the time of their task."""
+    """Return the totals of each step, from step, pairs and loss of each bucket, and the time of their task."""
     trained, losses, of_pass = [0] * len(steps), [0.0] * len(steps), defaultdict[int, float](float)
     for step, n, loss in found:
         trained[step] += n
@@ -334,7 +340,7 @@ def _totals_of(
 
 
 def join_partitions(context: RotationContext, table: str, *held: PartitionMap) -> Float32Array:
-    """Return a table, given what holds its partitions in their order."""
+    """Return a table from its partitions, which are held in their order."""
     joined = np.empty((context.partitions.n_words, context.run.params.vector_size), np.float32)
     for k, some in enumerate(held):
         joined[context.partitions.words(k)] = context.rows(table, k, some[k])
@@ -344,9 +350,9 @@ def join_partitions(context: RotationContext, table: str, *held: PartitionMap) -
 def pick_partition(
     context: RotationContext, table: str, some: PartitionMap, partition: int, wanted: Int64Array
 ) -> tuple[Int64Array, Float32Array]:
-    """Return some rows of a partition, given what holds it, as `TableParts.pick` does."""
-    home, rows = context.partitions.place(wanted)
-    which = np.flatnonzero(home == partition)
+    """Return some rows of a partition from the map that holds it, as `TableParts.pick` does."""
+    partitions, rows = context.partitions.place(wanted)
+    which = np.flatnonzero(partitions == partition)
     return which, context.rows(table, partition, some[partition])[rows[which]]
 
 

@@ -1,4 +1,4 @@
-"""What partitions that are trained two by two cost."""
+"""The cost of partitions that are trained two by two: seconds and memory of training."""
 
 import itertools
 import math
@@ -14,9 +14,7 @@ from daskw2v.sampling.skipgrams import dealt_length, slice_length
 from daskw2v.training.rotation.memory import SENT_BYTES, fits_model, fits_pairs, passes_ahead, together
 from daskw2v.training.rotation.pass_schedule import RotationPasses, is_one_task, passes_of_epoch
 from daskw2v.training.rotation.settings import Rotation
-from daskw2v.training.sizes.constants import Constants
-from daskw2v.training.sizes.forecast import RAW_WORD, Forecast, Hardware, Load
-from daskw2v.training.sizes.load import shares_of
+from daskw2v.training.sizes.forecast import RAW_WORD, Constants, Forecast, Hardware, Load, shares_of
 from daskw2v.training.sizes.memory import Workers
 from daskw2v.types import Float64Array
 from daskw2v.vocabulary.partition import Partitions
@@ -30,7 +28,7 @@ _LEAST, _MOST = 1000, 4096  # words of a partition, and partitions, that "auto" 
 class RotationTasks(NamedTuple):
     """How a cluster trains p partitions: number of their groups, tasks side by side, and threads of each task.
 
-    A task trains two groups, or all of them, as in `rotation.in_memory`; its threads are those of a worker.
+    A task trains two groups, or all of them, as in `rotation.pass_tasks`; its threads are those of a worker.
     """
 
     groups: int
@@ -39,7 +37,7 @@ class RotationTasks(NamedTuple):
 
 
 def rotation_tasks(p: int, groups: int | None, hardware: Hardware) -> RotationTasks:
-    """Return the tasks of p partitions, in the groups of `RotationPasses` if none are given."""
+    """Return the tasks of p partitions, in the groups of `RotationPasses` by default."""
     groups = RotationPasses(Params(n_partitions=p, n_groups=groups), 1).n_steps
     share = max(1, hardware.slots // groups)  # threads of a group
     return RotationTasks(
@@ -62,7 +60,7 @@ def barrier(load: Load, p: int, groups: int | None = None) -> float:
 def waits(load: Load, p: int, size: int, threads: int) -> float:
     """Return how much longer threads of a task take than if they waited for no bucket of two groups of `size`.
 
-    `bucket_queue` lets no thread wait for a round: either there is no thread for a bucket, or its partition is still
+    `train_in_order` lets no thread wait for a round: either there is no thread for a bucket, or its partition is still
     trained, of which the largest has most to do.
     """
     largest = _shares_of_partitions(load, p).max() * p
@@ -94,13 +92,13 @@ def rotation_cost(
     groups: int | None = None,
     sent_dtype: str = Rotation.sent_dtype,
 ) -> Forecast:
-    """Return what training takes with p partitions, in so many passes over all epochs.
+    """Return the forecast of training with p partitions, in so many passes over all epochs.
 
     Terms, and where they are in the code:
 
-    text: `held_pairs.hold_pairs` and `held_buckets`, or the same of `skipgrams` through files.
+    text: `held_pairs.hold_pairs` and `held_buckets`, or `skipgrams`, through files.
     store: the codes; pairs that lie in files, written and read. Where the cluster's memory does not hold the model also
-    all that tasks take (`rotation.out_of_core`), read and written, by one thread of each task.
+    all that tasks take (`rotation.pass_tasks`), read and written, by one thread of each task.
     train: `train_bucket`; tasks of one thread wait for the largest of theirs, threads of a task as `waits` says; a row
     is cold once in each bucket of a slice that has pairs of it.
     copies: `CpuPartitionTrainer` copies what a task takes in and out, partition by partition: as fast as a core of each
@@ -109,7 +107,7 @@ def rotation_cost(
     travel: `bucket_task.OutputPartition`, if memory holds the model; hidden if a thread has a second group of inputs.
     Held pairs, which travel while others are trained.
     waiting: between two steps, for the tasks that hand on partitions.
-    tasks: those of `in_memory._submit` and of dealing, in one scheduler. One trains several passes of little text.
+    tasks: those of `pass_tasks._submit` and of dealing, in one scheduler. One trains several passes of little text.
     memory: both tables; with them two padded copies and a result of each task, or a piece's pairs of each thread.
     """
     fits = fits_model(load.types, load.d, sent_dtype, hardware.nodes * hardware.memory)
@@ -173,7 +171,7 @@ def _cold_share(load: Load, visits: float) -> float:
 
 
 def run_cost(params: Params, load: Load, hardware: Hardware, constants: Constants) -> Forecast:
-    """Return what training takes."""
+    """Return the forecast of training."""
     passes = params.epochs * passes_of_epoch(params)
     of = Rotation.of(params)
     return rotation_cost(load, of.n_partitions, passes, hardware, constants, of.n_groups, of.sent_dtype)

@@ -11,8 +11,18 @@ from daskw2v.sampling.skipgrams import most_dealt, most_of_slice
 from daskw2v.training.devices import find_device
 from daskw2v.training.rotation.pass_schedule import RotationPasses, most_together, passes_of_epoch
 from daskw2v.training.rotation.settings import Rotation
-from daskw2v.training.sizes.memory import INT, LONG, RunMemory, StageMemory, Workers
-from daskw2v.training.sizes.tables import BLOCK, Sizes, open_shards, publish, table_bytes
+from daskw2v.training.sizes.memory import (
+    BLOCK,
+    INT,
+    LONG,
+    RunMemory,
+    Sizes,
+    StageMemory,
+    Workers,
+    open_shards,
+    publish,
+    table_bytes,
+)
 from daskw2v.training.sizes.text import Text
 
 OUT_OF_CORE = "the cluster's memory does not hold the model: its partitions go through the work directory"
@@ -25,7 +35,7 @@ _CHECKED = 2 * BLOCK  # partitions are put in order
 
 
 class Fits(NamedTuple):
-    """What a cluster's memory holds; the rest goes through files.
+    """The parts of a run that a cluster's memory holds; the rest goes through files.
 
     Parameters
     ----------
@@ -41,7 +51,7 @@ class Fits(NamedTuple):
 
 
 def fits_memory(params: Params, text: Text, workers: Workers) -> Fits:
-    """Tell what workers hold of a run."""
+    """Return what workers hold of a run in memory."""
     of_pass, memory = _pairs_of_pass(params, text), workers.memory
     model = fits_model(text.vocabulary, params.vector_size, Rotation.of(params).sent_dtype, memory)
     pairs = model and fits_pairs(of_pass, memory)
@@ -57,19 +67,19 @@ def together(length: float, of_pass: float, threads: int, memory: float) -> int:
     length, of_pass
         Positions of a pass, and bytes of its pairs.
     threads, memory
-        Of the one worker.
+        Threads and bytes of memory of the one worker.
     """
     room = _PAIRS_SHARE * memory / passes_ahead(1) / max(1.0, of_pass)
     return int(max(1, min(most_together(length, threads), room)))
 
 
 def fits_model(n_words: int, vector_size: int, sent_dtype: str, memory: float) -> bool:
-    """Tell whether a cluster that holds so many bytes holds both tables."""
+    """Return whether a cluster that holds so many bytes holds both tables."""
     return (4 + SENT_BYTES[sent_dtype]) * n_words * vector_size <= _SHARE * memory
 
 
 def fits_pairs(of_pass: float, memory: float) -> bool:
-    """Tell whether it holds pairs that take so many bytes a pass."""
+    """Return whether a cluster's memory holds pairs that take so many bytes a pass."""
     return passes_ahead(2) * _TWICE * of_pass <= _PAIRS_SHARE * memory
 
 
@@ -115,7 +125,7 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
     partition = held / 2 / n
     length = text.words // passes_of_epoch(params)
     pairs = min(_pairs_of_pass(params, text), _pairs(params, text, most_of_slice(n, length)))
-    words = 3 * LONG * text.vocabulary / n_groups  # counts, and what is made of them
+    words = 3 * LONG * text.vocabulary / n_groups  # counts, and tables made of them
     task: Sizes = {
         "partitions in training": tasks * own / n_groups,
         "rows that are read": tasks * partition,

@@ -21,14 +21,14 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.kernels.rng import Purpose, draws, stream
-from daskw2v.training.loop.schedule import alpha_at, share_of
+from daskw2v.training.loop.strategy import alpha_at, share_of
 from daskw2v.training.rotation.settings import Rotation
 
 _GROUP = 4  # partitions of a group, at most, where Params leave the number of groups open
 # Passes of all epochs where Params leave them open: at least so many, and more with few partitions, whose buckets take
 # long. One epoch has a third of them at most
 _PASSES, _OF_PARTITIONS = 24, 768
-TASK_LENGTH = 1 << 20  # positions for each thread of a task of several passes, which takes .01 s besides its buckets
+TASK_LENGTH = 1 << 20  # positions for each thread of a task of several passes; the task takes .01 s besides its buckets
 
 
 def passes_of_epoch(params: Params) -> int:
@@ -46,7 +46,7 @@ def group_size(params: Params) -> int:
 
 
 def is_one_task(workers: int, at_once: int, n_groups: int, sent_dtype: str) -> bool:
-    """Tell whether a pass is one task: one worker trains all groups at once, and rounds no partition between steps."""
+    """Return whether a pass is one task: one worker trains all groups at once and rounds no partition between steps."""
     return workers == 1 and at_once >= n_groups and sent_dtype == Rotation.sent_dtype
 
 

@@ -6,8 +6,8 @@ partitions are sent around (paper 003 sends two vectors for each pair instead). 
 two partitions and its pairs only. So any number of workers, alive or lost, gives the same bits, and those are as good
 as one worker's.
 
-If the cluster's memory holds the model, partitions are sent from worker to worker (`in_memory`). If not, they go
-through the work directory (`out_of_core`). Pairs are held by workers, too, or lie in files. The bits are the same.
+If the cluster's memory holds the model, partitions are sent from worker to worker. If not, they go through the
+work directory (`pass_tasks`). Pairs are held by workers, too, or lie in files. The bits are the same.
 """
 
 import time
@@ -34,9 +34,16 @@ from daskw2v.sampling.weights import partition_counts
 from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
 from daskw2v.training.devices.exercise import exercise_dealing, exercise_partitions
-from daskw2v.training.loop.background import in_background
-from daskw2v.training.loop.strategy import ModelRows, RoundReport, Strategy, TableParts, check_rounds, up_to
-from daskw2v.training.rotation import in_memory, out_of_core
+from daskw2v.training.loop.strategy import (
+    ModelRows,
+    RoundReport,
+    Strategy,
+    TableParts,
+    check_rounds,
+    in_background,
+    up_to,
+)
+from daskw2v.training.rotation import pass_tasks
 from daskw2v.training.rotation.bucket_task import (
     INPUT,
     OUTPUT,
@@ -50,9 +57,9 @@ from daskw2v.training.rotation.bucket_task import (
     state_at,
 )
 from daskw2v.training.rotation.cost import run_cost, tried
-from daskw2v.training.rotation.in_memory import PassWork
 from daskw2v.training.rotation.memory import OUT_OF_CORE, Fits, fits_memory, passes_ahead, run_memory
 from daskw2v.training.rotation.pass_schedule import RotationPass, RotationPasses
+from daskw2v.training.rotation.pass_tasks import PassWork
 from daskw2v.training.rotation.settings import Rotation
 from daskw2v.training.sizes.memory import Workers
 from daskw2v.training.sizes.text import known_text
@@ -63,18 +70,18 @@ _WRITTEN = 16 << 20  # bytes of rows that a task writes, or those of one partiti
 
 
 class RotationRun:
-    """A run as `strategy.StrategyRun` has it: the partitions of both tables.
+    """A run of the strategy, a `strategy.StrategyRun`: it holds the partitions of both tables.
 
     Parameters
     ----------
     client, place, length
         As in `strategy.StartRun`.
     context
-        What its tasks share.
+        The arguments that its tasks share.
     dealer
         Deals pairs into buckets.
     fits
-        What the cluster's memory holds.
+        The parts of the run that the cluster's memory holds.
     """
 
     unit, trained, threads = "pass", "partition", 1
@@ -102,16 +109,16 @@ class RotationRun:
         return self._ahead + self._size - 1
 
     def restore(self, number: int, checkpoint: Store | None, manifest: Mapping[str, Any]) -> None:
-        """Read partitions from a checkpoint, or make them anew; delete what only earlier passes needed."""
+        """Read partitions from a checkpoint, or make them anew; delete files that only earlier passes needed."""
         if checkpoint is not None:
             check_rounds(checkpoint, manifest, len(self))
         self._state = state_at(PartitionOrigin(checkpoint), self._context.partitions.n, number)
         self._submitted.clear()
-        (self._place / out_of_core.FOLDER).remove()
+        (self._place / pass_tasks.FOLDER).remove()
         _remove_trained(self._place, [self._passes[n] for n in range(number, len(self))])
 
     def can_stop(self, number: int) -> bool:
-        """Tell whether there is a model before a pass: not where a task trains it together with the one before."""
+        """Return whether there is a model before a pass: not where a task trains it together with the one before."""
         return number not in self._submitted
 
     def progress_after(self, number: int) -> int:
@@ -132,20 +139,20 @@ class RotationRun:
     def _play_held(self, number: int, looked_at: Callable[[int], bool]) -> Iterator[RoundReport]:
         """Play a pass whose pairs workers hold; submit with it all passes of its task."""
         where = self._client, self._context, self._state
-        together = in_memory.goes_as_one_task(*where, number)
+        together = pass_tasks.goes_as_one_task(*where, number)
         numbers = up_to(looked_at, self._passes.together(number, self._fits.together)) if together else [number]
         self._size = len(numbers)
         works = [self._held(n) for n in numbers]
         key = f"{self._session}-{number}"
         if not together:
-            return self._reports(works[0], in_memory.play(*where, works[0], key), 0.0)
-        steps = in_memory.play_together(*where, works, key)
+            return self._reports(works[0], pass_tasks.play(*where, works[0], key), 0.0)
+        steps = pass_tasks.play_together(*where, works, key)
         reports = [self._reports(work, of_work, 0.0) for work, of_work in zip(works, steps, strict=True)]
         self._submitted = dict(zip(numbers, reports, strict=True))
         return self._submitted.pop(number)
 
     def _held(self, number: int) -> PassWork:
-        """Submit the dealing of a pass to workers, who hold its pairs."""
+        """Submit the dealing of a pass to workers, which then hold its pairs."""
         this = self._passes[number]
         held = hold_pairs(self._client, self._dealer, _stretch(this), f"{self._session}-{number}")
         return PassWork(this, self._passes.steps(number, held.n_slices), held)
@@ -154,7 +161,7 @@ class RotationRun:
         """Deal the pairs of a pass into files, after those of the pass before, which is trained first."""
         if before is not None:
             wait([before])
-        return build_skipgrams(self._client, self._dealer, _home(self._place, this), _stretch(this))
+        return build_skipgrams(self._client, self._dealer, _pairs_folder(self._place, this), _stretch(this))
 
     def _train_dealt(self, this: RotationPass, dealing: Future[SkipGrams]) -> Iterator[RoundReport]:
         """Wait for the files of a pass, and train it."""
@@ -164,9 +171,9 @@ class RotationRun:
         work = PassWork(this, self._passes.steps(this.number, grams.n_slices), grams)
         where = self._client, self._context, self._state
         if self._fits.model:
-            steps = in_memory.play(*where, work, f"{self._session}-{this.number}")
+            steps = pass_tasks.play(*where, work, f"{self._session}-{this.number}")
         else:
-            steps = out_of_core.play(*where, work, self._place)
+            steps = pass_tasks.play_through_files(*where, work, self._place)
         yield from self._reports(work, steps, waited)
 
     def _reports(self, work: PassWork, steps: Iterator[TrainedStep], waited: float) -> Iterator[RoundReport]:
@@ -219,7 +226,7 @@ class RotationRun:
 
 
 def _written_together(partitions: Sequence[HeldPartition], most: int) -> Iterator[dict[int, HeldPartition]]:
-    """Yield the partitions that a task writes: so many at most, which are one result."""
+    """Yield the partitions that a task writes: so many at most, which one result holds."""
     some: dict[int, HeldPartition] = {}
     for k, held in enumerate(partitions):
         if some and (len(some) == most or held is not partitions[k - 1]):
@@ -236,7 +243,7 @@ def _start(
     params, n = run.params, Rotation.of(run.params).n_partitions
     partitions = Partitions(run.vocabulary.size, n)
     counts = partition_counts(client, run.vocabulary, partitions, params.flat().get("ns_exponent"), place / "weights")
-    await_worker(client)  # what memory there is, workers have
+    await_worker(client)  # the memory is that of the workers
     text = known_text(Corpus.load(run.work, run.corpus), run.vocabulary, params)
     fits = fits_memory(params, text, Workers(len(workers_known(client)), total_threads(client), usable_memory(client)))
     for message in _advice(client, n, RotationPasses(params, length).n_steps, fits=fits.model):
@@ -247,7 +254,7 @@ def _start(
 
 
 def _advice(client: Client, n: int, n_groups: int, *, fits: bool) -> Iterator[str]:
-    """Yield what a user may want to know before a run."""
+    """Yield advice to the user before a run."""
     if total_threads(client) > n:
         yield f"{n} of {total_threads(client)} threads have work: n_partitions={n} are trained at a time"
     if len(workers_known(client)) > n_groups:
@@ -264,13 +271,13 @@ def _stretch(this: RotationPass) -> Stretch:
     return Stretch(this.epoch, this.start, this.stop)
 
 
-def _home(place: Store, this: RotationPass) -> Store:
+def _pairs_folder(place: Store, this: RotationPass) -> Store:
     return place / "pairs" / f"{this.epoch}-{this.start}-{this.stop}"
 
 
 def _remove_trained(place: Store, coming: Sequence[RotationPass]) -> None:
     """Delete the pairs that no coming pass reads."""
-    needed = {_home(place, this).name for this in coming}
+    needed = {_pairs_folder(place, this).name for this in coming}
     for name in (place / "pairs").children():
         if name not in needed:
             (place / "pairs" / name).remove()

@@ -1,4 +1,4 @@
-"""What an estimate is: stages, and the parts that their memory is made of."""
+"""Estimates of memory: stages and their parts, and the parts that all strategies share."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -7,13 +7,24 @@ from typing import NamedTuple, Self
 
 from dask.utils import format_bytes
 
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.features.settings import FEATURES, has_features, most_rows
+from daskw2v.kernels.simd import padded
+from daskw2v.objectives.registry import find_objective
+from daskw2v.sampling.reader import CHUNK, CHUNKS, OPEN_SHARDS
+from daskw2v.training.sizes.text import Text
+
 FLOAT, INT, LONG = 4, 4, 8  # bytes
 PROCESS = 250 << 20  # of a worker that has imported all, and loaded compiled kernels from the cache
 COMPILED = 110 << 20  # that compiling leaves, where the cache on disk lacks the kernels: of all stages up to training
+BLOCK = 48 << 20  # rows that are being written or read, and checked
+
+Sizes = dict[str, float]
 
 
 class MemoryPart(NamedTuple):
-    """Some bytes, and what they hold."""
+    """Some bytes, and the name of their content."""
 
     name: str
     bytes: int
@@ -21,16 +32,16 @@ class MemoryPart(NamedTuple):
 
 @dataclass(frozen=True)
 class StageMemory:
-    """What a stage takes at its peak.
+    """The memory of a stage at its peak.
 
     Parameters
     ----------
     name
         The stage.
     worker
-        What the most loaded worker process holds.
+        The content of the most loaded worker process.
     gpu
-        What the GPU of such a worker holds.
+        The content of the GPU of such a worker.
     """
 
     name: str
@@ -75,16 +86,16 @@ def shown(parts: tuple[MemoryPart, ...]) -> str:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run takes.
+    """The memory of a run.
 
     Parameters
     ----------
     stages
         Encoding, vocabulary, training, publishing.
     client
-        What the calling process holds.
+        The content of the calling process.
     notes
-        What was assumed, and what the run will do because of its size.
+        Assumptions, and effects of the run's size on its course.
     """
 
     stages: tuple[StageMemory, ...]
@@ -101,7 +112,7 @@ class Estimate:
         return max(stage.bytes for stage in self.stages)
 
     def rows(self) -> Iterator[tuple[str, str, str]]:
-        """Yield what stands in a table: stage and process, bytes, and what they are made of."""
+        """Yield the rows of a table: stage and process, bytes, and their parts."""
         for stage in self.stages:
             yield f"{stage.name}, a worker", format_bytes(stage.bytes), shown(stage.worker)
             if stage.gpu:
@@ -121,7 +132,7 @@ class RunMemory:
     train, publish
         Training, and writing the model.
     notes
-        What the user should know about a run of this size.
+        Notes to the user about a run of this size.
     """
 
     train: StageMemory
@@ -158,3 +169,33 @@ class Workers:
     def tasks(self, resource: str | None) -> int:
         """Return how many tasks a worker trains at a time: one a device, if a task takes one, else one a thread."""
         return self.devices if resource else self.threads
+
+
+def table_bytes(params: Params, n_words: int) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the bytes of each table as Dask has it, and as kernels do: rows padded to whole cache lines."""
+    rows = find_objective(params.objective.name).tables(params, n_words)
+    rows |= {FEATURES: most_rows(params, n_words)} if has_features(params) else {}
+    width = params.vector_size
+    return ({name: FLOAT * n * width for name, n in rows.items()},
+            {name: FLOAT * n * padded(width) for name, n in rows.items()})  # fmt: skip
+
+
+def open_shards(text: Text) -> int:
+    """Return the bytes of the shards that a reader has open: words' ids by their codes, starts of sentences, chunks."""
+    shard = INT * text.shard_types + text.shard_words // 2
+    return min(OPEN_SHARDS, text.shards) * shard + INT * min(CHUNKS * CHUNK, text.words)
+
+
+def publish(params: Params, resources: Resources, text: Text, workers: Workers, checked: int = BLOCK) -> StageMemory:
+    """Return the memory of writing and checking a model that workers still hold, and of its evaluation.
+
+    `checked` is the number of bytes that are checked at a time.
+    """
+    held, _ = table_bytes(params, text.vocabulary)
+    rows = max(checked, workers.threads * BLOCK)
+    writing = {"model": sum(held.values()) / workers.n, "rows written or checked": rows}
+    evaluating: Sizes = {}
+    if any(resources.eval_sets.values()):
+        words = 4 * LONG * text.vocabulary
+        evaluating = {"model": sum(held.values()), "input rows in one piece": 2 * held["input"], "words": words}
+    return StageMemory.of("publish", writing, evaluating)

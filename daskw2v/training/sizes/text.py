@@ -17,7 +17,7 @@ from daskw2v.vocabulary.count import StoredVocabulary
 # 0.75 * m ** -0.573 occur m times or more, within 3 % for m from 5 to 50
 _FACTOR, _EXPONENT, _KEPT = 17.4, 0.573, 0.75
 _LEFT = 1.35, 0.2  # of its words subsampling leaves 1.35 + 0.2 * log10(sample): .75 of 1e-3, .55 of 1e-4
-_WORD_BYTES = 5.9  # with the space behind it; the same text
+_WORD_BYTES = 5.9  # of the same text, with the space behind each word
 _EXPANSION = {None: 1, "gzip": 3, "bz2": 4, "xz": 4, "zstd": 3}  # text of a compressed byte
 
 
@@ -34,7 +34,7 @@ class Text:
     vocabulary
         Words that are kept: rows of the tables.
     blocks, shards
-        What tasks read, and what they make of it.
+        Blocks that tasks read, and shards that they make of these.
     shard_words, shard_types
         Words of the largest shard, and distinct ones of that which has most.
     entries
@@ -75,8 +75,8 @@ def guess_text(
 ) -> Text:
     """Return the numbers of a text of which only the sizes of its files are known.
 
-    The number of types follows Heaps' law with the constants of English Wikipedia, where it is not given; other text
-    may have several times as many.
+    The number of types follows Heaps' law with the constants of English Wikipedia, unless `types` is passed; other
+    text may have several times as many.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def guess_text(
     params, resources
         `min_count`, `max_final_vocab`, `sample` and `block_size` are read.
     types, vocabulary
-        What is known of it: distinct words, and words that are kept.
+        Distinct words of the text, and words that are kept, where they are known.
     """
     sizes = [_text_bytes(source) for source in sources]
     words = max(1, int(sum(sizes) / _WORD_BYTES))

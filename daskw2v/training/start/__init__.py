@@ -1,1 +1,1 @@
-"""What training starts from: first rows, base vectors, features, markets."""
+"""The start of training: first rows, base vectors, features, markets."""

@@ -1,4 +1,4 @@
-"""Settings of what training starts from: a version of the work directory, or other vectors."""
+"""Settings of the vectors that training starts from: a version of the work directory, or others."""
 
 from dataclasses import dataclass
 from typing import Any

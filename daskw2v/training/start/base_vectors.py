@@ -1,7 +1,7 @@
-"""`BaseVectors`: where initial rows come from that no version of the work directory has.
+"""`BaseVectors`: initial rows that no version of the work directory has.
 
-Models of daskw2v are read where they are. Files of other tools, and vectors in memory, are stored once in the work
-directory, so that workers read the rows that they need, and no more. Settled Params name the place and the content.
+Models of daskw2v are read where they lie. Files of other tools, and vectors in memory, are stored once in the work
+directory, so that workers read the rows that they need, and no more. Settled Params name location and content.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ _ROWS = 1 << 16  # of features that are read at once
 
 
 def with_base_vectors(params: Params, work: Store, resources: Resources, listener: Listener) -> Params:
-    """Return Params whose base vectors, and list of frozen words, are named by place and content.
+    """Return Params whose base vectors, and list of frozen words, are named by location and content.
 
     Raises
     ------
@@ -71,12 +71,14 @@ def frozen_list(frozen_words: str, resources: Resources) -> list[str] | None:
 
 
 def _with_vectors(params: Params, work: Store, listener: Listener) -> Params:
-    """Return Params whose base vectors are named by place and content, where workers can read them."""
+    """Return Params whose base vectors are named by location and content, where workers can read them."""
     base = BaseVectors.find(params)
     if base is None:
         return params
-    given = base.vectors
-    place, content, model = _in_memory(given, work, listener) or _settled(given, work) or _named(given, work, listener)
+    vectors = base.vectors
+    place, content, model = (
+        _in_memory(vectors, work, listener) or _settled(vectors, work) or _named(vectors, work, listener)
+    )
     width = open_table(model, "input").shape[1]
     if width != params.vector_size:
         raise ParameterError(
@@ -93,27 +95,27 @@ def find_base_vectors(work: Store, params: Params) -> Store:
     return stored if stored.exists() else Store(place, work.options, work.timeout)
 
 
-def _in_memory(given: Any, work: Store, listener: Listener) -> tuple[str, str, Store] | None:
-    """Return type and content of vectors in memory, and where they are stored; None for a place."""
-    if isinstance(given, str):
+def _in_memory(value: Any, work: Store, listener: Listener) -> tuple[str, str, Store] | None:
+    """Return type and content of vectors in memory, and the model that stores them; None for a location."""
+    if isinstance(value, str):
         return None
-    vectors = given if isinstance(given, Vectors) else from_gensim(given)
+    vectors = value if isinstance(value, Vectors) else from_gensim(value)
     content = _digest_of(vectors)
-    return type(given).__name__, content, _stored(vectors, content, work, listener)
+    return type(value).__name__, content, _stored(vectors, content, work, listener)
 
 
-def _settled(given: str, work: Store) -> tuple[str, str, Store] | None:
-    """Return what settled Params name, if it is there."""
-    place, content = place_of(given)
+def _settled(name: str, work: Store) -> tuple[str, str, Store] | None:
+    """Return location, content and model that settled Params name, if the model is there."""
+    place, content = place_of(name)
     if not content:
         return None
     models = (work / LAYOUT.folder / content, Store(place, work.options, work.timeout))
     return next(((place, content, model) for model in models if read_finished(model) is not None), None)
 
 
-def _named(given: str, work: Store, listener: Listener) -> tuple[str, str, Store]:
-    """Return place, content and model of what a place holds, which is what Params were settled with, if they were."""
-    url, before = place_of(given)
+def _named(name: str, work: Store, listener: Listener) -> tuple[str, str, Store]:
+    """Return location, content and model of vectors; where Params name a content, it must be that of the vectors."""
+    url, before = place_of(name)
     found = _at(url, work, listener)
     if before and before != found[1]:
         raise InputError(f"base_vectors={url!r} has changed since.", "Give base_vectors anew, or the vectors as then.")
@@ -121,7 +123,7 @@ def _named(given: str, work: Store, listener: Listener) -> tuple[str, str, Store
 
 
 def _at(url: str, work: Store, listener: Listener) -> tuple[str, str, Store]:
-    """Return place and content of the model of daskw2v, or the file, at a URL, and the model that has its vectors."""
+    """Return location and content of a model of daskw2v, or a file, at a URL, and the model that has its vectors."""
     fs, path = filesystem(url, work.options)
     try:
         info = with_retries(fs.info, path, place=url, timeout=work.timeout)
@@ -136,17 +138,17 @@ def _at(url: str, work: Store, listener: Listener) -> tuple[str, str, Store]:
     return url, content, _stored(url, content, work, listener)
 
 
-def _stored(given: str | Vectors, content: str, work: Store, listener: Listener) -> Store:
+def _stored(source: str | Vectors, content: str, work: Store, listener: Listener) -> Store:
     """Return the model of the work directory that has the vectors, written if it is not there."""
-    home = work / LAYOUT.folder / content
-    if read_finished(home) is None:
-        with hold(work, content, home.url, waiting=saying(listener, "base", "words")) as lease:
-            if read_finished(home) is None:
-                vectors = import_vectors(given, None, work.options) if isinstance(given, str) else given
-                listener(Progress("base", 0, len(vectors), "words", message=f"storing {given}"[:200]))
-                vectors.write_to(lease.guard(home))
+    model = work / LAYOUT.folder / content
+    if read_finished(model) is None:
+        with hold(work, content, model.url, waiting=saying(listener, "base", "words")) as lease:
+            if read_finished(model) is None:
+                vectors = import_vectors(source, None, work.options) if isinstance(source, str) else source
+                listener(Progress("base", 0, len(vectors), "words", message=f"storing {source}"[:200]))
+                vectors.write_to(lease.guard(model))
                 force()
-    return home
+    return model
 
 
 def _digest(*parts: str) -> str:

@@ -1,22 +1,38 @@
-"""A model on the cluster: row blocks of its tables as futures, which never pass through the client."""
+"""Row blocks of tables on the cluster; the rows never pass through the client.
 
-from collections.abc import Iterable, Mapping, Sequence
+The blocks of a model are futures. The tables of a version are written anew by tasks, each for a block or a partition.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from distributed import Client, Future
 
 from daskw2v.cluster.shared_memory import share
-from daskw2v.models.stored.tables import create_model, read_table, write_table_rows
+from daskw2v.cluster.tasks import run_tasks
+from daskw2v.models.stored.store import finish_tables
+from daskw2v.models.stored.tables import (
+    create_model,
+    open_table,
+    read_partition,
+    read_table,
+    table_names,
+    write_partition,
+    write_table_rows,
+)
 from daskw2v.sampling.run import Run
+from daskw2v.sampling.segments import cut
 from daskw2v.store.durability import durable
 from daskw2v.store.places import Written
 from daskw2v.store.storage import Store
 from daskw2v.training.start.initial_rows import first_rows
-from daskw2v.types import Float32Array, Int64Array
+from daskw2v.types import Float32Array, Int64Array, RowIds
 
 BLOCK_BYTES = 32 << 20
+RowsChange = Callable[[str, RowIds, Float32Array], Float32Array]  # of a table's name, its rows' ids, and the rows
 
 
 @dataclass(frozen=True)
@@ -106,3 +122,56 @@ def save_blocks(client: Client, store: Store, blocks: BlockFutures, vector_size:
         client.submit(save_block, store, table, start, *futures, key=f"save-{key}-{table}-{start}", retries=2)
         for (table, start), futures in by_chunk.items()
     ]
+
+
+def declare_like(source: Store, target: Store, *, subwords: bool = False) -> None:
+    """Declare a version with the tables of another; a version at its URL is replaced; raises as `rewrite` does.
+
+    `subwords`: whether it is to have a network too, as `create_model` says.
+    """
+    tables = {name: open_table(source, name) for name in table_names(source)}
+    words, shapes = tables["input"], {name: table.shape for name, table in tables.items()}
+    chunk_rows = max(table.chunk_rows for table in tables.values())  # a table of fewer rows has smaller chunks
+    create_model(target, shapes, chunk_rows, words.partitions.n, subwords=subwords)
+
+
+def rewrite(client: Client, stage: str, change: RowsChange, source: Store, target: Store) -> None:
+    """Write all tables of a version, changed, into another one, which was declared like it.
+
+    Tasks read a version that does not change: Dask may run them again.
+
+    Parameters
+    ----------
+    client, stage
+        The cluster, and the name of the tasks.
+    change
+        Returns the rows to be written; importable on the workers.
+    source, target
+        From where, and to where.
+
+    Raises
+    ------
+    StoreError
+        If something of the source is missing or damaged.
+    """
+    jobs: dict[str, tuple[Any, ...]] = {}
+    for name in table_names(source):
+        table = open_table(source, name)
+        if table.partitions.n > 1:
+            jobs |= {f"{name}-{p}": (change, source, target, name, p) for p in range(table.partitions.n)}
+            continue
+        step = max(1, rows_per_block(table.shape[1]) // table.chunk_rows) * table.chunk_rows
+        jobs |= {f"{name}-{start}": (change, source, target, name, start, stop)
+                 for start, stop in cut(0, len(table), step)}  # fmt: skip
+    finish_tables(target, [written for _, written in run_tasks(client, stage, _rewrite, jobs)])
+
+
+def _rewrite(
+    change: RowsChange, source: Store, target: Store, name: str, start: int, stop: int | None = None
+) -> Written:
+    """Task: write rows start:stop of a table, or those of partition `start`; return their checksums."""
+    table = open_table(source, name)
+    if stop is None:
+        rows = read_partition(source, name, start)
+        return write_partition(target, name, start, change(name, table.partitions.words(start), rows))
+    return write_table_rows(target, name, start, change(name, np.arange(start, stop), table[start:stop]))

@@ -1,4 +1,4 @@
-"""`Params.features`: which features words have, found once for a run by its workers.
+"""`Params.features`: the features of words, which the workers of a run find once.
 
 Tasks number the n-grams of ranges of words and count them; one reads the table, and gives rows to all features that
 words have, the most frequent first. Others have none: they would stay as they were drawn, and be noise in the vectors
@@ -54,7 +54,7 @@ _ARRAYS = ("offsets", "rows", "weights")
 
 
 def with_feature_table(params: Params, resources: Resources) -> Params:
-    """Return Params whose table of features, if there is one, is named by place and content.
+    """Return Params whose table of features, if there is one, is named by location and content.
 
     Raises
     ------
@@ -78,14 +78,14 @@ def tables_of(run: Run) -> dict[str, int]:
 
 
 def find_features(client: Client, home: Store, run: Run, resources: Resources, listener: Listener) -> RunFeatures:
-    """Find the features of a run's words, on the workers, and write them to a folder; say what a table tells.
+    """Find the features of a run's words, on the workers, and write them to a folder; report what a table says of them.
 
     Raises
     ------
     ParameterError
-        If no word has an n-gram of the given length.
+        If no word has an n-gram of at least `minn` characters.
     InputError
-        If the table of features cannot be read, has changed since, or tells of no word.
+        If the table of features cannot be read, has changed since, or has none of the words.
     """
     home.create_group()
     ngrams = NGrams.find(run.params)
@@ -128,7 +128,7 @@ def _count_ngrams(home: Store, run: Run, number: int, start: int, stop: int) -> 
 
 
 def _write_keys(home: Store, run: Run, resources: Resources, buckets: Int32Array) -> tuple[int, str]:
-    """Task: write what each row stands for, and what the table says of words; return their number, and what to say."""
+    """Task: write the key of each row, and the features of the table; return the number of rows, and a message."""
     columns, said = tuple[FeatureColumn, ...](), ""
     if (features := FeatureTable.find(run.params)) is not None:
         table = TableFeatures(run.vocabulary.load(), dict(features.weights))
@@ -149,7 +149,7 @@ def _write_keys(home: Store, run: Run, resources: Resources, buckets: Int32Array
 
 
 def keys_of(run: Run) -> FeatureKeys:
-    """Return what the rows of a run's table of features stand for."""
+    """Return the features that the rows of a run's table of features stand for."""
     assert run.features is not None
     return FeatureKeys.load((run.features.home / _KEYS).open_group())
 
@@ -197,14 +197,14 @@ def first_feature_rows(run: Run, ids: RowIds) -> Float32Array:
 
 @lru_cache(maxsize=1)
 def _of_base(run: Run) -> WordFeatures | None:
-    """Return what each row of features begins with, as features of the base; None where that has none."""
+    """Return the features of the base that each row of features begins with; None where the base has none."""
     assert run.base is not None
     theirs = read_features(run.base.model)
     return None if theirs is None else theirs.of_keys(keys_of(run))
 
 
 def first_own_rows(run: Run, ids: RowIds, vectors: Float32Array) -> Float32Array:
-    """Return the own rows with which words begin with the given vectors, shape (n, D)."""
+    """Return the own rows of words whose composed vectors begin as `vectors`, shape (n, D)."""
     found = features_of(run)
     if found is None:
         return vectors
@@ -241,8 +241,8 @@ def with_composed(client: Client, run: Run, rows: ModelRows) -> ModelRows:
     assert own.join is not None
     assert features.join is not None
     key = f"compose-{uuid.uuid4().hex}"
-    given = (own.join, features.join, list(own.parts), list(features.parts))
-    whole = client.submit(_compose_table, run, *given, key=key, retries=1)
+    parts = (own.join, features.join, list(own.parts), list(features.parts))
+    whole = client.submit(_compose_table, run, *parts, key=key, retries=1)
     return {**{name: parts for name, parts in rows.items() if name != FEATURES},
             "input": TableParts([whole], _pick_of_all, _all_of_it)}  # fmt: skip
 

@@ -1,9 +1,13 @@
-"""Where training begins: with rows drawn anew, or with those of an earlier model for the words that it knew.
+"""First rows of a training: drawn anew, or those of an earlier model for the words that it knew.
 
-The earlier model is a published version of the same work directory, which nobody changes, or what `base_vectors` names.
-What is stored for a run is its row of each word only; so a row is read by whoever needs it, wherever the strategy puts
-it.
+The earlier model is a published version of the same work directory, which is never changed, or what `base_vectors`
+names. A run stores only the number of each word's row in that model: a worker that needs a row reads it there.
+
+Besides the tables, kernels read arrays that the objective prepares once in a process (`prepared_of`).
 """
+
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +31,7 @@ from daskw2v.store.storage import Store
 from daskw2v.training.start.base_settings import BaseModel, anchor_of, frozen_words_of
 from daskw2v.training.start.base_vectors import find_base_vectors, frozen_list
 from daskw2v.training.start.features import first_feature_rows, first_own_rows
+from daskw2v.training.start.markets import markets_of
 from daskw2v.types import Float32Array, Int32Array, RowIds, UInt8Array
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -112,11 +117,11 @@ def first_rows(run: Run, table: str, ids: RowIds) -> Float32Array:
 
 
 def anchored(run: Run, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
-    """Return trained rows; those of words that the earlier model knew are led back towards its own.
+    """Return trained rows; rows of words that the earlier model knew are led back towards its own.
 
-    A share of `anchor` of them is its row, the rest what was trained. Training on some text at a high learning
-    rate moves rows along what that text repeats and by its noise: their mean with the rows of the model before has less
-    of both (as of weights: Izmailov et al. 2018, section 3).
+    A share of `anchor` of such a row is the model's row, the rest is the trained row. Training on some text at a high
+    learning rate moves rows along what that text repeats and by its noise: their mean with the rows of the model before
+    has less of both (as of weights: Izmailov et al. 2018, section 3).
     """
     assert run.base is not None
     if table not in run.base.tables:
@@ -148,8 +153,18 @@ def first_weights(run: Run, alphabet: Alphabet) -> Weights:
     if theirs is None:
         return weights
     places = {character: place for place, character in enumerate(theirs.alphabet.characters)}
-    marks = len(alphabet) - len(alphabet.characters)  # unknown, begin, end: the same in both
+    marks = len(alphabet) - len(alphabet.characters)  # unknown, begin, end: equal in both
     rows = [*range(marks), *(marks + places.get(character, -1 - marks) for character in alphabet.characters)]
     drawn, known = weights["characters"], np.array(rows) >= 0
     characters = np.where(known[:, None], theirs.weights["characters"][rows], drawn)
     return {**theirs.weights, "characters": characters}
+
+
+@lru_cache(maxsize=2)
+def prepared_of(run: Run) -> Any:
+    """Return the arrays that the objective prepares. This is a cache: a worker that lacks them makes them again."""
+    objective, counts = find_objective(run.params.objective.name), run.vocabulary.read_counts()
+    prepared = objective.prepare(run.params, counts)
+    if run.markets is None or objective.with_markets is None:
+        return prepared
+    return objective.with_markets(prepared, counts, markets_of(run))

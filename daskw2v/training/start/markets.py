@@ -1,8 +1,8 @@
-"""`SharedNegatives.market_negative`: where the markets of words come from, and how they reach the workers.
+"""`SharedNegatives.market_negative`: the markets of words, and how they reach the workers.
 
-They come from a table, whose place and content settled Params name; or from the events that the text was made of, whose
-sessions are written with the markets of their items. One task finds the market of each word of the vocabulary, and
-writes it to the run's folder.
+Markets come from a table, whose location and content settled Params name; or from the events that the text was made of,
+whose sessions are written with the markets of their items. One task finds the market of each word of the vocabulary,
+and writes it to the run's folder.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ _MARKETS = "markets"
 
 
 def check_markets(params: Params, inputs: TextInputs) -> None:
-    """Refuse markets of inputs that nobody would read, and negatives of markets without these.
+    """Refuse markets of inputs that no kernel would read, and negatives of markets without markets.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def _no_markets(negative: int) -> ParameterError:
 
 
 def with_market_table(params: Params, resources: Resources) -> Params:
-    """Return Params whose table of markets, if there is one, is named by place and content.
+    """Return Params whose table of markets, if there is one, is named by location and content.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Tables of the user's that Params name: settled Params name them by place and content, which workers then check."""
+"""Tables of the user that Params name: settled Params name them by location and content, which workers then check."""
 
 from collections.abc import Sequence
 
@@ -13,25 +13,25 @@ from daskw2v.store.urls import absolute
 
 
 def is_settled(named: str) -> bool:
-    """Tell whether a name has a content."""
+    """Return whether a name has a content."""
     return bool(place_of(named)[1])
 
 
 def without_contents(params: Params) -> Params:
-    """Return settled Params whose tables are named by their places alone: these grow from night to night."""
+    """Return settled Params whose tables are named by location alone: the tables grow from night to night."""
     named = {name: value for name, value in params.flat().items() if name in ("markets", "features") and value}
     return params.replace(**{name: place_of(value)[0] for name, value in named.items()})
 
 
-def find_table(given: str, resources: Resources) -> tuple[str, list[Source]]:
-    """Return the settled name of a table at a place, and its files.
+def find_table(location: str, resources: Resources) -> tuple[str, list[Source]]:
+    """Return the settled name of a table at a location, and its files.
 
     Raises
     ------
     InputError, StoreError
         If it cannot be found.
     """
-    place = absolute(given)
+    place = absolute(location)
     sources = _find(place, resources)
     return f"{place}#{_content(sources)}", sources
 

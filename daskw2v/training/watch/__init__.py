@@ -1,1 +1,1 @@
-"""What looks at a training while it goes on: callbacks, evaluation sets, held-out text."""
+"""The watch of a training while it goes on: callbacks, evaluation sets, held-out text."""

@@ -1,4 +1,4 @@
-"""Callbacks: objects that are told of a training while it goes on, and that may stop it."""
+"""Callbacks: objects that follow a training and may stop it; and the record of an event, which they get."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -11,7 +11,7 @@ StopsAfter = Literal["round", "epoch"]
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRecord:
-    """What is known of a training at an event. Sums and means are those of the round, of the epoch, or of all rounds.
+    """The state of a training at an event. Sums and means are those of the round, of the epoch, or of all rounds.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class TrainingRecord:
     params
         Its Params, with all that was chosen for it.
     plan
-        What was planned: strategy and why, forecast seconds, memory of a worker, as `Vectors.metadata["plan"]`; empty
+        Its plan: strategy and why, forecast seconds, memory of a worker, as `Vectors.metadata["plan"]`; empty
         for a version of an earlier release.
     round, epoch
         Number of the last round (a pass of `rotation`), counted from 0, and of epochs that are done.
@@ -81,15 +81,16 @@ class TrainingRecord:
 
 
 class Callback:
-    """Base class of callbacks for `train`, `retrain` and `train_model`; override what is of interest.
+    """Base class of callbacks for `train`, `retrain` and `train_model`; override the methods of interest.
 
-    Methods are called in the process of the caller, in order. Each call tells an object of all rounds of the run, of
-    each once: first, with `restored`, of those that earlier calls trained, whether the run is resumed or had finished.
-    A round is told when all that is measured of it is known. Training does not wait for that, unless the object may
-    stop it.
+    Methods are called in the process of the caller, in order. Each call of `train` reports all rounds of the run to an
+    object, each once: first, with `restored`, the rounds that earlier calls trained, whether the run is resumed or had
+    finished. A round is reported when all its measurements are known. Training does not wait for that, unless the
+    object may stop it.
 
     Where an object that may stop the training raises an error, the call raises it, and the same call resumes. An error
-    of another object is told as progress, and the object is not called again: training is not lost by who watches it.
+    of another object is reported as progress, and the object is not called again: an object that only watches cannot
+    end a training.
 
     Examples
     --------
@@ -110,7 +111,7 @@ class Callback:
 
     @property
     def rule(self) -> str:
-        """What tells the rule by which it stops from others: it is part of the run's name, if it may stop it.
+        """The rule by which the object stops a run, as text; it is part of the run's name, if the object may stop it.
 
         A run that may be stopped by one rule is not the run that may be stopped by another one, or by none. By default
         this is the import path of the class, and the fields that a dataclass is made with and shows. It is asked for
@@ -132,7 +133,26 @@ class Callback:
         return None
 
     def on_checkpoint(self, record: TrainingRecord) -> None:
-        """Take note of a checkpoint that this call wrote after a round; it is told after the round."""
+        """Take note of a checkpoint that this call wrote after a round; it is reported after the round."""
 
     def on_end(self, record: TrainingRecord) -> None:
         """Take note of the published version, which may be of an earlier call."""
+
+
+def metrics_of(record: TrainingRecord) -> dict[str, float]:
+    """Return the numbers of a round; unknown or undefined numbers are left out."""
+    found = {
+        "loss": record.loss,
+        "held_out_loss": record.held_out_loss,
+        "alpha": record.alpha,
+        "progress": record.progress,
+        "words_per_second": record.words / record.seconds if record.seconds else None,
+        **{f"score/{name}": score for name, score in record.scores.items()},
+    }
+    return {name: float(value) for name, value in found.items() if value is not None}
+
+
+def epoch_metrics_of(record: TrainingRecord) -> dict[str, float]:
+    """Return the numbers of an epoch."""
+    found = {"epoch/loss": record.loss, "epoch/held_out_loss": record.held_out_loss}
+    return {name: float(value) for name, value in found.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Early stopping: a run ends when what it monitors no longer gets better."""
+"""Early stopping: a run ends when the monitored value no longer gets better."""
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
@@ -16,7 +16,7 @@ class EarlyStopper(Callback):
     Parameters
     ----------
     settings
-        What it monitors, and when it stops.
+        The monitor, and the rule by which it stops.
     """
 
     stops = "epoch"
@@ -54,12 +54,12 @@ class EarlyStopper(Callback):
 
 
 def check_monitor(params: Params, resources: Resources) -> None:
-    """Refuse a monitor of what is not measured.
+    """Refuse a monitor whose value is not measured.
 
     Raises
     ------
     ParameterError
-        If that is so.
+        If the monitor will not be measured.
     """
     monitor = monitor_of(params)
     if monitor in (None, HELD_OUT_LOSS):

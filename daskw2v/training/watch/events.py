@@ -1,6 +1,6 @@
-"""Tells callbacks of a run, round by round of its history."""
+"""The events of a run while it trains: its rounds are measured, and callbacks are called for each of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -8,16 +8,18 @@ from daskw2v.config.params import Params
 from daskw2v.errors import ParameterError
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.progress import Listener, Progress
+from daskw2v.training.loop.strategy import ModelRows, StrategyRun
 from daskw2v.training.watch.callbacks import Callback, TrainingRecord
 from daskw2v.training.watch.early_stopping import EarlyStopper
-from daskw2v.training.watch.measurements import HistoryEntry
+from daskw2v.training.watch.held_out import HeldOutText
+from daskw2v.training.watch.measurements import HistoryEntry, Measurements, TrainingEvaluation
 from daskw2v.training.watch.stopping_settings import EarlyStopping
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class TrainedRun(NamedTuple):
-    """A run as events name it.
+    """A run, as callbacks know it.
 
     Parameters
     ----------
@@ -30,7 +32,7 @@ class TrainedRun(NamedTuple):
     total
         Corpus positions over all epochs.
     plan
-        What was planned, as in the manifest.
+        Its plan, as in the manifest.
     """
 
     name: str
@@ -44,7 +46,7 @@ class TrainedRun(NamedTuple):
         return progress * self.params.epochs // max(1, self.total)
 
     def ends_epoch(self, before: int, after: int) -> bool:
-        """Tell whether an epoch ends in a round that begins and ends with this progress."""
+        """Return whether an epoch ends in a round that begins and ends with this progress."""
         return self.epochs_after(before) < self.epochs_after(after)
 
 
@@ -53,30 +55,30 @@ class Callbacks:
 
     Parameters
     ----------
-    given
-        The callbacks.
+    callbacks
+        The callbacks of the call.
     loggers
-        Those that Resources ask for.
+        The loggers that Resources ask for.
     monitored
         `early_stopping.monitored_content`.
 
     Raises
     ------
     ParameterError
-        If one is none, or may stop a run by a rule that does not tell it from others.
+        If an object is no callback, or may stop a run by a rule that does not distinguish it from others.
 
     Attributes
     ----------
     rules
-        By which rules the run may be stopped, besides those that its Params hold, as they were before training.
+        The rules by which the run may be stopped, besides those of its Params, as they were before training.
     """
 
     def __init__(
-        self, given: Sequence[Callback] = (), loggers: Sequence[Callback] = (), monitored: Sequence[str] = ()
+        self, callbacks: Sequence[Callback] = (), loggers: Sequence[Callback] = (), monitored: Sequence[str] = ()
     ) -> None:
-        if not isinstance(given, list | tuple):
-            raise ParameterError(f"callbacks is a {type(given).__name__}, not a list.", "Give a list of callbacks.")
-        for one in given:
+        if not isinstance(callbacks, list | tuple):
+            raise ParameterError(f"callbacks is a {type(callbacks).__name__}, not a list.", "Give a list of callbacks.")
+        for one in callbacks:
             if not isinstance(one, Callback):
                 raise ParameterError(
                     f"callbacks has a {type(one).__name__}, which is no daskw2v.Callback.",
@@ -86,11 +88,11 @@ class Callbacks:
                 raise ParameterError(
                     f"{_named(one)}.stops is {one.stops!r}.", 'Give "round" or "epoch"; or None if it only watches.'
                 )
-        self._given = [*given, *loggers]
-        self.rules = (*monitored, *sorted(_rule_of(one) for one in self._given if one.stops is not None))
+        self._callbacks = [*callbacks, *loggers]
+        self.rules = (*monitored, *sorted(_rule_of(one) for one in self._callbacks if one.stops is not None))
         self._own: list[Callback] = []  # early stopping, anew for each run
         self._run: TrainedRun | None = None
-        self._told: list[HistoryEntry] = []
+        self._reported: list[HistoryEntry] = []
         self._ended = self._restored = False
         self._stop: tuple[int, str] | None = None  # the round after which the run stops, and why
 
@@ -99,26 +101,26 @@ class Callbacks:
         return self._stop[1] if self._stop is not None and self._stop[0] <= number else None
 
     def may_stop(self, *, epoch_ends: bool) -> bool:
-        """Tell whether one may stop a run after a round, in which an epoch ends or not."""
-        all_of_them = (*self._own, *self._given)
+        """Return whether a callback may stop a run after a round, in which an epoch ends or not."""
+        all_of_them = (*self._own, *self._callbacks)
         return any(one.stops == "round" or (one.stops == "epoch" and epoch_ends) for one in all_of_them)
 
     def restored(self, run: TrainedRun, history: Sequence[HistoryEntry], listener: Listener) -> None:
-        """Tell of the rounds of a run that are done. What this call told before is not told again."""
+        """Report the rounds of a run that are done, but for those that this call reported before."""
         if self._run is None or self._run.name != run.name:
-            self._run, self._told, self._ended, self._stop = run, [], False, None
+            self._run, self._reported, self._ended, self._stop = run, [], False, None
             settings = EarlyStopping.find(run.params)
             self._own = [] if settings is None else [EarlyStopper(settings)]
         for entry in history:
             self.round_ended(entry, listener, restored=True)
 
     def round_ended(self, entry: HistoryEntry, listener: Listener, *, restored: bool = False) -> None:
-        """Tell of a round, which may stop the run unless it is restored."""
+        """Report a round; callbacks may stop the run then, unless the round is restored."""
         assert self._run is not None
-        if entry["round"] < len(self._told):
+        if entry["round"] < len(self._reported):
             return
-        before = self._told[-1]["progress"] if self._told else 0
-        self._told.append(entry)
+        before = self._reported[-1]["progress"] if self._reported else 0
+        self._reported.append(entry)
         self._restored = restored
         ends = self._run.ends_epoch(before, entry["progress"])
         reasons = [self._each("on_round", self._record([entry]), listener, ("round",))]
@@ -130,28 +132,28 @@ class Callbacks:
             self._stop = entry["round"], reason
 
     def checkpoint_written(self, listener: Listener) -> None:
-        """Tell of a checkpoint after the last round that was told."""
-        self._each("on_checkpoint", self._record(self._told[-1:]), listener)
+        """Report a checkpoint after the last round that was reported."""
+        self._each("on_checkpoint", self._record(self._reported[-1:]), listener)
 
     def published(self, run: TrainedRun, vectors: Vectors, listener: Listener) -> None:
-        """Tell that the version of a run is published, and before that, of rounds that were not told yet."""
+        """Report the published version of a run, and before that, all rounds that were not reported yet."""
         run = run._replace(plan=MappingProxyType(dict(vectors.metadata.get("plan", {}))))
         self.restored(run, vectors.metadata["metrics"]["history"], listener)
         self.ended(listener, version=vectors.url, metadata=MappingProxyType(dict(vectors.metadata)))
 
     def ended(self, listener: Listener, **known: Any) -> None:
-        """Tell of the end of a run, and what is known of its version; nothing where no version was published."""
-        if self._told and not self._ended:
+        """Report the end of a run, with the facts of its version; none where no version was published."""
+        if self._reported and not self._ended:
             self._ended = True
-            self._each("on_end", self._record(self._told, **known), listener)
+            self._each("on_end", self._record(self._reported, **known), listener)
 
     def _epoch(self, before: int) -> list[HistoryEntry]:
-        """Return the rounds since the last one in which an epoch ended, given the progress before the last of them."""
+        """Return the rounds since the last end of an epoch; `before` is the progress before the last round."""
         assert self._run is not None
         done = self._run.epochs_after(before)
-        first = next(n for n, entry in enumerate(self._told) if self._run.epochs_after(entry["progress"]) >= done)
+        first = next(n for n, entry in enumerate(self._reported) if self._run.epochs_after(entry["progress"]) >= done)
         starts = first + 1 if done else 0
-        return self._told[starts:]
+        return self._reported[starts:]
 
     def _record(self, entries: Sequence[HistoryEntry], **more: Any) -> TrainingRecord:
         assert self._run is not None
@@ -170,13 +172,13 @@ class Callbacks:
     ) -> str | None:
         """Call a method of all callbacks; return the first reason to stop that one gives."""
         found: list[str] = []
-        for one in (*self._own, *self._given):
+        for one in (*self._own, *self._callbacks):
             try:
                 reason = getattr(one, method)(record)
             except Exception as error:
                 if one.stops is not None:
                     raise
-                self._given = [other for other in self._given if other is not one]
+                self._callbacks = [other for other in self._callbacks if other is not one]
                 message = f"{_named(one)} failed in {method} and is not called again: {type(error).__name__}: {error}"
                 listener(Progress("callbacks", 0, 0, "", message=message))
                 continue
@@ -187,7 +189,7 @@ class Callbacks:
 
 
 def _rule_of(one: Callback) -> str:
-    """Return the rule of one that may stop a run; it must tell it from others, and be the same in the next process."""
+    """Return the rule of a callback that may stop a run; it must be unique, and equal in the next process."""
     own = "__dataclass_fields__" in vars(type(one)) or type(one).rule is not Callback.rule
     unknown = vars(one).keys() - getattr(one, "__dataclass_fields__", {}).keys()
     if unknown and not own:
@@ -205,7 +207,7 @@ def _rule_of(one: Callback) -> str:
 
 
 def _check_reason(one: Callback, method: str, reason: object, stopping: Sequence[str]) -> None:
-    """Refuse what cannot stop a run, which would be ignored otherwise."""
+    """Refuse a return value that cannot stop a run, and would be ignored otherwise."""
     if not isinstance(reason, str) or not reason:
         raise ParameterError(
             f"{_named(one)}.{method} returned a {type(reason).__name__}: {reason!r}.",
@@ -220,3 +222,119 @@ def _check_reason(one: Callback, method: str, reason: object, stopping: Sequence
 
 def _named(one: Callback) -> str:
     return type(one).__qualname__
+
+
+class RunWatch:
+    """Measures rounds, and reports them to callbacks when all their measurements are there.
+
+    Training waits for that only after rounds after which a callback may stop it, and before a checkpoint is written,
+    whose history then has all results.
+
+    Parameters
+    ----------
+    run
+        The run as events name it.
+    training
+        The run as its strategy trains it.
+    callbacks
+        The callbacks to call.
+    measurements
+        The results to wait for.
+    evaluation
+        Evaluates rounds; None without evaluation sets.
+    every
+        It evaluates every n-th round, and the last one; None for the last one only.
+    held_out
+        Measures the loss there after each epoch; None if no text is held out.
+    listener
+        Called with the progress of callbacks.
+    rows_of
+        Function from the trained tables to tables with the rows of words as they are looked at.
+    """
+
+    def __init__(
+        self,
+        run: TrainedRun,
+        training: StrategyRun,
+        callbacks: Callbacks,
+        measurements: Measurements,
+        evaluation: TrainingEvaluation | None,
+        every: int | None,
+        held_out: HeldOutText | None,
+        listener: Listener,
+        rows_of: Callable[[ModelRows], ModelRows],
+    ) -> None:
+        self._run, self._training, self._callbacks, self._measurements = run, training, callbacks, measurements
+        self._evaluation, self._every, self._held_out, self._listener = evaluation, every, held_out, listener
+        self._rows_of = rows_of
+        self._waiting: list[HistoryEntry] = []
+        self._last = -1  # round that ended
+
+    @property
+    def reason(self) -> str | None:
+        """Why the run is to be stopped after the last round that ended."""
+        return self._callbacks.reason_after(self._last)
+
+    def restored(self, history: Sequence[HistoryEntry]) -> None:
+        """Take note of the rounds that an earlier call trained."""
+        self._callbacks.restored(self._run, history, self._listener)
+        self._last = len(history) - 1
+
+    def looks_at(self, number: int) -> bool:
+        """Return whether the model is needed after a round."""
+        return self._evaluates(number) or self._holds_out(number) or self.may_stop(number)
+
+    def may_stop(self, number: int) -> bool:
+        """Return whether the run may be stopped after a round: the next one cannot begin before."""
+        return not self._is_last(number) and self._callbacks.may_stop(epoch_ends=self._ends_epoch(number))
+
+    def ended(self, entry: HistoryEntry, rows: ModelRows | None) -> None:
+        """Take note of the entry of a round, which results are added to, and of the model after it."""
+        self._last = number = entry["round"]
+        self._measurements.note()
+        self._measure(entry, rows, scores=self._evaluates(number), loss=self._holds_out(number))
+        self._waiting.append(entry)
+        if self.may_stop(number):
+            self._measurements.finish()
+        self._report()
+        if self.reason is not None:  # then this is the model that is published
+            self._measure(entry, rows, scores="scores" not in entry, loss="held_out_loss" not in entry)
+
+    def settle(self) -> None:
+        """Wait for all measurements, and report their rounds."""
+        self._measurements.finish()
+        self._report()
+
+    def saved(self) -> None:
+        """Report a checkpoint after the last round."""
+        self._callbacks.checkpoint_written(self._listener)
+
+    def _measure(self, entry: HistoryEntry, rows: ModelRows | None, *, scores: bool, loss: bool) -> None:
+        needed = self._is_last(entry["round"]) or self.may_stop(entry["round"])
+        if rows is not None and (scores or loss):
+            rows = self._rows_of(rows)
+        if self._evaluation is not None and scores:
+            self._evaluation.measure(entry, rows, self._measurements, needed=needed)
+        if self._held_out is not None and loss:
+            self._held_out.measure(entry, rows, self._measurements)
+
+    def _report(self) -> None:
+        while self._waiting and self._measurements.knows(self._waiting[0]):
+            self._callbacks.round_ended(self._waiting.pop(0), self._listener)
+
+    def _evaluates(self, number: int) -> bool:
+        if self._evaluation is None:
+            return False
+        asked = self._every is not None and (number + 1) % self._every == 0
+        stops = self._run.params.early_stopping is not None and self.may_stop(number)
+        return asked or stops or self._is_last(number)
+
+    def _holds_out(self, number: int) -> bool:
+        return self._held_out is not None and (self._is_last(number) or self._ends_epoch(number))
+
+    def _is_last(self, number: int) -> bool:
+        return number == len(self._training) - 1
+
+    def _ends_epoch(self, number: int) -> bool:
+        before = self._training.progress_after(number - 1) if number else 0
+        return self._run.ends_epoch(before, self._training.progress_after(number))

@@ -1,8 +1,8 @@
-"""Held-out text: positions that are never trained on, where the loss tells whether the model still learns.
+"""Held-out text: positions that are never trained on, whose loss shows whether the model still learns.
 
-They are drawn by position: a piece of each stretch of the text, at a random place. So they are the same on any cluster.
+Positions are drawn: a piece of each stretch of the text, at a random offset. So they are the same on any cluster.
 A version that starts from another one's vectors holds out new text alone, as that one was trained on the other text.
-What is left is an excerpt of the corpus, in which a new sentence begins where text was taken out: no window reaches
+The rest is an excerpt of the corpus, in which a new sentence begins where text was taken out: no window reaches
 across. The words of held-out text are counted like all others.
 
 The loss is that of the objective's own kernel, run on a processor at learning rate 0 with one thread, always with the
@@ -32,7 +32,7 @@ from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import SomeRows, Threads, find_device, read_piece
 from daskw2v.training.loop.strategy import ModelRows
-from daskw2v.training.start.prepared import prepared_of
+from daskw2v.training.start.initial_rows import prepared_of
 from daskw2v.training.watch.measurements import HistoryEntry, Measurements
 from daskw2v.types import Float32Array, Int64Array
 
@@ -43,7 +43,7 @@ _LOSS = "held_out_loss"  # key in the entry of a round
 
 
 class SplitText(NamedTuple):
-    """A corpus in two: what is trained, and the sample of the held-out text; None without any."""
+    """A corpus in two: the text that is trained, and the sample of the held-out text; None without any."""
 
     trained: Corpus
     held_out: Corpus | None
@@ -77,7 +77,7 @@ def check_held_out(params: Params) -> None:
     Raises
     ------
     ParameterError
-        If that is so.
+        If the text cannot be measured or kept apart.
     """
     if not params.held_out:
         return
@@ -137,15 +137,15 @@ class HeldOutText:
         if any(parts.join is None for parts in rows.values()):  # they lie in files, which the next round replaces
             all_done(self._client, [future for of_table in picked.values() for future in of_table])
         future = submit(_loss, self._run, self._reached, picked, key=f"held-out-loss-{key}", retries=1)
-        measurements.add(future, entry, _LOSS, "The loss on held-out text", _told)
+        measurements.add(future, entry, _LOSS, "The loss on held-out text", _message)
 
 
-def _told(loss: float | None) -> str:
+def _message(loss: float | None) -> str:
     return f"loss on held-out text {'undefined, as it has no pair' if loss is None else f'{loss:.4f}'}"
 
 
 def _pieces(run: Run) -> Iterator[partial[Any]]:
-    """Yield what reads each piece of the sample."""
+    """Yield the function that reads each piece of the sample."""
     n = Corpus.load(run.work, run.corpus).n_tokens
     positions = find_device(_DEVICE).replica_trainer.positions
     for start, stop in cut(0, n, positions):

@@ -1,4 +1,4 @@
-"""Settings of early stopping: what is monitored, and when a run ends."""
+"""Settings of early stopping: the monitored value, and when a run ends."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +13,12 @@ HELD_OUT_LOSS = "held_out_loss"
 
 @dataclass(frozen=True, kw_only=True)
 class EarlyStopping(Group):
-    """Ends a run when what it monitors no longer gets better.
+    """Ends a run when the monitored value no longer gets better.
 
     Parameters
     ----------
     monitor
-        What is watched at the end of each epoch: "held_out_loss", or an evaluation set, such as "similarity/ws353".
+        The value that is watched after each epoch: "held_out_loss", or an evaluation set, such as "similarity/ws353".
     patience
         Epochs in a row in which it may fail to get better before training stops.
     min_delta
@@ -69,6 +69,6 @@ CLASSES = (EarlyStopping,)
 
 
 def monitor_of(params: Params) -> str | None:
-    """Return what is monitored; None where nothing is."""
+    """Return the monitored value's name; None where nothing is monitored."""
     settings = EarlyStopping.find(params)
     return None if settings is None else settings.monitor

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from daskw2v.training.devices import gpu
-from daskw2v.training.devices.gpu import CudaTrainer
-from daskw2v.training.devices.pool import DevicePool
+from daskw2v.training.devices.gpu import CudaTrainer, DevicePool
 
 
 class Trainer:

@@ -16,14 +16,13 @@ from daskw2v import Params, Resources, train
 from daskw2v.cluster import OneWorker, connect, gpus
 from daskw2v.cluster.gpus import gpus_declared, gpus_for, visible_gpus
 from daskw2v.errors import ClusterError
-from daskw2v.training.averaging.replica_task import train_replica
-from daskw2v.training.columns.part_task import train_part
+from daskw2v.training.averaging.replica import train_replica
+from daskw2v.training.columns.parts import train_part
 from daskw2v.training.columns.subwords import find_gradients, make_rows
 from daskw2v.training.devices import DEVICES, gpu, gpu_memory_watched
 from daskw2v.training.devices.gpu import free_memory
-from daskw2v.training.estimates.check import check_training
+from daskw2v.training.estimates.check import check_training, workers_of
 from daskw2v.training.estimates.stages import estimate
-from daskw2v.training.estimates.workers import workers_of
 from daskw2v.training.rotation.bucket_task import train_buckets
 from daskw2v.training.sizes.text import Text
 

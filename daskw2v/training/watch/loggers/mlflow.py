@@ -9,11 +9,10 @@ from typing import Any
 from daskw2v.errors import ParameterError
 from daskw2v.extras import Extra
 from daskw2v.store.credentials import refuse_secret
-from daskw2v.training.watch.callbacks import Callback, TrainingRecord
-from daskw2v.training.watch.loggers.metrics import epoch_metrics_of, metrics_of
+from daskw2v.training.watch.callbacks import Callback, TrainingRecord, epoch_metrics_of, metrics_of
 
 _RUN, _WORK, _VERSION, _STOPPED = "daskw2v.run", "daskw2v.work", "daskw2v.version", "daskw2v.stopped"  # tags
-_ROUND, _EPOCH = "progress", "epoch/loss"  # what each round, and each epoch, has
+_ROUND, _EPOCH = "progress", "epoch/loss"  # metrics that each round, and each epoch, has
 _LONGEST = 6000  # characters of a parameter
 
 mlflow = Extra("mlflow", "mlflow")
@@ -23,14 +22,14 @@ class MLflowLogger(Callback):
     """Logs a training as a run of MLflow: Params, metrics of rounds and epochs, and the version's URL and metadata.
 
     The step of a metric is the number of the round; of an epoch's, the number of epochs. A training that is resumed is
-    the same run of MLflow, found by its tags `daskw2v.run` and `daskw2v.work`, and what was logged before is not logged
+    the same run of MLflow, found by its tags `daskw2v.run` and `daskw2v.work`, and earlier metrics are not logged
     again. The run of MLflow is open until a version is published; it fails if a gate of `retrain` refuses the version.
-    What is trained anew after that, or in another work directory, is another run of MLflow.
+    A training anew after that, or in another work directory, is another run of MLflow.
 
     Parameters
     ----------
     tracking_uri
-        Of MLflow; the one that MLflow is configured to use when not given.
+        Tracking URI of MLflow; by default the one that MLflow is configured to use.
     experiment
         Its name; it is made if there is none. MLflow's environment variable `MLFLOW_EXPERIMENT_NAME` names it when not
         given; else it is "daskw2v".
@@ -101,13 +100,13 @@ class MLflowLogger(Callback):
         training = record.work, record.run
         if self._logged == training:
             return
-        found = self._found(record)
+        found = self._find(record)
         goes_on = found is not None and (record.restored or found.info.status == "RUNNING")
         self._id = str(found.info.run_id) if goes_on else self._begin(record)
         self._logged = training
         self._round, self._epoch = self._last(_ROUND, -1), self._last(_EPOCH, 0)
 
-    def _found(self, record: TrainingRecord) -> Any:
+    def _find(self, record: TrainingRecord) -> Any:
         """Return the last run of MLflow that a training was logged to; None if there is none."""
         runs = self._client.search_runs([self._experiment], f"tags.`{_RUN}` = '{record.run}'")  # the last one first
         return next((run for run in runs if run.data.tags.get(_WORK) == record.work), None)  # a URL may have quotes

@@ -6,8 +6,7 @@ from typing import Any
 
 from daskw2v.extras import Extra
 from daskw2v.store.urls import Location, as_url
-from daskw2v.training.watch.callbacks import Callback, TrainingRecord
-from daskw2v.training.watch.loggers.metrics import epoch_metrics_of, metrics_of
+from daskw2v.training.watch.callbacks import Callback, TrainingRecord, epoch_metrics_of, metrics_of
 
 tensorboardX = Extra("tensorboardX", "tensorboard")
 
@@ -16,7 +15,7 @@ class TensorBoardLogger(Callback):
     """Writes a training into a folder of its own: Params, metrics of rounds and epochs, at the end the version's URL.
 
     The step of a metric is the number of the round; of an epoch's, the number of epochs. A training that is resumed
-    writes a new file with all rounds, which takes the place of those before.
+    writes a new file with all rounds, which replaces the earlier files.
 
     Parameters
     ----------
@@ -48,7 +47,7 @@ class TensorBoardLogger(Callback):
     def on_round(self, record: TrainingRecord) -> None:
         """Write the metrics of a round."""
         if self._logged != record.run:
-            # Names of files tell seconds, and TensorBoard reads them in the order of their names
+            # Names of files have seconds, and TensorBoard reads them in the order of their names
             suffix = f".{time.time_ns()}"
             self._writer = self._new(f"{self._folder}/{record.run}", purge_step=0, filename_suffix=suffix)
             self._writer.add_text("params", _table(record.params.as_dict()), 0)
@@ -65,8 +64,8 @@ class TensorBoardLogger(Callback):
     def on_end(self, record: TrainingRecord) -> None:
         """Write the version, and close the file."""
         stopped = record.metadata.get("stopped")
-        told = {"version": record.version, **({"stopped": stopped["reason"]} if stopped else {})}
-        self._writer.add_text("version", _table(told), record.round)
+        facts = {"version": record.version, **({"stopped": stopped["reason"]} if stopped else {})}
+        self._writer.add_text("version", _table(facts), record.round)
         self._writer.close()
         self._logged = None
 

@@ -1,9 +1,13 @@
-"""Steps of rotation whose partitions are results of tasks, sent from worker to worker.
+"""The tasks of a pass of rotation, whose partitions are results of tasks, or files.
 
-One task trains a group's whole step. If one worker trains all groups at a time, it trains a whole pass, or several that
-have little text: partitions are copied and sent once for all their buckets. Input partitions prefer the worker that has
-them; an output partition is fetched by the worker that trains it next. Neither passes through the client. A worker with
-several groups keeps those that it is not training in its memory.
+Results are sent from worker to worker. One task trains a group's whole step. If one worker trains all groups at a time,
+the task trains a whole pass, or several passes that have little text: partitions are copied and sent once for all their
+buckets. Input partitions prefer the worker that has them; an output partition is fetched by the worker that trains it
+next. Neither passes through the client. A worker with several groups keeps those that it is not training in its memory.
+
+Files are for models that the cluster cannot hold. A task reads a group of input and a group of output partitions,
+trains all their buckets, and writes the rows to new files of the work directory: its memory is the two groups, whatever
+the size of the model. Its result names the files. So a worker that is lost costs no more than its current task.
 """
 
 import time
@@ -17,14 +21,18 @@ from typing import NamedTuple
 from distributed import Client, Future
 
 from daskw2v.cluster import Trainers, gather
+from daskw2v.cluster.tasks import run_tasks
 from daskw2v.sampling.held_pairs import HeldPairs
 from daskw2v.sampling.skipgrams import SkipGrams
+from daskw2v.store.storage import Store
 from daskw2v.training.devices import find_device, trainers_of
-from daskw2v.training.loop.totals import TaskTotals
+from daskw2v.training.loop.strategy import TaskTotals
 from daskw2v.training.rotation.bucket_jobs import BucketRounds, PairSource, StepWork
 from daskw2v.training.rotation.bucket_task import (
     INPUT,
     OUTPUT,
+    HeldPartition,
+    PartitionOrigin,
     RotationContext,
     RotationState,
     TrainedStep,
@@ -36,6 +44,7 @@ from daskw2v.training.rotation.settings import Rotation
 
 _AHEAD = 2  # steps that are submitted: the next begins while the slowest task of one still runs
 _RESULTS = (INPUT, OUTPUT, "totals")  # of `train_buckets`
+FOLDER = "parts"
 
 
 class PassWork(NamedTuple):
@@ -51,40 +60,40 @@ class PassWork(NamedTuple):
             yield [[bucket_works(context, self.this, of) for of in rounds] for rounds in groups]
 
     def pairs(self, groups: Sequence[int]) -> PairSource:
-        """Return where the pairs of some groups of inputs are."""
+        """Return the source of the pairs of some groups of inputs."""
         grams = self.grams
         return grams.place if isinstance(grams, SkipGrams) else {k: grams.of_group(k) for k in groups}
 
 
 class _Job(NamedTuple):
-    """What a task trains, and how.
+    """The arguments of a task.
 
     Parameters
     ----------
     steps
         Its steps, one after the other.
     passes
-        The passes that these are of.
-    home
-        The worker that should do it.
+        The passes of these steps.
+    worker
+        The worker that should do the task.
     threads
-        Its threads.
+        Threads of the task.
     priority
-        Of the task, as Dask has it.
+        Dask's priority of the task.
     key
-        Tells its key from those of all tasks that train other steps.
+        Part of the task's key; tasks that train other steps have another one.
     """
 
     steps: list[StepWork]
     passes: Sequence[PassWork]
-    home: str
+    worker: str
     threads: int
     priority: int
     key: str
 
 
 def goes_as_one_task(client: Client, context: RotationContext, state: RotationState, number: int) -> bool:
-    """Tell whether a pass is one task, perhaps together with others, and all passes before it are submitted."""
+    """Return whether a pass is one task, perhaps together with others, and all passes before it are submitted."""
     return state.coming == number and _is_one_task(client, context)
 
 
@@ -170,7 +179,7 @@ def _play_steps(
 
     for step, groups in enumerate(work.works(context)):
         jobs = [
-            _Job([StepWork(0, rounds)], [work], *_place_of(slots, number, len(groups)), -step, f"{key}-{step}")
+            _Job([StepWork(0, rounds)], [work], *_worker_of(slots, number, len(groups)), -step, f"{key}-{step}")
             for number, rounds in enumerate(groups)
         ]
         waiting.append([_submit(client, context, state, trainers, job) for job in jobs])
@@ -181,7 +190,7 @@ def _play_steps(
         yield trained()
 
 
-def _place_of(slots: Sequence[str], group: int, n_groups: int) -> tuple[str, int]:
+def _worker_of(slots: Sequence[str], group: int, n_groups: int) -> tuple[str, int]:
     """Return the worker of a group, and those of its threads that the group has to itself, at least one."""
     first, last = (len(slots) * k // n_groups for k in (group, group + 1))
     return slots[first], max(1, slots[first:last].count(slots[first]))
@@ -192,9 +201,9 @@ def _submit(client: Client, context: RotationContext, state: RotationState, trai
     inputs, outputs = ([getattr(work, side) for work in job.steps[0].rounds[0]] for side in (INPUT, OUTPUT))
     groups = list(dict.fromkeys(k // context.group_size for k in inputs))
     # Preferred, not pinned: where that worker is gone, any other takes its place. Not so a task that waits for none and
-    # becomes ready while there is no worker at all: Dask gives it to that very worker or to nobody, for ever.
+    # becomes ready while there is no worker at all: Dask gives it to that very worker or to none, for ever.
     first = not any(isinstance(state.input[k], Future) for k in inputs)
-    where = trainers.preferring("" if first else job.home)
+    where = trainers.preferring("" if first else job.worker)
     trained = client.submit(
         train_buckets,
         job.steps,
@@ -218,3 +227,39 @@ def _submit(client: Client, context: RotationContext, state: RotationState, trai
     for k in outputs:
         state.output[k] = output_rows
     return totals
+
+
+def play_through_files(
+    client: Client,
+    context: RotationContext,
+    state: RotationState,
+    work: PassWork,
+    place: Store,
+) -> Iterator[TrainedStep]:
+    """Train a pass; yield each step when all of it is done.
+
+    Files lie below `place`; files that a step replaces are deleted.
+    """
+    takes = trainers_of(client, context.run.device).takes
+    for groups in work.works(context):
+        jobs = {}
+        for number, rounds in enumerate(groups):
+            inputs = {of.input: state.input[of.input] for of in rounds[0]}
+            outputs = {of.output: state.output[of.output] for of in rounds[0]}
+            steps, pairs = [StepWork(0, rounds)], [work.pairs([number])]
+            jobs[number] = (steps, inputs, outputs, pairs, context, 1, place / FOLDER)
+        totals: list[TaskTotals] = []
+        for _, (inputs, outputs, done) in run_tasks(client, f"pass {work.this.number}", train_buckets, jobs, takes):
+            totals += done
+            for table, trained in ((state.input, inputs), (state.output, outputs)):
+                for k, origin in trained.items():
+                    _remove(table[k], k)
+                    table[k] = {k: origin}
+        yield TrainedStep(totals, list(state.input), list(state.output))
+
+
+def _remove(held: HeldPartition, partition: int) -> None:
+    """Delete the file of a partition, if it is in one."""
+    origin = None if isinstance(held, Future) else held[partition]
+    if isinstance(origin, PartitionOrigin) and origin.store is not None and origin.file is not None:
+        (origin.store / origin.file).remove()
