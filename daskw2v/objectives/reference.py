@@ -8,8 +8,7 @@ import numpy as np
 from daskw2v.features.words import WordFeatures
 from daskw2v.kernels.rng import GOLDEN, draws, mix
 from daskw2v.objectives.noise import BATCH, Markets, PreparedNoise, negatives_of
-from daskw2v.objectives.prefixes import OF, Prefixes
-from daskw2v.objectives.windows import Windows
+from daskw2v.objectives.windows import OF, Prefixes, Windows
 from daskw2v.sampling.segments import Segment
 from daskw2v.types import Float64Array, Int64Array, UInt64Array
 

@@ -1,4 +1,4 @@
-"""Reads segments of the corpus from its shards."""
+"""Reads the text of a run from its shards: subsampled segments of any range of the corpus, and an epoch's windows."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -6,8 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskw2v.config.params import Params
 from daskw2v.errors import DamageError
-from daskw2v.sampling.segments import Segment, SegmentBuilder, count_known
+from daskw2v.kernels.rng import Purpose, stream
+from daskw2v.sampling.pairs import WindowSize
+from daskw2v.sampling.run import Run
+from daskw2v.sampling.segments import Segment, SegmentBuilder, count_known, keep_thresholds, most_dropped
 from daskw2v.shards.layout import Corpus, own_starts
 from daskw2v.store.arrays import open_array, read_array
 from daskw2v.store.checksums import StoredArray
@@ -225,6 +229,62 @@ class SegmentReader:
             a, b = max(low, origin), min(high, end)
             if a < b:
                 yield number, a - origin, b - origin
+
+
+class RunText(NamedTuple):
+    """The text of a run.
+
+    Parameters
+    ----------
+    reader
+        Reader of segments.
+    length
+        Number of positions in an epoch.
+    keep
+        Thresholds of subsampling, for the words that may be dropped.
+    """
+
+    reader: SegmentReader
+    length: int
+    keep: UInt64Array
+
+
+@lru_cache(maxsize=2)
+def open_text(run: Run) -> RunText:
+    """Return the cached text of a run."""
+    vocabulary, corpus = run.vocabulary, Corpus.load(run.work, run.corpus)
+    reader = SegmentReader(run.work, corpus, vocabulary)
+    return RunText(reader, corpus.n_tokens, thresholds_of(vocabulary, run.params.sample))
+
+
+@lru_cache(maxsize=2)
+def thresholds_of(vocabulary: StoredVocabulary, sample: float) -> UInt64Array:
+    """Return the thresholds of a subsampling of a vocabulary, for the words that it may drop."""
+    frequent = vocabulary.read_counts(0, min(vocabulary.size, most_dropped(sample)))
+    return keep_thresholds(frequent, sample, vocabulary.total)
+
+
+def subsampling(params: Params, epoch: int) -> np.uint64:
+    """Return the stream of an epoch's draws of which tokens are kept."""
+    return stream(params.seed, Purpose.SUBSAMPLE, epoch)
+
+
+def read_text(run: Run, epoch: int, start: int, stop: int) -> tuple[Segment, int, WindowSize]:
+    """Read the positions start..stop-1 of a run's corpus, with a margin on both sides that completes all windows.
+
+    Returns
+    -------
+    segment, words, windows
+        The segment after subsampling, the number of known tokens in start..stop-1, and the size of windows.
+
+    Raises
+    ------
+    StoreError
+        If a shard is missing.
+    """
+    params, text = run.params, open_text(run)
+    segment, words = text.reader.read(start, stop, params.window, text.keep, subsampling(params, epoch))
+    return segment, words, WindowSize(params.window, params.shrink_windows, stream(params.seed, Purpose.WINDOW, epoch))
 
 
 def _check_numbers(numbers: Int32Array, low: int, high: int, url: str) -> None:

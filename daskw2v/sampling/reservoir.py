@@ -14,7 +14,7 @@ import numpy as np
 
 from daskw2v.kernels.jit import inline, kernel
 from daskw2v.kernels.rng import below, draw, mix
-from daskw2v.sampling.dealing import WindowSize, reach_of
+from daskw2v.sampling.pairs import WindowSize, reach_of
 from daskw2v.sampling.segments import Segment, with_rest
 from daskw2v.types import Int32Array, Int64Array, UInt64Array
 

@@ -1,36 +1,58 @@
-"""Skip-gram pairs of a stretch of the corpus in p * p buckets, in files.
+"""Skip-gram pairs of a stretch of the corpus in p * p buckets: in files, or in the memory of workers.
 
-    <piece>/<attempt>/pairs   pairs of a piece of text, in p * p parts, as `dealing.deal_pairs` puts them
-    <piece>/<attempt>/noise   the same of negatives that are not trained with their pair, with some rules
+A task deals a piece of text. Several pieces make a slice, which is what is read at a time.
 
-Some pieces make a slice, which is what is read at a time: the pairs of two groups of partitions are one range of each
-file. Files are part files (`store.partfile`), as they are soon deleted.
+`build_skipgrams` writes files:
+
+    <piece>/<attempt>/pairs   pairs of a piece of text, in p * p parts, as `pairs.deal_pairs` puts them
+    <piece>/<attempt>/noise   negatives that are not trained with their pair, with some rules, in the same way
+
+The pairs of two groups of partitions are one range of each file. Files are part files (`store.partfile`), as they are
+soon deleted.
+
+`hold_pairs` writes nothing. The result of a task is cut by groups of input partitions: these stay on their workers, so
+each worker takes its part of every piece once a pass, from the worker that dealt it. What a lost worker held, Dask
+makes again: a piece is a pure function of the text.
 """
 
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-from distributed import Client
+from distributed import Client, Future
 
+from daskw2v.cluster import gather, total_threads
+from daskw2v.cluster.shared_memory import by_fields, share
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.errors import DamageError
 from daskw2v.kernels.alias import alias_table
 from daskw2v.kernels.rng import Purpose, stream
-from daskw2v.sampling.dealing import SPAN, Dealt, Noise, bucket_number, deal_pairs
 from daskw2v.sampling.hierarchy import RULES, TNS
-from daskw2v.sampling.pairs import PAIR_TYPES, Pairs, empty_pairs, pair_type
+from daskw2v.sampling.pairs import (
+    PAIR_TYPES,
+    SPAN,
+    Dealt,
+    Noise,
+    Pairs,
+    bucket_number,
+    deal_pairs,
+    empty_pairs,
+    pair_type,
+)
+from daskw2v.sampling.reader import read_text
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, cut
 from daskw2v.sampling.settings import NegativeSampling, Partitioned
-from daskw2v.sampling.text import read_text
 from daskw2v.shards.layout import digest
 from daskw2v.store.limits import refused, shown, typed
 from daskw2v.store.partfile import read_parts, write_parts
 from daskw2v.store.stage import OpenStage, new_attempt
 from daskw2v.store.storage import MANIFEST, Store
-from daskw2v.types import UInt64Array
+from daskw2v.types import Int64Array, UInt64Array
 from daskw2v.vocabulary.partition import Partitions
 
 _LEAST_PIECE, _MOST_PIECE = SEGMENT // 2, 16 * SEGMENT  # positions
@@ -123,7 +145,7 @@ class SkipGrams:
 
 
 def piece_length(n_partitions: int, length: int) -> int:
-    """Return the positions of a piece, whole spans of `dealing`.
+    """Return the positions of a piece, whole spans of `pairs`.
 
     A task deals one piece. So there are at least as many as partitions are trained at a time, if the text has enough.
     The more buckets there are, the longer pieces may be, so that a bucket's part is worth reading.
@@ -182,7 +204,7 @@ def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretc
         return known
     stage = OpenStage(home, partial(run_tasks, client, priority=LAST))  # the run holds the lease
     pieces, together = cut_stretch(dealer, stretch)
-    dealt = stage.map("deal", _deal_piece, [(dealer, home, number, piece) for number, piece in enumerate(pieces)])
+    dealt = stage.map("deal", _write_piece, [(dealer, home, number, piece) for number, piece in enumerate(pieces)])
     found = SkipGrams(
         home,
         dealer.partitions.n,
@@ -215,7 +237,7 @@ def read_skipgrams(home: Store) -> SkipGrams | None:
     return found
 
 
-def _deal_piece(dealer: Dealer, home: Store, number: int, stretch: Stretch) -> dict[str, Any]:
+def _write_piece(dealer: Dealer, home: Store, number: int, stretch: Stretch) -> dict[str, Any]:
     """Task: deal a piece of text into buckets; return attempt and numbers of words, pairs, noise entries."""
     words, dealt = deal_piece(dealer, stretch)
     attempt, sizes = new_attempt(), {_PAIRS: 0, _NOISE: 0}
@@ -291,3 +313,148 @@ def _open(place: StoredPairs) -> SkipGrams:
     if found is None or found.place != place:
         raise DamageError.of(f"{place.home.url}/{MANIFEST}", "is gone, or not what was written")
     return found
+
+
+class PieceTotals(NamedTuple):
+    """The words of a piece before subsampling, and the seconds that it took to deal it."""
+
+    words: int
+    seconds: float
+
+
+@by_fields
+class PairsPart(NamedTuple):
+    """The pairs of a piece of text in the buckets of a group of input partitions, output group after output group.
+
+    Parameters
+    ----------
+    pairs, noise
+        Pairs, and noise as of `Bucket`, bucket by bucket, shapes (n,) and (m,).
+    pair_edges, noise_edges
+        Bounds of the buckets among them, shape (buckets + 1,) int64.
+    totals
+        Those of the piece, of which all groups have a part.
+    """
+
+    pairs: Pairs
+    pair_edges: Int64Array
+    noise: Pairs
+    noise_edges: Int64Array
+    totals: PieceTotals
+
+
+@dataclass
+class HeldPairs:
+    """The pairs of a stretch, as results of tasks.
+
+    Parameters
+    ----------
+    client
+        The cluster.
+    parts
+        By group of inputs the `PairsPart` of each piece.
+    together
+        Number of pieces of a slice.
+    totals
+        `PieceTotals` of all pieces together.
+    """
+
+    client: Client
+    parts: list[list[Future]]
+    together: int
+    totals: Future
+
+    @property
+    def n_slices(self) -> int:
+        """Number of slices."""
+        return -(-len(self.parts[0]) // self.together)
+
+    def of_group(self, inputs: int) -> list[list[Future]]:
+        """Return the parts of a group of inputs, by slice: what a task that trains them is given."""
+        parts, n = self.parts[inputs], self.together
+        return [parts[k : k + n] for k in range(0, len(parts), n)]
+
+    @property
+    def words(self) -> int:
+        """Number of known tokens in the stretch before subsampling; waits for all pieces."""
+        return self._dealt.words
+
+    @property
+    def deal_seconds(self) -> float:
+        """Seconds of the tasks that dealt; waits for all pieces."""
+        return self._dealt.seconds
+
+    @cached_property
+    def _dealt(self) -> PieceTotals:
+        found: list[PieceTotals] = gather(self.client, [self.totals], "Dealing pairs")
+        return found[0]
+
+
+def hold_pairs(client: Client, dealer: Dealer, stretch: Stretch, key: str) -> HeldPairs:
+    """Submit the dealing of a stretch, in the slices of `build_skipgrams`; wait for nothing.
+
+    Tasks that wait for a worker let all others go first: they fill the gaps of a training. `key` tells their keys from
+    those of all other stretches.
+    """
+    pieces, together = cut_stretch(dealer, stretch, total_threads(client))
+    dealt = [
+        client.submit(_hold_piece, dealer, piece, key=f"deal-{key}-{number}", priority=LAST, retries=2)
+        for number, piece in enumerate(pieces)
+    ]
+
+    def taken(group: int) -> list[Future]:
+        keys = [f"pairs-{group}-{future.key}" for future in dealt]
+        found: list[Future] = client.map(itemgetter(group), dealt, key=keys, priority=1)
+        return found
+
+    parts = [taken(group) for group in range(dealer.n_groups)]
+    # From the parts of one group: a worker takes them anyway
+    totals = client.submit(_totals, *parts[0], key=f"totals-{key}", priority=1)
+    return HeldPairs(client, parts, together, totals)
+
+
+def _hold_piece(dealer: Dealer, stretch: Stretch) -> tuple[PairsPart, ...]:
+    """Task: deal a piece of text; return what each group of inputs has of it."""
+    began = time.monotonic()
+    words, (pairs, *others) = deal_piece(dealer, stretch)
+    noise = others[0] if others else Dealt(pairs.entries[:0], np.zeros_like(pairs.edges))
+    of_groups = [
+        (*_of_group(pairs, group, dealer.n_groups), *_of_group(noise, group, dealer.n_groups))
+        for group in range(dealer.n_groups)
+    ]
+    totals = PieceTotals(words, time.monotonic() - began)
+    return tuple(PairsPart(*of_group, totals) for of_group in of_groups)
+
+
+def _totals(*parts: PairsPart) -> PieceTotals:
+    """Task: add up the totals of pieces."""
+    return PieceTotals(sum(part.totals.words for part in parts), sum(part.totals.seconds for part in parts))
+
+
+def _of_group(dealt: Dealt, inputs: int, n_groups: int) -> tuple[Pairs, Int64Array]:
+    """Return the entries of a group of inputs, and the bounds of their buckets."""
+    buckets = (len(dealt.edges) - 1) // n_groups
+    edges = dealt.edges[inputs * buckets : (inputs + 1) * buckets + 1]
+    return share(dealt.entries[edges[0] : edges[-1]]), edges - edges[0]
+
+
+def held_buckets(parts: Sequence[PairsPart]) -> Callable[[int], Bucket]:
+    """Return what makes a bucket of a slice, as `read_buckets` reads it, given its place in the group.
+
+    Parameters
+    ----------
+    parts
+        What the slice's pieces have of a group of inputs.
+    """
+    pairs = _joined([(part.pairs, part.pair_edges) for part in parts])
+    noise = _joined([(part.noise, part.noise_edges) for part in parts])
+    return lambda place: Bucket(pairs(place), noise(place))
+
+
+def _joined(parts: Sequence[tuple[Pairs, Int64Array]]) -> Callable[[int], Pairs]:
+    """Return what makes a copy of a bucket's entries. It is fast: threads that train wait for each other there."""
+    found = [(np.asarray(entries), edges.tolist()) for entries, edges in parts if len(entries)]
+    if not found:
+        none = np.empty(0, parts[0][0].dtype)
+        return lambda place: none
+    return lambda place: np.concatenate([entries[edges[place] : edges[place + 1]] for entries, edges in found])

@@ -14,8 +14,7 @@ from daskw2v.kernels.jit import inline, kernel
 from daskw2v.kernels.rng import GOLDEN, draw, mix
 from daskw2v.kernels.simd import SLOTS, aligned_zeros
 from daskw2v.objectives.base import MatrixColumns, PartTables
-from daskw2v.objectives.context_matrix.adam import BETA1, BETA2, step_size
-from daskw2v.objectives.context_matrix.updates import adam, pull
+from daskw2v.objectives.context_matrix.updates import BETA1, BETA2, adam, pull, step_size
 from daskw2v.objectives.cpu.centers import RUN
 from daskw2v.objectives.cpu.hidden import EACH, OWN, dots_hidden
 from daskw2v.objectives.cpu.steps import MAX_TARGETS, address, gradients_each, group_sizes, load_int64

@@ -12,26 +12,28 @@ import numpy as np
 from numba import cuda, float32, int32
 
 from daskw2v.kernels.alias import choose
-from daskw2v.kernels.cuda.rows import chunks_of, reading, writing
 from daskw2v.kernels.cuda.warp import (
     FLOATS,
     LANES,
     SHARE,
     SUMS,
+    chunks_of,
     device,
     inverse_root,
     kernel,
     load4,
     load4_constant,
+    reading,
     store4,
     sum_of_sums,
     sums_of_lanes,
     sync_warp,
+    writing,
 )
 from daskw2v.kernels.rng import below, draw
 from daskw2v.objectives.base import MatrixColumns, PartTables
-from daskw2v.objectives.context_matrix.adam import BETA1, BETA2, EPSILON, step_size
-from daskw2v.objectives.cuda.gradients import gradient
+from daskw2v.objectives.context_matrix.updates import BETA1, BETA2, EPSILON, step_size
+from daskw2v.objectives.cuda.access import gradient
 from daskw2v.objectives.noise import BATCH
 from daskw2v.types import Float32Array, UInt64Array
 

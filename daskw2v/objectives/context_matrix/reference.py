@@ -4,7 +4,7 @@ import numpy as np
 
 from daskw2v.kernels.rng import GOLDEN, draws, mix
 from daskw2v.objectives.base import MatrixColumns
-from daskw2v.objectives.context_matrix.adam import BETA1, BETA2, EPSILON
+from daskw2v.objectives.context_matrix.updates import BETA1, BETA2, EPSILON
 from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.reference import picked
 from daskw2v.types import Float64Array, Int64Array, UInt64Array

@@ -1,6 +1,6 @@
 """The loop over the centers of a text on the CPU, and the rows and targets of a window.
 
-An objective is composed of the training of a window (`skip_gram`, `cbow`) and of its targets (`negatives`, `paths`).
+An objective is composed of the training of a window (`skip_gram`, `hidden`) and of its targets (`targets`).
 `over_centers` compiles both into one kernel, as `objectives.cuda.pieces` does for a GPU.
 
 Each function is inlined into the kernels that call it. Inside the loop, rows and lists are passed by address, in tuples
@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskw2v.kernels.jit import inline, kernel
-from daskw2v.objectives.cpu.hot import fetch_hot, flush_hot, rows_due
-from daskw2v.objectives.cpu.scratch import loss_of, scratch_addresses
+from daskw2v.objectives.cpu.scratch import fetch_hot, flush_hot, loss_of, rows_due, scratch_addresses
 from daskw2v.objectives.cpu.steps import (
     address,
     copy_row,
@@ -24,8 +23,8 @@ from daskw2v.objectives.cpu.steps import (
     prefetch_row,
     store_int64,
 )
-from daskw2v.objectives.prefixes import width_at
-from daskw2v.sampling.dealing import reach_of
+from daskw2v.objectives.windows import width_at
+from daskw2v.sampling.pairs import reach_of
 
 RUN = 64  # windows, or batches of them, whose targets are listed at once
 

@@ -1,4 +1,4 @@
-"""The hidden vectors of CBOW: the mean or the sum of a window's contexts, its training, and the update of the contexts.
+"""CBOW on the CPU: hidden vectors, the mean or the sum of a window's contexts, and the update of the contexts.
 
 Hidden vectors are trained one at a time, or in a batch that shares its negatives. A batch reads and writes a target row
 once, and CBOW spends most of its time on the rows of targets. The updates of a batch stand one after the other, and a
@@ -19,6 +19,7 @@ from numba.extending import intrinsic
 from daskw2v.kernels import simd
 from daskw2v.kernels.jit import inline
 from daskw2v.kernels.simd import LANES, SLOTS
+from daskw2v.objectives.cpu.centers import Targets, over_centers
 from daskw2v.objectives.cpu.steps import (
     MAX_TARGETS,
     at_once,
@@ -364,3 +365,21 @@ def train_hidden(
         values, shared = scratch.values + g * n_values * 4, targets.rows + g * step
         _updates(hidden, apart, start, between, updates, shared, own, ahead, stride, width, values, batch, tile)
         start, between = updates, width
+
+
+def cbow(targets: Targets, mean: bool) -> Any:
+    """Return the kernel, as `over_centers` does; its examples are windows with a context.
+
+    A hidden vector is the mean of a window's contexts, or their sum.
+    """
+
+    @inline
+    def train_window(scratch: Any, contexts: Any, n: Any, targets: Any, width: Any, alpha: Any, tile: Any) -> Any:
+        update, zeros = scratch.zeros - 4 * width, scratch.zeros
+        if n > 0:
+            gather(contexts, n, width, mean, scratch.hidden, zeros)
+            train_hidden(scratch, scratch.vectors, 1, update, targets, targets.rows, width, alpha, (0,), tile)
+            scatter(contexts, n, width, mean, update)
+        return min(n, 1)
+
+    return over_centers(targets, train_window)

@@ -1,4 +1,4 @@
-"""How a warp reads and updates rows: contexts in its ring, targets in the table, and what many warps have at a time.
+"""How a warp reads rows, computes gradients and updates rows: contexts in its ring, targets in the table.
 
 A row may stand in several places at a time, each a copy that does not know of the others: a word that stands twice in
 reach, or in the rings of several warps. The hottest words would stand in most of them, and are never kept in a ring:
@@ -12,19 +12,40 @@ would: its updates are multiplied before they are added. Without that skip-gram 
 hierarchical softmax, whose root is in all windows, from 1,056 (emulated at c3962d2 by `benchmarks.in_flight`).
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import cuda, float32, int32
 
-from daskw2v.kernels.cuda.rows import chunks_of, reading, writing
-from daskw2v.kernels.cuda.warp import FLOATS, add4, add4_at_once, at, device, load4_fresh, load4_shared, store4_shared
+from daskw2v.kernels.cuda.warp import (
+    FLOATS,
+    add4,
+    add4_at_once,
+    at,
+    chunks_of,
+    device,
+    load4_fresh,
+    load4_shared,
+    reading,
+    store4_shared,
+    writing,
+)
 from daskw2v.objectives.cuda.shape import Aim, Shape, WarpTables
 
 FLUSH = 8  # windows after which a warp adds what it changed of its top rows
 TOGETHER = np.float32(4.0)  # windows that may update a row at a time in full
 _ADDS_FOUR = (9, 0)  # compute capability from which on four floats are added in one instruction
+_NONE, _ONE, _BOUND = np.float32(0.0), np.float32(1.0), np.float32(30.0)
+
+
+@device
+def gradient(dot: Any, sign: Any, alpha: Any) -> Any:
+    """Return how far both rows of a dot product move along each other, and -log p: nothing where the sign is 0."""
+    odds = float32(math.exp(-min(max(sign * dot, -_BOUND), _BOUND)))
+    loss = float32(math.log(_ONE + odds)) if sign != _NONE else _NONE
+    return alpha * sign * odds / (_ONE + odds), loss
 
 
 @device

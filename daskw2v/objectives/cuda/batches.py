@@ -9,10 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from daskw2v.kernels.cuda.rows import chunks_of, reading
-from daskw2v.kernels.cuda.warp import FLOATS, SHARE, SUMS, at, device, load4_fresh, sums_of_lanes, sync_warp
-from daskw2v.objectives.cuda.access import adder
-from daskw2v.objectives.cuda.gradients import gradient
+from daskw2v.kernels.cuda.warp import (
+    FLOATS,
+    SHARE,
+    SUMS,
+    at,
+    chunks_of,
+    device,
+    load4_fresh,
+    reading,
+    sums_of_lanes,
+    sync_warp,
+)
+from daskw2v.objectives.cuda.access import adder, gradient
 from daskw2v.objectives.noise import BATCH
 
 _REGISTERS = 32  # floats of targets that a lane keeps at once

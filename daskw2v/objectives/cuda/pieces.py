@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 from numba import cuda, float32, int32
 
-from daskw2v.kernels.cuda import launching
-from daskw2v.kernels.cuda.launching import WarpKernel, shared_memory
-from daskw2v.kernels.cuda.launching import room as room  # trainers take it from here
+from daskw2v.kernels.cuda import gpus
+from daskw2v.kernels.cuda.gpus import WarpKernel, shared_memory
+from daskw2v.kernels.cuda.gpus import room as room  # trainers take it from here
 from daskw2v.kernels.cuda.warp import ALIGNED, FLOATS, SUMS, at, device, kernel, sum_of_sums
 from daskw2v.objectives.base import DeviceTables
 from daskw2v.objectives.cuda.access import FLUSH, TOGETHER, adds_four, contexts, mover, of_warp, targets
 from daskw2v.objectives.cuda.shape import Aim, Shape, WarpScratch, kernel_tables, share_of_warp
 from daskw2v.objectives.windows import Windows
-from daskw2v.sampling.dealing import reach_of
+from daskw2v.sampling.pairs import reach_of
 from daskw2v.types import Float32Array, Float64Array
 
 PIECE = 256  # centers of a piece, at least: those of 64 cost 4 % of the quality
@@ -153,7 +153,7 @@ def launch(
     """
     kernel = compiled(shape_here(tables.width, windows.window))
     arguments = kernel_tables(tables), segment, first, last, windows, aim, tables.totals
-    return launching.launch(kernel, tables.max_in_flight, tables.stream, *arguments)
+    return gpus.launch(kernel, tables.max_in_flight, tables.stream, *arguments)
 
 
 def shape_here(width: int, window: int) -> Shape:

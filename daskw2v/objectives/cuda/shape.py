@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskw2v.kernels.cuda.rows import chunks_of
-from daskw2v.kernels.cuda.warp import FLOATS, SUMS
+from daskw2v.kernels.cuda.warp import FLOATS, SUMS, chunks_of
 from daskw2v.objectives.base import DeviceTables
 
 _FEWEST = 4  # warps of a multiprocessor, with a ring each

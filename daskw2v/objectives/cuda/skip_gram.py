@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numba import int32
 
-from daskw2v.kernels.cuda.launching import WarpKernel
+from daskw2v.kernels.cuda.gpus import WarpKernel
 from daskw2v.kernels.cuda.warp import SHARE, SUMS, at, device, sums_of_lanes, sync_warp
-from daskw2v.objectives.cuda.access import contexts, mover, targets
-from daskw2v.objectives.cuda.gradients import gradient
+from daskw2v.objectives.cuda.access import contexts, gradient, mover, targets
 from daskw2v.objectives.cuda.pieces import over_pieces
 from daskw2v.objectives.cuda.shape import Aim, Shape
 

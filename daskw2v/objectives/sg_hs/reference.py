@@ -1,7 +1,7 @@
 """Skip-gram with hierarchical softmax in float64 NumPy."""
 
 from daskw2v.objectives.base import Rate
-from daskw2v.objectives.cpu.paths import spread
+from daskw2v.objectives.cpu.targets import spread
 from daskw2v.objectives.reference import Goals, Window, WindowRule, train_targets, windows_in
 from daskw2v.objectives.tree import PreparedTree, path_of
 from daskw2v.objectives.windows import windows_of

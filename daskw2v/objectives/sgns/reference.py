@@ -1,7 +1,7 @@
 """SGNS in float64 NumPy."""
 
 from daskw2v.objectives.base import Rate
-from daskw2v.objectives.cpu.negatives import tile_of
+from daskw2v.objectives.cpu.targets import tile_of
 from daskw2v.objectives.noise import PreparedNoise
 from daskw2v.objectives.reference import Goals, Window, WindowRule, goals_of, train_targets, windows_in
 from daskw2v.objectives.settings import SharedNegatives

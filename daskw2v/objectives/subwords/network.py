@@ -1,10 +1,10 @@
 """A convolutional network from a word's characters to its vector, in NumPy: what serves words, and the reference.
 
-Each character has a vector. Filters of several widths are applied from each character of the word on. The largest and
-the smallest value of each filter over all places are added, and a linear layer computes the word's vector from these
-sums. Li et al. (2019, section 5.8) flatten the values of all places instead: the effect of a suffix then depends on its
-distance from the begin of the word, and the length of words is limited. Here it does not depend on the place; markers
-of begin and end let filters recognize prefixes and suffixes.
+Each character of the network's alphabet has a number, and a vector. Filters of several widths are applied from each
+character of the word on. The largest and the smallest value of each filter over all places are added, and a linear
+layer computes the word's vector from these sums. Li et al. (2019, section 5.8) flatten the values of all places
+instead: the effect of a suffix then depends on its distance from the begin of the word, and the length of words is
+limited. Here it does not depend on the place; markers of begin and end let filters recognize prefixes and suffixes.
 
 The smallest value is added because the mean of the largest is far above 0: with that alone, the vectors of all words
 move together and learn several times as slowly. The mean of the sum is about 0 for words of any length.
@@ -13,8 +13,11 @@ All steps before the extremes are linear, so the contribution of a character to 
 table. The network of a word then takes additions only, a 32nd of the work of a convolution.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -22,10 +25,15 @@ import numpy.typing as npt
 import zarr
 
 from daskw2v.errors import StoreError
-from daskw2v.objectives.subwords.alphabet import Alphabet
+from daskw2v.fields import PickledFields
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.types import BoolArray, Float32Array, Int32Array, Int64Array
 
+LENGTH = 24  # numbers of a word, markers included
+MOST = 256  # characters known
+
+UNKNOWN, BEGIN, END = 1, 2, 3  # 0 is padding
+_FIRST = 4  # number of the first character
 _LONGEST = 1 << 12  # numbers of a word that a stored network may ask for
 _AT_ONCE = 1024  # words: with all their places, some 150 MB in training where words are long
 
@@ -33,6 +41,67 @@ Floats = npt.NDArray[Any]  # float32; float64 as a reference
 Weights = dict[str, Floats]
 """`characters` (n_characters, C): vectors of the numbers from 1 on; `filters_<width>` (width * C, F), of each width;
 `output` (F of all widths, D); `bias` (D,)."""
+
+
+@dataclass(frozen=True)
+class Alphabet(PickledFields):
+    """Characters and their numbers.
+
+    A character is a Unicode code point. Combining marks are characters of their own, unless the tokenizer composes
+    them. A word is a marker of its begin, its characters, a marker of its end, and zeros. The middle of a word that is
+    too long is left out.
+
+    Parameters
+    ----------
+    characters
+        Those known, in order of their numbers.
+    length
+        Numbers of each word.
+    """
+
+    characters: str
+    length: int = LENGTH
+
+    @classmethod
+    def of(cls, words: Iterable[str], most: int = MOST) -> Self:
+        """Return an alphabet of the `most` characters that occur in the most words.
+
+        Each word counts once, whatever its frequency: the network learns from each word alike.
+        """
+        found = Counter(chain.from_iterable(map(set, words)))
+        ranked = sorted(found, key=lambda character: (-found[character], character))
+        return cls("".join(ranked[:most]))
+
+    def __len__(self) -> int:
+        """Count the numbers besides padding: 1 to this one."""
+        return _FIRST - 1 + len(self.characters)
+
+    @cached_property
+    def _codes(self) -> tuple[npt.NDArray[np.uint32], Int32Array]:
+        """Code points in order, and the number of each; the last is beyond all."""
+        codes = _code_points(self.characters)
+        order = np.argsort(codes)
+        return np.append(codes[order], np.uint32(0xFFFFFFFF)), np.append(order + _FIRST, UNKNOWN).astype(np.int32)
+
+    def encode(self, words: Sequence[str]) -> Int32Array:
+        """Return the numbers of each word's characters, shape (n, length) int32: 0 behind its end, 1 for unknown."""
+        room = self.length - 2
+        head, tail = room - room // 2, room // 2
+        shown = [word if len(word) <= room else word[:head] + word[len(word) - tail :] for word in words]
+        lengths = np.fromiter(map(len, shown), np.int64, len(shown))
+        codes, numbers = self._codes
+        text = _code_points("".join(shown))
+        places = np.searchsorted(codes, text)
+        encoded = np.zeros((len(shown), self.length), np.int32)
+        encoded[:, 0] = BEGIN
+        within = np.arange(1, self.length - 1) <= lengths[:, None]
+        encoded[:, 1:-1][within] = np.where(codes[places] == text, numbers[places], UNKNOWN)
+        encoded[np.arange(len(shown)), lengths + 1] = END
+        return encoded
+
+
+def _code_points(text: str) -> npt.NDArray[np.uint32]:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
 def rows_of(weights: Weights, characters: Int32Array) -> Floats:

@@ -13,9 +13,17 @@ import numpy as np
 from daskw2v.errors import MissingExtraError
 from daskw2v.extras import needed
 from daskw2v.kernels.rng import Purpose, stream, uniform
-from daskw2v.objectives.context_matrix.adam import BETA1, BETA2, EPSILON, step_size
-from daskw2v.objectives.subwords.alphabet import LENGTH, MOST
-from daskw2v.objectives.subwords.network import Weights, batches, filters_of, shapes_of, widths_of, windows
+from daskw2v.objectives.context_matrix.updates import BETA1, BETA2, EPSILON, step_size
+from daskw2v.objectives.subwords.network import (
+    LENGTH,
+    MOST,
+    Weights,
+    batches,
+    filters_of,
+    shapes_of,
+    widths_of,
+    windows,
+)
 from daskw2v.types import Float32Array, Int32Array
 
 WIDTHS = (2, 3, 4, 5)  # characters below a filter

@@ -18,10 +18,10 @@ import numpy as np
 from daskw2v.kernels.jit import kernel
 from daskw2v.objectives.base import HotRows, Tables
 from daskw2v.objectives.cpu.centers import RUN, source_row, table_addresses
-from daskw2v.objectives.cpu.paths import PATHS, write_linked_path
 from daskw2v.objectives.cpu.scratch import Scratch, loss_of, make_scratch, scratch_addresses
 from daskw2v.objectives.cpu.skip_gram import train_contexts
 from daskw2v.objectives.cpu.steps import MAX_TARGETS, prefetch_row, store_int64
+from daskw2v.objectives.cpu.targets import PATHS, write_linked_path
 from daskw2v.sampling.pairs import Pairs, center_of, context_of, half_of
 from daskw2v.types import UInt64Array
 

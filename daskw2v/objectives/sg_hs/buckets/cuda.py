@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import cuda, float32, int32
 
-from daskw2v.kernels.cuda.launching import WarpKernel, launch
-from daskw2v.kernels.cuda.rows import chunks_of
-from daskw2v.kernels.cuda.warp import FLOATS, SUMS, at, device, kernel, sum_of_sums, sync_warp
+from daskw2v.kernels.cuda.gpus import WarpKernel, launch
+from daskw2v.kernels.cuda.warp import FLOATS, SUMS, at, chunks_of, device, kernel, sum_of_sums, sync_warp
 from daskw2v.objectives.base import DeviceTables
 from daskw2v.objectives.cuda.access import adds_four, of_warp
 from daskw2v.objectives.cuda.batches import context_adder, context_reader, group_of, half_of, listed_trainer

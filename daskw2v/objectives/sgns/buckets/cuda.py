@@ -14,26 +14,26 @@ import numpy as np
 from numba import cuda, float32, int32
 
 from daskw2v.kernels.alias import choose
-from daskw2v.kernels.cuda.launching import WarpKernel, launch
-from daskw2v.kernels.cuda.rows import chunks_of, reading
+from daskw2v.kernels.cuda.gpus import WarpKernel, launch
 from daskw2v.kernels.cuda.warp import (
     FLOATS,
     LANES,
     SHARE,
     SUMS,
     at,
+    chunks_of,
     device,
     kernel,
     load4_fresh,
+    reading,
     sum_of_sums,
     sums_of_lanes,
     sync_warp,
 )
 from daskw2v.kernels.rng import below, draw
 from daskw2v.objectives.base import DeviceTables
-from daskw2v.objectives.cuda.access import adder, adds_four, of_warp
+from daskw2v.objectives.cuda.access import adder, adds_four, gradient, of_warp
 from daskw2v.objectives.cuda.batches import context_adder, context_reader, group_of, half_of, listed_trainer
-from daskw2v.objectives.cuda.gradients import gradient
 from daskw2v.objectives.cuda.shape import kernel_tables
 from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.sgns.buckets.cpu import ITEMS, NOISE, SLICE, Items, batches_of
