@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 from daskw2v.kernels.jit import kernel
 from daskw2v.types import Float32Array, Float64Array, UInt8Array, UInt64Array
 
-_ROWS = 64  # of a table, which all queries meet before the next: they stay in the cache
+_ROWS = 64  # of a table that are compared with all queries before the next ones: they stay in the cache
 _ROWS_OF_SIGNS = 256  # of a table of signs
 
 
@@ -23,8 +23,8 @@ def bounds(
 ) -> None:
     """Write the most that the cosines of the words first:stop may be to most[:, first - start : stop - start].
 
-    That is the product of a word's int8 and a query's int16, both times their steps, and the word's error. Products
-    add up in int32, which queries have to be small enough for (`table.quantized_queries`).
+    The bound is the product of a word's int8 and a query's int16, both times their steps, plus the word's error.
+    Products add up in int32, which queries have to be small enough for (`table.quantized_queries`).
     """
     for begin in range(first, stop, _ROWS):
         for query in range(len(queries)):
@@ -36,7 +36,7 @@ def bounds(
 
 
 def bounds_reference(codes: Any, steps: Any, errors: Any, queries: Any, scales: Any) -> Float64Array:
-    """Return what `bounds` writes of all words, in float64."""
+    """Return the bounds of all words, in float64."""
     cosines = (queries.astype(np.float64) * scales[:, None]) @ (codes.astype(np.float64) * steps[:, None]).T
     return np.asarray(cosines + errors)
 
@@ -67,7 +67,7 @@ def agreements(codes: Any, first: int, stop: int, queries: Any, start: int, most
 
 
 def agreements_reference(codes: UInt64Array, queries: UInt64Array) -> Float32Array:
-    """Return what `agreements` writes of all words."""
+    """Return the agreements of all words."""
     return -np.bitwise_count(queries[:, None] ^ codes[None]).sum(axis=2).astype(np.float32)
 
 
@@ -75,14 +75,14 @@ def agreements_reference(codes: UInt64Array, queries: UInt64Array) -> Float32Arr
 def assign(vectors: Any, centroids: Any, distances: Any, codes: Any) -> None:
     """Write the number of the nearest centroid of each of n parts to `codes`, shape (n,) uint8.
 
-    Of equally near ones it is the first.
+    Of equally near centroids, the first is taken.
 
     Parameters
     ----------
     vectors, centroids
         The parts, shape (n, size), and the centroids, shape (size, K) float32: a line for each dimension.
     distances
-        Room for K float32.
+        Working memory of K float32.
     """
     for i in range(len(vectors)):
         distances[:] = 0
@@ -102,7 +102,7 @@ def assign(vectors: Any, centroids: Any, distances: Any, codes: Any) -> None:
 def sums(codes: Any, first: int, stop: int, tables: Any, start: int, most: Any) -> None:
     """Write products with the words first:stop, which their codes stand for, to most[:, first - start : stop - start].
 
-    This is the asymmetric computation (section III-A), of inner products: a query is not quantized.
+    Inner products are computed asymmetrically (section III-A): a query is not quantized.
 
     Parameters
     ----------
@@ -121,12 +121,12 @@ def sums(codes: Any, first: int, stop: int, tables: Any, start: int, most: Any) 
 
 
 def assign_reference(vectors: Float32Array, centroids: Float32Array) -> UInt8Array:
-    """Return what `assign` writes, from distances in float64."""
+    """Return the codes of `assign`, from distances in float64."""
     gaps = vectors.astype(np.float64)[:, :, None] - centroids.astype(np.float64)[None]
     return np.asarray((gaps**2).sum(axis=1).argmin(axis=1), np.uint8)
 
 
 def sums_reference(codes: UInt8Array, tables: Float32Array) -> Float64Array:
-    """Return what `sums` writes of all words, in float64."""
+    """Return the sums of all words, in float64."""
     parts = np.arange(codes.shape[1])
     return np.asarray(tables.astype(np.float64)[:, parts[None], codes].sum(axis=2))

@@ -16,7 +16,7 @@ _LARGEST_PREFIX = 65520  # below the largest vector_size
 
 
 def _as_size(value: Any) -> int:
-    """Return a number, given as such or as text, as the command line gives it."""
+    """Return an integer; the command line passes it as text."""
     if isinstance(value, str):
         return int(value)
     if isinstance(value, bool) or not hasattr(value, "__index__"):
@@ -50,7 +50,7 @@ _PREFIX_SIZES = Constraint(
 
 @dataclass(frozen=True, kw_only=True)
 class TrainsPrefixes(TrainingChoice):
-    """An objective of windows, which can train some of the columns alone."""
+    """An objective of windows, which can train the first columns alone."""
 
     axis = "objective"
 
@@ -102,7 +102,7 @@ class SharedNegatives(NegativeSampling):
     )
 
     def check(self, settings: Params) -> None:
-        """Refuse a table of markets that nobody would read."""
+        """Refuse a table of markets that no negative is drawn from."""
         super().check(settings)
         if self.markets is not None and not self.market_negative:
             raise ParameterError(
@@ -194,7 +194,7 @@ class WordContextMatrix(SampledContexts):
 
 @dataclass(frozen=True, kw_only=True)
 class SubwordNetwork(SampledContexts):
-    """The same, where a convolutional network of characters makes the vectors; experimental, by PyTorch.
+    """Word vectors that a network of characters computes, trained on the word-context matrix; experimental, by PyTorch.
 
     Examples
     --------

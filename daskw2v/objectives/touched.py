@@ -29,17 +29,17 @@ Marks = Mapping[str, BoolArray]
 
 def touched_words(prepared: PreparedNoise, counts: Int64Array) -> dict[str, Float64Array]:
     """Return each row's chance to be among a window's contexts (input), or its targets (output), by table, (rows,)."""
-    params, of = prepared.params, SharedNegatives.of(prepared.params)
-    noise = word_weights(counts, of.ns_exponent)
+    params, settings = prepared.params, SharedNegatives.of(prepared.params)
+    noise = word_weights(counts, settings.ns_exponent)
     share = _shares(params, counts)
-    drawn = of.negative * noise / noise.sum()
-    if of.market_negative:
-        drawn += of.market_negative * _drawn_near(prepared.markets, share, noise)
+    drawn = settings.negative * noise / noise.sum()
+    if settings.market_negative:
+        drawn += settings.market_negative * _drawn_near(prepared.markets, share, noise)
     return {"input": _contexts(params) * share, "output": share + drawn}
 
 
 def touched_nodes(prepared: PreparedTree, counts: Int64Array) -> dict[str, Float64Array]:
-    """Return these chances where a window's targets are the nodes on its center's path, by table, (rows,)."""
+    """Return each row's chance to be among a window's contexts (input), or the nodes of its path (output), by table."""
     share = _shares(prepared.params, counts)
     nodes = np.zeros(max(0, len(counts) - 1))
     _add_paths(prepared.tree, share, nodes)
@@ -59,10 +59,10 @@ def contexts_in_partition(params: Params, counts: Int64Array, total: int) -> Flo
 
 def words_in_partition(params: Params, counts: Int64Array, total: int, _: UInt64Array) -> Float64Array:
     """Return how many items touch each row of an output partition: each has a center, and a batch has negatives."""
-    of = SharedNegatives.of(params)
-    share, noise = BATCH * _shares(params, counts, total), word_weights(counts, of.ns_exponent)
-    each = split_negatives(RULES[Partitioned.of(params).negative_rule], of.negative)[1]
-    negative = max(of.negative, each + BATCH)  # of a batch, at most, drawn in the partition
+    settings = SharedNegatives.of(params)
+    share, noise = BATCH * _shares(params, counts, total), word_weights(counts, settings.ns_exponent)
+    each = split_negatives(RULES[Partitioned.of(params).negative_rule], settings.negative)[1]
+    negative = max(settings.negative, each + BATCH)  # of a batch, at most, drawn in the partition
     return np.asarray(share + negative * noise / noise.sum())
 
 
@@ -76,8 +76,8 @@ def nodes_in_partition(params: Params, counts: Int64Array, total: int, links: UI
 def reached_words(prepared: PreparedNoise, segment: Segment, first: int, last: int, epoch: int, marks: Marks) -> None:
     """Mark the rows of all words, and of all negatives that the centers first..last-1 may draw.
 
-    Windows that share negatives use those of one of them. With a set for each pair, the sets of a window's pairs are
-    consecutive draws from the state of its center.
+    Windows that share negatives use the negatives of one of them. With a set for each pair, the sets of a window's
+    pairs are consecutive draws from the state of its center.
     """
     params, negatives = prepared.params, negatives_of(prepared, epoch)
     pairs = 1 if SharedNegatives.of(params).negative_sharing == "shared" else 2 * params.window
@@ -94,7 +94,7 @@ def reached_nodes(prepared: PreparedTree, segment: Segment, first: int, last: in
 
 
 def _drawn_near(markets: Markets, share: Float64Array, noise: Float64Array) -> Float64Array:
-    """Return how often a word is drawn from the market of a center, given its share of centers and its weight."""
+    """Return how often each word is drawn from the market of a center, by the words' shares of centers and weights."""
     _, market = np.unique(markets.spans, return_inverse=True)
     drawn = np.bincount(market, share)[market] * noise / np.maximum(np.bincount(market, noise)[market], 1e-300)
     free = markets.spans < _FROM_MARKETS  # words without market, for which all words are drawn
@@ -102,13 +102,13 @@ def _drawn_near(markets: Markets, share: Float64Array, noise: Float64Array) -> F
 
 
 def _shares(params: Params, counts: Int64Array, total: int | None = None) -> Float64Array:
-    """Return each word's share of what subsampling leaves of them."""
+    """Return each word's share of the words that subsampling keeps."""
     kept = counts * (keep_thresholds(counts, params.sample, total) / 2.0**32)
     return np.asarray(kept / max(kept.sum(), 1e-300))
 
 
 def _contexts(params: Params) -> int:
-    """Return the contexts of a window, on the whole."""
+    """Return the mean number of contexts of a window."""
     return params.window + 1 if params.shrink_windows else 2 * params.window
 
 

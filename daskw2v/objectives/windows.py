@@ -24,9 +24,9 @@ class Prefixes(NamedTuple):
     Parameters
     ----------
     sizes
-        Their columns, and zeros behind: of one length, so that kernels are compiled for any number of them.
+        Columns of each prefix, then zeros: of one length, so that a kernel is compiled for any number of prefixes.
     n
-        Their number; 0 if all windows train all columns.
+        Number of prefixes; 0 if all windows train all columns.
     key
         Stream of this epoch's draws.
     """
@@ -66,11 +66,11 @@ class Windows(NamedTuple):
     window, shrink_windows
         As in Params.
     alpha, slope, origin
-        As in `Rate`.
+        The fields of `Rate`.
     key
         Stream of this epoch's draws of window sizes.
     prefixes
-        Prefixes of the columns that they may train, on processors.
+        Prefixes of the columns that windows may train, on processors.
     """
 
     window: int

@@ -57,7 +57,7 @@ LAYOUT = Layout(
 _MATRIX = "matrix"
 BAND = 1 << 23  # most entries of a band: 64 MB
 BANDS = 16  # bands of a small matrix, so that there is work for several workers
-ROWS, COLUMNS = 512, 128  # of a chunk, 256 KB; training reads some columns of many rows
+ROWS, COLUMNS = 512, 128  # of a chunk, 256 KB; training reads few columns of many rows
 UNWRITTEN = NO_CONTEXT - 1
 
 
@@ -197,7 +197,7 @@ def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
     }
     stage.finish(manifest, [f"{build.place.name}/{_MATRIX}"])
     stage.listener(Progress("matrix", 1, 1, "matrix", message=f"word-context matrix {stage.home.name}"))
-    return _matrix(run.work / LAYOUT.folder / stage.home.name, manifest)  # not guarded by the lease, which ends
+    return _matrix(run.work / LAYOUT.folder / stage.home.name, manifest)  # without the lease, which ends
 
 
 def _stretch(window: int) -> int:
@@ -237,7 +237,7 @@ def _run(
 
 
 def open_matrix(home: Store) -> ContextMatrix:
-    """Open the matrix in the folder `home`.
+    """Open the matrix in a folder.
 
     Raises
     ------
@@ -280,7 +280,7 @@ def read_base(home: Store) -> dict[str, Any]:
     Raises
     ------
     StoreError
-        If the folder has no finished matrix, or its manifest lacks what a base must say.
+        If the folder has no finished matrix, or its manifest lacks a field that a base must have.
     """
     match manifest := _need_manifest(home):
         case {
@@ -294,7 +294,7 @@ def read_base(home: Store) -> dict[str, Any]:
 
 
 def read_contexts(place: Store, rows: tuple[int, int], columns: tuple[int, int]) -> Int32Array:
-    """Read some rows and columns of the matrix at `place`.
+    """Read a range of rows and columns of a matrix.
 
     Parameters
     ----------
@@ -330,7 +330,7 @@ def _open(place: Store) -> StoredArray:
 
 @lru_cache(maxsize=2)
 def _panel(place: Store, rows: tuple[int, int], number: int) -> Int32Array:
-    """Read the columns of a row of chunks. They are cached, as the next columns are in the same chunks."""
+    """Read the columns of a row of chunks. The chunks are cached, as the next columns are in them."""
     width = _open(place).chunks[1]
     return _read(place, rows, number * width, (number + 1) * width)
 
@@ -383,7 +383,7 @@ def carry_rows(build: Build, number: int, base: Store, matched: str, start: int,
     ids = read_part(build.place / "base", f"ids-{matched}", 1, 0, np.int32, 1)[:, 0]
     seen, contexts = (read_array(group, name, start, stop) for name in ("seen", "contexts"))
     order = np.argsort(ids[start:stop])
-    order = order[seen[order] > 0]  # others have no contexts
+    order = order[seen[order] > 0]  # rows without pairs have no contexts
     rows = np.column_stack([ids[start:stop][order].astype(np.int64), seen[order]])
     edges, attempt = build.edges(rows[:, 0]), new_attempt()
     place = build.place / "base" / str(number) / attempt

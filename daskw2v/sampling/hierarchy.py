@@ -46,7 +46,7 @@ def word_weights(counts: Int64Array | Float64Array, exponent: float | None) -> F
 
 
 def word_table(counts: Int64Array | Float64Array, exponent: float | None) -> UInt64Array:
-    """Return the alias table of words, given their counts, shape of `counts`, uint64."""
+    """Return the alias table of words from their counts, shape of `counts`, uint64."""
     return alias_table(word_weights(counts, exponent))
 
 
@@ -83,7 +83,7 @@ def bits_of_negative(state: Any, k: Any) -> Any:
 
 @inline
 def row_of_negative(state: Any, k: Any, words: Any) -> Any:
-    """Return the row of negative k (from 0) of a pair in its partition, whose `word_table` is given."""
+    """Return the row of negative k (from 0) of a pair in its partition, by the `word_table` of the partition."""
     return pick(words, bits_of_negative(state, k))
 
 
@@ -94,7 +94,7 @@ class PartitionCounts:
     Parameters
     ----------
     home
-        Their folder.
+        The folder of the counts.
     group
         Number of partitions in a group.
     attempts
@@ -123,7 +123,7 @@ class PartitionCounts:
 def partition_counts(
     client: Client, vocabulary: StoredVocabulary, partitions: Partitions, exponent: float | None, home: Store
 ) -> PartitionCounts:
-    """Divide the counts of a vocabulary by partition on the cluster, or return them if that was done before.
+    """Divide the counts of a vocabulary by partition on the cluster, or return them if they are stored already.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ Pairs: TypeAlias = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
 PAIR_TYPES = ("uint32", "uint64")
 SPAN = 1 << 15  # corpus positions whose pairs are ordered by center
 _DIGIT = 11  # most bits to sort by at once
-_STEP = 5  # neighbours that are looked at in a row: a loop of constant length unrolls
+_STEP = 5  # neighbours that are visited in a row: a loop of constant length unrolls
 
 
 def pair_type(n_rows: int) -> np.dtype[Any]:
@@ -37,7 +37,7 @@ def pair_type(n_rows: int) -> np.dtype[Any]:
 
 
 def empty_pairs(n: int, dtype: npt.DTypeLike) -> Pairs:
-    """Return room for n pairs."""
+    """Return an uninitialized array of n pairs."""
     pairs: Pairs = np.empty(n, dtype)
     return pairs
 
@@ -50,7 +50,7 @@ def half_of(pairs: Any) -> Any:
 
 @inline
 def no_row(half: Any) -> Any:
-    """Return what stands for a center in another partition."""
+    """Return the number that stands for a center in another partition."""
     return (np.uint64(1) << half) - np.uint64(1)
 
 
@@ -152,7 +152,7 @@ class _Text(NamedTuple):
 
 
 def bucket_number(output: int, input: int, p: int, n_groups: int) -> int:
-    """Return the place of a bucket among p * p: groups of inputs, groups of outputs, outputs, inputs.
+    """Return the index of a bucket among p * p: groups of inputs, groups of outputs, outputs, inputs.
 
     Partition `output` has its centers, or its negatives, and `input` its contexts.
     """
@@ -163,7 +163,7 @@ def bucket_number(output: int, input: int, p: int, n_groups: int) -> int:
 
 @inline
 def place_of(word: Any, n: Any) -> Any:
-    """Return a word's partition and its row there, as `vocabulary.partition.Partitions.place` does."""
+    """Return a word's partition and its row in it, like `vocabulary.partition.Partitions.place`."""
     row = word // n
     dealt = word - row * n
     return (dealt if row % 2 == 0 else n - 1 - dealt), row
@@ -195,7 +195,7 @@ def deal_pairs(
     partitions
         How words are spread.
     noise
-        If given, negatives are dealt instead of pairs: with SNS an entry for each pair, with BNS one for each negative.
+        The rule to deal negatives instead of pairs by: with SNS an entry for each pair, with BNS one for each negative.
         An entry's center is the pair's if that is in the partition that the negative is drawn from.
     n_groups
         Groups of partitions whose buckets stand side by side.
@@ -230,7 +230,7 @@ def deal_pairs(
 
 @kernel
 def _read(segment: Any, windows: Any, n: Any, text: Any) -> None:
-    """Find place and window of each token."""
+    """Write the partition, the row and the window of each token."""
     tokens, bounds = segment.tokens, segment.bounds
     for i in range(len(tokens)):
         part, row = place_of(np.int64(np.uint32(tokens[i])), np.int64(np.uint32(n)))  # divisions of 32 bits
@@ -281,14 +281,14 @@ def _sorted(codes: Any, indices: Any, shift: Any, n: Any) -> Any:
     return ordered
 
 
-# Indices are unsigned where it counts: a negative one would have to be looked for at each access.
+# Indices are unsigned in inner loops: Numba checks a signed index for negative values at each access.
 
 
 @kernel
 def _count(text: Any, first: Any, last: Any, sizes: Any) -> None:
     """Count the pairs of the centers first..last-1 by the partitions of center and context.
 
-    All neighbours within the largest window are looked at: a loop that always takes as many steps is foreseen.
+    All neighbours within the largest window are visited: the processor predicts a loop of constant length.
     """
     for center in range(np.uint64(first), np.uint64(last)):
         before, after = _extents(text, center)
@@ -314,9 +314,9 @@ def _after(text: Any, center: Any, far: Any) -> Any:
 
 @kernel
 def _write(text: Any, order: Any, places: Any, entries: Any) -> None:
-    """Write the pairs of some centers, each at the place of its bucket, which moves on.
+    """Write the pairs of centers, each at the next index of its bucket.
 
-    All neighbours are looked at, as by `_count`: those that are no context are written behind all pairs.
+    All neighbours are visited, as in `_count`: a neighbour that is no context is written behind all pairs.
     """
     half, window = half_of(entries), text.window
     for number in order:
@@ -336,7 +336,7 @@ def _write(text: Any, order: Any, places: Any, entries: Any) -> None:
 
 @inline
 def _put(context: Any, counts: Any, text: Any, row: Any, of_center: Any, entries: Any) -> None:
-    """Write a pair, which counts or does not."""
+    """Write a pair to its bucket, or behind all pairs if it does not count."""
     part = np.uint64(context >> text.bits)
     at = of_center[part]
     entries[at if counts else np.uint64(len(entries) - 1)] = row | _row(context, text.bits)
@@ -345,7 +345,7 @@ def _put(context: Any, counts: Any, text: Any, row: Any, of_center: Any, entries
 
 @kernel
 def _deal_noise(text: Any, order: Any, noise: Any, places: Any, entries: Any, write: Any) -> None:
-    """Move the place of each bucket on by the negatives of some centers' pairs, and write them there if `write`."""
+    """Advance the index of each bucket by the negatives of centers' pairs, and write these negatives if `write`."""
     half = half_of(entries)
     for center in order:
         at = np.int64(center) + np.int64(text.window)

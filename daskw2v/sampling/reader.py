@@ -20,7 +20,7 @@ from daskw2v.types import Int32Array, Int64Array, UInt64Array
 from daskw2v.vocabulary.count import StoredVocabulary
 
 _MARGIN = 64  # positions to read at first on both sides of a range, for each word of the window
-OPEN_SHARDS = 32  # shards kept open, as opening one is slow; each takes some MB
+OPEN_SHARDS = 32  # shards kept open, as opening one is slow; each takes several MB
 CHUNKS = 8  # kept as they were read: a chunk is decoded whole, and the next range begins in the last one
 CHUNK = 1 << 20  # codes that are read at once, at least
 
@@ -70,7 +70,7 @@ class DeviceSpan(NamedTuple):
     ids
         Word of each code, -1 for a word outside the vocabulary, shape (types,) int32.
     starts
-        Where sentences start that do so in the span, ascending, counted from the first token of its shard, int64.
+        Starts of the sentences that start in the span, ascending, counted from the first token of its shard, int64.
     at, position
         Index of the first token in its shard, and its corpus position.
     """
@@ -149,7 +149,7 @@ class SegmentReader:
         return self._read(low, high, keep, key), self._count(start, stop)
 
     def margins(self, start: int, stop: int, window: int, keep: UInt64Array, key: np.uint64) -> tuple[int, int]:
-        """Return the range of positions that `read` has to read: with them, all windows are complete."""
+        """Return the range of positions that `read` reads, so that all windows are complete."""
         end = int(self._corpus.bounds[-1])
 
         def lacks(low: int, high: int, sentence: tuple[int, int]) -> bool:
@@ -187,7 +187,7 @@ class SegmentReader:
         return self._read_codes(span.chunk)
 
     def unchecked_codes(self, span: Span) -> Int32Array:
-        """Return the same as it is stored, for who checks that each code has a word."""
+        """Return the codes of a span's chunk as they are stored; the caller checks that each code has a word."""
         chunk = span.chunk
         codes: Int32Array = self._open_stored(chunk.path)[0][chunk.start : chunk.stop]
         return codes
@@ -204,9 +204,9 @@ class SegmentReader:
         builder = SegmentBuilder(high - low, keep, key)
         for span in self.spans(low, high):
             starts = self.starts(span)
-            some = slice(*np.searchsorted(starts, [span.at, span.at + span.n]))
+            inside = slice(*np.searchsorted(starts, [span.at, span.at + span.n]))
             codes = self.codes(span)[span.first : span.first + span.n]
-            builder.add(codes, starts[some] - span.at, self.ids(span), span.position)
+            builder.add(codes, starts[inside] - span.at, self.ids(span), span.position)
         return builder.finish()
 
     def _count(self, start: int, stop: int) -> int:
@@ -220,7 +220,7 @@ class SegmentReader:
         return any(int(np.diff(np.searchsorted(self._open_shard(n).starts, [a, b]))[0]) for n, a, b in shards)
 
     def _shards(self, low: int, high: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the shards that have some of the positions low..high-1, with the range of their tokens."""
+        """Yield the numbers of the shards that hold the positions low..high-1, with the range of tokens in each."""
         bounds = self._corpus.bounds
         for number in range(int(np.searchsorted(bounds, low, side="right")) - 1, len(self._corpus.shards)):
             origin, end = int(bounds[number]), int(bounds[number + 1])

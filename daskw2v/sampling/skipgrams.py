@@ -99,7 +99,7 @@ class Bucket(NamedTuple):
 
 
 class StoredPairs(NamedTuple):
-    """Where pairs are: their folder, and the digest of its manifest, since pairs may be dealt there again."""
+    """The folder of pairs, and the digest of its manifest, since pairs may be dealt there again."""
 
     home: Store
     digest: str
@@ -112,7 +112,7 @@ class SkipGrams:
     Parameters
     ----------
     home
-        Their folder.
+        The folder of the pairs.
     n_partitions, n_groups, dtype
         Number of partitions p, and of their groups; type of the pairs.
     attempts
@@ -135,7 +135,7 @@ class SkipGrams:
 
     @property
     def place(self) -> StoredPairs:
-        """Where they are, for tasks."""
+        """The folder and digest of the pairs, for tasks."""
         return StoredPairs(self.home, digest(list(self.attempts)))
 
     @property
@@ -161,9 +161,9 @@ def slice_length(n_partitions: int, length: int) -> int:
 
 
 def dealt_length(n_partitions: int, length: int, threads: int | None = None) -> int:
-    """Return the positions that a task deals: a piece, or where pairs are held by few threads some pieces.
+    """Return the positions that a task deals: a piece, or several if few threads hold pairs.
 
-    `threads` are those that deal pairs to hold; None if pairs are written.
+    `threads` is the number of threads that deal pairs to hold; None if pairs are written.
     """
     piece = piece_length(n_partitions, length)
     return piece if threads is None else piece * max(1, min(_JOINED, length // threads) // piece)
@@ -172,7 +172,7 @@ def dealt_length(n_partitions: int, length: int, threads: int | None = None) -> 
 def most_dealt(n_partitions: int, length: int, threads: int, workers: int | None = None) -> int:
     """Return the most positions that so many threads of one of the workers deal at once.
 
-    They do not fall with more threads, as those of `dealt_length` may. `workers` is None if pairs are written.
+    The number does not fall with more threads, as `dealt_length` may. `workers` is None if pairs are written.
     """
     piece = piece_length(n_partitions, length)
     joined = 0 if workers is None else min(threads * dealt_length(n_partitions, length, 1), length // workers)
@@ -180,7 +180,7 @@ def most_dealt(n_partitions: int, length: int, threads: int, workers: int | None
 
 
 def most_of_slice(n_partitions: int, length: int) -> int:
-    """Return the most positions of a slice; they do not fall as the text grows, as those of `slice_length` may."""
+    """Return the most positions of a slice; the number does not fall as the text grows, as `slice_length` may."""
     return n_partitions**2 * SLICE + piece_length(n_partitions, length)
 
 
@@ -190,11 +190,11 @@ def cut_stretch(dealer: Dealer, stretch: Stretch, threads: int | None = None) ->
     whole = slice_length(n, length)
     one = dealt_length(n, length, threads)
     slices = cut(stretch.start, stretch.stop, whole)
-    return [Stretch(stretch.epoch, *ends) for some in slices for ends in cut(*some, one)], -(-whole // one)
+    return [Stretch(stretch.epoch, *ends) for part in slices for ends in cut(*part, one)], -(-whole // one)
 
 
 def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretch) -> SkipGrams:
-    """Deal the pairs of a stretch into buckets on the cluster, or return them if that was done before.
+    """Deal the pairs of a stretch into buckets on the cluster, or return them if they are stored already.
 
     A task holds the text and the pairs of a piece. Tasks that wait for a worker let all others go first: they fill the
     gaps of a training.
@@ -258,7 +258,7 @@ def deal_piece(dealer: Dealer, stretch: Stretch) -> tuple[int, list[Dealt]]:
 
 
 def _kinds(dealer: Dealer, epoch: int) -> list[Noise | None]:
-    """Return what is dealt: pairs, and noise where the rule has it."""
+    """Return the kinds of entries to deal: None for pairs, and the noise where the rule has it."""
     params = dealer.run.params
     rule, key = RULES[Partitioned.of(params).negative_rule], stream(params.seed, Purpose.PARTITION, epoch)
     if rule == TNS:
@@ -277,7 +277,7 @@ def read_buckets(place: StoredPairs, number: int, outputs: int, inputs: int) -> 
     Parameters
     ----------
     place
-        Where the pairs of a stretch are.
+        The folder of the pairs of a stretch.
     number
         Of the slice.
     outputs, inputs
@@ -286,7 +286,7 @@ def read_buckets(place: StoredPairs, number: int, outputs: int, inputs: int) -> 
     Raises
     ------
     DamageError
-        If pairs are gone, or not what was written.
+        If pairs are missing, or differ from those that were written.
     """
     grams = _open(place)
     n, size = grams.n_partitions, grams.n_partitions // grams.n_groups
@@ -333,7 +333,7 @@ class PairsPart(NamedTuple):
     pair_edges, noise_edges
         Bounds of the buckets among them, shape (buckets + 1,) int64.
     totals
-        Those of the piece, of which all groups have a part.
+        Totals of the whole piece, the same in the parts of all groups.
     """
 
     pairs: Pairs
@@ -356,7 +356,7 @@ class HeldPairs:
     together
         Number of pieces of a slice.
     totals
-        `PieceTotals` of all pieces together.
+        `PieceTotals` of all pieces.
     """
 
     client: Client
@@ -370,7 +370,7 @@ class HeldPairs:
         return -(-len(self.parts[0]) // self.together)
 
     def of_group(self, inputs: int) -> list[list[Future]]:
-        """Return the parts of a group of inputs, by slice: what a task that trains them is given."""
+        """Return the parts of a group of inputs, by slice, as arguments of tasks that train them."""
         parts, n = self.parts[inputs], self.together
         return [parts[k : k + n] for k in range(0, len(parts), n)]
 
@@ -393,8 +393,8 @@ class HeldPairs:
 def hold_pairs(client: Client, dealer: Dealer, stretch: Stretch, key: str) -> HeldPairs:
     """Submit the dealing of a stretch, in the slices of `build_skipgrams`; wait for nothing.
 
-    Tasks that wait for a worker let all others go first: they fill the gaps of a training. `key` tells their keys from
-    those of all other stretches.
+    Tasks that wait for a worker let all others go first: they fill the gaps of a training. `key` makes their keys
+    differ from the keys of all other stretches.
     """
     pieces, together = cut_stretch(dealer, stretch, total_threads(client))
     dealt = [
@@ -414,7 +414,7 @@ def hold_pairs(client: Client, dealer: Dealer, stretch: Stretch, key: str) -> He
 
 
 def _hold_piece(dealer: Dealer, stretch: Stretch) -> tuple[PairsPart, ...]:
-    """Task: deal a piece of text; return what each group of inputs has of it."""
+    """Task: deal a piece of text; return its parts by group of inputs."""
     began = time.monotonic()
     words, (pairs, *others) = deal_piece(dealer, stretch)
     noise = others[0] if others else Dealt(pairs.entries[:0], np.zeros_like(pairs.edges))
@@ -439,12 +439,12 @@ def _of_group(dealt: Dealt, inputs: int, n_groups: int) -> tuple[Pairs, Int64Arr
 
 
 def held_buckets(parts: Sequence[PairsPart]) -> Callable[[int], Bucket]:
-    """Return what makes a bucket of a slice, as `read_buckets` reads it, given its place in the group.
+    """Return a function from the index of a bucket in its group to the bucket, as `read_buckets` reads it.
 
     Parameters
     ----------
     parts
-        What the slice's pieces have of a group of inputs.
+        Parts of the slice's pieces for a group of inputs.
     """
     pairs = _joined([(part.pairs, part.pair_edges) for part in parts])
     noise = _joined([(part.noise, part.noise_edges) for part in parts])
@@ -452,7 +452,7 @@ def held_buckets(parts: Sequence[PairsPart]) -> Callable[[int], Bucket]:
 
 
 def _joined(parts: Sequence[tuple[Pairs, Int64Array]]) -> Callable[[int], Pairs]:
-    """Return what makes a copy of a bucket's entries. It is fast: threads that train wait for each other there."""
+    """Return a function that copies a bucket's entries; it is fast, as threads that train wait for each other there."""
     found = [(np.asarray(entries), edges.tolist()) for entries, edges in parts if len(entries)]
     if not found:
         none = np.empty(0, parts[0][0].dtype)

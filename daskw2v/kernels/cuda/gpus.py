@@ -1,6 +1,6 @@
-"""The GPUs of this process, made ready for threads that share them, and for each other; and launches on them.
+"""The GPUs of this process, set up for threads that share them and for copies between them, and launches on them.
 
-A launch is of warps, each a block, all of which train at the same time: as many as the GPU has room for.
+A launch has warps, each a block, all of which train at the same time: as many as fit on the GPU.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from numba.cuda.cudadrv import driver
 from daskw2v.kernels.cuda import load
 from daskw2v.kernels.cuda.warp import LANES
 
-_making_ready = Lock()
+_setting_up = Lock()
 _HARMLESS = "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", "CUDA_ERROR_TOO_MANY_PEERS"  # copies go through the host then
 _SIMULATED = 228 << 10, 1 << 10  # bytes of shared memory, as an H100 has them
 
@@ -26,11 +26,11 @@ def gpu_at(number: int) -> Any:
     Parameters
     ----------
     number
-        Its number, from 0. Those before it are in use, too. A simulated GPU stands for all.
+        The number of the GPU, from 0. GPUs before it are in use, too. A simulated GPU stands for all.
     """
     if numba.config.ENABLE_CUDASIM:
         return cuda.gpus[0]
-    with _making_ready:
+    with _setting_up:
         _load_one_at_a_time()
         _let_go_in_context(number)
         for other in range(number):
@@ -47,10 +47,10 @@ class WarpKernel(NamedTuple):
 
 
 def launch(kernel: WarpKernel, most: int, stream: Any, *arguments: Any) -> int:
-    """Launch a kernel in `most` warps, or in as many as there is room for; return how many.
+    """Launch a kernel in `most` warps, or in as many as fit on the GPU; return how many.
 
-    Registers and shared memory of the compiled kernel say so, and the driver knows them. More warps would wait until
-    others have ended. The simulator runs one after the other, and has room for any.
+    How many fit depends on registers and shared memory of the compiled kernel, which the driver knows. More warps would
+    wait until others have ended. The simulator runs warps one after the other, and any number fits.
     """
     run, shared = kernel
     if numba.config.ENABLE_CUDASIM:
@@ -62,7 +62,7 @@ def launch(kernel: WarpKernel, most: int, stream: Any, *arguments: Any) -> int:
 
 
 def room(most: int | None = None) -> int:
-    """Return how many warps of any kernel, at most as many as wanted, the GPU may run at a time; the simulator one."""
+    """Return how many warps of any kernel, at most `most`, the GPU may run at a time; the simulator runs one."""
     if numba.config.ENABLE_CUDASIM:
         return most or 1
     gpu = cuda.get_current_device()
@@ -71,7 +71,7 @@ def room(most: int | None = None) -> int:
 
 
 def shared_memory() -> tuple[int, int]:
-    """Return the bytes of shared memory of a multiprocessor, and those of a block that CUDA keeps for itself."""
+    """Return the bytes of shared memory of a multiprocessor, and the bytes of each block that CUDA reserves."""
     if numba.config.ENABLE_CUDASIM:
         return _SIMULATED
     gpu = cuda.get_current_device()
@@ -102,7 +102,7 @@ def _let_go_in_context(number: int) -> None:
 
 
 def _entering(gpu: Any, function: Callable[[], None]) -> Callable[[], None]:
-    lock = RLock()  # what is released lies in a queue that nobody guards
+    lock = RLock()  # the queue of memory to release has no lock
 
     def entered() -> None:
         with lock, gpu:
@@ -134,7 +134,7 @@ def _compiled(run: Any, arguments: tuple[Any, ...]) -> Any:
 
 @lru_cache(maxsize=256)
 def _room(compiled: Any, shared: int, device: int) -> int:
-    """Return how many warps a GPU, the current one, has room for, with so much shared memory: that is allowed, too."""
+    """Return how many warps fit on the current GPU with `shared` bytes of shared memory each, and allow these bytes."""
     function, attributes = compiled.library.get_cufunc(), driver.binding.CUfunction_attribute
     most = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES  # 48 KB by default
     driver.driver.cuKernelSetAttribute(most, shared, function.handle, device)

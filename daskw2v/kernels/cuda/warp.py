@@ -1,4 +1,4 @@
-"""What the lanes of a warp do together, loads and stores of four floats, which Numba lacks, and rows in registers.
+"""Operations of a warp's lanes together, loads and stores of four floats, which Numba lacks, and rows in registers.
 
 Of a row, each lane has four floats of every 128. A lane's part of several rows is a local array of shape (rows,
 floats). Loops have a known length, so that the compiler makes registers of it.
@@ -17,7 +17,7 @@ LANES = 32
 EVERYONE = 0xFFFFFFFF  # all lanes of a warp
 FLOATS = 4  # that a lane loads or stores at once
 SUMS = 8  # that a warp makes at once
-SHARE = LANES // SUMS  # lanes that get the same of them
+SHARE = LANES // SUMS  # lanes that get the same sum
 _CHUNK = LANES * FLOATS  # floats of a row that a warp loads at once
 _NONE = np.float32(0.0)
 # Little text takes few warps: no reason to warn of each launch
@@ -26,12 +26,12 @@ ALIGNED = None if numba.config.ENABLE_CUDASIM else 4 * FLOATS  # bytes, of share
 
 
 def device(function: Callable[..., Any]) -> Any:
-    """Compile as part of the kernels that call it."""
+    """Compile a function as part of the kernels that call it."""
     return function if numba.config.ENABLE_CUDASIM else cuda.jit(device=True, fastmath=True)(function)
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile on first call, with the GPU's approximations of exp, log and square root; cached on disk."""
+    """Compile a kernel on its first call, with the GPU's approximations of exp, log and square root; cached on disk."""
     compiled = cuda.jit(fastmath=True)(function)
     if numba.config.ENABLE_CUDASIM:
         return simulated.OneAtATime(compiled)
@@ -129,7 +129,7 @@ else:
 
     load4, load4_constant, load4_shared = _loading(), _loading(constant=True), _loading(_SHARED)
     store4, store4_shared = _storing(_GLOBAL), _storing(_SHARED)
-    # Atomic, and nobody waits for it: one instruction from compute capability 9.0 on, else four
+    # Atomic, and no lane waits for the result: one instruction from compute capability 9.0 on, else four
     add4_at_once = _adding("red.global.add.v4.f32 [$0], {$1, $2, $3, $4};")
     add4 = _adding(" ".join(f"red.global.add.f32 [$0+{4 * k}], ${k + 1};" for k in range(FLOATS)))
 
@@ -199,7 +199,7 @@ def sums_of_lanes(lane: Any, values: Any) -> Any:
 
 @device
 def sum_of_sums(value: Any) -> Any:
-    """Return the sum of what lanes made of the SUMS sums, each of which SHARE of them got, to each lane."""
+    """Return to each lane the sum of values that lanes made of the SUMS sums, each of which SHARE lanes got."""
     return sum_of_lanes(value) * np.float32(1 / SHARE)
 
 
@@ -209,7 +209,7 @@ def chunks_of(width: int) -> int:
 
 
 def _inside(width: int) -> Callable[..., Any]:
-    """Return what tells whether the four floats at `column`, a lane's in `chunk`, belong to a row of `width`."""
+    """Return the device function that checks whether a lane's four floats at `column` belong to a row of `width`."""
     whole = width // _CHUNK  # chunks that no row ends in
 
     @device
@@ -220,7 +220,7 @@ def _inside(width: int) -> Callable[..., Any]:
 
 
 def reading(width: int, load: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what reads a row of `width` floats with `load`, as row t; behind its end a lane has zeros."""
+    """Return the device function that reads `width` floats with `load` as row t; behind its end a lane has zeros."""
     chunks, is_inside = chunks_of(width), _inside(width)
 
     @device
@@ -236,7 +236,7 @@ def reading(width: int, load: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def writing(width: int, store: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what writes row t to a row of `width` floats with `store`, or adds it with `add4`."""
+    """Return the device function that writes row t to `width` floats with `store`, or adds it with `add4`."""
     chunks, is_inside = chunks_of(width), _inside(width)
 
     @device

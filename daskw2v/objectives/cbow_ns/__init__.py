@@ -48,7 +48,7 @@ def _train_cuda(
 
 
 def _shares(params: Params) -> bool:
-    """Tell whether windows share their negatives."""
+    """Return whether windows share their negatives."""
     return CBOW.of(params).negative_sharing == "shared"
 
 

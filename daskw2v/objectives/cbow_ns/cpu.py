@@ -1,7 +1,7 @@
 """CBOW with negative sampling on the CPU: a window's contexts together predict their center.
 
-Four windows share their negatives, or each window draws its own (as in word2vec.c). Those that share are far from
-each other: a range of centers is cut into four streams, and each gives a window. Neighbours have contexts in
+Four windows share their negatives, or each window draws its own (as in word2vec.c). Windows that share are far from
+each other: a range of centers is cut into four streams, and a batch has a window of each. Neighbours have contexts in
 common and lose by it: on 100 MB of Wikipedia, 9 % of the Google analogies.
 """
 

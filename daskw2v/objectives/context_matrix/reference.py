@@ -49,7 +49,7 @@ def train_columns(
             first[i] += (1.0 - float(BETA1)) * (gradient - first[i])
             second[i] += (1.0 - float(BETA2)) * (gradient**2 - second[i])
             mean, square = (m[i] / (1.0 - float(b) ** (number + 1)) for m, b in ((first, BETA1), (second, BETA2)))
-            # Epsilon as if it stood there before the correction of the square
+            # Epsilon is added before the correction of the square
             small = EPSILON**2 / (1.0 - float(BETA2) ** (number + 1))
             rows[i] += columns.alpha * mean / np.sqrt(square + small)
     return losses

@@ -30,7 +30,7 @@ def pull(
     typingctx: Any, start: Any, apart: Any, end: Any, shared: Any, own: Any, ahead: Any, stride: Any, width: Any,
     values: Any, batch: Any, tile: Any,
 ) -> Any:  # fmt: skip
-    """Write to the rows at `end` those at `start`, pulled along the gradient; targets stay.
+    """Write the rows at `start`, pulled along the gradient, to the rows at `end`; targets stay.
 
     As many rows as the tuple `batch` is long stand `width` floats from each other at `end`, `apart` at `start`. Other
     arguments as in `objectives.cpu.hidden`: `values` holds what `gradients` wrote, and the rows of the next step's own

@@ -36,10 +36,10 @@ class Targets(NamedTuple):
     ----------
     write
         Function (segment, first, last, aim, tables, scratch) that lists the targets of the windows first..last-1, at
-        most RUN. `aim` is what the kernel is given, `tables` are `TableAddresses`, `scratch` is a `Scratch`.
+        most RUN. `aim` is the argument of the kernel, `tables` are `TableAddresses`, `scratch` is a `Scratch`.
     trainer
         Given what trains a window, function (scratch, contexts, n, targets, width, alpha, tile) -> examples, returns
-        the function (scratch, n, at, width, alpha, tile) -> examples that trains window `at` of those listed.
+        the function (scratch, n, at, width, alpha, tile) -> examples that trains the listed window `at`.
     """
 
     write: Callable[..., Any]
@@ -78,7 +78,7 @@ class SegmentAddresses(NamedTuple):
 
 
 class TableAddresses(NamedTuple):
-    """As `objectives.base.Tables`, with the addresses of both tables; `frozen` is 0 if no row is frozen."""
+    """The fields of `objectives.base.Tables`, with the addresses of both tables; `frozen` is 0 if no row is frozen."""
 
     source: int
     output: int
@@ -185,8 +185,8 @@ def over_centers(targets: Targets, train_window: Callable[..., Any]) -> Any:
     train
         Kernel (segment, first, last, tables, scratch, windows, aim, tile) -> (examples, loss): trains the centers
         first..last-1 of a `sampling.segments.Segment`. `tables` are `objectives.base.Tables`, changed in place;
-        `scratch` is a `Scratch` for RUN windows, `windows` are `objectives.windows.Windows`, `aim` is what targets
-        are written from, and `tile` a tuple as long as a group has targets, or empty where paths tell.
+        `scratch` is a `Scratch` for RUN windows, `windows` are `objectives.windows.Windows`, `aim` is what targets are
+        written from, and `tile` a tuple as long as a group has targets, or empty where it depends on the path.
     """
     write, train_listed = targets.write, targets.trainer(train_window)
 

@@ -49,7 +49,7 @@ class Scratch(NamedTuple):
     sources, outputs
         The hot rows of both tables when they were last fetched, shape (hot rows * width,) float32.
     copies
-        Rows that take the updates of frozen contexts, as many as `contexts` has places, float32; none if none is
+        Rows that take the updates of frozen contexts, as many as `contexts` is long, float32; empty if no row is
         frozen.
     """
 
@@ -75,7 +75,7 @@ def make_scratch(
 ) -> Scratch:
     """Return the scratch of a kernel.
 
-    It holds the targets of `n_steps`, each of so many groups, rows and signs, and the windows of one step.
+    The scratch holds the targets of `n_steps`, each of so many groups, rows and signs, and the windows of one step.
     Each array has cache lines of its own: threads that write side by side would wait for each other.
     """
     mantissa = aligned_zeros(SLOTS)
@@ -145,7 +145,7 @@ def loss_of(scratch: Any) -> Any:
 
 @kernel
 def fetch_hot(tables: Any, scratch: Any) -> None:
-    """Copy the hot rows of both tables to the thread's own place, and remember their values."""
+    """Copy the hot rows of both tables to the thread's own rows, and store their values."""
     width, hot = tables.width, tables.hot
     n = hot.rows * width
     for table, shift, before in (

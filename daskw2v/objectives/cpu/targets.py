@@ -41,7 +41,7 @@ def _groups_of(params: Params) -> tuple[int, int]:
 
 
 def _shared_groups_of(params: Params) -> tuple[int, int]:
-    """Return the groups of a batch and the size of each: shared negatives and those of each window's market."""
+    """Return the groups of a batch and the size of each: shared negatives and the negatives of each window's market."""
     of = SharedNegatives.of(params)
     return group_sizes(of.negative + BATCH * of.market_negative, OWN)
 
@@ -105,7 +105,7 @@ def draw_targets(words: Any, states: Any, negatives: Any, tables: Any, rows: Any
 
 @kernel
 def _draw_near(words: Any, states: Any, negatives: Any, tables: Any, rows: Any, signs: Any) -> None:
-    """Draw the negatives of markets, apart from the others: the loops of these stay as short as without."""
+    """Draw the negatives of markets in loops of their own: the loops of other negatives stay short."""
     n, first = len(words), 1 + negatives.negative
     for k in range(first, first + negatives.market_negative):
         drawn, salt, markets = rows[k, :n], np.uint64(k) * GOLDEN, negatives.markets
@@ -143,7 +143,7 @@ def draw_batches(
 ) -> None:  # fmt: skip
     """Draw the targets of n batches, at most RUN of them: negatives for all of a batch, and each window's own.
 
-    Its own are its word, and the negatives of its market, which other windows do not meet.
+    A window's own targets are its word, and the negatives of its market, which other windows do not meet.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def _draw_batches_near(
     segment: Any, first: Any, n: Any, apart: Any, last: Any, negatives: Any, tables: Any, rows: Any, signs: Any,
     size: Any,
 ) -> None:  # fmt: skip
-    """Draw the negatives of each window's market, apart from the others as `_draw_near` does."""
+    """Draw the negatives of each window's market in loops of their own, as in `_draw_near`."""
     n_shared, markets = len(rows) - BATCH, negatives.markets
     for window in range(BATCH):
         own, center = rows[n_shared + window], first + window * apart
@@ -274,8 +274,8 @@ def _list_steps(
 ) -> Any:
     """List the rows and signs of the last n steps before the address `end`, 1 to MAX_TARGETS, the last one first.
 
-    The table's rows take `row` bytes; the copies of the first `hot_rows` are `shift` bytes behind them. All
-    MAX_TARGETS entries are written: those behind the n are the first row once more, and do not count.
+    The table's rows take `row` bytes; the copies of the first `hot_rows` are `shift` bytes behind them. All MAX_TARGETS
+    entries are written: entries after the n are the first row once more, and do not count.
     """
     i = types.int64
 
@@ -299,8 +299,8 @@ def _list_steps(
         places = builder.add(builder.mul(nodes, of_row), simd.splat(builder, table, MAX_TARGETS))
         builder.store(builder.add(places, copies), builder.inttoptr(rows, large.as_pointer()), align=8)
         one = ir.Constant(small, [1] * MAX_TARGETS)
-        told = builder.sitofp(builder.or_(turns, one), simd.vector_of(MAX_TARGETS))  # -1 or 1
-        simd.store(builder, floats(builder, signs), builder.select(counts, told, simd.constant(0.0, MAX_TARGETS)))
+        turned = builder.sitofp(builder.or_(turns, one), simd.vector_of(MAX_TARGETS))  # -1 or 1
+        simd.store(builder, floats(builder, signs), builder.select(counts, turned, simd.constant(0.0, MAX_TARGETS)))
         return context.get_dummy_value()
 
     return types.void(i, i, i, i, i, i, i, i), codegen

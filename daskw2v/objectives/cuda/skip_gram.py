@@ -45,7 +45,7 @@ def _train_window(shape: Shape, aim: Aim, slots: int) -> Callable[..., Any]:
         slot: Any, alpha: Any, lane: Any,
     ) -> Any:  # fmt: skip
         if not each:
-            sync_warp()  # nobody still reads the list
+            sync_warp()  # until all lanes have read the list
             n = write(aim, text, center, first, last, 0, lane, scratch.listed, scratch.signs)
             sync_warp()
             loss = train_all(tables, text, scratch, n, center, start, stop, slot, alpha, lane)
@@ -78,7 +78,7 @@ def _train_group(shape: Shape, aim: Aim, slots: int) -> Callable[..., Any]:
         near, updates, row, dots = scratch.near, scratch.updates, scratch.row, scratch.dots
         own, turn, loss = lane // SHARE, int32(0), _NONE
         sign = at(scratch.signs, target + own) if own < size else _NONE
-        sync_warp()  # nobody still reads the gains
+        sync_warp()  # until all lanes have read the gains
         for t in range(size):
             for k in range(floats):
                 near[t, k], updates[t, k] = _NONE, _NONE

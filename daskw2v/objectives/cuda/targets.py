@@ -31,7 +31,7 @@ def negative_targets(
     each
         Whether each context draws negatives of its own.
     batches
-        Whether BATCH windows share theirs, each a quarter of the range from the one before; but for those of a market.
+        Whether BATCH windows, each in another quarter of the range, share negatives, except negatives of a market.
     """
     drawn = negative + market_negative
     targets = 1 + drawn

@@ -1,4 +1,4 @@
-"""A convolutional network from a word's characters to its vector, in NumPy: what serves words, and the reference.
+"""A convolutional network from a word's characters to its vector, in NumPy: it serves words, and is the reference.
 
 Each character of the network's alphabet has a number, and a vector. Filters of several widths are applied from each
 character of the word on. The largest and the smallest value of each filter over all places are added, and a linear
@@ -35,7 +35,7 @@ MOST = 256  # characters known
 UNKNOWN, BEGIN, END = 1, 2, 3  # 0 is padding
 _FIRST = 4  # number of the first character
 _LONGEST = 1 << 12  # numbers of a word that a stored network may ask for
-_AT_ONCE = 1024  # words: with all their places, some 150 MB in training where words are long
+_AT_ONCE = 1024  # words: about 150 MB in training if words are long
 
 Floats = npt.NDArray[Any]  # float32; float64 as a reference
 Weights = dict[str, Floats]
@@ -54,7 +54,7 @@ class Alphabet(PickledFields):
     Parameters
     ----------
     characters
-        Those known, in order of their numbers.
+        The known characters, in order of their numbers.
     length
         Numbers of each word.
     """
@@ -68,8 +68,8 @@ class Alphabet(PickledFields):
 
         Each word counts once, whatever its frequency: the network learns from each word alike.
         """
-        found = Counter(chain.from_iterable(map(set, words)))
-        ranked = sorted(found, key=lambda character: (-found[character], character))
+        counts = Counter(chain.from_iterable(map(set, words)))
+        ranked = sorted(counts, key=lambda character: (-counts[character], character))
         return cls("".join(ranked[:most]))
 
     def __len__(self) -> int:
@@ -78,16 +78,16 @@ class Alphabet(PickledFields):
 
     @cached_property
     def _codes(self) -> tuple[npt.NDArray[np.uint32], Int32Array]:
-        """Code points in order, and the number of each; the last is beyond all."""
+        """Return code points in order, and the number of each; the last one is above all code points."""
         codes = _code_points(self.characters)
         order = np.argsort(codes)
         return np.append(codes[order], np.uint32(0xFFFFFFFF)), np.append(order + _FIRST, UNKNOWN).astype(np.int32)
 
     def encode(self, words: Sequence[str]) -> Int32Array:
         """Return the numbers of each word's characters, shape (n, length) int32: 0 behind its end, 1 for unknown."""
-        room = self.length - 2
-        head, tail = room - room // 2, room // 2
-        shown = [word if len(word) <= room else word[:head] + word[len(word) - tail :] for word in words]
+        most = self.length - 2
+        head, tail = most - most // 2, most // 2
+        shown = [word if len(word) <= most else word[:head] + word[len(word) - tail :] for word in words]
         lengths = np.fromiter(map(len, shown), np.int64, len(shown))
         codes, numbers = self._codes
         text = _code_points("".join(shown))
@@ -105,7 +105,7 @@ def _code_points(text: str) -> npt.NDArray[np.uint32]:
 
 
 def rows_of(weights: Weights, characters: Int32Array) -> Floats:
-    """Return words' vectors, shape (n, D), of the weights' type: float32, or float64 as the truth for others.
+    """Return words' vectors, shape (n, D), of the weights' type: float32, or float64 as the reference.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ class Subwords:
         return len(self.weights["bias"])
 
     def knows(self, words: Sequence[str]) -> BoolArray:
-        """Tell which words have a vector, shape (n,): all that have letters."""
+        """Return which words have a vector, shape (n,): all but the empty one."""
         return np.array([word != "" for word in words], bool)
 
     def vectors(self, words: Sequence[str]) -> Float32Array:
@@ -240,7 +240,7 @@ class Subwords:
 def shapes_of(
     widths: Sequence[int], n_characters: int, character_size: int, filters: int, vector_size: int
 ) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of a network's weights: `filters` are those of each width."""
+    """Return the shapes of a network's weights; `filters` is the number of filters of each width."""
     return {
         "characters": (n_characters, character_size),
         **{filters_of(width): (width * character_size, filters) for width in sorted(widths)},
