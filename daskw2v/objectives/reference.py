@@ -270,8 +270,8 @@ def train_hidden(
     for c, target in enumerate(own):
         updates[c] += gains[c][-1] * output[target]
         output[target] += gains[c][-1] * hidden[c]
-    for rows, update, n in zip(contexts, updates, sizes, strict=True):
-        np.add.at(source, rows, update / (1 if mean else n))
+    for of_window, update, n in zip(contexts, updates, sizes, strict=True):
+        np.add.at(source, of_window, update / (1 if mean else n))
     return loss
 
 
