@@ -40,7 +40,7 @@ def centroids_of(vectors: Float32Array, seed: int) -> Float32Array:
 
     k-means starts from random vectors of the sample. A centroid that is nearest to no vector stays.
     """
-    assign, random = import_module("daskw2v.kernels.product").assign, np.random.default_rng(seed)
+    assign, random = import_module("daskw2v.kernels.search").assign, np.random.default_rng(seed)
     taught = vectors[random.permutation(len(vectors))[:_SAMPLE]]
     found = np.ascontiguousarray(taught[np.arange(CENTROIDS) % len(taught)].T)
     room, codes = np.empty(CENTROIDS, np.float32), np.empty(len(taught), np.uint8)
@@ -67,7 +67,7 @@ def codes_of(parts: Float32Array, books: Float32Array, threads: int = 0) -> UInt
     threads
         One for each core by default.
     """
-    assign = import_module("daskw2v.kernels.product").assign  # Numba is loaded once it is needed
+    assign = import_module("daskw2v.kernels.search").assign  # Numba is loaded once it is needed
     found = np.empty((parts.shape[1], len(parts)), np.uint8)
 
     def write(rows: slice) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from daskw2v.sampling.reader import open_text
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
-from daskw2v.sampling.text import open_text
 from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.loop.background import in_background
 

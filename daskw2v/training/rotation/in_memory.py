@@ -17,8 +17,7 @@ from typing import NamedTuple
 from distributed import Client, Future
 
 from daskw2v.cluster import Trainers, gather
-from daskw2v.sampling.held_pairs import HeldPairs
-from daskw2v.sampling.skipgrams import SkipGrams
+from daskw2v.sampling.skipgrams import HeldPairs, SkipGrams
 from daskw2v.training.devices import find_device, trainers_of
 from daskw2v.training.loop.totals import TaskTotals
 from daskw2v.training.rotation.bucket_jobs import BucketRounds, PairSource, StepWork
