@@ -12,8 +12,8 @@ from daskw2v.kernels.simd import huge_zeros, padded
 from daskw2v.objectives.base import HotRows, Rate, Tables
 from daskw2v.objectives.registry import find_objective, find_trainer, start_alpha
 from daskw2v.objectives.sgns.buckets.cpu import train_bucket
-from daskw2v.sampling.dealing import WindowSize, deal_pairs
 from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.pairs import WindowSize, deal_pairs
 from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.vocabulary.partition import Partitions

@@ -19,9 +19,8 @@ from daskw2v.config.params import Params
 from daskw2v.kernels.cuda import load
 from daskw2v.objectives.base import Rate
 from daskw2v.objectives.registry import OBJECTIVES
-from daskw2v.sampling.reader import SegmentReader
+from daskw2v.sampling.reader import RunText, SegmentReader
 from daskw2v.sampling.segments import SEGMENT, cut, keep_thresholds
-from daskw2v.sampling.text import RunText
 from daskw2v.training.devices.gpu import CudaReplicaTrainer
 from daskw2v.training.devices.gpu_text import DevicePiece, DeviceText
 

@@ -1,1 +1,1 @@
-"""What all kernels are made with: the only door to Numba."""
+"""The parts that all kernels are made of: Numba's decorators and their cache, SIMD, random numbers, memory."""

@@ -49,7 +49,7 @@ def alias_table(weights: Float64Array) -> UInt64Array:
 
 
 def alias_tables(weights: Float64Array, bounds: Int64Array, first: int = 0) -> UInt64Array:
-    """Build the tables of several distributions, one behind the other.
+    """Build the tables of several distributions, one after the other in one array.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def alias_tables(weights: Float64Array, bounds: Int64Array, first: int = 0) -> U
     bounds
         Where each distribution begins, and the end, shape (distributions + 1,) int64.
     first
-        Number of the first slot: aliases are numbers of slots, and so is what is drawn.
+        Number of the first slot: aliases and draws are numbers of slots.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def alias_tables(weights: Float64Array, bounds: Int64Array, first: int = 0) -> U
     Raises
     ------
     ParameterError
-        As `alias_table` does for one of them.
+        If `alias_table` raises it for one of the distributions.
     """
     tables = np.empty(len(weights), np.uint64)
     for start, stop in pairwise(bounds.tolist()):
@@ -78,7 +78,7 @@ def alias_tables(weights: Float64Array, bounds: Int64Array, first: int = 0) -> U
 
 @kernel
 def _build(threshold: Any, alias: Any, small: Any, large: Any, table: Any) -> None:
-    """Write the table; `threshold` has the scaled weights, `alias` the outcomes, and `small` and `large` are room."""
+    """Write the table from scaled weights in `threshold` and outcomes in `alias`; `small` and `large` are scratch."""
     n, n_small, n_large = len(table), 0, 0
     for i in range(n):
         if threshold[i] < 1.0:
@@ -97,7 +97,7 @@ def _build(threshold: Any, alias: Any, small: Any, large: Any, table: Any) -> No
             n_large -= 1
             small[n_small] = j
             n_small += 1
-    # What is left has weight one up to rounding, so that its alias, itself, is right.
+    # The remaining outcomes have weight one up to rounding, so each may be its own alias
     for i in range(n):
         share = np.uint64(min(max(threshold[i], 0.0), 1.0) * 4294967295.0)
         table[i] = (share << _HALF) | np.uint64(alias[i])

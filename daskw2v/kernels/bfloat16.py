@@ -1,8 +1,8 @@
 """bfloat16: the upper half of a float32, by stochastic rounding.
 
 A value is rounded up or down by chance, so that its mean stays: rounded to the nearest, the small updates of late
-training would be lost each time. The chance is a draw by the value's place, so the same value is rounded the same way
-wherever that is done.
+training would be lost each time. The chance is a draw by the value's index, so a value is rounded the same way by any
+worker.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ def to_bfloat16(values: Float32Array, key: np.uint64) -> UInt16Array:
 
 
 def from_bfloat16(values: UInt16Array) -> Float32Array:
-    """Return values of bfloat16, which are given by their bits, as float32."""
+    """Return the float32 values of bfloat16 bits."""
     return np.left_shift(values, _DROPPED, dtype=np.uint32).view(np.float32)
 
 
@@ -49,7 +49,7 @@ def _upper(bits: Any, random: Any, i: Any) -> Any:
 
 
 def reference(values: Float32Array, key: np.uint64) -> Float64Array:
-    """Return what `to_bfloat16` makes of normal numbers and zeros, in float64."""
+    """Return normal numbers and zeros rounded like `to_bfloat16`, in float64."""
     places = np.arange(values.size, dtype=np.uint64).reshape(values.shape)
     random = draws(key, places // _EACH) >> (places % _EACH * _DROPPED)
     chance = (random % (1 << _DROPPED)).astype(np.float64) / (1 << _DROPPED)

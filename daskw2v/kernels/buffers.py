@@ -1,8 +1,8 @@
 """Memory for tables that is used again.
 
-The system clears memory before it gives it to a process, and a virtual machine may have to ask its host for it first:
-that takes as long as copying a table, or ten times as long. So memory that a task frees waits some seconds for the
-next task that asks for as much.
+The system clears memory before a process gets it, and a virtual machine may have to ask its host for it first: that
+takes as long as copying a table, or ten times as long. So memory that a task frees waits a few seconds for the next
+task that asks for as much.
 """
 
 import math
@@ -20,7 +20,7 @@ from daskw2v.kernels.simd import aligned_empty, huge_pages
 
 _IDLE = 5.0  # seconds that memory waits
 LEAST = 1 << 18  # bytes; less is not kept
-_SIZES = 1 << 16, 2 << 20  # bytes of which memory is a multiple: of what is smaller than a huge page, and of others
+_SIZES = 1 << 16, 2 << 20  # units of memory in bytes: below the size of a huge page, and from it on
 
 
 class Buffers:
@@ -29,11 +29,11 @@ class Buffers:
     Parameters
     ----------
     idle
-        Seconds that memory waits before it is given back to the system.
+        Seconds that memory waits before it returns to the system.
     create
         Returns new memory of so many bytes, which begins on a cache line.
     is_free
-        Tells whether memory that waits may be used again, when somebody asks for as much.
+        Returns whether memory that waits may be used again.
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class Buffers:
         self._thread: Thread | None = None
 
     def take(self, n: int, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
-        """Return room for n numbers of any value, on whole cache lines, in huge pages where the system has them.
+        """Return an uninitialized array of n numbers, on whole cache lines, in huge pages where the system has them.
 
-        Its memory waits for the next one who asks, once this array and all views of it are gone.
+        Once the array and all views of it are gone, its memory waits for the next call.
         """
         wanted = n * np.dtype(dtype).itemsize
         if wanted < LEAST:
@@ -60,21 +60,21 @@ class Buffers:
         unit = small if wanted < page else page
         size = -(-wanted // unit) * unit
         with self._lock:
-            memory = self._found(size)
+            memory = self._find_waiting(size)
             if memory is None:
                 memory = self._create(size)
-            room = np.frombuffer(memory, dtype, n)
+            array = np.frombuffer(memory, dtype, n)
             # No lock there: arrays are freed anywhere, also while this thread holds it
-            freed = weakref.finalize(room, self._give, memory)
+            freed = weakref.finalize(array, self._keep, memory)
             freed.atexit = False
             self._used.append(freed)
             if self._thread is None:
                 self._thread = Thread(target=self._trim, name="daskw2v-buffers", daemon=True)
                 self._thread.start()
-        return room
+        return array
 
     def table(self, shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
-        """Return room for a table, as `take` does."""
+        """Return an uninitialized table from `take`."""
         return self.take(math.prod(shape), dtype).reshape(shape)
 
     @property
@@ -82,18 +82,18 @@ class Buffers:
         """Bytes that wait."""
         return sum(len(memory) for _, memory in list(self._waiting))
 
-    def _give(self, memory: Any) -> None:
+    def _keep(self, memory: Any) -> None:
         self._waiting.append((time.monotonic(), memory))
 
-    def _found(self, size: int) -> Any:
-        for entry in reversed(list(self._waiting)):  # the one that was used last is in the cache
+    def _find_waiting(self, size: int) -> Any:
+        for entry in reversed(list(self._waiting)):  # the memory that was used last is in the cache
             if len(entry[1]) == size and self._is_free(entry[1]):
                 self._waiting.remove(entry)
                 return entry[1]
         return None
 
     def _trim(self) -> None:
-        """Give back what waited long enough, until there is nothing more to wait for."""
+        """Release memory that waited long enough, until no memory is in use or waits."""
         while True:
             time.sleep(self._idle / 2)
             with self._lock:

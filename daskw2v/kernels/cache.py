@@ -1,12 +1,12 @@
-"""Where compiled kernels are kept: one folder for each version of the code that they are compiled from.
+"""The folders of compiled kernels: one folder for each version of the code that they are compiled from.
 
-Numba names a kernel's file by the path that its module is installed at, and looks at that module's source alone, not
-at what it inlines from others. Here a kernel is named by its module, below a folder that is named by a digest of all
-sources that kernels are made of. So a change elsewhere in the package keeps what is compiled, and a cache that is
+Numba names a kernel's file by the path that its module is installed at, and looks at that module's source alone, not at
+what it inlines from others. Here a kernel is named by its module, below a folder that is named by a digest of all
+sources that kernels are made of. So a change elsewhere in the package keeps compiled kernels, and a cache that is
 filled when an image is built serves every host with the same processor.
 
 Several processes may compile the same kernel: each writes a file of its own, and the last one that writes the index
-decides which is read. (Numba counts files; two processes that compile for different types would take the same name.)
+decides which file is read. (Numba counts files; two processes that compile for different types would use one name.)
 """
 
 import hashlib
@@ -40,32 +40,32 @@ def kernel_sources() -> Iterator[Path]:
 
 @cache
 def cache_folder(target: str = "") -> str:
-    """Return the folder of compiled kernels: of this code, Numba and target, and nobody else's.
+    """Return the folder of compiled kernels for this code, this version of Numba and a target.
 
-    It lies in NUMBA_CACHE_DIR, or else in the user's own cache folder, since what is found there is unpickled.
+    The folder lies in NUMBA_CACHE_DIR, or else in the user's own cache folder, since its files are unpickled.
 
     Parameters
     ----------
     target
-        What the kernels are compiled for; by default this processor.
+        The target that kernels are compiled for; by default this processor.
     """
     code = hashlib.sha256()
     for path in kernel_sources():
         code.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    base = os.environ.get("NUMBA_CACHE_DIR") or os.path.join(home, "daskw2v")
+    user = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    base = os.environ.get("NUMBA_CACHE_DIR") or os.path.join(user, "daskw2v")
     name = f"{target or llvmlite.binding.get_host_cpu_name()}-numba{numba.__version__}-{code.hexdigest()[:12]}"
     folder = os.path.join(base, name)
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
-    except OSError:  # no home, or one that cannot be written: compiled anew in each process
+    except OSError:  # no such folder, or one that is not writable: each process compiles anew
         return tempfile.mkdtemp(prefix=_OWN)
     return folder
 
 
 def is_kept() -> bool:
-    """Tell whether compiled kernels outlive this process: their folder can be written."""
+    """Return whether compiled kernels outlive this process: their folder can be written."""
     return not Path(cache_folder()).name.startswith(_OWN)
 
 
@@ -80,11 +80,11 @@ class Locator(caching._CacheLocator):
         return os.path.join(cache_folder(), self.module)
 
     def get_source_stamp(self) -> str:
-        """Return nothing: the folder is that of the code."""
+        """Return an empty stamp: the folder's name has the digest of the sources."""
         return ""
 
     def get_disambiguator(self) -> str:
-        """Return what tells functions of one name apart."""
+        """Return the line of the function, which distinguishes functions of one name."""
         return str(self._line)
 
     @classmethod
@@ -94,13 +94,13 @@ class Locator(caching._CacheLocator):
 
 
 class _Implementation(caching.CompileResultCacheImpl):
-    """Numba's own, at our place."""
+    """Numba's implementation, with the files in our folder."""
 
     _locator_classes = (Locator,)
 
 
 class UniqueFiles:
-    """An index and its files, none of which two processes write; what Numba, or numba-cuda, has of them is mixed in."""
+    """An index and its files, none of which two processes write; a mixin for Numba's and numba-cuda's classes."""
 
     _data_name_pattern: str
     _save_data: Callable[[str, Any], None]
@@ -115,7 +115,7 @@ class UniqueFiles:
 
 
 class _Files(UniqueFiles, caching.IndexDataCacheFile):
-    """Numba's own, of such names."""
+    """Numba's index and files, with unique names."""
 
 
 class KernelCache(caching.FunctionCache):
@@ -128,8 +128,8 @@ class KernelCache(caching.FunctionCache):
         self._cache_file = _Files(self._cache_path, self._impl.filename_base, "")
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return a compiled kernel; leave out Numba's refresh, .3 s of a process: only what compiles needs it."""
-        rtsys.initialize(target_context)  # kernels take memory from it
+        """Return a compiled kernel, without Numba's refresh, .3 s of a process: only compilation needs it."""
+        rtsys.initialize(target_context)  # kernels allocate memory by it
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)
 
@@ -138,9 +138,9 @@ class KernelCache(caching.FunctionCache):
 
 
 def named(value: Any) -> Any:
-    """Return what names a function by its place in the code and by what it closes over, the same in each process.
+    """Return a key of a function from its position in the code and its closure, the same in each process.
 
-    Numba pickles what a function closes over, and gives kernels among it a new identity in each process.
+    Numba pickles the closure of a function, and kernels in it have a new identity in each process.
     """
     function = getattr(value, "py_func", getattr(value, "_defn", value))  # a kernel's, or an intrinsic's
     if isinstance(function, FunctionType):

@@ -1,4 +1,4 @@
-"""What is known of compilation: how long this process has compiled kernels, and that a cluster's workers do."""
+"""Compilation as it happens: how long this process has compiled kernels, and reports of a cluster's workers."""
 
 import time
 from collections.abc import Iterator
@@ -13,36 +13,36 @@ from daskw2v import progress
 
 _TOPIC = "daskw2v-compiling"
 _STAGE = "compile"
-_heard: WeakSet[Client] = WeakSet()  # whose workers are heard already
+_heard: WeakSet[Client] = WeakSet()  # clients whose workers have a listener
 
 
 class Compilation(Listener):
-    """Counts the seconds in which Numba compiles here; kernels that it finds in its cache are none of them."""
+    """Counts the seconds in which Numba compiles in this process; kernels from its cache do not count."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self._depth, self._began = 0, 0.0  # Numba compiles in one thread at a time, and kernels inside of others
 
     def on_start(self, event: Event | None = None) -> None:
-        """Begin to count, and tell the scheduler."""
+        """Start the clock, and report to the scheduler."""
         self._depth += 1
         if self._depth == 1:
             self._began = time.perf_counter()
-            _tell(0.0)
+            _report(0.0)
 
     def on_end(self, event: Event | None = None) -> None:
-        """Count."""
+        """Stop the clock, and report to the scheduler."""
         self._depth -= 1
         if self._depth == 0:
             took = time.perf_counter() - self._began
             self.seconds += took
-            _tell(took)
+            _report(took)
 
 
 here = Compilation()
 
 
-def _tell(seconds: float) -> None:
+def _report(seconds: float) -> None:
     # Not get_worker: the threads of a training task do not know their worker
     for worker in list(Worker._instances):
         worker.log_event(_TOPIC, {"worker": worker.address, "seconds": seconds})
@@ -50,9 +50,9 @@ def _tell(seconds: float) -> None:
 
 @contextmanager
 def compiling_said(client: Client, listener: progress.Listener) -> Iterator[None]:
-    """Tell a listener when workers begin to compile kernels, and at the end how long it took.
+    """Call a listener when workers begin to compile kernels, and at the end with the seconds that it took.
 
-    It is called from Dask's thread then. One that hears a client's workers already is the only one.
+    Dask's thread calls the listener. A client has at most one listener: later ones are not called.
     """
     if client in _heard:
         yield
@@ -61,7 +61,7 @@ def compiling_said(client: Client, listener: progress.Listener) -> Iterator[None
 
     def hear(event: tuple[float, dict[str, Any]]) -> None:
         if not seconds:
-            with suppress(Exception):  # its own thread is told by the next report of a stage
+            with suppress(Exception):  # the next report of a stage raises in the listener's own thread
                 say("compiling kernels, once (about 7 s)")
         seconds[event[1]["worker"]] = seconds.get(event[1]["worker"], 0.0) + event[1]["seconds"]
 

@@ -1,4 +1,4 @@
-"""The only door to Numba on the CPU: flags and cache policy stand here once.
+"""Decorators that compile functions with Numba on the CPU, with the same flags and cache for all kernels.
 
 Kernels release the GIL and are never `parallel=True` (its fallback layer aborts the process when two Dask
 threads enter it); threads are explicit, inside a task.
@@ -20,7 +20,7 @@ FAST = ("nsz", "arcp", "contract", "afn", "reassoc")
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile on first call: no GIL, no bounds checks, C's rules for division, cached on disk."""
+    """Compile a function on its first call: no GIL, no bounds checks, C's rules for division, cached on disk."""
     compiled = numba.njit(nogil=True, boundscheck=False, error_model="numpy", fastmath=set(FAST))(function)
     if not numba.config.DISABLE_JIT:
         compiled._cache = KernelCache(function)
@@ -28,7 +28,7 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 def exact(function: Callable[..., Any]) -> Any:
-    """Compile as `kernel` does, but without fast arithmetic: the same bits in every kernel that calls it."""
+    """Compile a function like `kernel`, but without fast arithmetic: its bits are the same in every kernel."""
     compiled = numba.njit(nogil=True, boundscheck=False, error_model="numpy")(function)
     if not numba.config.DISABLE_JIT:
         compiled._cache = KernelCache(function)
@@ -36,5 +36,5 @@ def exact(function: Callable[..., Any]) -> Any:
 
 
 def inline(function: Callable[..., Any]) -> Any:
-    """Compile as part of the kernels that call it."""
+    """Compile a function as part of the kernels that call it."""
     return numba.njit(nogil=True, inline="always", error_model="numpy", fastmath=set(FAST))(function)

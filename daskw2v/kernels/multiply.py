@@ -19,7 +19,7 @@ def multiply(left: Float32Array, right: Float32Array) -> Float32Array:
 
 @kernel
 def _add_products(left: Any, right: Any, product: Any) -> None:
-    """Add up four rows at a time, two terms each: so few numbers are read and written for each multiplication."""
+    """Add products to `product`, four rows and two terms at a time: few numbers are read and written per product."""
     last = right.shape[0] - 1
     for i in range(0, left.shape[0], 4):
         for k in range(0, right.shape[0], 2):

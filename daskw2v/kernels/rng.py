@@ -1,8 +1,8 @@
 """Counter-based random numbers: each draw is a pure function of its key and its counter.
 
-A key names what is drawn (seed, purpose, epoch), the counter says where (a token's position in the corpus, say).
-So a draw does not depend on which worker, thread, task or retry asks for it. The generator is SplitMix64 (Steele,
-Lea and Flood 2014), whose state is a counter already.
+A key names the stream (seed, purpose, epoch), the counter a draw of it (a token's position in the corpus, say). So a
+draw does not depend on which worker, thread, task or retry asks for it. The generator is SplitMix64 (Steele, Lea and
+Flood 2014), whose state is a counter already.
 """
 
 from enum import IntEnum
@@ -21,7 +21,7 @@ _HALF, _FRACTION = np.uint64(32), np.uint64(40)
 
 
 class Purpose(IntEnum):
-    """What a stream of draws is for; streams of different purposes never meet."""
+    """Purposes of streams of draws; streams of different purposes are independent."""
 
     SUBSAMPLE = 1
     WINDOW = 2

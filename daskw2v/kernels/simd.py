@@ -32,10 +32,10 @@ _i32 = ir.IntType(32)
 def _registers() -> tuple[int, int]:
     """Return the number of vector registers of the processor that Numba compiles for, and the floats of one.
 
-    That is this host, unless Numba's environment variables (NUMBA_CPU_FEATURES) name another.
+    That processor is this host's, unless Numba's environment variables (NUMBA_CPU_FEATURES) name another.
     """
-    told = numba.config.CPU_FEATURES
-    known = (llvmlite.binding.get_host_cpu_features().flatten() if told is None else told).split(",")
+    features = numba.config.CPU_FEATURES
+    known = (llvmlite.binding.get_host_cpu_features().flatten() if features is None else features).split(",")
     if "+avx512f" in known:
         return 32, 16
     if "+avx" in known:
@@ -54,15 +54,15 @@ def padded(width: int) -> int:
 
 def aligned_zeros(n: int, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
     """Return n zeros on whole cache lines of their own, shape (n,): no other thread writes beside them."""
-    return _aligned(np.zeros(_room(n, dtype), np.uint8), n, dtype)
+    return _aligned(np.zeros(_padded_bytes(n, dtype), np.uint8), n, dtype)
 
 
 def aligned_empty(n: int, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
-    """Return room for n numbers, as `aligned_zeros` does."""
-    return _aligned(np.empty(_room(n, dtype), np.uint8), n, dtype)
+    """Return an uninitialized array of n numbers on whole cache lines of their own, shape (n,)."""
+    return _aligned(np.empty(_padded_bytes(n, dtype), np.uint8), n, dtype)
 
 
-def _room(n: int, dtype: npt.DTypeLike) -> int:
+def _padded_bytes(n: int, dtype: npt.DTypeLike) -> int:
     """Return the bytes that hold n numbers on whole cache lines, wherever they begin."""
     line = 4 * ROW_ALIGNMENT
     return (-(-n * np.dtype(dtype).itemsize // line) + 1) * line
@@ -87,7 +87,7 @@ def sparse_zeros(n: int) -> Float32Array:
 
 
 def huge_pages(size: int) -> mmap.mmap:
-    """Return so many bytes of zeros, in huge pages where the system has them."""
+    """Return `size` bytes of zeros, in huge pages where the system has them."""
     memory = _pages(size)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # a kernel built without them
@@ -185,7 +185,7 @@ def sums(builder: Any, vectors: Sequence[Any]) -> Any:
 
 
 def _add_halves(builder: Any, a: Any, b: Any, segment: int) -> Any:
-    """Add the two halves of each segment of `a` and of `b`; segments of the one and the other then alternate."""
+    """Add the two halves of each segment of `a` and of `b`; segments of `a` and `b` then alternate."""
     if a is None and b is None:
         return None
     a, b = (constant(0.0, LANES) if v is None else v for v in (a, b))

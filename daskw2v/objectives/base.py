@@ -31,7 +31,7 @@ class Rate(NamedTuple):
 
 
 class HotRows(NamedTuple):
-    """The places of one thread's own copies of the hottest rows.
+    """The positions of one thread's own copies of the hottest rows.
 
     Parameters
     ----------
@@ -87,12 +87,12 @@ class DeviceTables(NamedTuple):
     max_in_flight
         Warps that train at the same time, at most.
     source_touched, output_touched
-        How likely a window touches each of the first rows of both tables, float32: those that so many warps would
-        update too far (`objectives.cuda.pieces.crowded`); infinite for rows that do not move.
+        The chance that a window touches each of the first rows of both tables, float32, for rows that this many warps
+        would update too far (`objectives.cuda.pieces.crowded`); infinite for rows that do not move.
     totals
         Examples and summed loss, to be added to, shape (2,) float64.
     stream
-        Where work is put in order.
+        The stream of the GPU.
     """
 
     source: Any
@@ -112,7 +112,7 @@ class MatrixColumns(NamedTuple):
     Parameters
     ----------
     contexts
-        Of each word a context for each column, shape (words, columns) int32; -1 for a word without any.
+        A context of each word for each column, shape (words, columns) int32; -1 for a word without any.
     row
         The first word.
     first
@@ -171,7 +171,7 @@ class MarkRows(Protocol):
     def __call__(
         self, prepared: Any, segment: Segment, first: int, last: int, epoch: int, marks: Mapping[str, BoolArray], /
     ) -> None:
-        """Set what is reached; `prepared` is what `Objective.prepare` returned."""
+        """Set the marks of the rows; `prepared` is what `Objective.prepare` returned."""
 
 
 class ColumnTrainer(Protocol):
@@ -189,7 +189,7 @@ class BucketTrainer(Protocol):
     def __call__(self, bucket: Bucket, tables: Any, alpha: float, params: Params, words: Any, key: np.uint64, /) -> Any:
         """Return the number of pairs and their summed loss; a GPU adds the loss to its `totals` and returns None.
 
-        `tables` are `Tables`, or `DeviceTables` on a GPU, where nothing else is yet; `words` is what
+        `tables` are `Tables`, or `DeviceTables` on a GPU, where no other array is yet; `words` is what
         `Objective.partition_table` returned for the output partition.
         """
 
@@ -210,7 +210,7 @@ class Objective:
     settings
         The class of its settings, of the same name.
     title
-        The same in words, as a report shows it.
+        The name in words, as a report shows it.
     alphas
         The initial learning rate for each optimizer that it has, its default optimizer first. They are used where
         Params leave the rate open, and were chosen by quality (benchmarks.quality, benchmarks.context_matrix).
@@ -257,7 +257,7 @@ class Objective:
     column_trainers
         By device, the function that trains columns of the word-context matrix in place; empty if there is none.
     of_words
-        The tables with a row for each word. Their rows can initialize a later model with another vocabulary.
+        The tables with a row for each word, whose rows can initialize a later model with another vocabulary.
     hot_rows
         Number of hot rows that all threads of a processor copy together, where Resources leave it open, as measured.
         Between two flushes the threads take the same steps on their copies; with too many, training diverges.
@@ -292,7 +292,7 @@ class Objective:
 
 
 def is_finite(rows: Float32Array) -> bool:
-    """Tell whether rows are finite, and the sum of their squares too: where it is not, training diverges."""
+    """Return whether rows are finite, and the sum of their squares too: otherwise training diverges."""
     return bool(np.isfinite(np.vdot(rows, rows)))
 
 

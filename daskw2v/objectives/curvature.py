@@ -37,24 +37,24 @@ def add_moments(*parts: Moments) -> Moments:
 def curvature_of_pairs(_: Params, moments: Mapping[str, Moments]) -> dict[str, Float64Array]:
     """Return, for each table, the sum of r rᵀ over the rows r that a row meets whenever a window touches it, (D, D).
 
-    This is the Hessian of the loss of one update by that row, but for the slope of the sigmoid. In skip-gram, each
+    The sum is the Hessian of the loss of one update by that row, up to the slope of the sigmoid. In skip-gram, each
     context of a window meets all targets of the window.
     """
     return {"input": moments["output"].second, "output": moments["input"].second}
 
 
 def curvature_of_windows(params: Params, moments: Mapping[str, Moments]) -> dict[str, Float64Array]:
-    """Return the same where the contexts of a window are trained by their mean or sum.
+    """Return the curvature by table, (D, D), of windows whose contexts are trained by their mean or sum (CBOW).
 
     Contexts of a window move together along the mean of the rows, and apart from each other along the rest.
     """
     contexts = moments["input"].weight
     scale = 1 / contexts if ContextsTogether.of(params).cbow_mean else 1.0
 
-    def of_hidden(weight: float, of: Moments) -> Float64Array:
-        row = of.first / max(of.weight, 1e-300)
+    def of_hidden(weight: float, rows: Moments) -> Float64Array:
+        row = rows.first / max(rows.weight, 1e-300)
         mean = np.outer(row, row)
-        apart = of.second / max(of.weight, 1e-300) - mean
+        apart = rows.second / max(rows.weight, 1e-300) - mean
         return weight * (contexts * mean + apart)
 
     return {

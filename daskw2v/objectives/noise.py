@@ -48,7 +48,7 @@ class Negatives(NamedTuple):
     Parameters
     ----------
     negative, market_negative
-        As in Params: negatives that are drawn from all words, and those of the target's market.
+        As in Params: numbers of negatives from all words, and from the target's market.
     table
         Alias table of the words, shape (V,) uint64.
     key
@@ -65,7 +65,7 @@ class Negatives(NamedTuple):
 
 
 class PreparedNoise(NamedTuple):
-    """The Params, the alias table of the negatives, shape (V,) uint64, and those of markets."""
+    """The Params, the alias table of the negatives, shape (V,) uint64, and the tables of markets."""
 
     params: Params
     noise: UInt64Array
@@ -74,15 +74,16 @@ class PreparedNoise(NamedTuple):
 
 def prepare_noise(params: Params, counts: Int64Array) -> PreparedNoise:
     """Build the tables that negatives are drawn from, where no word has a market."""
-    of = SharedNegatives.of(params)
-    prepared = PreparedNoise(params, word_table(counts, of.ns_exponent))
-    return with_markets(prepared, counts, np.full(len(counts), -1, np.int32)) if of.market_negative else prepared
+    settings = SharedNegatives.of(params)
+    prepared = PreparedNoise(params, word_table(counts, settings.ns_exponent))
+    no_markets = np.full(len(counts), -1, np.int32)
+    return with_markets(prepared, counts, no_markets) if settings.market_negative else prepared
 
 
 def with_markets(prepared: PreparedNoise, counts: Int64Array, markets: Int32Array) -> PreparedNoise:
-    """Return the tables with those of markets, given the number of each word's market, -1 without, shape (V,)."""
+    """Return the tables with the tables of markets; `markets` has each word's market, -1 for none, shape (V,)."""
     weights, n_words = word_weights(counts, SharedNegatives.of(prepared.params).ns_exponent), len(counts)
-    known = np.flatnonzero((markets >= 0) & (weights > 0))  # what is never drawn is no center either
+    known = np.flatnonzero((markets >= 0) & (weights > 0))  # a word that is never drawn is no center either
     order = known[np.argsort(markets[known], kind="stable")]
     bounds = np.append(np.flatnonzero(np.diff(markets[order], prepend=-1)), len(order))
     slots = np.concatenate([prepared.noise, alias_tables(weights[order], bounds, n_words)])
@@ -93,13 +94,13 @@ def with_markets(prepared: PreparedNoise, counts: Int64Array, markets: Int32Arra
 
 
 def noise_bytes(params: Params, n_words: int) -> dict[str, int]:
-    """Return the bytes of what `prepare_noise` builds, or `with_markets` where all words have one, by its name."""
+    """Return the bytes by name of the tables of `prepare_noise`, or of `with_markets` if all words have a market."""
     alone = {"table of negatives": 8 * n_words}
     return alone | {"tables of markets": (2 * (8 + 4) + 8) * n_words} if has_markets(params) else alone
 
 
 def has_markets(params: Params) -> bool:
-    """Tell whether negatives are drawn from markets."""
+    """Return whether negatives are drawn from markets."""
     return isinstance(params.objective, SharedNegatives) and params.objective.market_negative > 0
 
 
@@ -110,8 +111,8 @@ def word_tables(params: Params, n_words: int) -> dict[str, int]:
 
 def negatives_of(prepared: PreparedNoise, epoch: int) -> Negatives:
     """Return the kernel's view of the negatives of an epoch."""
-    of, key = SharedNegatives.of(prepared.params), stream(prepared.params.seed, Purpose.NEGATIVE, epoch)
-    return Negatives(of.negative, prepared.noise, key, of.market_negative, prepared.markets)
+    settings, key = SharedNegatives.of(prepared.params), stream(prepared.params.seed, Purpose.NEGATIVE, epoch)
+    return Negatives(settings.negative, prepared.noise, key, settings.market_negative, prepared.markets)
 
 
 @inline

@@ -8,8 +8,7 @@ import numpy as np
 from daskw2v.features.words import WordFeatures
 from daskw2v.kernels.rng import GOLDEN, draws, mix
 from daskw2v.objectives.noise import BATCH, Markets, PreparedNoise, negatives_of
-from daskw2v.objectives.prefixes import OF, Prefixes
-from daskw2v.objectives.windows import Windows
+from daskw2v.objectives.windows import OF, Prefixes, Windows
 from daskw2v.sampling.segments import Segment
 from daskw2v.types import Float64Array, Int64Array, UInt64Array
 
@@ -34,10 +33,10 @@ class WindowGoals(Protocol):
     """Returns the targets of a window's contexts."""
 
     def __call__(self, prepared: Any, epoch: int, window: Window, number: int, positions: Int64Array, /) -> list[Goals]:
-        """Return the targets that all contexts share, or those of each.
+        """Return the targets that all contexts share, or the targets of each context.
 
-        `prepared` is what `Objective.prepare` returned. The window is that of a given number in a range of centers,
-        whose positions in the corpus are given.
+        `prepared` is what `Objective.prepare` returned. `number` is the index of the window in a range of centers, and
+        `positions` are their positions in the corpus.
         """
 
 
@@ -97,7 +96,7 @@ def targets_of(table: UInt64Array, key: np.uint64, window: Window, negative: int
 def goals_of(prepared: PreparedNoise, epoch: int, window: Window, pair: int = 0, position: int | None = None) -> Goals:
     """Return the targets of a window and their signs, including negatives of the word's market, which it draws itself.
 
-    The others are drawn at a `position`, that of the window by default.
+    Other negatives are drawn at `position`, by default the position of the window.
     """
     negatives = negatives_of(prepared, epoch)
     n, further, key = negatives.negative, negatives.market_negative, negatives.key
@@ -198,7 +197,7 @@ def train_rows(
     source, output, alpha, size
         As in `train_targets`.
     contexts
-        Rows of `source`, shape (n,). One that stands twice moves twice.
+        Rows of `source`, shape (n,). A row that is listed twice moves twice.
     targets, signs
         Rows of `output` that all contexts meet, shape (T,), and +1, -1 or 0 for each context and row, shape (n, T).
     own, kind
@@ -212,16 +211,16 @@ def train_rows(
         p = 1.0 / (1.0 + np.exp(-np.clip(sign * np.einsum("cd,ctd->ct", source[contexts], output[rows]), -30.0, 30.0)))
         loss -= float((np.abs(sign) * np.log(p)).sum())
         gains = alpha * sign * (1.0 - p)
-        for some in (slice(i, i + BATCH) for i in range(0, len(contexts), BATCH)):
-            x, gain = source[contexts[some]].copy(), gains[some]
+        for batch in (slice(i, i + BATCH) for i in range(0, len(contexts), BATCH)):
+            x, gain = source[contexts[batch]].copy(), gains[batch]
             updates = np.zeros_like(x)
             for t, target in enumerate(group):
                 updates += gain[:, t, None] * output[target]
                 output[target] += gain[:, t] @ x
-            for c, target in enumerate(own[some]):
+            for c, target in enumerate(own[batch]):
                 updates[c] += gain[c, -1] * output[target]
                 output[target] += gain[c, -1] * x[c]
-            np.add.at(source, contexts[some], updates)
+            np.add.at(source, contexts[batch], updates)
     return loss
 
 
@@ -235,7 +234,7 @@ def train_hidden(
     alpha: float,
     mean: bool,
 ) -> float:
-    """Train what the contexts of windows say together (CBOW) against targets in place, and return the loss.
+    """Train the hidden vectors of windows (CBOW) against targets in place, and return the loss.
 
     Parameters
     ----------
@@ -246,9 +245,10 @@ def train_hidden(
     targets, signs
         Rows of `output` that all windows meet, shape (T,), and +1, -1 or 0 for each window and row, shape (windows, T).
     own
-        A row of `output` for each window, which it comes closer to; or none at all.
+        A row of `output` for each window that its hidden vector comes closer to; or none at all.
     mean
-        Whether a hidden vector is the mean of the contexts, or their sum. It stays until all targets are updated.
+        Whether a hidden vector is the mean of the contexts, or their sum. A hidden vector stays until all targets are
+        updated.
     """
     sizes = [len(rows) for rows in contexts]
     hidden = [source[rows].sum(axis=0) / (n if mean else 1) for rows, n in zip(contexts, sizes, strict=True)]
@@ -270,8 +270,8 @@ def train_hidden(
     for c, target in enumerate(own):
         updates[c] += gains[c][-1] * output[target]
         output[target] += gains[c][-1] * hidden[c]
-    for those, update, n in zip(contexts, updates, sizes, strict=True):
-        np.add.at(source, those, update / (1 if mean else n))
+    for of_window, update, n in zip(contexts, updates, sizes, strict=True):
+        np.add.at(source, of_window, update / (1 if mean else n))
     return loss
 
 
@@ -294,7 +294,7 @@ def train_composed(
     Parameters
     ----------
     train
-        The reference of an objective, given segment, first, last, both tables, and `arguments`.
+        The reference of an objective, called with segment, first, last, both tables, and `arguments`.
     segment, first, last
         The centers first..last-1, trained a stretch at a time.
     own, rows, output

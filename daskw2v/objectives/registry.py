@@ -34,7 +34,7 @@ def find_objective(name: str) -> Objective:
 
 
 def reads(objective: Objective, field: str) -> bool:
-    """Tell whether an objective reads a field of Params."""
+    """Return whether an objective reads a field of Params."""
     known = known_settings(Params)[field]
     if known.choices and known.owner.axis == "objective":
         return field in objective.settings.names()
@@ -42,12 +42,12 @@ def reads(objective: Objective, field: str) -> bool:
 
 
 def check_options(params: Params) -> None:
-    """Refuse what the objective of these Params would not read.
+    """Refuse settings that the objective of these Params does not read.
 
     Raises
     ------
     ParameterError
-        If the objective does not exist or has no such optimizer, or an option of others is set.
+        If the objective does not exist or has no such optimizer, or a setting of other objectives is set.
     """
     refuse_unread(params, "objective", params.objective.name, OBJECTIVES.including(params.objective.name))
     settled(params)
@@ -81,18 +81,18 @@ def find_trainer(objective: Objective, device: str) -> Trainer:
     Raises
     ------
     ParameterError
-        If that pair does not exist; nothing else is run in its place.
+        If the objective has no kernel for the device; no other one is run instead.
     """
     return _find("kernel", attrgetter("trainers"), objective, device)
 
 
 def find_bucket_trainer(objective: Objective, device: str) -> BucketTrainer:
-    """Return the kernel of an objective for the buckets of a device; raises as `find_trainer` does."""
+    """Return the kernel of an objective for the buckets of a device, or raise like `find_trainer`."""
     return _find("kernel for buckets", attrgetter("bucket_trainers"), objective, device)
 
 
 def find_column_trainer(objective: Objective, device: str) -> ColumnTrainer:
-    """Return the kernel of an objective for columns of the word-context matrix; raises as `find_trainer` does."""
+    """Return the kernel of an objective for columns of the word-context matrix, or raise like `find_trainer`."""
     return _find("kernel for columns", attrgetter("column_trainers"), objective, device)
 
 

@@ -1,18 +1,56 @@
 """The objectives that Params can name, and the settings of each."""
 
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 from daskw2v.config.choice import Choices, TrainingChoice
 from daskw2v.config.params import Params
-from daskw2v.config.settings import FLAG, URL, integer, one_of, setting
+from daskw2v.config.settings import FLAG, URL, Constraint, integer, one_of, setting
 from daskw2v.errors import ParameterError
-from daskw2v.objectives.prefix_sizes import PREFIX_SIZES, check_prefixes
 from daskw2v.sampling.settings import NegativeSampling, SampledContexts
+
+MOST_PREFIXES = 7  # prefixes that kernels have room for
+_PREFIX_STEP = 16  # columns that a processor's kernels take at once
+_LARGEST_PREFIX = 65520  # below the largest vector_size
+
+
+def _as_size(value: Any) -> int:
+    """Return an integer; the command line passes it as text."""
+    if isinstance(value, str):
+        return int(value)
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(value)
+    return int(value)
+
+
+def _as_sizes(values: Any) -> tuple[int, ...]:
+    return tuple(map(_as_size, values))
+
+
+def _are_sizes(values: Any) -> bool:
+    if not isinstance(values, list | tuple):
+        return False
+    try:
+        sizes = _as_sizes(values)
+    except (TypeError, ValueError):
+        return False
+    rises = all(a < b for a, b in pairwise((0, *sizes)))
+    fit = all(size % _PREFIX_STEP == 0 and size <= _LARGEST_PREFIX for size in sizes)
+    return len(sizes) <= MOST_PREFIXES and rises and fit
+
+
+_PREFIX_SIZES = Constraint(
+    _are_sizes,
+    f"a list of at most {MOST_PREFIXES} rising multiples of {_PREFIX_STEP}, {_LARGEST_PREFIX:,} at most",
+    _as_sizes,
+    item="COLUMNS",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainsPrefixes(TrainingChoice):
-    """An objective of windows, which can train some of the columns alone."""
+    """An objective of windows, which can train the first columns alone."""
 
     axis = "objective"
 
@@ -20,7 +58,7 @@ class TrainsPrefixes(TrainingChoice):
         (),
         "numbers of first columns that are to be models by themselves, such as 32 64: two of three windows "
         "train all columns, the third one of these prefixes",
-        PREFIX_SIZES,
+        _PREFIX_SIZES,
         stage="train",
         honoured_by=("strategy", "device"),
     )
@@ -28,7 +66,11 @@ class TrainsPrefixes(TrainingChoice):
     def check(self, settings: Params) -> None:
         """Refuse prefixes that are no part of a vector."""
         super().check(settings)
-        check_prefixes(self.prefix_sizes, settings.vector_size)
+        if self.prefix_sizes and self.prefix_sizes[-1] >= settings.vector_size:
+            raise ParameterError(
+                f"prefix_sizes={self.prefix_sizes} are not all below vector_size={settings.vector_size}.",
+                "Leave out what is not: all columns together are always trained.",
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +102,7 @@ class SharedNegatives(NegativeSampling):
     )
 
     def check(self, settings: Params) -> None:
-        """Refuse a table of markets that nobody would read."""
+        """Refuse a table of markets that no negative is drawn from."""
         super().check(settings)
         if self.markets is not None and not self.market_negative:
             raise ParameterError(
@@ -152,7 +194,7 @@ class WordContextMatrix(SampledContexts):
 
 @dataclass(frozen=True, kw_only=True)
 class SubwordNetwork(SampledContexts):
-    """The same, where a convolutional network of characters makes the vectors; experimental, by PyTorch.
+    """Word vectors that a network of characters computes, trained on the word-context matrix; experimental, by PyTorch.
 
     Examples
     --------

@@ -32,7 +32,7 @@ def prepare_tree(params: Params, counts: Int64Array) -> PreparedTree:
 
 
 def tree_bytes(params: Params, n_words: int) -> dict[str, int]:
-    """Return the bytes of what `prepare_tree` builds, by its name: starts, and the steps of each path."""
+    """Return the bytes by name of the tree that `prepare_tree` builds: starts, and the steps of each path."""
     return {"Huffman tree": n_words * (8 + 4 * (n_words.bit_length() + 3))}
 
 
@@ -42,16 +42,16 @@ def tree_tables(params: Params, n_words: int) -> dict[str, int]:
 
 
 def linked_trees(params: Params, counts: Int64Array) -> UInt64Array:
-    """Return the trees of a partition's words, as `huffman_forest` has them.
+    """Return the trees of a partition's words, from `huffman_forest`.
 
     With one tree for each of 8 partitions a context meets the nodes of one tree for long: Google analogies fell by 1.5
-    to 7 %, less with more passes an epoch. Among several trees it finds itself less often at the same nodes.
+    to 7 %, less with more passes an epoch. Among several trees it meets the same nodes less often.
     """
     return huffman_forest(counts, trees_of(params, len(counts)))
 
 
 def trees_of(params: Params, n_words: int) -> int:
-    """Return the number of trees of a partition of so many words."""
+    """Return the number of trees of a partition of n_words words."""
     return max(1, min(-(-TREES // Partitioned.of(params).n_partitions), n_words // _LEAST))
 
 

@@ -1,4 +1,4 @@
-"""Cuts text on an NVIDIA GPU: `segments` with the same tokens, positions and sentences, by the same draws.
+"""Cuts text into segments on an NVIDIA GPU: the same tokens, positions and sentences as `segments`, by the same draws.
 
 Codes, the map of codes to words, and the starts of sentences lie on the GPU, as a shard has them. Words are looked up,
 and a word that is not kept is marked by -1. Then tiles of tokens count what they keep, and each writes its words behind
@@ -22,7 +22,7 @@ KNOWN, BAD = 0, 1  # of `counts`: known tokens before subsampling, and codes tha
 
 
 class Cutter:
-    """Cuts stretches of text one after the other. What it returns is overwritten by the next call."""
+    """Cuts stretches of text one after the other; each call overwrites the arrays that the last one returned."""
 
     def __init__(self) -> None:
         self._arrays: dict[str, Any] = {}
@@ -35,21 +35,20 @@ class Cutter:
         Parameters
         ----------
         spans
-            Consecutive ones: the positions start..stop-1 with their margins.
+            Consecutive spans: the positions start..stop-1 with their margins.
         start, stop
             The positions whose tokens are centers.
         keep, key
             Subsampling: thresholds as `segments.with_rest` returns them, and the stream of the epoch's draws.
         counts
-            To which known tokens of start..stop-1 and bad codes are added, shape (2,) int64.
+            Receives the numbers of known tokens in start..stop-1 and of bad codes, added, shape (2,) int64.
         stream
-            Where it is put in order.
+            The stream of the GPU.
 
         Returns
         -------
         segment
-            As on the processor, but `tokens` and `positions` have room behind the last token, and `bounds` may have
-            equal ones.
+            The segment, where `tokens` and `positions` may be longer than the text, and `bounds` may repeat.
         first, last
             `Segment.centers` of start..stop-1, shape (1,) int64 each.
         """
@@ -73,8 +72,8 @@ class Cutter:
         for span in spans:
             n = len(span.starts)
             if n:
-                some = segment.bounds[sentence : sentence + n]
-                _bound[-(-n // TILE), LANES, stream](span.starts, span.position - low - span.at, before, some)
+                bounds = segment.bounds[sentence : sentence + n]
+                _bound[-(-n // TILE), LANES, stream](span.starts, span.position - low - span.at, before, bounds)
                 sentence += n
         _close[1, LANES, stream](before, start - low, stop - low, segment.bounds, centers)
         return segment, centers[:1], centers[1:]
@@ -149,7 +148,7 @@ def _place(words: Any, kept: Any, low: Any, tokens: Any, positions: Any, before:
 
 @kernel
 def _bound(starts: Any, shift: Any, before: Any, bounds: Any) -> None:
-    """Write where sentences begin among the kept words, given where they start among all."""
+    """Write the bounds of sentences among the kept words, from their starts among all words."""
     first = cuda.blockIdx.x * TILE
     for i in range(first + cuda.threadIdx.x, min(first + TILE, starts.size), LANES):
         bounds[np.uint64(i)] = at(before, min(max(at(starts, i) + shift, 0), before.size - 1))

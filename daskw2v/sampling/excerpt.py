@@ -1,4 +1,4 @@
-"""Excerpts: some ranges of a corpus's positions as another corpus, made without reading or copying text."""
+"""Excerpts: ranges of a corpus's positions as another corpus, made without reading or copying text."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
@@ -17,9 +17,9 @@ PLACES = 256  # enough pieces; in longer text, stretches are longer, and chunks 
 
 
 def excerpt(corpus: Corpus, ranges: Sequence[Range]) -> Corpus:
-    """Return the corpus of some ranges of positions; a new sentence begins at each gap between ranges.
+    """Return the corpus of ranges of positions; a new sentence begins at each gap between ranges.
 
-    Its shards are parts of the given corpus's shards, and its identity is that of the corpus and the ranges.
+    Shards of an excerpt are parts of the corpus's shards, and its identity is made of the corpus and the ranges.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def ranges_of_blocks(corpus: Corpus, store: Store, blocks: Collection[str]) -> l
     corpus
         A corpus, not an excerpt.
     store
-        The work directory: the starts of sentences tell where the blocks of a batch begin.
+        The work directory, with the starts of sentences: by them the blocks of a batch are found.
     blocks
         Keys of blocks.
     """
@@ -86,12 +86,12 @@ def ranges_of_blocks(corpus: Corpus, store: Store, blocks: Collection[str]) -> l
 def _of_parts(
     parts: Sequence[BatchBlock], named: Collection[str], before: int, origin: int, positions: Int64Array
 ) -> Iterator[Range]:
-    """Yield the positions in a shard of some blocks of a batch.
+    """Yield the positions in a shard of the named blocks of a batch.
 
     Parameters
     ----------
     parts, named
-        The blocks of the batch, and the keys of those that are wanted.
+        The blocks of the batch, and the keys of the blocks to yield.
     before
         Number of sentences that start in earlier shards of the batch; it may be in the text several times.
     origin, positions
@@ -113,7 +113,7 @@ def other_ranges(ranges: Sequence[Range], n_tokens: int) -> list[Range]:
 
 
 def sample_ranges(ranges: Sequence[Range], share: float, seed: int) -> list[Range]:
-    """Return a sample of positions: one piece of each stretch, at a random place.
+    """Return a sample of positions: one piece of each stretch, at a random position.
 
     The sample depends on the positions and the seed, not on shards.
 
@@ -132,7 +132,7 @@ def sample_ranges(ranges: Sequence[Range], share: float, seed: int) -> list[Rang
 
 
 def draw_pieces(ranges: Sequence[Range], share: float, length: int, key: np.uint64) -> list[Range]:
-    """Return a piece of each stretch of `length` positions, a share of it, at a place drawn from the stream `key`."""
+    """Return a share of each stretch of `length` positions, one piece at a position drawn from the stream `key`."""
     pieces = list[Range]()
     for start, stop in ranges:
         stretches = np.arange(start, stop, length)

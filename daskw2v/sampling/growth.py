@@ -33,7 +33,7 @@ def sampling_rules(params: Params) -> dict[str, Any]:
 
 
 def check_rules(base: Mapping[str, Any], params: Params) -> None:
-    """Refuse a base, given by its manifest, that was sampled by other rules.
+    """Refuse a base whose manifest has other sampling rules than the Params.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Reads segments of the corpus from its shards."""
+"""Reads the text of a run from its shards: subsampled segments of any range of the corpus, and an epoch's windows."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -6,8 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskw2v.config.params import Params
 from daskw2v.errors import DamageError
-from daskw2v.sampling.segments import Segment, SegmentBuilder, count_known
+from daskw2v.kernels.rng import Purpose, stream
+from daskw2v.sampling.pairs import WindowSize
+from daskw2v.sampling.run import Run
+from daskw2v.sampling.segments import Segment, SegmentBuilder, count_known, keep_thresholds, most_dropped
 from daskw2v.shards.layout import Corpus, own_starts
 from daskw2v.store.arrays import open_array, read_array
 from daskw2v.store.checksums import StoredArray
@@ -16,7 +20,7 @@ from daskw2v.types import Int32Array, Int64Array, UInt64Array
 from daskw2v.vocabulary.count import StoredVocabulary
 
 _MARGIN = 64  # positions to read at first on both sides of a range, for each word of the window
-OPEN_SHARDS = 32  # shards kept open, as opening one is slow; each takes some MB
+OPEN_SHARDS = 32  # shards kept open, as opening one is slow; each takes several MB
 CHUNKS = 8  # kept as they were read: a chunk is decoded whole, and the next range begins in the last one
 CHUNK = 1 << 20  # codes that are read at once, at least
 
@@ -66,7 +70,7 @@ class DeviceSpan(NamedTuple):
     ids
         Word of each code, -1 for a word outside the vocabulary, shape (types,) int32.
     starts
-        Where sentences start that do so in the span, ascending, counted from the first token of its shard, int64.
+        Starts of the sentences that start in the span, ascending, counted from the first token of its shard, int64.
     at, position
         Index of the first token in its shard, and its corpus position.
     """
@@ -145,7 +149,7 @@ class SegmentReader:
         return self._read(low, high, keep, key), self._count(start, stop)
 
     def margins(self, start: int, stop: int, window: int, keep: UInt64Array, key: np.uint64) -> tuple[int, int]:
-        """Return the range of positions that `read` has to read: with them, all windows are complete."""
+        """Return the range of positions that `read` reads, so that all windows are complete."""
         end = int(self._corpus.bounds[-1])
 
         def lacks(low: int, high: int, sentence: tuple[int, int]) -> bool:
@@ -183,7 +187,7 @@ class SegmentReader:
         return self._read_codes(span.chunk)
 
     def unchecked_codes(self, span: Span) -> Int32Array:
-        """Return the same as it is stored, for who checks that each code has a word."""
+        """Return the codes of a span's chunk as they are stored; the caller checks that each code has a word."""
         chunk = span.chunk
         codes: Int32Array = self._open_stored(chunk.path)[0][chunk.start : chunk.stop]
         return codes
@@ -200,9 +204,9 @@ class SegmentReader:
         builder = SegmentBuilder(high - low, keep, key)
         for span in self.spans(low, high):
             starts = self.starts(span)
-            some = slice(*np.searchsorted(starts, [span.at, span.at + span.n]))
+            inside = slice(*np.searchsorted(starts, [span.at, span.at + span.n]))
             codes = self.codes(span)[span.first : span.first + span.n]
-            builder.add(codes, starts[some] - span.at, self.ids(span), span.position)
+            builder.add(codes, starts[inside] - span.at, self.ids(span), span.position)
         return builder.finish()
 
     def _count(self, start: int, stop: int) -> int:
@@ -216,7 +220,7 @@ class SegmentReader:
         return any(int(np.diff(np.searchsorted(self._open_shard(n).starts, [a, b]))[0]) for n, a, b in shards)
 
     def _shards(self, low: int, high: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the shards that have some of the positions low..high-1, with the range of their tokens."""
+        """Yield the numbers of the shards that hold the positions low..high-1, with the range of tokens in each."""
         bounds = self._corpus.bounds
         for number in range(int(np.searchsorted(bounds, low, side="right")) - 1, len(self._corpus.shards)):
             origin, end = int(bounds[number]), int(bounds[number + 1])
@@ -225,6 +229,62 @@ class SegmentReader:
             a, b = max(low, origin), min(high, end)
             if a < b:
                 yield number, a - origin, b - origin
+
+
+class RunText(NamedTuple):
+    """The text of a run.
+
+    Parameters
+    ----------
+    reader
+        Reader of segments.
+    length
+        Number of positions in an epoch.
+    keep
+        Thresholds of subsampling, for the words that may be dropped.
+    """
+
+    reader: SegmentReader
+    length: int
+    keep: UInt64Array
+
+
+@lru_cache(maxsize=2)
+def open_text(run: Run) -> RunText:
+    """Return the cached text of a run."""
+    vocabulary, corpus = run.vocabulary, Corpus.load(run.work, run.corpus)
+    reader = SegmentReader(run.work, corpus, vocabulary)
+    return RunText(reader, corpus.n_tokens, thresholds_of(vocabulary, run.params.sample))
+
+
+@lru_cache(maxsize=2)
+def thresholds_of(vocabulary: StoredVocabulary, sample: float) -> UInt64Array:
+    """Return the thresholds of a subsampling of a vocabulary, for the words that it may drop."""
+    frequent = vocabulary.read_counts(0, min(vocabulary.size, most_dropped(sample)))
+    return keep_thresholds(frequent, sample, vocabulary.total)
+
+
+def subsampling(params: Params, epoch: int) -> np.uint64:
+    """Return the stream of an epoch's draws of which tokens are kept."""
+    return stream(params.seed, Purpose.SUBSAMPLE, epoch)
+
+
+def read_text(run: Run, epoch: int, start: int, stop: int) -> tuple[Segment, int, WindowSize]:
+    """Read the positions start..stop-1 of a run's corpus, with a margin on both sides that completes all windows.
+
+    Returns
+    -------
+    segment, words, windows
+        The segment after subsampling, the number of known tokens in start..stop-1, and the size of windows.
+
+    Raises
+    ------
+    StoreError
+        If a shard is missing.
+    """
+    params, text = run.params, open_text(run)
+    segment, words = text.reader.read(start, stop, params.window, text.keep, subsampling(params, epoch))
+    return segment, words, WindowSize(params.window, params.shrink_windows, stream(params.seed, Purpose.WINDOW, epoch))
 
 
 def _check_numbers(numbers: Int32Array, low: int, high: int, url: str) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from daskw2v.kernels.jit import inline, kernel
 from daskw2v.kernels.rng import below, draw, mix
-from daskw2v.sampling.dealing import WindowSize, reach_of
+from daskw2v.sampling.pairs import WindowSize, reach_of
 from daskw2v.sampling.segments import Segment, with_rest
 from daskw2v.types import Int32Array, Int64Array, UInt64Array
 
@@ -93,7 +93,7 @@ def sample_pairs(
 def _deal(
     segment: Any, first: Any, last: Any, windows: Any, key: Any, keep: Any, places: Any, entries: Any, write: Any
 ) -> None:  # fmt: skip
-    """Advance the place of each center's word by its pairs, and write their entries there if `write`.
+    """Advance the index of each center's word by its pairs, and write their entries if `write`.
 
     The upper half of a pair's draw is its priority; the lower half says whether its context is kept.
     """
@@ -117,7 +117,7 @@ def _deal(
 
 @inline
 def _sink(heap: Any, start: Any) -> None:
-    """Move an entry of a max-heap down to its place."""
+    """Move an entry of a max-heap down until no child is larger."""
     entry, at, child = heap[start], start, 2 * start + 1
     while child < len(heap):
         if child + 1 < len(heap) and heap[child + 1] > heap[child]:

@@ -17,7 +17,7 @@ class Base(NamedTuple):
 
 
 class RunFeatures(NamedTuple):
-    """Where the features of words are, and how many rows their table has."""
+    """The folder of the features of words, and the number of rows of their table."""
 
     home: Store
     rows: int

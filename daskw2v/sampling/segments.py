@@ -63,7 +63,7 @@ def keep_thresholds(counts: Int64Array, sample: float, total: int | None = None)
 
 
 def keep_shares(counts: Int64Array, sample: float, total: int | None = None) -> Float64Array:
-    """Return the probability of keeping each word, as `keep_thresholds` does, shape of `counts`."""
+    """Return the probability of keeping each word, from 0 to 1, shape of `counts`."""
     if not sample:
         return np.ones(len(counts))
     ratio = sample * (counts.sum() if total is None else total) / np.maximum(counts, 1)
@@ -71,7 +71,7 @@ def keep_shares(counts: Int64Array, sample: float, total: int | None = None) -> 
 
 
 def with_rest(keep: UInt64Array) -> UInt64Array:
-    """Return thresholds, and that of all words beyond: they are always kept."""
+    """Return thresholds with one more, for all words beyond: they are always kept."""
     return np.append(keep, _ALWAYS)
 
 
@@ -149,8 +149,8 @@ def _select(
 ) -> Any:  # fmt: skip
     """Append the kept tokens; return the new numbers of tokens and of sentences.
 
-    The last of `keep` is that of all words beyond. Each token is written, and the next one over it if it is not kept: a
-    branch that depends on a draw cannot be foreseen, and would take four times as long.
+    The last threshold of `keep` is for all words beyond. Each token is written, and the next one over it if it is not
+    kept: a branch that depends on a draw cannot be predicted, and would take four times as long.
     """
     n, n_starts, last_known = np.uint64(n), len(starts), len(keep) - 1
     for s in range(n_starts + 1):

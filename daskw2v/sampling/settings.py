@@ -8,7 +8,7 @@ from daskw2v.config.settings import TEXT, integer, number, one_of, setting
 
 @dataclass(frozen=True, kw_only=True)
 class NegativeSampling(TrainingChoice):
-    """An objective that tells a word's contexts from words that are drawn."""
+    """An objective that separates a word's contexts from drawn words."""
 
     axis = "objective"
 

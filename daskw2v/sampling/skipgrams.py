@@ -1,36 +1,58 @@
-"""Skip-gram pairs of a stretch of the corpus in p * p buckets, in files.
+"""Skip-gram pairs of a stretch of the corpus in p * p buckets: in files, or in the memory of workers.
 
-    <piece>/<attempt>/pairs   pairs of a piece of text, in p * p parts, as `dealing.deal_pairs` puts them
-    <piece>/<attempt>/noise   the same of negatives that are not trained with their pair, with some rules
+A task deals a piece of text. Several pieces make a slice, which is what is read at a time.
 
-Some pieces make a slice, which is what is read at a time: the pairs of two groups of partitions are one range of each
-file. Files are part files (`store.partfile`), as they are soon deleted.
+`build_skipgrams` writes files:
+
+    <piece>/<attempt>/pairs   pairs of a piece of text, in p * p parts, as `pairs.deal_pairs` puts them
+    <piece>/<attempt>/noise   negatives that are not trained with their pair, with some rules, in the same way
+
+The pairs of two groups of partitions are one range of each file. Files are part files (`store.partfile`), as they are
+soon deleted.
+
+`hold_pairs` writes nothing. The result of a task is cut by groups of input partitions: these stay on their workers, so
+each worker takes its part of every piece once a pass, from the worker that dealt it. What a lost worker held, Dask
+makes again: a piece is a pure function of the text.
 """
 
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-from distributed import Client
+from distributed import Client, Future
 
+from daskw2v.cluster import gather, total_threads
+from daskw2v.cluster.shared_memory import by_fields, share
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.errors import DamageError
 from daskw2v.kernels.alias import alias_table
 from daskw2v.kernels.rng import Purpose, stream
-from daskw2v.sampling.dealing import SPAN, Dealt, Noise, bucket_number, deal_pairs
 from daskw2v.sampling.hierarchy import RULES, TNS
-from daskw2v.sampling.pairs import PAIR_TYPES, Pairs, empty_pairs, pair_type
+from daskw2v.sampling.pairs import (
+    PAIR_TYPES,
+    SPAN,
+    Dealt,
+    Noise,
+    Pairs,
+    bucket_number,
+    deal_pairs,
+    empty_pairs,
+    pair_type,
+)
+from daskw2v.sampling.reader import read_text
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, cut
 from daskw2v.sampling.settings import NegativeSampling, Partitioned
-from daskw2v.sampling.text import read_text
 from daskw2v.shards.layout import digest
 from daskw2v.store.limits import refused, shown, typed
 from daskw2v.store.partfile import read_parts, write_parts
 from daskw2v.store.stage import OpenStage, new_attempt
 from daskw2v.store.storage import MANIFEST, Store
-from daskw2v.types import UInt64Array
+from daskw2v.types import Int64Array, UInt64Array
 from daskw2v.vocabulary.partition import Partitions
 
 _LEAST_PIECE, _MOST_PIECE = SEGMENT // 2, 16 * SEGMENT  # positions
@@ -77,7 +99,7 @@ class Bucket(NamedTuple):
 
 
 class StoredPairs(NamedTuple):
-    """Where pairs are: their folder, and the digest of its manifest, since pairs may be dealt there again."""
+    """The folder of pairs, and the digest of its manifest, since pairs may be dealt there again."""
 
     home: Store
     digest: str
@@ -90,7 +112,7 @@ class SkipGrams:
     Parameters
     ----------
     home
-        Their folder.
+        The folder of the pairs.
     n_partitions, n_groups, dtype
         Number of partitions p, and of their groups; type of the pairs.
     attempts
@@ -113,7 +135,7 @@ class SkipGrams:
 
     @property
     def place(self) -> StoredPairs:
-        """Where they are, for tasks."""
+        """The folder and digest of the pairs, for tasks."""
         return StoredPairs(self.home, digest(list(self.attempts)))
 
     @property
@@ -123,7 +145,7 @@ class SkipGrams:
 
 
 def piece_length(n_partitions: int, length: int) -> int:
-    """Return the positions of a piece, whole spans of `dealing`.
+    """Return the positions of a piece, whole spans of `pairs`.
 
     A task deals one piece. So there are at least as many as partitions are trained at a time, if the text has enough.
     The more buckets there are, the longer pieces may be, so that a bucket's part is worth reading.
@@ -139,9 +161,9 @@ def slice_length(n_partitions: int, length: int) -> int:
 
 
 def dealt_length(n_partitions: int, length: int, threads: int | None = None) -> int:
-    """Return the positions that a task deals: a piece, or where pairs are held by few threads some pieces.
+    """Return the positions that a task deals: a piece, or several if few threads hold pairs.
 
-    `threads` are those that deal pairs to hold; None if pairs are written.
+    `threads` is the number of threads that deal pairs to hold; None if pairs are written.
     """
     piece = piece_length(n_partitions, length)
     return piece if threads is None else piece * max(1, min(_JOINED, length // threads) // piece)
@@ -150,7 +172,7 @@ def dealt_length(n_partitions: int, length: int, threads: int | None = None) -> 
 def most_dealt(n_partitions: int, length: int, threads: int, workers: int | None = None) -> int:
     """Return the most positions that so many threads of one of the workers deal at once.
 
-    They do not fall with more threads, as those of `dealt_length` may. `workers` is None if pairs are written.
+    The number does not fall with more threads, as `dealt_length` may. `workers` is None if pairs are written.
     """
     piece = piece_length(n_partitions, length)
     joined = 0 if workers is None else min(threads * dealt_length(n_partitions, length, 1), length // workers)
@@ -158,7 +180,7 @@ def most_dealt(n_partitions: int, length: int, threads: int, workers: int | None
 
 
 def most_of_slice(n_partitions: int, length: int) -> int:
-    """Return the most positions of a slice; they do not fall as the text grows, as those of `slice_length` may."""
+    """Return the most positions of a slice; the number does not fall as the text grows, as `slice_length` may."""
     return n_partitions**2 * SLICE + piece_length(n_partitions, length)
 
 
@@ -168,11 +190,11 @@ def cut_stretch(dealer: Dealer, stretch: Stretch, threads: int | None = None) ->
     whole = slice_length(n, length)
     one = dealt_length(n, length, threads)
     slices = cut(stretch.start, stretch.stop, whole)
-    return [Stretch(stretch.epoch, *ends) for some in slices for ends in cut(*some, one)], -(-whole // one)
+    return [Stretch(stretch.epoch, *ends) for part in slices for ends in cut(*part, one)], -(-whole // one)
 
 
 def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretch) -> SkipGrams:
-    """Deal the pairs of a stretch into buckets on the cluster, or return them if that was done before.
+    """Deal the pairs of a stretch into buckets on the cluster, or return them if they are stored already.
 
     A task holds the text and the pairs of a piece. Tasks that wait for a worker let all others go first: they fill the
     gaps of a training.
@@ -182,7 +204,7 @@ def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretc
         return known
     stage = OpenStage(home, partial(run_tasks, client, priority=LAST))  # the run holds the lease
     pieces, together = cut_stretch(dealer, stretch)
-    dealt = stage.map("deal", _deal_piece, [(dealer, home, number, piece) for number, piece in enumerate(pieces)])
+    dealt = stage.map("deal", _write_piece, [(dealer, home, number, piece) for number, piece in enumerate(pieces)])
     found = SkipGrams(
         home,
         dealer.partitions.n,
@@ -215,7 +237,7 @@ def read_skipgrams(home: Store) -> SkipGrams | None:
     return found
 
 
-def _deal_piece(dealer: Dealer, home: Store, number: int, stretch: Stretch) -> dict[str, Any]:
+def _write_piece(dealer: Dealer, home: Store, number: int, stretch: Stretch) -> dict[str, Any]:
     """Task: deal a piece of text into buckets; return attempt and numbers of words, pairs, noise entries."""
     words, dealt = deal_piece(dealer, stretch)
     attempt, sizes = new_attempt(), {_PAIRS: 0, _NOISE: 0}
@@ -236,7 +258,7 @@ def deal_piece(dealer: Dealer, stretch: Stretch) -> tuple[int, list[Dealt]]:
 
 
 def _kinds(dealer: Dealer, epoch: int) -> list[Noise | None]:
-    """Return what is dealt: pairs, and noise where the rule has it."""
+    """Return the kinds of entries to deal: None for pairs, and the noise where the rule has it."""
     params = dealer.run.params
     rule, key = RULES[Partitioned.of(params).negative_rule], stream(params.seed, Purpose.PARTITION, epoch)
     if rule == TNS:
@@ -255,7 +277,7 @@ def read_buckets(place: StoredPairs, number: int, outputs: int, inputs: int) -> 
     Parameters
     ----------
     place
-        Where the pairs of a stretch are.
+        The folder of the pairs of a stretch.
     number
         Of the slice.
     outputs, inputs
@@ -264,7 +286,7 @@ def read_buckets(place: StoredPairs, number: int, outputs: int, inputs: int) -> 
     Raises
     ------
     DamageError
-        If pairs are gone, or not what was written.
+        If pairs are missing, or differ from those that were written.
     """
     grams = _open(place)
     n, size = grams.n_partitions, grams.n_partitions // grams.n_groups
@@ -291,3 +313,148 @@ def _open(place: StoredPairs) -> SkipGrams:
     if found is None or found.place != place:
         raise DamageError.of(f"{place.home.url}/{MANIFEST}", "is gone, or not what was written")
     return found
+
+
+class PieceTotals(NamedTuple):
+    """The words of a piece before subsampling, and the seconds that it took to deal it."""
+
+    words: int
+    seconds: float
+
+
+@by_fields
+class PairsPart(NamedTuple):
+    """The pairs of a piece of text in the buckets of a group of input partitions, output group after output group.
+
+    Parameters
+    ----------
+    pairs, noise
+        Pairs, and noise as of `Bucket`, bucket by bucket, shapes (n,) and (m,).
+    pair_edges, noise_edges
+        Bounds of the buckets among them, shape (buckets + 1,) int64.
+    totals
+        Totals of the whole piece, the same in the parts of all groups.
+    """
+
+    pairs: Pairs
+    pair_edges: Int64Array
+    noise: Pairs
+    noise_edges: Int64Array
+    totals: PieceTotals
+
+
+@dataclass
+class HeldPairs:
+    """The pairs of a stretch, as results of tasks.
+
+    Parameters
+    ----------
+    client
+        The cluster.
+    parts
+        By group of inputs the `PairsPart` of each piece.
+    together
+        Number of pieces of a slice.
+    totals
+        `PieceTotals` of all pieces.
+    """
+
+    client: Client
+    parts: list[list[Future]]
+    together: int
+    totals: Future
+
+    @property
+    def n_slices(self) -> int:
+        """Number of slices."""
+        return -(-len(self.parts[0]) // self.together)
+
+    def of_group(self, inputs: int) -> list[list[Future]]:
+        """Return the parts of a group of inputs, by slice, as arguments of tasks that train them."""
+        parts, n = self.parts[inputs], self.together
+        return [parts[k : k + n] for k in range(0, len(parts), n)]
+
+    @property
+    def words(self) -> int:
+        """Number of known tokens in the stretch before subsampling; waits for all pieces."""
+        return self._dealt.words
+
+    @property
+    def deal_seconds(self) -> float:
+        """Seconds of the tasks that dealt; waits for all pieces."""
+        return self._dealt.seconds
+
+    @cached_property
+    def _dealt(self) -> PieceTotals:
+        found: list[PieceTotals] = gather(self.client, [self.totals], "Dealing pairs")
+        return found[0]
+
+
+def hold_pairs(client: Client, dealer: Dealer, stretch: Stretch, key: str) -> HeldPairs:
+    """Submit the dealing of a stretch, in the slices of `build_skipgrams`; wait for nothing.
+
+    Tasks that wait for a worker let all others go first: they fill the gaps of a training. `key` makes their keys
+    differ from the keys of all other stretches.
+    """
+    pieces, together = cut_stretch(dealer, stretch, total_threads(client))
+    dealt = [
+        client.submit(_hold_piece, dealer, piece, key=f"deal-{key}-{number}", priority=LAST, retries=2)
+        for number, piece in enumerate(pieces)
+    ]
+
+    def taken(group: int) -> list[Future]:
+        keys = [f"pairs-{group}-{future.key}" for future in dealt]
+        found: list[Future] = client.map(itemgetter(group), dealt, key=keys, priority=1)
+        return found
+
+    parts = [taken(group) for group in range(dealer.n_groups)]
+    # From the parts of one group: a worker takes them anyway
+    totals = client.submit(_totals, *parts[0], key=f"totals-{key}", priority=1)
+    return HeldPairs(client, parts, together, totals)
+
+
+def _hold_piece(dealer: Dealer, stretch: Stretch) -> tuple[PairsPart, ...]:
+    """Task: deal a piece of text; return its parts by group of inputs."""
+    began = time.monotonic()
+    words, (pairs, *others) = deal_piece(dealer, stretch)
+    noise = others[0] if others else Dealt(pairs.entries[:0], np.zeros_like(pairs.edges))
+    of_groups = [
+        (*_of_group(pairs, group, dealer.n_groups), *_of_group(noise, group, dealer.n_groups))
+        for group in range(dealer.n_groups)
+    ]
+    totals = PieceTotals(words, time.monotonic() - began)
+    return tuple(PairsPart(*of_group, totals) for of_group in of_groups)
+
+
+def _totals(*parts: PairsPart) -> PieceTotals:
+    """Task: add up the totals of pieces."""
+    return PieceTotals(sum(part.totals.words for part in parts), sum(part.totals.seconds for part in parts))
+
+
+def _of_group(dealt: Dealt, inputs: int, n_groups: int) -> tuple[Pairs, Int64Array]:
+    """Return the entries of a group of inputs, and the bounds of their buckets."""
+    buckets = (len(dealt.edges) - 1) // n_groups
+    edges = dealt.edges[inputs * buckets : (inputs + 1) * buckets + 1]
+    return share(dealt.entries[edges[0] : edges[-1]]), edges - edges[0]
+
+
+def held_buckets(parts: Sequence[PairsPart]) -> Callable[[int], Bucket]:
+    """Return a function from the index of a bucket in its group to the bucket, as `read_buckets` reads it.
+
+    Parameters
+    ----------
+    parts
+        Parts of the slice's pieces for a group of inputs.
+    """
+    pairs = _joined([(part.pairs, part.pair_edges) for part in parts])
+    noise = _joined([(part.noise, part.noise_edges) for part in parts])
+    return lambda place: Bucket(pairs(place), noise(place))
+
+
+def _joined(parts: Sequence[tuple[Pairs, Int64Array]]) -> Callable[[int], Pairs]:
+    """Return a function that copies a bucket's entries; it is fast, as threads that train wait for each other there."""
+    found = [(np.asarray(entries), edges.tolist()) for entries, edges in parts if len(entries)]
+    if not found:
+        none = np.empty(0, parts[0][0].dtype)
+        return lambda place: none
+    return lambda place: np.concatenate([entries[edges[place] : edges[place + 1]] for entries, edges in found])

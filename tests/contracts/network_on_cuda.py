@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from daskw2v.models.stored.store import read_subwords
-from daskw2v.objectives.subwords.alphabet import Alphabet
-from daskw2v.objectives.subwords.network import rows_of
+from daskw2v.objectives.subwords.network import Alphabet, rows_of
 from daskw2v.objectives.subwords.training import check_torch, forward, gradients, initial_weights
 from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.stages import Store

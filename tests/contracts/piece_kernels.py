@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from daskw2v.config.params import Params
 from daskw2v.objectives.cuda import pieces
-from daskw2v.objectives.cuda.negatives import negative_targets
 from daskw2v.objectives.cuda.pieces import PIECE
 from daskw2v.objectives.cuda.shape import Shape
+from daskw2v.objectives.cuda.targets import negative_targets
 from daskw2v.objectives.registry import OBJECTIVES, reads
 from daskw2v.sampling.segments import Segment
 from tests.support.cuda.cases import Windows

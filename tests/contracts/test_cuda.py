@@ -165,7 +165,7 @@ class OfDriver:
 
 def test_launch__has_the_warps_that_the_compiled_kernel_leaves_room_for(monkeypatch):
     pytest.importorskip("numba_cuda", reason="numba-cuda comes with daskw2v[cuda]")
-    launching, driver = import_module("daskw2v.kernels.cuda.launching"), OfDriver()
+    launching, driver = import_module("daskw2v.kernels.cuda.gpus"), OfDriver()
     monkeypatch.setattr(launching, "driver", driver)
     monkeypatch.setattr(launching, "cuda", driver)
     kernel, most = OfRoom(1452, driver), [launching.room(n) for n in (None, 7, 10**6)]

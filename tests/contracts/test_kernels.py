@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from daskw2v.config.params import Params
 from daskw2v.kernels.simd import aligned_zeros, padded
 from daskw2v.objectives.base import HotRows, Rate, Tables
-from daskw2v.objectives.prefixes import prefixes_of
 from daskw2v.objectives.reference import columns_at, train_hidden, train_targets
 from daskw2v.objectives.registry import OBJECTIVES, reads
+from daskw2v.objectives.windows import prefixes_of
 from daskw2v.sampling.segments import Segment
 from tests.support.markets import prepare
 

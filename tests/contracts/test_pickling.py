@@ -33,8 +33,7 @@ from daskw2v.models.stored.tables import PiecedRows
 from daskw2v.models.versions.phrases import Found
 from daskw2v.models.versions.versions import publish
 from daskw2v.objectives.settings import OBJECTIVES
-from daskw2v.objectives.subwords.alphabet import Alphabet
-from daskw2v.objectives.subwords.network import Subwords
+from daskw2v.objectives.subwords.network import Alphabet, Subwords
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.store.storage import Store
 from daskw2v.training.choice import Machines, hardware_of

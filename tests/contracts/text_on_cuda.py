@@ -17,9 +17,8 @@ from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.objectives.base import Rate
 from daskw2v.sampling import reader as readers
 from daskw2v.sampling.cuda import TILE, Cutter
-from daskw2v.sampling.reader import SegmentReader
+from daskw2v.sampling.reader import RunText, SegmentReader
 from daskw2v.sampling.segments import keep_thresholds
-from daskw2v.sampling.text import RunText
 from daskw2v.shards.encode import build_corpus
 from daskw2v.stages import Store
 from daskw2v.training.devices.gpu_text import DevicePiece, DeviceText

@@ -33,10 +33,9 @@ from daskw2v.models.stored.tables import create_model, write_partition, write_ta
 from daskw2v.models.versions.difference import differences
 from daskw2v.models.versions.phrases import Phrases
 from daskw2v.models.versions.versions import Versions, publish
-from daskw2v.objectives.subwords.alphabet import Alphabet
-from daskw2v.objectives.subwords.network import Subwords
+from daskw2v.objectives.subwords.network import Alphabet, Subwords
 from daskw2v.objectives.subwords.training import initial_weights
-from daskw2v.sampling import context_matrix, skipgrams, weights
+from daskw2v.sampling import context_matrix, hierarchy, skipgrams
 from daskw2v.sequences import graph
 from daskw2v.sequences.rows import load_graph
 from daskw2v.shards import layout
@@ -263,7 +262,7 @@ def read_stages(folder: Path) -> None:
         pairs,
         lambda: context_matrix.read_contexts(context_matrix.open_matrix(work / "matrices/x").place, (0, 4), (0, 3)),
         lambda: context_matrix.read_base(work / "matrices/x"),
-        lambda: weights.read_partition_counts(work / "weights"),
+        lambda: hierarchy.read_partition_counts(work / "weights"),
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from daskw2v import Params, train
 from daskw2v.errors import StoreError
-from daskw2v.kernels.int8 import bounds, reference
+from daskw2v.kernels.search import bounds, bounds_reference
 from daskw2v.models.index import searcher as searching
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.table import TableIndex, quantized, quantized_queries
@@ -49,7 +49,9 @@ def test_kernel__writes_what_its_reference_says(words, dimensions, queries):
     first, most = words // 3, np.full((queries, words), np.nan, np.float32)
     bounds(codes, steps, errors, first, words, asked, scales, 0, most)
     assert np.isnan(most[:, :first]).all()
-    assert np.allclose(most[:, first:], reference(codes, steps, errors, asked, scales)[:, first:], rtol=1e-5, atol=1e-2)
+    assert np.allclose(
+        most[:, first:], bounds_reference(codes, steps, errors, asked, scales)[:, first:], rtol=1e-5, atol=1e-2
+    )
 
 
 @pytest.mark.parametrize("dimensions", [1, 300, 5000])
@@ -68,7 +70,7 @@ def test_bounds__are_kept(dimensions):
     units = scaled(skewed(500, dimensions))
     queries, scales, lost = quantized_queries(units[:100])
     exact = units[:100].astype(np.float64) @ units.T
-    most = reference(*quantized(units), queries, scales) + lost[:, None]
+    most = bounds_reference(*quantized(units), queries, scales) + lost[:, None]
     assert (most >= exact).all()
     assert most.mean() < exact.mean() + 0.1
 

@@ -10,8 +10,7 @@ from daskw2v import IndexedVectors, Vectors, build_index
 from daskw2v.errors import ParameterError, UnknownWordError
 from daskw2v.models.queries import frames as module
 from daskw2v.models.stored.tables import StoredRows
-from daskw2v.objectives.subwords.alphabet import Alphabet
-from daskw2v.objectives.subwords.network import Subwords
+from daskw2v.objectives.subwords.network import Alphabet, Subwords
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

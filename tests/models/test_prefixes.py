@@ -8,8 +8,7 @@ import pytest
 from daskw2v import Params, Resources, Vectors, train
 from daskw2v.errors import ParameterError
 from daskw2v.objectives.registry import OBJECTIVES, reads
-from daskw2v.objectives.subwords.alphabet import Alphabet
-from daskw2v.objectives.subwords.network import Subwords
+from daskw2v.objectives.subwords.network import Alphabet, Subwords
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from tests.support.command_line import invoke

@@ -7,8 +7,7 @@ import daskw2v
 from daskw2v import Vectors
 from daskw2v.errors import ParameterError, StoreError
 from daskw2v.models.formats.export import export
-from daskw2v.objectives.subwords.alphabet import Alphabet
-from daskw2v.objectives.subwords.network import Subwords
+from daskw2v.objectives.subwords.network import Alphabet, Subwords
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

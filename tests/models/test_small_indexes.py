@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from daskw2v.errors import ParameterError, StoreError
-from daskw2v.kernels import binary, product
+from daskw2v.kernels import search
 from daskw2v.models.index import searcher as searching
 from daskw2v.models.index.binary import BinaryIndex
 from daskw2v.models.index.build import build_index
@@ -47,9 +47,9 @@ def test_agreements__are_what_their_reference_says(words, width, queries):
     random = np.random.default_rng(words)
     codes, asked = (random.integers(0, 1 << 64, (n, width), np.uint64) for n in (words, queries))
     first, most = words // 3, np.full((queries, words), np.nan, np.float32)
-    binary.agreements(codes, first, words, asked, 0, most)
+    search.agreements(codes, first, words, asked, 0, most)
     assert np.isnan(most[:, :first]).all()
-    assert np.array_equal(most[:, first:], binary.reference(codes, asked)[:, first:])
+    assert np.array_equal(most[:, first:], search.agreements_reference(codes, asked)[:, first:])
 
 
 @pytest.mark.parametrize(("words", "parts", "queries"), [(1, 1, 1), (300, 7, 3), (130, 25, 2)])
@@ -58,9 +58,9 @@ def test_sums__are_what_their_reference_says(words, parts, queries):
     codes = random.integers(0, 256, (words, parts), np.uint8)
     tables = random.standard_normal((queries, parts, 256), np.float32)
     first, most = words // 3, np.full((queries, words), np.nan, np.float32)
-    product.sums(codes, first, words, tables, 0, most)
+    search.sums(codes, first, words, tables, 0, most)
     assert np.isnan(most[:, :first]).all()
-    assert np.allclose(most[:, first:], product.sums_reference(codes, tables)[:, first:], atol=1e-4)
+    assert np.allclose(most[:, first:], search.sums_reference(codes, tables)[:, first:], atol=1e-4)
 
 
 @pytest.mark.parametrize(("n", "size"), [(1, 1), (500, 4), (400, 16)])
@@ -68,15 +68,15 @@ def test_assign__finds_the_nearest_centroid(n, size):
     random = np.random.default_rng(n)
     vectors, centroids = random.standard_normal((n, size), np.float32), random.standard_normal((size, 256), np.float32)
     codes = np.empty(n, np.uint8)
-    product.assign(vectors, centroids, np.empty(256, np.float32), codes)
-    assert np.array_equal(codes, product.assign_reference(vectors, centroids))
+    search.assign(vectors, centroids, np.empty(256, np.float32), codes)
+    assert np.array_equal(codes, search.assign_reference(vectors, centroids))
 
 
 def test_centroids__are_closer_than_drawn_vectors():
     vectors = planted(3000, 4)
 
     def error(centroids):
-        return np.mean((vectors - centroids[:, product.assign_reference(vectors, centroids)].T) ** 2)
+        return np.mean((vectors - centroids[:, search.assign_reference(vectors, centroids)].T) ** 2)
 
     drawn = vectors[np.random.default_rng(1).permutation(len(vectors))[:CENTROIDS]].T
     assert error(centroids_of(vectors, 0)) < 0.8 * error(drawn)
@@ -87,7 +87,7 @@ def test_centroids__are_closer_than_drawn_vectors():
 def test_centroids__of_few_vectors_are_these(n):
     vectors = np.random.default_rng(n).standard_normal((n, 3)).astype(np.float32)
     found = centroids_of(vectors, 0)
-    assert np.allclose(found[:, product.assign_reference(vectors, found)].T, vectors, atol=1e-6)
+    assert np.allclose(found[:, search.assign_reference(vectors, found)].T, vectors, atol=1e-6)
 
 
 @pytest.mark.sampled(1)

@@ -6,8 +6,7 @@ import pytest
 from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.simd import aligned_zeros
 from daskw2v.objectives.base import HotRows, Tables
-from daskw2v.objectives.cpu.hot import fetch_hot, flush_hot, rows_due
-from daskw2v.objectives.cpu.scratch import make_scratch
+from daskw2v.objectives.cpu.scratch import fetch_hot, flush_hot, make_scratch, rows_due
 
 WORDS, NODES, HOT, WIDTH = 9, 8, 3, 16
 

@@ -11,8 +11,8 @@ from daskw2v.kernels.simd import aligned_zeros
 from daskw2v.objectives.base import HotRows, Tables
 from daskw2v.objectives.cpu.centers import RUN, TableAddresses
 from daskw2v.objectives.cpu.hidden import OWN
-from daskw2v.objectives.cpu.negatives import batch_scratch, draw_batches, draw_targets, target_scratch, tile_of
 from daskw2v.objectives.cpu.steps import MAX_TARGETS, group_sizes
+from daskw2v.objectives.cpu.targets import batch_scratch, draw_batches, draw_targets, target_scratch, tile_of
 from daskw2v.objectives.noise import BATCH, negatives_of, pick_in_market, prepare_noise, with_markets, word_tables
 from daskw2v.objectives.reference import Window, goals_of, targets_of
 from daskw2v.sampling.segments import Segment

@@ -9,8 +9,8 @@ from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.simd import aligned_zeros
 from daskw2v.objectives.base import HotRows, Tables
 from daskw2v.objectives.cpu.centers import RUN, TableAddresses
-from daskw2v.objectives.cpu.paths import SMALLEST, path_scratch, spread, write_paths
 from daskw2v.objectives.cpu.steps import MAX_TARGETS
+from daskw2v.objectives.cpu.targets import SMALLEST, path_scratch, spread, write_paths
 from daskw2v.objectives.tree import path_of, prepare_tree, tree_tables
 
 WIDTH, BASE = 16, 4096

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from daskw2v.errors import MissingExtraError
-from daskw2v.objectives.subwords.alphabet import LENGTH, MOST, Alphabet
-from daskw2v.objectives.subwords.network import rows_of
+from daskw2v.objectives.subwords.network import LENGTH, MOST, Alphabet, rows_of
 from daskw2v.objectives.subwords.training import (
     adam_step,
     check_torch,

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from daskw2v.errors import MissingExtraError, StoreError
 from daskw2v.objectives.subwords import training
-from daskw2v.objectives.subwords.alphabet import BEGIN, END, UNKNOWN, Alphabet
-from daskw2v.objectives.subwords.network import Subwords, rows_of
+from daskw2v.objectives.subwords.network import BEGIN, END, UNKNOWN, Alphabet, Subwords, rows_of
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.store.arrays import write_array
 from daskw2v.store.storage import Store

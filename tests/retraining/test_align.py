@@ -10,8 +10,7 @@ from daskw2v.models.alignment import find_alignment
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.store import finish, read_subwords, write_subwords, write_vocabulary
 from daskw2v.models.stored.tables import create_model, open_table, read_table, write_partition, write_table_rows
-from daskw2v.objectives.subwords.alphabet import Alphabet
-from daskw2v.objectives.subwords.network import Subwords
+from daskw2v.objectives.subwords.network import Alphabet, Subwords
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.retraining.align import read_rotation, write_aligned
 from daskw2v.store.storage import Store

@@ -11,7 +11,7 @@ from scipy import stats
 from daskw2v import Params, Resources
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.kernels.rng import Purpose, draws, mix, stream
-from daskw2v.sampling import context_matrix, matrix_tasks
+from daskw2v.sampling import context_matrix
 from daskw2v.sampling.context_matrix import build_matrix, open_matrix, read_contexts
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import keep_thresholds
@@ -90,9 +90,9 @@ def rows_of(lines, vocabulary, params):
 
 def cut_finely(monkeypatch, pairs, band, columns=6):
     monkeypatch.setattr(context_matrix, "PAIRS", pairs)
-    monkeypatch.setattr(matrix_tasks, "BAND", band)
-    monkeypatch.setattr(matrix_tasks, "ROWS", 8)
-    monkeypatch.setattr(matrix_tasks, "COLUMNS", columns)
+    monkeypatch.setattr(context_matrix, "BAND", band)
+    monkeypatch.setattr(context_matrix, "ROWS", 8)
+    monkeypatch.setattr(context_matrix, "COLUMNS", columns)
 
 
 @pytest.mark.sampled(2)

@@ -14,10 +14,9 @@ from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.objectives.base import Rate
 from daskw2v.objectives.reference import windows_in
 from daskw2v.objectives.windows import windows_of
-from daskw2v.sampling import dealing
-from daskw2v.sampling.dealing import Noise, WindowSize, deal_pairs
+from daskw2v.sampling import pairs
 from daskw2v.sampling.hierarchy import BNS, SNS, word_weights
-from daskw2v.sampling.pairs import unpack
+from daskw2v.sampling.pairs import Noise, WindowSize, deal_pairs, unpack
 from daskw2v.sampling.segments import Segment
 from daskw2v.vocabulary.partition import Partitions
 
@@ -52,9 +51,9 @@ def test_deal_pairs__are_those_of_the_windows_ordered_by_center_in_each_span(
     windows = windows_of(Params(window=window, shrink_windows=shrink_windows, seed=seed), Rate(0.1, 0.0, 0), 3)
     partitions = Partitions(n_words, p)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dealing, "SPAN", data.draw(st.sampled_from([3, 10, 1 << 17])))
+        patch.setattr(pairs, "SPAN", data.draw(st.sampled_from([3, 10, 1 << 17])))
         found = deal(segment, start, stop, WindowSize(window, shrink_windows, windows.key), partitions)
-        span = dealing.SPAN
+        span = pairs.SPAN
     expected = [[] for _ in range(p * p)]
     centers = segment.centers(start, stop)
     for at, seen in zip(range(*centers), windows_in(segment, *centers, windows), strict=True):
@@ -64,8 +63,8 @@ def test_deal_pairs__are_those_of_the_windows_ordered_by_center_in_each_span(
         order = (positions[at] - start) // span, center_row
         for part, row in zip(contexts_part, contexts_row, strict=True):
             expected[center_part * p + part].append((order, (row, center_row)))
-    for pairs, those in zip(found, expected, strict=True):
-        assert list(map(tuple, pairs.tolist())) == [pair for _, pair in sorted(those, key=lambda one: one[0])]
+    for bucket, those in zip(found, expected, strict=True):
+        assert list(map(tuple, bucket.tolist())) == [pair for _, pair in sorted(those, key=lambda one: one[0])]
 
 
 @pytest.mark.parametrize("p", [1, 8])

@@ -11,7 +11,7 @@ from scipy import stats
 from daskw2v import Params, Resources
 from daskw2v.errors import InputError, ParameterError, StoreError, VocabularyError
 from daskw2v.kernels.rng import Purpose, stream
-from daskw2v.sampling import context_matrix, matrix_tasks
+from daskw2v.sampling import context_matrix
 from daskw2v.sampling.context_matrix import build_matrix, read_contexts
 from daskw2v.sampling.growth import merge_rows
 from daskw2v.sampling.run import Run
@@ -75,7 +75,7 @@ def chance(rows, name, n, total):
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_grown_matrix__is_distributed_as_a_rebuilt_one(make, monkeypatch, seed):
     monkeypatch.setattr(context_matrix, "PAIRS", 3000)
-    monkeypatch.setattr(matrix_tasks, "BAND", 50 * SIZE)
+    monkeypatch.setattr(context_matrix, "BAND", 50 * SIZE)
     first, _ = make("a", seed=seed)
     second, run = make("ab", first, seed=seed)
     third, all_run = make("abd", second, seed=seed + 50)
@@ -106,7 +106,7 @@ def test_grown_matrix__does_not_depend_on_how_the_work_is_cut(make, monkeypatch,
     rows, seen = rows_of(grown, run)
     grown.home.remove()
     monkeypatch.setattr(context_matrix, "PAIRS", 3333)
-    monkeypatch.setattr(matrix_tasks, "BAND", 64 * SIZE)
+    monkeypatch.setattr(context_matrix, "BAND", 64 * SIZE)
     again = build_matrix(client, run)
     np.testing.assert_array_equal(rows_of(again, run)[0], rows)
     assert rows_of(again, run)[1] == seen

@@ -8,7 +8,7 @@ from scipy import stats
 
 from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.rng import Purpose, draws, mix, stream
-from daskw2v.sampling.dealing import WindowSize
+from daskw2v.sampling.pairs import WindowSize
 from daskw2v.sampling.reservoir import (
     NO_CONTEXT,
     PairSample,

@@ -9,15 +9,22 @@ from daskw2v import Params, Resources
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.kernels.alias import alias_table
 from daskw2v.kernels.rng import Purpose, stream
-from daskw2v.sampling import dealing, skipgrams
-from daskw2v.sampling.dealing import Noise, WindowSize, deal_pairs
-from daskw2v.sampling.held_pairs import held_buckets, hold_pairs
+from daskw2v.sampling import pairs, skipgrams
 from daskw2v.sampling.hierarchy import RULES
+from daskw2v.sampling.pairs import Noise, WindowSize, deal_pairs
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.sampling.settings import NegativeSampling
-from daskw2v.sampling.skipgrams import Dealer, StoredPairs, Stretch, build_skipgrams, read_buckets
+from daskw2v.sampling.skipgrams import (
+    Dealer,
+    StoredPairs,
+    Stretch,
+    build_skipgrams,
+    held_buckets,
+    hold_pairs,
+    read_buckets,
+)
 from daskw2v.stages import Store, build_corpus, build_vocabulary
 from daskw2v.training.rotation.settings import Rotation
 from daskw2v.vocabulary.partition import Partitions
@@ -72,7 +79,7 @@ def expected_of(encoded, dealer):
 def test_build_skipgrams__equal_one_deal_however_they_are_cut(
     client, encoded, tmp_path, monkeypatch, rule, piece, at_least
 ):
-    monkeypatch.setattr(dealing, "SPAN", 100)
+    monkeypatch.setattr(pairs, "SPAN", 100)
     monkeypatch.setattr(skipgrams, "piece_length", lambda n, length: piece)
     monkeypatch.setattr(skipgrams, "SLICE", at_least)
     dealer, home = dealer_of(encoded, rule), Store(str(tmp_path))
@@ -113,7 +120,7 @@ def slice_of(piece, at_least):
 )
 def test_piece_length__is_some_spans_and_bounded(n_partitions, length):
     found = skipgrams.piece_length(n_partitions, length)
-    assert found % dealing.SPAN == 0
+    assert found % pairs.SPAN == 0
     assert 1 << 19 <= found <= max(1 << 19, min(length / n_partitions, 1 << 24))
 
 

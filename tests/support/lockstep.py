@@ -11,7 +11,7 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.kernels.simd import huge_zeros, padded
 from daskw2v.objectives.base import HotRows, Objective, Rate, Tables
-from daskw2v.objectives.cpu.hot import rows_due
+from daskw2v.objectives.cpu.scratch import rows_due
 from daskw2v.sampling.segments import Segment
 from daskw2v.training.devices import Threads
 from daskw2v.training.devices.cpu import flush_words_of, hot_rows_of

@@ -37,7 +37,7 @@ train(folder / "text.txt", work=folder / "work", params=params.replace(seed=5, w
 )
 
 
-READING, TRAINING = "daskw2v.shards.whitespace", ("daskw2v.objectives", "daskw2v.sampling.dealing")
+READING, TRAINING = "daskw2v.shards.whitespace", ("daskw2v.objectives", "daskw2v.sampling.pairs")
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_exercise__compiles_what_trains(tmp_path, kernels, objective, strategy):
     assert READING in compiled, "what reads text is compiled by the run"
     assert not {name for name in compiled if name.startswith(TRAINING)} - {
         "daskw2v.objectives.base",  # first rows
-        "daskw2v.objectives.cpu.hot",  # of several threads
+        "daskw2v.objectives.cpu.scratch",  # of several threads
     }
 
 

@@ -10,8 +10,8 @@ from daskw2v import Gates, Params, Policy, Resources, Vectors, retrain, train
 from daskw2v.errors import ParameterError, TrainingError
 from daskw2v.models.stored.tables import open_table
 from daskw2v.objectives.base import Rate, initial_rows
+from daskw2v.sampling.reader import read_text
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.text import read_text
 from daskw2v.shards.layout import CORPORA, Corpus
 from daskw2v.stages import Store, build_corpus, build_vocabulary
 from daskw2v.training.rotation import memory

@@ -10,8 +10,7 @@ from daskw2v import Params, Resources, train
 from daskw2v.errors import ParameterError
 from daskw2v.models.stored.store import write_subwords
 from daskw2v.objectives.registry import find_objective
-from daskw2v.objectives.subwords.alphabet import Alphabet
-from daskw2v.objectives.subwords.network import Subwords, rows_of
+from daskw2v.objectives.subwords.network import Alphabet, Subwords, rows_of
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.sampling.run import Base, Run
 from daskw2v.store.storage import Store

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from daskw2v.errors import ParameterError
 from daskw2v.kernels.jit import kernel
-from daskw2v.sampling.dealing import place_of
+from daskw2v.sampling.pairs import place_of
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.vocabulary.partition import Partitions
 

@@ -1,7 +1,7 @@
-"""The only door to NVIDIA GPUs: what needs Numba's CUDA target is imported when one is asked for, and here alone.
+"""Access to NVIDIA GPUs: `load` imports modules that need Numba's CUDA target, when a GPU is used.
 
-So nobody else needs the extra `cuda`, and `import daskw2v` asks for no driver. Modules behind this door are named
-`cuda`, or lie in this package.
+So other runs do not need the extra `cuda`, and `import daskw2v` needs no driver. Modules that need the CUDA target are
+named `cuda`, or lie in this package.
 """
 
 import platform
@@ -17,7 +17,7 @@ _OLDER = "With a driver before 580, or a GPU of the generation Volta, install da
 
 
 def load(module: str) -> ModuleType:
-    """Import a module that needs Numba's CUDA target, or this target itself; raises as `check_gpu` does."""
+    """Import a module that needs Numba's CUDA target, or this target itself, or raise like `check_gpu`."""
     check_gpu()
     return import_module(module)
 

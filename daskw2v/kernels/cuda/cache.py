@@ -1,8 +1,8 @@
-"""Where kernels for GPUs are kept: beside those of the processor, named in the same way (`kernels.cache`).
+"""The folder of compiled kernels for GPUs, beside the folders for processors (`kernels.cache`).
 
-Their folder names no processor: hosts of any kind find what one of them compiled for the same generation of GPUs.
+Its name has no processor: hosts of any kind use kernels that one of them compiled for a generation of GPUs.
 
-numba-cuda tells nobody that it compiles: it does so from the moment that a kernel is not found until it is saved.
+numba-cuda reports no compilation: it compiles from the moment that a kernel is not found until the kernel is saved.
 """
 
 import os
@@ -26,13 +26,13 @@ class _Locator(Locator):
 
 
 class _Implementation(dispatcher.CUDACacheImpl):
-    """numba-cuda's own, at our place."""
+    """numba-cuda's implementation, with the files in our folder."""
 
     _locator_classes = (_Locator,)
 
 
 class _Files(UniqueFiles, caching.IndexDataCacheFile):
-    """numba-cuda's own, of such names."""
+    """numba-cuda's index and files, with unique names."""
 
 
 class CudaKernelCache(dispatcher.CUDACache):
@@ -46,7 +46,7 @@ class CudaKernelCache(dispatcher.CUDACache):
         self._compiling = False
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return a compiled kernel; where there is none, note that it is compiled now."""
+        """Return a compiled kernel; if there is none, count the seconds until it is saved as compilation."""
         found = super().load_overload(sig, target_context)
         if found is None and not self._compiling:
             self._compiling = True

@@ -1,4 +1,4 @@
-"""Tells on an NVIDIA GPU whether numbers are finite."""
+"""A kernel that checks on an NVIDIA GPU whether numbers are finite."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ _EACH = 1024  # numbers of a warp, at least
 
 
 def add_squares(values: Any, total: Any) -> None:
-    """Add the squares of float32 numbers to `total`, shape (1,) float64: NaN or infinity where one of them is that.
+    """Add the squares of float32 numbers to `total`, shape (1,) float64, which is NaN or infinity if one of them is.
 
-    Squares are summed in float32, so that numbers which soon were not finite count as such.
+    Squares are summed in float32, so that numbers that are about to overflow count as not finite.
     """
     if len(values):
         _add_squares[max(1, min(_WARPS, len(values) // _EACH)), LANES](values, total)

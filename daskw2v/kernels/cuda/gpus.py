@@ -1,17 +1,23 @@
-"""The GPUs of this process, made ready for threads that share them, and for each other."""
+"""The GPUs of this process, set up for threads that share them and for copies between them, and launches on them.
+
+A launch has warps, each a block, all of which train at the same time: as many as fit on the GPU.
+"""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from threading import Lock, RLock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 from numba import cuda
+from numba.cuda.cudadrv import driver
 
 from daskw2v.kernels.cuda import load
+from daskw2v.kernels.cuda.warp import LANES
 
-_making_ready = Lock()
+_setting_up = Lock()
 _HARMLESS = "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", "CUDA_ERROR_TOO_MANY_PEERS"  # copies go through the host then
+_SIMULATED = 228 << 10, 1 << 10  # bytes of shared memory, as an H100 has them
 
 
 def gpu_at(number: int) -> Any:
@@ -20,17 +26,56 @@ def gpu_at(number: int) -> Any:
     Parameters
     ----------
     number
-        Its number, from 0. Those before it are in use, too. A simulated GPU stands for all.
+        The number of the GPU, from 0. GPUs before it are in use, too. A simulated GPU stands for all.
     """
     if numba.config.ENABLE_CUDASIM:
         return cuda.gpus[0]
-    with _making_ready:
+    with _setting_up:
         _load_one_at_a_time()
         _let_go_in_context(number)
         for other in range(number):
             _reach(number, other)
             _reach(other, number)
     return cuda.gpus[number]
+
+
+class WarpKernel(NamedTuple):
+    """A kernel for blocks of one warp, and the bytes of shared memory that it is launched with."""
+
+    run: Any
+    shared: int = 0
+
+
+def launch(kernel: WarpKernel, most: int, stream: Any, *arguments: Any) -> int:
+    """Launch a kernel in `most` warps, or in as many as fit on the GPU; return how many.
+
+    How many fit depends on registers and shared memory of the compiled kernel, which the driver knows. More warps would
+    wait until others have ended. The simulator runs warps one after the other, and any number fits.
+    """
+    run, shared = kernel
+    if numba.config.ENABLE_CUDASIM:
+        warps = most
+    else:
+        warps = min(most, _room(_compiled(run, arguments), shared, cuda.get_current_device().id))
+    run[warps, LANES, stream, shared](*arguments)
+    return warps
+
+
+def room(most: int | None = None) -> int:
+    """Return how many warps of any kernel, at most `most`, the GPU may run at a time; the simulator runs one."""
+    if numba.config.ENABLE_CUDASIM:
+        return most or 1
+    gpu = cuda.get_current_device()
+    blocks = int(gpu.MULTIPROCESSOR_COUNT * gpu.MAX_BLOCKS_PER_MULTIPROCESSOR)
+    return min(most or blocks, blocks)
+
+
+def shared_memory() -> tuple[int, int]:
+    """Return the bytes of shared memory of a multiprocessor, and the bytes of each block that CUDA reserves."""
+    if numba.config.ENABLE_CUDASIM:
+        return _SIMULATED
+    gpu = cuda.get_current_device()
+    return int(gpu.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR), int(gpu.RESERVED_SHARED_MEMORY_PER_BLOCK)
 
 
 @cache
@@ -57,7 +102,7 @@ def _let_go_in_context(number: int) -> None:
 
 
 def _entering(gpu: Any, function: Callable[[], None]) -> Callable[[], None]:
-    lock = RLock()  # what is released lies in a queue that nobody guards
+    lock = RLock()  # the queue of memory to release has no lock
 
     def entered() -> None:
         with lock, gpu:
@@ -80,3 +125,17 @@ def _reach(number: int, other: int) -> None:
         except cuda.cudadrv.driver.CudaAPIError as error:
             if not any(name in str(error) for name in _HARMLESS):
                 raise
+
+
+def _compiled(run: Any, arguments: tuple[Any, ...]) -> Any:
+    """Return the kernel as it is compiled for such arguments."""
+    return run.compile(tuple(map(run.typeof_pyval, arguments)))
+
+
+@lru_cache(maxsize=256)
+def _room(compiled: Any, shared: int, device: int) -> int:
+    """Return how many warps fit on the current GPU with `shared` bytes of shared memory each, and allow these bytes."""
+    function, attributes = compiled.library.get_cufunc(), driver.binding.CUfunction_attribute
+    most = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES  # 48 KB by default
+    driver.driver.cuKernelSetAttribute(most, shared, function.handle, device)
+    return int(compiled.max_cooperative_grid_blocks(LANES, shared))

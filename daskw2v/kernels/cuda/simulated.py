@@ -1,4 +1,4 @@
-"""A warp of Numba's CUDA simulator: what `daskw2v.kernels.cuda.warp` cannot compile there, and lanes that take turns.
+"""A warp of Numba's CUDA simulator: functions in place of those of `kernels.cuda.warp`, and lanes that take turns.
 
 The simulator has a thread of the system for each lane, which asks for minutes where a second is enough: nearly all of
 it is threads that wake each other. Here lanes are greenlets, of which one runs until it waits for others.
@@ -21,7 +21,7 @@ from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray, FakeWithinKe
 _LANES = 32
 _BLOCK = "block"  # where all lanes meet; those of a warp meet at its number
 _ORDERS = 61  # in which the lanes of a block take turns
-_Shown = list[list[list[Any]]]  # of each warp, in two places, what each lane shows
+_Shown = list[list[list[Any]]]  # of each warp, two lists of the values that its lanes exchange
 
 
 class _Turns:
@@ -31,7 +31,7 @@ class _Turns:
 
 
 class _Lane(greenlet):
-    """What the simulator takes for a thread."""
+    """A lane of a warp: the simulator uses it as a thread."""
 
     def __init__(
         self, run: Callable[[], None], block: Any, thread: Any, number: int, warps: _Shown, turns: _Turns
@@ -52,8 +52,8 @@ class _Lane(greenlet):
         self.wait(_BLOCK)
 
     def exchange(self, value: Any) -> list[Any]:
-        """Return what all lanes of the warp show."""
-        # Two places by turns, so one wait will do: a place is written again only after all have met at the other one
+        """Return the values that all lanes of the warp exchange."""
+        # Two lists by turns, so one wait is enough: a list is written again only after all lanes have met at the other
         shown, self._shown, self._other = self._shown, self._other, self._shown
         shown[self.lane] = value
         self.wait(self.warp)
@@ -61,7 +61,7 @@ class _Lane(greenlet):
 
 
 def _run_block(manager: Any, block: tuple[int, ...], *args: Any) -> None:
-    """Run a kernel's block, as the simulator's manager does.
+    """Run a kernel's block, in place of the simulator's manager.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def _run_block(manager: Any, block: tuple[int, ...], *args: Any) -> None:
         _Lane(lambda: manager._f(*plain), kernel.Dim3(*block), kernel.Dim3(*place), number, warps, turns)
         for number, place in enumerate(places)
     ]
-    orders, rng = _orders(len(lanes)), random.Random(0)  # what only works in order shall not work here
+    orders, rng = _orders(len(lanes)), random.Random(0)  # kernels that work only in one order of lanes shall fail here
     for number in rng.choice(orders):
         lanes[number].switch()  # begun from here: one that begins another is as deep on its stack
     while ready := _released(lanes):
@@ -88,7 +88,7 @@ def _run_block(manager: Any, block: tuple[int, ...], *args: Any) -> None:
 
 
 def _released(lanes: list[_Lane]) -> set[_Lane]:
-    """Return the lanes that wait where all others of their warp, or block, do."""
+    """Return the lanes that wait at a point where all lanes of their warp, or block, wait."""
     if all(lane.waits_at == _BLOCK for lane in lanes):
         return set(lanes)
     warps = (lanes[start : start + _LANES] for start in range(0, len(lanes), _LANES))
@@ -97,7 +97,7 @@ def _released(lanes: list[_Lane]) -> set[_Lane]:
 
 @cache
 def _orders(n: int) -> list[list[int]]:
-    """Return some random orders of n lanes: to shuffle them each time takes as long as to let them go on."""
+    """Return random orders of n lanes, made once: a shuffle takes as long as the lanes themselves."""
     rng = random.Random(0)
     return [rng.sample(range(n), n) for _ in range(_ORDERS)]
 
@@ -126,25 +126,25 @@ for _name in ("to_device", "device_array", "synchronize", "get_current_device"):
 
 
 def shuffle_xor(value: Any, mask: int) -> Any:
-    """As `warp.shuffle_xor`."""
+    """Return the same value as `warp.shuffle_xor`."""
     lane: Any = getcurrent()
     return lane.exchange(value)[lane.lane ^ mask]
 
 
 def ballot(met: Any) -> Any:
-    """As `warp.ballot`."""
+    """Return the same bits as `warp.ballot`."""
     lane: Any = getcurrent()
     return np.uint32(sum(1 << number for number, each in enumerate(lane.exchange(met)) if each))
 
 
 def sync_warp() -> None:
-    """As `warp.sync_warp`."""
+    """Wait for all lanes, like `warp.sync_warp`."""
     lane: Any = getcurrent()
     lane.wait(lane.warp)
 
 
 def inverse_root(x: Any) -> Any:
-    """As `warp.inverse_root`."""
+    """Return 1 / sqrt(x), like `warp.inverse_root`."""
     return np.float32(1.0 / math.sqrt(x))
 
 
@@ -165,12 +165,12 @@ class OneAtATime:
 
 
 def bits_of(value: Any) -> Any:
-    """As `warp.bits_of`."""
+    """Return the bits of a float32, like `warp.bits_of`."""
     return np.int64(np.float32(value).view(np.uint32))
 
 
 def float_of(bits: Any) -> Any:
-    """As `warp.float_of`."""
+    """Return the float32 of bits, like `warp.float_of`."""
     return np.uint32(bits).view(np.float32)
 
 
@@ -186,6 +186,6 @@ def store4(array: Any, start: int, *values: Any) -> None:
 
 
 def add4(array: Any, start: int, *values: Any) -> None:
-    """Add four floats to array[start:start + 4]. No two threads ever stand at the same place of a warp's row."""
+    """Add four floats to array[start:start + 4]. No two threads add to the same floats at a time."""
     for k, value in enumerate(values):
         array[start + k] += value

@@ -1,4 +1,7 @@
-"""What the lanes of a warp do together, and loads and stores of four floats: what Numba lacks.
+"""Operations of a warp's lanes together, loads and stores of four floats, which Numba lacks, and rows in registers.
+
+Of a row, each lane has four floats of every 128. A lane's part of several rows is a local array of shape (rows,
+floats). Loops have a known length, so that the compiler makes registers of it.
 
 Under Numba's simulator, which has no warps, the same names stand for plain functions (`kernels.cuda.simulated`).
 """
@@ -14,19 +17,21 @@ LANES = 32
 EVERYONE = 0xFFFFFFFF  # all lanes of a warp
 FLOATS = 4  # that a lane loads or stores at once
 SUMS = 8  # that a warp makes at once
-SHARE = LANES // SUMS  # lanes that get the same of them
+SHARE = LANES // SUMS  # lanes that get the same sum
+_CHUNK = LANES * FLOATS  # floats of a row that a warp loads at once
+_NONE = np.float32(0.0)
 # Little text takes few warps: no reason to warn of each launch
 numba.config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
 ALIGNED = None if numba.config.ENABLE_CUDASIM else 4 * FLOATS  # bytes, of shared memory for loads of four floats
 
 
 def device(function: Callable[..., Any]) -> Any:
-    """Compile as part of the kernels that call it."""
+    """Compile a function as part of the kernels that call it."""
     return function if numba.config.ENABLE_CUDASIM else cuda.jit(device=True, fastmath=True)(function)
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile on first call, with the GPU's approximations of exp, log and square root; cached on disk."""
+    """Compile a kernel on its first call, with the GPU's approximations of exp, log and square root; cached on disk."""
     compiled = cuda.jit(fastmath=True)(function)
     if numba.config.ENABLE_CUDASIM:
         return simulated.OneAtATime(compiled)
@@ -124,7 +129,7 @@ else:
 
     load4, load4_constant, load4_shared = _loading(), _loading(constant=True), _loading(_SHARED)
     store4, store4_shared = _storing(_GLOBAL), _storing(_SHARED)
-    # Atomic, and nobody waits for it: one instruction from compute capability 9.0 on, else four
+    # Atomic, and no lane waits for the result: one instruction from compute capability 9.0 on, else four
     add4_at_once = _adding("red.global.add.v4.f32 [$0], {$1, $2, $3, $4};")
     add4 = _adding(" ".join(f"red.global.add.f32 [$0+{4 * k}], ${k + 1};" for k in range(FLOATS)))
 
@@ -194,5 +199,51 @@ def sums_of_lanes(lane: Any, values: Any) -> Any:
 
 @device
 def sum_of_sums(value: Any) -> Any:
-    """Return the sum of what lanes made of the SUMS sums, each of which SHARE of them got, to each lane."""
+    """Return to each lane the sum of values that lanes made of the SUMS sums, each of which SHARE lanes got."""
     return sum_of_lanes(value) * np.float32(1 / SHARE)
+
+
+def chunks_of(width: int) -> int:
+    """Return how many floats a lane has of a row of `width`, in units of FLOATS."""
+    return -(-width // _CHUNK)
+
+
+def _inside(width: int) -> Callable[..., Any]:
+    """Return the device function that checks whether a lane's four floats at `column` belong to a row of `width`."""
+    whole = width // _CHUNK  # chunks that no row ends in
+
+    @device
+    def is_inside(chunk: Any, column: Any) -> Any:
+        return chunk < whole or column < width  # the first is known when the kernel is compiled
+
+    return is_inside
+
+
+def reading(width: int, load: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the device function that reads `width` floats with `load` as row t; behind its end a lane has zeros."""
+    chunks, is_inside = chunks_of(width), _inside(width)
+
+    @device
+    def read(table: Any, start: Any, lane: Any, rows: Any, t: Any) -> None:
+        for chunk in range(chunks):
+            column, k = chunk * _CHUNK + lane * FLOATS, chunk * FLOATS
+            if is_inside(chunk, column):
+                rows[t, k], rows[t, k + 1], rows[t, k + 2], rows[t, k + 3] = load(table, start + column)
+            else:
+                rows[t, k], rows[t, k + 1], rows[t, k + 2], rows[t, k + 3] = _NONE, _NONE, _NONE, _NONE
+
+    return read
+
+
+def writing(width: int, store: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the device function that writes row t to `width` floats with `store`, or adds it with `add4`."""
+    chunks, is_inside = chunks_of(width), _inside(width)
+
+    @device
+    def write(table: Any, start: Any, lane: Any, rows: Any, t: Any) -> None:
+        for chunk in range(chunks):
+            column, k = chunk * _CHUNK + lane * FLOATS, chunk * FLOATS
+            if is_inside(chunk, column):
+                store(table, start + column, rows[t, k], rows[t, k + 1], rows[t, k + 2], rows[t, k + 3])
+
+    return write

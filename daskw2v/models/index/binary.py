@@ -63,7 +63,7 @@ class BinaryIndex(Searcher):
 
     def candidates(self, units: Float32Array, topn: int) -> Candidates:
         """Return candidates for the `topn` words nearest to unit vectors; all words if there are no more."""
-        agreements = import_module("daskw2v.kernels.binary").agreements  # Numba is loaded once it is needed
+        agreements = import_module("daskw2v.kernels.search").agreements  # Numba is loaded once it is needed
         codes, queries = _words_of(self._codes), _words_of(self._signs(units))
 
         def score(first: int, stop: int, most: Float32Array) -> None:

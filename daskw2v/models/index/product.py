@@ -82,7 +82,7 @@ class ProductIndex(Searcher):
 
     def candidates(self, units: Float32Array, topn: int) -> Candidates:
         """Return candidates for the `topn` words nearest to unit vectors; all words if there are no more."""
-        sums = import_module("daskw2v.kernels.product").sums  # Numba is loaded once it is needed
+        sums = import_module("daskw2v.kernels.search").sums  # Numba is loaded once it is needed
         tables = np.ascontiguousarray(np.einsum("pnd,pdk->npk", parts_of(units, self._part), self._own_books()))
 
         def score(first: int, stop: int, most: Float32Array) -> None:

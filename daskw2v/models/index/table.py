@@ -79,7 +79,7 @@ class TableIndex(Searcher):
         words = self._shape[0]
         n = kept(words, self._effort, topn)  # real and random vectors need fewer
         queries, scales, lost = quantized_queries(units)
-        bounds = import_module("daskw2v.kernels.int8").bounds  # Numba is loaded once it is needed
+        bounds = import_module("daskw2v.kernels.search").bounds  # Numba is loaded once it is needed
         # Numba compiles for arrays that can be written or not, and of the machine's byte order
         table = self._codes, np.asarray(self._steps, np.float32), np.asarray(self._errors, np.float32)
 

@@ -128,7 +128,7 @@ def centroids_of(vectors: Float32Array, seed: int) -> Float32Array:
 
     k-means starts from random vectors of the sample. A centroid that is nearest to no vector stays.
     """
-    assign, random = import_module("daskw2v.kernels.product").assign, np.random.default_rng(seed)
+    assign, random = import_module("daskw2v.kernels.search").assign, np.random.default_rng(seed)
     sample = vectors[random.permutation(len(vectors))[:_SAMPLE]]
     centroids = np.ascontiguousarray(sample[np.arange(CENTROIDS) % len(sample)].T)
     scores, codes = np.empty(CENTROIDS, np.float32), np.empty(len(sample), np.uint8)
@@ -155,7 +155,7 @@ def codes_of(parts: Float32Array, books: Float32Array, threads: int = 0) -> UInt
     threads
         One for each core by default.
     """
-    assign = import_module("daskw2v.kernels.product").assign  # Numba is loaded once it is needed
+    assign = import_module("daskw2v.kernels.search").assign  # Numba is loaded once it is needed
     numbers = np.empty((parts.shape[1], len(parts)), np.uint8)
 
     def write(rows: slice) -> None:

@@ -5,11 +5,10 @@ from typing import Any
 from daskw2v.kernels.cuda import load
 from daskw2v.objectives.base import DeviceTables, Objective, Rate, Tables, initial_rows
 from daskw2v.objectives.cbow_hs import cpu
-from daskw2v.objectives.cpu.paths import path_scratch
+from daskw2v.objectives.cpu.targets import path_scratch
 from daskw2v.objectives.curvature import curvature_of_windows
-from daskw2v.objectives.reached import reached_nodes
 from daskw2v.objectives.settings import CBOWHS
-from daskw2v.objectives.touched import touched_nodes
+from daskw2v.objectives.touched import reached_nodes, touched_nodes
 from daskw2v.objectives.tree import PreparedTree, prepare_tree, tree_bytes, tree_tables
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.segments import Segment

@@ -3,8 +3,8 @@
 from functools import cache
 from typing import Any
 
-from daskw2v.objectives.cpu.cbow import cbow
-from daskw2v.objectives.cpu.paths import PATHS
+from daskw2v.objectives.cpu.hidden import cbow
+from daskw2v.objectives.cpu.targets import PATHS
 
 
 @cache

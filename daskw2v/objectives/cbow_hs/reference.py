@@ -27,7 +27,7 @@ def train(
     epoch: int,
     prepared: PreparedTree,
 ) -> tuple[int, float]:
-    """Train as the kernel does; `source` is (V, D) and `output` (V - 1, D) float64."""
+    """Train the centers first..last-1 like the kernel; `source` is (V, D) and `output` (V - 1, D) float64."""
     params, mean = prepared.params, ContextsTogether.of(prepared.params).cbow_mean
     trained, loss = 0, 0.0
     for window in windows_in(segment, first, last, windows_of(params, rate, epoch)):

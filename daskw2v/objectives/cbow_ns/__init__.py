@@ -7,7 +7,7 @@ from daskw2v.kernels.cuda import load
 from daskw2v.objectives.base import DeviceTables, Objective, Rate, Tables, initial_rows
 from daskw2v.objectives.cbow_ns import cpu
 from daskw2v.objectives.cpu.centers import RUN
-from daskw2v.objectives.cpu.negatives import batch_scratch, shared_tile_of, target_scratch, tile_of
+from daskw2v.objectives.cpu.targets import batch_scratch, shared_tile_of, target_scratch, tile_of
 from daskw2v.objectives.curvature import curvature_of_windows
 from daskw2v.objectives.noise import (
     BATCH,
@@ -18,9 +18,8 @@ from daskw2v.objectives.noise import (
     with_markets,
     word_tables,
 )
-from daskw2v.objectives.reached import reached_words
 from daskw2v.objectives.settings import CBOW
-from daskw2v.objectives.touched import touched_words
+from daskw2v.objectives.touched import reached_words, touched_words
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.segments import Segment
 
@@ -49,7 +48,7 @@ def _train_cuda(
 
 
 def _shares(params: Params) -> bool:
-    """Tell whether windows share their negatives."""
+    """Return whether windows share their negatives."""
     return CBOW.of(params).negative_sharing == "shared"
 
 

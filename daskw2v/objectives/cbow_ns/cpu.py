@@ -1,7 +1,7 @@
 """CBOW with negative sampling on the CPU: a window's contexts together predict their center.
 
-Four windows share their negatives, or each window draws its own (as in word2vec.c). Those that share are far from
-each other: a range of centers is cut into four streams, and each gives a window. Neighbours have contexts in
+Four windows share their negatives, or each window draws its own (as in word2vec.c). Windows that share are far from
+each other: a range of centers is cut into four streams, and a batch has a window of each. Neighbours have contexts in
 common and lose by it: on 100 MB of Wikipedia, 9 % of the Google analogies.
 """
 
@@ -9,7 +9,6 @@ from functools import cache
 from typing import Any
 
 from daskw2v.kernels.jit import kernel
-from daskw2v.objectives.cpu.cbow import cbow
 from daskw2v.objectives.cpu.centers import (
     RUN,
     WindowTargets,
@@ -18,13 +17,12 @@ from daskw2v.objectives.cpu.centers import (
     sentence_of,
     table_addresses,
 )
-from daskw2v.objectives.cpu.hidden import gather, scatter, train_hidden
-from daskw2v.objectives.cpu.hot import fetch_hot, flush_hot, rows_due
-from daskw2v.objectives.cpu.negatives import NEGATIVES, draw_batches
-from daskw2v.objectives.cpu.scratch import loss_of, scratch_addresses
+from daskw2v.objectives.cpu.hidden import cbow, gather, scatter, train_hidden
+from daskw2v.objectives.cpu.scratch import fetch_hot, flush_hot, loss_of, rows_due, scratch_addresses
 from daskw2v.objectives.cpu.steps import MAX_TARGETS, address, load_int64, store_int64
+from daskw2v.objectives.cpu.targets import NEGATIVES, draw_batches
 from daskw2v.objectives.noise import BATCH
-from daskw2v.objectives.prefixes import width_at
+from daskw2v.objectives.windows import width_at
 
 
 @cache

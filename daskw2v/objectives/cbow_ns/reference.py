@@ -12,9 +12,9 @@ from daskw2v.types import Float64Array, Int64Array
 
 
 def goals(prepared: PreparedNoise, epoch: int, window: Window, number: int, positions: Int64Array) -> list[Goals]:
-    """Return the targets of a window, which BATCH windows draw together: each a part of the range from the next.
+    """Return the targets of a window, which BATCH windows draw together, each in another part of the range.
 
-    Those of a market are its own.
+    Negatives of a market belong to one window.
     """
     shared = CBOW.of(prepared.params).negative_sharing == "shared"
     position = int(positions[number % -(-len(positions) // BATCH)]) if shared else None
@@ -34,11 +34,11 @@ def train(
     epoch: int,
     prepared: PreparedNoise,
 ) -> tuple[int, float]:
-    """Train as the kernel does; `source` and `output` are (V, D) float64."""
-    params, of = prepared.params, CBOW.of(prepared.params)
-    n, trained, loss = of.negative + 1, 0, 0.0
+    """Train the centers first..last-1 like the kernel; `source` and `output` are (V, D) float64."""
+    params, settings = prepared.params, CBOW.of(prepared.params)
+    n, trained, loss = settings.negative + 1, 0, 0.0
     windows = list(windows_in(segment, first, last, windows_of(params, rate, epoch)))
-    shared = of.negative_sharing == "shared"
+    shared = settings.negative_sharing == "shared"
     apart = -(-len(windows) // BATCH) if shared else len(windows)
     for i in range(apart):
         batch = [window for window in windows[i::apart] if window.contexts]
@@ -48,11 +48,13 @@ def train(
         contexts, own = [window.contexts for window in batch], [window.word for window in batch]
         drawn = [goals_of(prepared, epoch, window, 0, windows[i].position) for window in batch]
         targets, signs = drawn[0][0], np.atleast_2d(drawn[0][1])
-        if shared:  # the negatives of all, then those of each window's market, which no other meets
+        if shared:  # the negatives of all windows, then the negatives of each window's market, for this window alone
             targets = np.concatenate([targets[1:n], *(rows[n:] for rows, _ in drawn)])
-            near = np.repeat(np.eye(len(batch)), of.market_negative, axis=1)
-            near *= np.concatenate([told[n:] for _, told in drawn])
-            signs = np.hstack([[told[1:n] for _, told in drawn], near])
+            near = np.repeat(np.eye(len(batch)), settings.market_negative, axis=1)
+            near *= np.concatenate([row_signs[n:] for _, row_signs in drawn])
+            signs = np.hstack([[row_signs[1:n] for _, row_signs in drawn], near])
         x, y = (table[:, windows[i].columns] for table in (source, output))
-        loss += train_hidden(x, contexts, y, targets, signs, own if shared else [], windows[i].alpha, of.cbow_mean)
+        loss += train_hidden(
+            x, contexts, y, targets, signs, own if shared else [], windows[i].alpha, settings.cbow_mean
+        )
     return trained, loss

@@ -24,10 +24,10 @@ NS_EXPONENT = 1.0  # where Params leave it open
 def prepare(params: Params, counts: Int64Array) -> PreparedNoise:
     """Build the table that negatives are drawn from: words as often as they are contexts of the matrix.
 
-    Only then do both tables have the same optimum. Where q is the share of a word among the negatives, the dot product
-    of x and y is best at log P(y | x) / q(y) for the input row of x, and at log P(x | y) / q(x) for the output row of
-    y, less a constant. The two are equal where q is the share of a word among the contexts. With counts ** 0.75 they
-    differ by a quarter of log P(y) / P(x): rows of frequent and of rare words are pulled to and fro.
+    With such negatives alone both tables have the same optimum. Where q is the share of a word among the negatives, the
+    dot product of x and y is best at log P(y | x) / q(y) for the input row of x, and at log P(x | y) / q(x) for the
+    output row of y, less a constant. The two are equal where q is the share of a word among the contexts. With counts
+    ** 0.75 they differ by a quarter of log P(y) / P(x): rows of frequent and of rare words are pulled to and fro.
     """
     of = SampledContexts.of(params)
     kept = counts * keep_shares(counts, params.sample) * keep_shares(counts, of.context_sample)

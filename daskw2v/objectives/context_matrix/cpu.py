@@ -1,4 +1,4 @@
-"""Columns of the word-context matrix on the CPU: rows of one table are trained, those of the other are fixed.
+"""Columns of the word-context matrix on the CPU: rows of one table are trained, the rows of the other are fixed.
 
 BATCH neighbouring rows share their negatives, which are drawn anew for each column: a target is loaded once for all of
 them. The update of a row depends on no other row of its table, so threads and workers may divide a table in any way
@@ -14,8 +14,7 @@ from daskw2v.kernels.jit import inline, kernel
 from daskw2v.kernels.rng import GOLDEN, draw, mix
 from daskw2v.kernels.simd import SLOTS, aligned_zeros
 from daskw2v.objectives.base import MatrixColumns, PartTables
-from daskw2v.objectives.context_matrix.adam import BETA1, BETA2, step_size
-from daskw2v.objectives.context_matrix.updates import adam, pull
+from daskw2v.objectives.context_matrix.updates import BETA1, BETA2, adam, pull, step_size
 from daskw2v.objectives.cpu.centers import RUN
 from daskw2v.objectives.cpu.hidden import EACH, OWN, dots_hidden
 from daskw2v.objectives.cpu.steps import MAX_TARGETS, address, gradients_each, group_sizes, load_int64
@@ -50,7 +49,7 @@ def train(
         Receives each row's loss, summed over the columns, shape (rows of the part,) float32.
     """
     groups, size = group_sizes(negative, OWN)
-    use_adam = len(tables.trained) > tables.trained_floats  # moments stand there
+    use_adam = len(tables.trained) > tables.trained_floats  # the moments follow
     _train(columns, first, last, tables, negative, noise, use_adam, losses, _scratch(groups, size, tables.width),
            (0,) * BATCH, (0,) * size)  # fmt: skip
 
@@ -73,7 +72,7 @@ def _train(
     columns: Any, first: Any, last: Any, tables: Any, negative: Any, noise: Any, use_adam: Any, losses: Any,
     scratch: Any, batch: Any, tile: Any,
 ) -> None:  # fmt: skip
-    """Train runs of at most RUN steps: some columns of some batches; arguments as in `train`."""
+    """Train runs of at most RUN steps, each a column of a batch; arguments as in `train`."""
     n_columns = columns.contexts.shape[1]
     across = min(n_columns, RUN)
     down = RUN // across

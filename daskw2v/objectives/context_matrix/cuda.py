@@ -12,26 +12,28 @@ import numpy as np
 from numba import cuda, float32, int32
 
 from daskw2v.kernels.alias import choose
-from daskw2v.kernels.cuda.rows import chunks_of, reading, writing
 from daskw2v.kernels.cuda.warp import (
     FLOATS,
     LANES,
     SHARE,
     SUMS,
+    chunks_of,
     device,
     inverse_root,
     kernel,
     load4,
     load4_constant,
+    reading,
     store4,
     sum_of_sums,
     sums_of_lanes,
     sync_warp,
+    writing,
 )
 from daskw2v.kernels.rng import below, draw
 from daskw2v.objectives.base import MatrixColumns, PartTables
-from daskw2v.objectives.context_matrix.adam import BETA1, BETA2, EPSILON, step_size
-from daskw2v.objectives.cuda.gradients import gradient
+from daskw2v.objectives.context_matrix.updates import BETA1, BETA2, EPSILON, step_size
+from daskw2v.objectives.cuda.access import gradient
 from daskw2v.objectives.noise import BATCH
 from daskw2v.types import Float32Array, UInt64Array
 
@@ -63,19 +65,19 @@ def train(
         tables.trained, tables.others, columns.contexts, noise, cuda.to_device(rates), columns.key, columns.first,
         columns.row // BATCH, first, tables.trained_floats, losses,
     )  # fmt: skip
-    cuda.synchronize()  # before what the kernel reads is let go
+    cuda.synchronize()  # before the arrays that the kernel reads are released
 
 
 @lru_cache(maxsize=64)
 def compiled(width: int, negative: int, adam: bool) -> Any:
     """Return the kernel for rows of `width` floats: loops of known length, so that rows are registers.
 
-    Those of more than a thousand floats or so are not: the compiler puts them where it puts what no register holds, in
-    the lane's part of the GPU's memory, which is slower, but the same.
+    Rows of more than about a thousand floats are not: the compiler puts them into the lane's part of the GPU's memory,
+    which is slower, with the same results.
     """
     chunks = chunks_of(width)
     groups = -(-(1 + negative) // SUMS)
-    size = -(-(1 + negative) // groups)  # targets of a group: the last one may have places to fill
+    size = -(-(1 + negative) // groups)  # targets of a group: the last group may need filling up
     keeping = groups == 1 and size * chunks * FLOATS <= _KEPT
     across = max(1, _DRAWN // negative)  # columns whose negatives are drawn at once
     places, n_drawn, floats = groups * size, across * negative, chunks * FLOATS
@@ -84,7 +86,7 @@ def compiled(width: int, negative: int, adam: bool) -> Any:
 
     @device
     def target(drawn: Any, start: Any, place: Any, context: Any) -> Any:
-        """Return the word at a place among the targets: the context where none was drawn."""
+        """Return the target at an index: the context where no negative was drawn."""
         return drawn[start + place - 1] if 0 < place <= negative else context
 
     @device
@@ -146,7 +148,7 @@ def compiled(width: int, negative: int, adam: bool) -> Any:
         loss = _NONE
         for left in range(0, n_columns, across):
             right = min(left + across, n_columns)
-            cuda.syncthreads()  # nobody still reads what is now written
+            cuda.syncthreads()  # until all warps have read what is now overwritten
             for i in range(member * LANES + lane, (right - left) * negative, LANES * BATCH):
                 counter = (np.uint64(number + left + i // negative) << _HALF) + np.uint64(row_batch + batch)
                 # Casts: under the simulator these functions return Python's numbers
@@ -164,7 +166,7 @@ def compiled(width: int, negative: int, adam: bool) -> Any:
                     loss += weigh(others, drawn, start, context, weights[member], row, near, dots, lane)
                     sync_warp()
                     pull(others, drawn, start, context, weights[member], update, near, lane)
-                    sync_warp()  # nobody still reads the weights
+                    sync_warp()  # until all lanes have read the weights
                 rate = rates[j]
                 for k in range(floats):
                     if adam:

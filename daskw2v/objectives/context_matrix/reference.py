@@ -4,7 +4,7 @@ import numpy as np
 
 from daskw2v.kernels.rng import GOLDEN, draws, mix
 from daskw2v.objectives.base import MatrixColumns
-from daskw2v.objectives.context_matrix.adam import BETA1, BETA2, EPSILON
+from daskw2v.objectives.context_matrix.updates import BETA1, BETA2, EPSILON
 from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.reference import picked
 from daskw2v.types import Float64Array, Int64Array, UInt64Array
@@ -49,7 +49,7 @@ def train_columns(
             first[i] += (1.0 - float(BETA1)) * (gradient - first[i])
             second[i] += (1.0 - float(BETA2)) * (gradient**2 - second[i])
             mean, square = (m[i] / (1.0 - float(b) ** (number + 1)) for m, b in ((first, BETA1), (second, BETA2)))
-            # Epsilon as if it stood there before the correction of the square
+            # Epsilon is added before the correction of the square
             small = EPSILON**2 / (1.0 - float(BETA2) ** (number + 1))
             rows[i] += columns.alpha * mean / np.sqrt(square + small)
     return losses

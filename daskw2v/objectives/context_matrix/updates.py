@@ -1,18 +1,28 @@
-"""Updates of rows whose targets are fixed: a step along the gradient, and Adam's step, in LLVM's vectors."""
+"""Updates of rows whose targets are fixed: a step along the gradient, and Adam's step (Kingma and Ba 2015)."""
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 from daskw2v.kernels import simd
+from daskw2v.kernels.jit import inline
 from daskw2v.kernels.simd import LANES
-from daskw2v.objectives.context_matrix.adam import EPSILON
 from daskw2v.objectives.cpu.hidden import side_by_side, targets_met
 from daskw2v.objectives.cpu.steps import MAX_TARGETS, bring, columns, floats, rows_at, splat_of
 
+BETA1, BETA2 = np.float32(0.9), np.float32(0.999)  # as Kingma and Ba and Chainer have them
+EPSILON = 1e-8
 _i64 = ir.IntType(64)
+
+
+@inline
+def step_size(alpha: Any, number: Any) -> Any:
+    """Return the learning rate of a column, counted from 0, with the correction of both moments in it."""
+    t = number + 1  # a whole number: multiplied out, not by way of the logarithm
+    return alpha * np.sqrt(1.0 - np.float64(BETA2) ** t) / (1.0 - np.float64(BETA1) ** t)
 
 
 @intrinsic
@@ -20,7 +30,7 @@ def pull(
     typingctx: Any, start: Any, apart: Any, end: Any, shared: Any, own: Any, ahead: Any, stride: Any, width: Any,
     values: Any, batch: Any, tile: Any,
 ) -> Any:  # fmt: skip
-    """Write to the rows at `end` those at `start`, pulled along the gradient; targets stay.
+    """Write the rows at `start`, pulled along the gradient, to the rows at `end`; targets stay.
 
     As many rows as the tuple `batch` is long stand `width` floats from each other at `end`, `apart` at `start`. Other
     arguments as in `objectives.cpu.hidden`: `values` holds what `gradients` wrote, and the rows of the next step's own

@@ -1,6 +1,6 @@
 """The loop over the centers of a text on the CPU, and the rows and targets of a window.
 
-An objective is composed of the training of a window (`skip_gram`, `cbow`) and of its targets (`negatives`, `paths`).
+An objective is composed of the training of a window (`skip_gram`, `hidden`) and of its targets (`targets`).
 `over_centers` compiles both into one kernel, as `objectives.cuda.pieces` does for a GPU.
 
 Each function is inlined into the kernels that call it. Inside the loop, rows and lists are passed by address, in tuples
@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskw2v.kernels.jit import inline, kernel
-from daskw2v.objectives.cpu.hot import fetch_hot, flush_hot, rows_due
-from daskw2v.objectives.cpu.scratch import loss_of, scratch_addresses
+from daskw2v.objectives.cpu.scratch import fetch_hot, flush_hot, loss_of, rows_due, scratch_addresses
 from daskw2v.objectives.cpu.steps import (
     address,
     copy_row,
@@ -24,8 +23,8 @@ from daskw2v.objectives.cpu.steps import (
     prefetch_row,
     store_int64,
 )
-from daskw2v.objectives.prefixes import width_at
-from daskw2v.sampling.dealing import reach_of
+from daskw2v.objectives.windows import width_at
+from daskw2v.sampling.pairs import reach_of
 
 RUN = 64  # windows, or batches of them, whose targets are listed at once
 
@@ -37,10 +36,10 @@ class Targets(NamedTuple):
     ----------
     write
         Function (segment, first, last, aim, tables, scratch) that lists the targets of the windows first..last-1, at
-        most RUN. `aim` is what the kernel is given, `tables` are `TableAddresses`, `scratch` is a `Scratch`.
+        most RUN. `aim` is the argument of the kernel, `tables` are `TableAddresses`, `scratch` is a `Scratch`.
     trainer
         Given what trains a window, function (scratch, contexts, n, targets, width, alpha, tile) -> examples, returns
-        the function (scratch, n, at, width, alpha, tile) -> examples that trains window `at` of those listed.
+        the function (scratch, n, at, width, alpha, tile) -> examples that trains the listed window `at`.
     """
 
     write: Callable[..., Any]
@@ -79,7 +78,7 @@ class SegmentAddresses(NamedTuple):
 
 
 class TableAddresses(NamedTuple):
-    """As `objectives.base.Tables`, with the addresses of both tables; `frozen` is 0 if no row is frozen."""
+    """The fields of `objectives.base.Tables`, with the addresses of both tables; `frozen` is 0 if no row is frozen."""
 
     source: int
     output: int
@@ -186,8 +185,8 @@ def over_centers(targets: Targets, train_window: Callable[..., Any]) -> Any:
     train
         Kernel (segment, first, last, tables, scratch, windows, aim, tile) -> (examples, loss): trains the centers
         first..last-1 of a `sampling.segments.Segment`. `tables` are `objectives.base.Tables`, changed in place;
-        `scratch` is a `Scratch` for RUN windows, `windows` are `objectives.windows.Windows`, `aim` is what targets
-        are written from, and `tile` a tuple as long as a group has targets, or empty where paths tell.
+        `scratch` is a `Scratch` for RUN windows, `windows` are `objectives.windows.Windows`, `aim` is what targets are
+        written from, and `tile` a tuple as long as a group has targets, or empty where it depends on the path.
     """
     write, train_listed = targets.write, targets.trainer(train_window)
 

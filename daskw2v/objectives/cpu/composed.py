@@ -39,7 +39,7 @@ class Composer(NamedTuple):
     words, features
         The words of the stretch, and the rows of their features, int32.
     word_numbers, feature_numbers
-        The index in `words` of each word, and in `features` of each row of a feature, int32; -1 for others.
+        The index in `words` of each word, and in `features` of each row of a feature, int32; -1 for all others.
     starts
         Bounds of the members of each feature, shape (features + 1,) int64.
     members
@@ -73,7 +73,7 @@ class ComposedRows(NamedTuple):
     features
         The words' features.
     rows
-        The flat table of their rows, padded like the other tables, float32.
+        The flat table of their rows, padded like all tables, float32.
     composer
         The thread's arrays.
     window
@@ -136,9 +136,9 @@ def train_composed(
     for start in range(first, last, STRETCH):
         stop = min(start + STRETCH, last)
         low, high = max(start - window, 0), min(stop + window, len(inputs))
-        found = compose(segment.tokens, low, high, inputs, features, tables.source, rows, tables.width, composer)
+        n_composed = compose(segment.tokens, low, high, inputs, features, tables.source, rows, tables.width, composer)
         done, lost = train(segment, start, stop, local, rate, epoch, prepared)
-        spread(*found, features, tables.source, rows, tables.width, composer, CROWD)
+        spread(*n_composed, features, tables.source, rows, tables.width, composer, CROWD)
         examples, loss = examples + done, loss + lost
     return examples, loss
 
@@ -239,7 +239,7 @@ def _list_members(n_words: Any, features: Any, width: Any, composer: Any) -> Any
     starts[0] = 0
     for feature in range(n):
         starts[feature + 1] += starts[feature]
-    for feature in range(n, 0, -1):  # where the next member of each goes; behind all, where its members end
+    for feature in range(n, 0, -1):  # first the index of a feature's next member, at last their end
         starts[feature] = starts[feature - 1]
     for number in range(n_words):
         word = composer.words[number]

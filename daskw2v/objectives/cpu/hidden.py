@@ -1,4 +1,4 @@
-"""The hidden vectors of CBOW: the mean or the sum of a window's contexts, its training, and the update of the contexts.
+"""CBOW on the CPU: hidden vectors, the mean or the sum of a window's contexts, and the update of the contexts.
 
 Hidden vectors are trained one at a time, or in a batch that shares its negatives. A batch reads and writes a target row
 once, and CBOW spends most of its time on the rows of targets. The updates of a batch stand one after the other, and a
@@ -19,6 +19,7 @@ from numba.extending import intrinsic
 from daskw2v.kernels import simd
 from daskw2v.kernels.jit import inline
 from daskw2v.kernels.simd import LANES, SLOTS
+from daskw2v.objectives.cpu.centers import Targets, over_centers
 from daskw2v.objectives.cpu.steps import (
     MAX_TARGETS,
     at_once,
@@ -31,15 +32,15 @@ from daskw2v.objectives.cpu.steps import (
     splat_of,
 )
 
-OWN = MAX_TARGETS - 1  # where, among the values of a hidden vector of a batch, that of its own target stands
+OWN = MAX_TARGETS - 1  # index of its own target among the values of a hidden vector of a batch
 EACH = (0,) * MAX_TARGETS  # as long as a hidden vector has values
-_MOST = 10  # contexts that one pass over the columns takes: those of the usual window
+_MOST = 10  # contexts that one pass over the columns takes: as many as the usual window has
 
 _i64 = ir.IntType(64)
 
 
 def _of_number(emit: Callable[[Any, list[Any], Any, Any, Any, Any], None]) -> Any:
-    """Return an intrinsic that does `emit` for n rows, 1 to _MOST, in code of its own for each number."""
+    """Return an intrinsic with the code of `emit` for n rows, 1 to _MOST, in code of its own for each number."""
 
     @intrinsic
     def by_number(typingctx: Any, rows: Any, n: Any, width: Any, share: Any, start: Any, end: Any) -> Any:
@@ -110,13 +111,13 @@ def add_scaled(rows: Any, n: Any, width: Any, share: Any, row: Any) -> None:
 def scatter(contexts: Any, n: Any, width: Any, mean: Any, update: Any) -> None:
     """Add a hidden vector's update to each of n contexts.
 
-    As in word2vec.c and gensim, the contexts of a mean each take all of the update, those of a sum a share of it.
+    As in word2vec.c and gensim, each context of a mean takes all of the update, each context of a sum a share of it.
     """
     add_scaled(contexts, n, width, np.float32(1.0 if mean else 1.0 / n), update)
 
 
 def side_by_side(builder: Any, base: Any, apart: Any, n: int) -> list[Any]:
-    """Return pointers to n rows of which the first is at `base`, and which stand `apart` floats from each other."""
+    """Return pointers to n rows, the first at `base`, with `apart` floats from each one to the next."""
     return [builder.gep(floats(builder, base), [builder.mul(apart, _i64(c))]) for c in range(n)]
 
 
@@ -130,7 +131,7 @@ class Registers(NamedTuple):
     tile
         Targets of a group, which all rows meet.
     each
-        Values of a row: first those of the group's targets, last that of its own target.
+        Values of a row: first of the group's targets, last of its own target.
     """
 
     batch: tuple[int, ...]
@@ -141,7 +142,7 @@ class Registers(NamedTuple):
 def registers_of(batch: int, size: int) -> Registers:
     """Return the registers of batches of so many rows against groups of `size` targets.
 
-    A row has an even number of values, so that those of eight rows fill whole SLOTS.
+    A row has an even number of values, so that the values of eight rows fill whole SLOTS.
     """
     return Registers((0,) * batch, (0,) * size, (0,) * (size + 2 - size % 2))
 
@@ -149,9 +150,9 @@ def registers_of(batch: int, size: int) -> Registers:
 def targets_met(
     builder: Any, shared: Any, own: Any, stride: Any, n: int, tile: Any, n_values: int = MAX_TARGETS
 ) -> list[tuple[Any, int, list[int]]]:
-    """Return each target's row, its place among the n_values of a vector, and the hidden vectors that it meets.
+    """Return each target's row, its index among the n_values of a vector, and the hidden vectors that it meets.
 
-    First the targets that all meet, then those of one vector each.
+    The targets that all vectors meet come first, then the own target of each vector.
     """
     everyone = [(row, t, [*range(n)]) for t, row in enumerate(rows_at(builder, shared, stride, len(tile)))]
     alone = rows_at(builder, own, stride, n) if n > 1 else []
@@ -364,3 +365,21 @@ def train_hidden(
         values, shared = scratch.values + g * n_values * 4, targets.rows + g * step
         _updates(hidden, apart, start, between, updates, shared, own, ahead, stride, width, values, batch, tile)
         start, between = updates, width
+
+
+def cbow(targets: Targets, mean: bool) -> Any:
+    """Return the kernel, as `over_centers` does; its examples are windows with a context.
+
+    A hidden vector is the mean of a window's contexts, or their sum.
+    """
+
+    @inline
+    def train_window(scratch: Any, contexts: Any, n: Any, targets: Any, width: Any, alpha: Any, tile: Any) -> Any:
+        update, zeros = scratch.zeros - 4 * width, scratch.zeros
+        if n > 0:
+            gather(contexts, n, width, mean, scratch.hidden, zeros)
+            train_hidden(scratch, scratch.vectors, 1, update, targets, targets.rows, width, alpha, (0,), tile)
+            scatter(contexts, n, width, mean, update)
+        return min(n, 1)
+
+    return over_centers(targets, train_window)

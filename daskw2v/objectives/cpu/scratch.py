@@ -1,14 +1,23 @@
-"""The working memory of kernels. It is allocated outside of them, so that they may use its addresses."""
+"""The working memory of kernels, and in it hot rows: a thread's own copies of the rows that all threads use most.
+
+Working memory is allocated outside of kernels, so that they may use its addresses.
+
+Words are numbered by falling count, and so are the tree's inner nodes: the hottest rows of a table are its first.
+Threads that write the same cache lines wait for each other; so each works on copies of them, and adds what it changed
+to the table from time to time: the hottest rows most often (Vuurens et al. 2016, algorithm 1).
+"""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskw2v.kernels.jit import inline
+from daskw2v.kernels.jit import inline, kernel
 from daskw2v.kernels.simd import SLOTS, aligned_zeros
 from daskw2v.objectives.base import Tables
-from daskw2v.objectives.cpu.steps import MAX_TARGETS, address
+from daskw2v.objectives.cpu.steps import MAX_TARGETS, address, merge_rows
 from daskw2v.types import Float32Array, Int32Array, Int64Array, UInt64Array
+
+_OFTEN = 16  # rows of each flush
 
 
 class Scratch(NamedTuple):
@@ -40,7 +49,7 @@ class Scratch(NamedTuple):
     sources, outputs
         The hot rows of both tables when they were last fetched, shape (hot rows * width,) float32.
     copies
-        Rows that take the updates of frozen contexts, as many as `contexts` has places, float32; none if none is
+        Rows that take the updates of frozen contexts, as many as `contexts` is long, float32; empty if no row is
         frozen.
     """
 
@@ -66,7 +75,7 @@ def make_scratch(
 ) -> Scratch:
     """Return the scratch of a kernel.
 
-    It holds the targets of `n_steps`, each of so many groups, rows and signs, and the windows of one step.
+    The scratch holds the targets of `n_steps`, each of so many groups, rows and signs, and the windows of one step.
     Each array has cache lines of its own: threads that write side by side would wait for each other.
     """
     mantissa = aligned_zeros(SLOTS)
@@ -132,3 +141,43 @@ def loss_of(scratch: Any) -> Any:
     for lane in range(SLOTS):
         loss += scratch.exponent[lane] * np.log(2.0) + np.log(np.float64(scratch.mantissa[lane]))
     return loss
+
+
+@kernel
+def fetch_hot(tables: Any, scratch: Any) -> None:
+    """Copy the hot rows of both tables to the thread's own rows, and store their values."""
+    width, hot = tables.width, tables.hot
+    n = hot.rows * width
+    for table, shift, before in (
+        (tables.source, hot.source, scratch.sources), (tables.output, hot.output, scratch.outputs)
+    ):  # fmt: skip
+        if shift:
+            before[:] = table[:n]
+            table[shift * width : shift * width + n] = before
+
+
+@kernel
+def flush_hot(tables: Any, scratch: Any, rows: Any) -> None:
+    """Add the thread's changes of the first rows to both tables, and copy the current rows again."""
+    width, hot = tables.width, tables.hot
+    n = rows * width
+    for table, shift, before in (
+        (tables.source, hot.source, scratch.sources), (tables.output, hot.output, scratch.outputs)
+    ):  # fmt: skip
+        at = address(table)
+        if shift:
+            merge_rows(at, at + 4 * shift * width, address(before), n)
+
+
+@inline
+def rows_due(hot: Any, done: Any, step: Any) -> Any:
+    """Return how many rows are to be flushed after `done` centers, the last `step` of them at once.
+
+    Every flush has the first _OFTEN rows, every second one twice as many, every fourth four times: a row used half as
+    often waits twice as long, so that all copies are about as far from the table, and a flush has few rows.
+    """
+    due = 0
+    if hot.rows and done % hot.flush < step:
+        number = done // hot.flush
+        due = min(hot.rows, _OFTEN * (number & -number))
+    return due

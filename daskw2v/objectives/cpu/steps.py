@@ -165,11 +165,11 @@ def _dots(contexts: int) -> Any:
 
 
 def _signs(builder: Any, at: Any, halves: int, size: int) -> Any:
-    told, zeros = simd.load(builder, floats(builder, at), MAX_TARGETS), simd.constant(0.0, MAX_TARGETS)
+    signs, zeros = simd.load(builder, floats(builder, at), MAX_TARGETS), simd.constant(0.0, MAX_TARGETS)
     half = [lane + MAX_TARGETS * (lane >= size) for lane in range(MAX_TARGETS)]
     none = [lane + MAX_TARGETS for lane in range(MAX_TARGETS)]
     order = half + (half if halves == 2 else none)
-    return builder.shuffle_vector(told, zeros, ir.Constant(ir.VectorType(_i32, SLOTS), order))
+    return builder.shuffle_vector(signs, zeros, ir.Constant(ir.VectorType(_i32, SLOTS), order))
 
 
 def _gradients(halves: int) -> Any:
@@ -275,7 +275,7 @@ gradients_two, gradients_one, gradients_each = _gradients(2), _gradients(1), _gr
 
 @intrinsic
 def merge_rows(typingctx: Any, rows: Any, copy: Any, before: Any, n: Any) -> Any:
-    """Add to n floats what their copy gained since it was `before`; the three are then the same."""
+    """Add to n floats what their copy gained since it was `before`; then all three are equal."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         with columns(builder, args[3]) as k:

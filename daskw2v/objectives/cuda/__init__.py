@@ -1,1 +1,1 @@
-"""What the kernels of several objectives share on an NVIDIA GPU: imported by `daskw2v.kernels.cuda.load` alone."""
+"""The parts that kernels of several objectives share on an NVIDIA GPU; only `kernels.cuda.load` imports them."""

@@ -1,4 +1,4 @@
-"""How a warp reads and updates rows: contexts in its ring, targets in the table, and what many warps have at a time.
+"""How a warp reads rows, computes gradients and updates rows: contexts in its ring, targets in the table.
 
 A row may stand in several places at a time, each a copy that does not know of the others: a word that stands twice in
 reach, or in the rings of several warps. The hottest words would stand in most of them, and are never kept in a ring:
@@ -12,31 +12,52 @@ would: its updates are multiplied before they are added. Without that skip-gram 
 hierarchical softmax, whose root is in all windows, from 1,056 (emulated at c3962d2 by `benchmarks.in_flight`).
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import cuda, float32, int32
 
-from daskw2v.kernels.cuda.rows import chunks_of, reading, writing
-from daskw2v.kernels.cuda.warp import FLOATS, add4, add4_at_once, at, device, load4_fresh, load4_shared, store4_shared
+from daskw2v.kernels.cuda.warp import (
+    FLOATS,
+    add4,
+    add4_at_once,
+    at,
+    chunks_of,
+    device,
+    load4_fresh,
+    load4_shared,
+    reading,
+    store4_shared,
+    writing,
+)
 from daskw2v.objectives.cuda.shape import Aim, Shape, WarpTables
 
 FLUSH = 8  # windows after which a warp adds what it changed of its top rows
 TOGETHER = np.float32(4.0)  # windows that may update a row at a time in full
 _ADDS_FOUR = (9, 0)  # compute capability from which on four floats are added in one instruction
+_NONE, _ONE, _BOUND = np.float32(0.0), np.float32(1.0), np.float32(30.0)
+
+
+@device
+def gradient(dot: Any, sign: Any, alpha: Any) -> Any:
+    """Return how far both rows of a dot product move along each other, and -log p; both are 0 where the sign is 0."""
+    odds = float32(math.exp(-min(max(sign * dot, -_BOUND), _BOUND)))
+    loss = float32(math.log(_ONE + odds)) if sign != _NONE else _NONE
+    return alpha * sign * odds / (_ONE + odds), loss
 
 
 @device
 def of_warp(tables: Any, in_flight: Any) -> Any:
-    """Return `KernelTables` as one of so many warps takes them."""
+    """Return the `WarpTables` of one of `in_flight` warps."""
     return WarpTables(
         tables.source, tables.output, tables.hot_rows, tables.source_touched, tables.output_touched, float32(in_flight)
     )
 
 
 class Context(NamedTuple):
-    """The device functions for contexts' rows: read one as row t, add row t to it, bring a place in reach or out."""
+    """The device functions for contexts' rows: read a row, add to a row, and let a row enter or leave the ring."""
 
     read: Callable[..., Any]
     add: Callable[..., Any]
@@ -45,12 +66,12 @@ class Context(NamedTuple):
 
 
 def row_adder(width: int, at_once: bool) -> Any:
-    """Return what adds a row to one of a table, atomically."""
+    """Return the device function that adds a row to one of a table, atomically."""
     return writing(width, add4_at_once if at_once else add4)
 
 
 def adder(width: int, at_once: bool) -> Callable[..., Any]:
-    """Return what adds a row to one of a table, atomically, and as much shorter as `in_flight` windows ask for."""
+    """Return the device function that adds a row to one of a table, atomically, shortened for `in_flight` windows."""
     add_to_table, floats = row_adder(width, at_once), chunks_of(width) * FLOATS
 
     @device
@@ -65,13 +86,13 @@ def adder(width: int, at_once: bool) -> Callable[..., Any]:
 
 
 def adds_four() -> bool:
-    """Tell whether this process's GPU adds four floats in one instruction."""
-    found: tuple[int, int] = cuda.get_current_device().compute_capability
-    return found >= _ADDS_FOUR
+    """Return whether this process's GPU adds four floats in one instruction."""
+    capability: tuple[int, int] = cuda.get_current_device().compute_capability
+    return capability >= _ADDS_FOUR
 
 
 def contexts(shape: Shape, slots: int) -> Context:
-    """Return the device functions for contexts with a ring of so many places."""
+    """Return the device functions for contexts with a ring of `slots` rows."""
     width, behind, floats = shape.width, slots * shape.width, shape.floats
     read_fresh, add_to_table = reading(width, load4_fresh), adder(shape.width, shape.at_once)
     read_ring, write_ring = reading(width, load4_shared), writing(width, store4_shared)
@@ -117,7 +138,7 @@ def contexts(shape: Shape, slots: int) -> Context:
 
 
 class TargetAccess(NamedTuple):
-    """The device functions for targets' rows: read one as row t, add row t to it, take copies of the top, give back."""
+    """The device functions for targets' rows: read a row, add to a row, copy the top rows, and add their changes."""
 
     read: Callable[..., Any]
     add: Callable[..., Any]
@@ -173,7 +194,7 @@ def targets(shape: Shape, aim: Aim) -> TargetAccess:
 
 
 def mover(shape: Shape) -> Callable[..., Any]:
-    """Return what moves a place of the ring on by up to `window` places, or back."""
+    """Return the device function that moves a slot of the ring forward or back by up to `window` slots."""
     around = 2 * shape.window + 1
 
     @device

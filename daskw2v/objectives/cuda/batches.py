@@ -9,10 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from daskw2v.kernels.cuda.rows import chunks_of, reading
-from daskw2v.kernels.cuda.warp import FLOATS, SHARE, SUMS, at, device, load4_fresh, sums_of_lanes, sync_warp
-from daskw2v.objectives.cuda.access import adder
-from daskw2v.objectives.cuda.gradients import gradient
+from daskw2v.kernels.cuda.warp import (
+    FLOATS,
+    SHARE,
+    SUMS,
+    at,
+    chunks_of,
+    device,
+    load4_fresh,
+    reading,
+    sums_of_lanes,
+    sync_warp,
+)
+from daskw2v.objectives.cuda.access import adder, gradient
 from daskw2v.objectives.noise import BATCH
 
 _REGISTERS = 32  # floats of targets that a lane keeps at once
@@ -26,7 +35,7 @@ def group_of(width: int) -> int:
 
 @device
 def half_of(pairs: Any) -> Any:
-    """Return what `sampling.pairs.half_of` does, which under the simulator takes none of its arrays."""
+    """Return the result of `sampling.pairs.half_of`, which does not take arrays of the simulator."""
     return np.uint64(4 * pairs.itemsize)
 
 
@@ -75,7 +84,7 @@ def listed_trainer(width: int, at_once: bool, sign_of: Callable[..., Any]) -> Ca
     @device
     def train(tables: Any, items: Any, batch: Any, n: Any, first: Any, alpha: Any, scratch: Any, lane: Any) -> Any:
         own, loss = lane // SHARE, _NONE
-        sync_warp()  # nobody still reads the gains
+        sync_warp()  # until all lanes have read the gains
         for t in range(size):
             for k in range(floats):
                 scratch.near[t, k] = _NONE

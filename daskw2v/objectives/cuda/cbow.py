@@ -1,7 +1,7 @@
 """CBOW on an NVIDIA GPU: a window's contexts together meet their targets, and then share the update.
 
-The hidden vector stays until all targets have met it. Contexts are then read again: a window may have a thousand, and
-of those in the ring a warp keeps nothing else.
+The hidden vector stays until all targets have met it. Contexts are then read again: a window may have a thousand, and a
+warp keeps only those in the ring.
 """
 
 from collections.abc import Callable
@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from daskw2v.kernels.cuda.launching import WarpKernel
+from daskw2v.kernels.cuda.gpus import WarpKernel
 from daskw2v.kernels.cuda.warp import SHARE, SUMS, at, device, sums_of_lanes, sync_warp
-from daskw2v.objectives.cuda.access import contexts, mover, targets
-from daskw2v.objectives.cuda.gradients import gradient
+from daskw2v.objectives.cuda.access import contexts, gradient, mover, targets
 from daskw2v.objectives.cuda.pieces import over_pieces
 from daskw2v.objectives.cuda.shape import Aim, Shape
 
@@ -38,7 +37,7 @@ def _train_window(shape: Shape, aim: Aim, slots: int, mean: bool) -> Callable[..
         row, hidden, share = scratch.row, scratch.hidden, _ONE / np.float32(max(stop - start - 1, 1))
         if stop - start == 1:
             return 0, _NONE
-        sync_warp()  # nobody still reads the list
+        sync_warp()  # until all lanes have read the list
         n = write(aim, text, center, first, last, 0, lane, scratch.listed, scratch.signs)
         sync_warp()
         for k in range(floats):
@@ -94,7 +93,7 @@ def _train_group(shape: Shape, aim: Aim) -> Callable[..., Any]:
             for k in range(floats):
                 dots[t] += hidden[0, k] * near[t, k]
         gain, loss = gradient(sums_of_lanes(lane, dots), sign, alpha)
-        sync_warp()  # nobody still reads the gains
+        sync_warp()  # until all lanes have read the gains
         if lane % SHARE == 0:
             scratch.gains[np.uint64(own)] = gain
         sync_warp()

@@ -1,12 +1,12 @@
-"""A warp for each piece of text, on an NVIDIA GPU: what all objectives that go over centers share.
+"""A warp for each piece of text, on an NVIDIA GPU: the loop of all objectives that go over centers.
 
-A range of centers is cut into as many pieces as there are warps, of equal length, whatever sentences they lie in.
-Only the GPU knows the range, for text is subsampled there: warps that would have too few centers end at once.
-Windows of a piece go in order, and see as much text around it as any others: a piece is no border. Pieces are long:
-what stands close together has rare words in common, and should not be in flight at the same time. The contexts that
-are in reach of a warp lie in its ring in shared memory (Randall et al. 2021, FULL-W2V, section 3.2): a row is read
-once when its place comes into reach, and what was added to it is added to the table when it falls out. Rows of the
-output table are read for each window, and their updates are added to the table at once. Additions are atomic.
+A range of centers is cut into as many pieces as there are warps, of equal length, whatever sentences they lie in. Only
+the GPU knows the range, for text is subsampled there: warps that would have too few centers end at once. Windows of a
+piece go in order, and see as much text around it as any others: a piece is no border. Pieces are long: neighbouring
+windows have rare words in common, and should not be in flight at the same time. The contexts that are in reach of a
+warp lie in its ring in shared memory (Randall et al. 2021, FULL-W2V, section 3.2): a row is read once when its place
+comes into reach, and what was added to it is added to the table when it falls out. Rows of the output table are read
+for each window, and their updates are added to the table at once. Additions are atomic.
 """
 
 from collections.abc import Callable
@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 from numba import cuda, float32, int32
 
-from daskw2v.kernels.cuda import launching
-from daskw2v.kernels.cuda.launching import WarpKernel, shared_memory
-from daskw2v.kernels.cuda.launching import room as room  # trainers take it from here
+from daskw2v.kernels.cuda import gpus
+from daskw2v.kernels.cuda.gpus import WarpKernel, shared_memory
+from daskw2v.kernels.cuda.gpus import room as room  # trainers take it from here
 from daskw2v.kernels.cuda.warp import ALIGNED, FLOATS, SUMS, at, device, kernel, sum_of_sums
 from daskw2v.objectives.base import DeviceTables
 from daskw2v.objectives.cuda.access import FLUSH, TOGETHER, adds_four, contexts, mover, of_warp, targets
 from daskw2v.objectives.cuda.shape import Aim, Shape, WarpScratch, kernel_tables, share_of_warp
 from daskw2v.objectives.windows import Windows
-from daskw2v.sampling.dealing import reach_of
+from daskw2v.sampling.pairs import reach_of
 from daskw2v.types import Float32Array, Float64Array
 
-PIECE = 256  # centers of a piece, at least: those of 64 cost 4 % of the quality
+PIECE = 256  # centers of a piece, at least: pieces of 64 cost 4 % of the quality
 _NONE = np.float32(0.0)
 
 
@@ -40,7 +40,7 @@ _pieces_of = device(n_pieces)
 
 @device
 def sentence_of(bounds: Any, center: Any) -> Any:
-    """Return the number of the sentence that holds a center; some may be empty."""
+    """Return the number of the sentence that holds a center; sentences may be empty."""
     low, high = 0, bounds.size - 1
     while high - low > 1:
         middle = (low + high) >> 1
@@ -59,8 +59,8 @@ def over_pieces(shape: Shape, aim: Aim, train_window: Callable[..., Any], slots:
     shape, aim, slots
         As in `contexts`, and the targets.
     train_window
-        Device function (tables, text, aim, scratch, first, last, center, start, stop, slot, alpha, lane) ->
-        (examples, loss) that trains the contexts start..stop-1 of a center; `slot` is the place of the first.
+        Device function (tables, text, aim, scratch, first, last, center, start, stop, slot, alpha, lane) -> (examples,
+        loss) that trains the contexts start..stop-1 of a center; `slot` is the ring's slot of the first.
     """
     window, width = shape.window, shape.width
     floats, listed_size, size, moved = shape.floats, aim.listed, aim.size, mover(shape)
@@ -153,23 +153,23 @@ def launch(
     """
     kernel = compiled(shape_here(tables.width, windows.window))
     arguments = kernel_tables(tables), segment, first, last, windows, aim, tables.totals
-    return launching.launch(kernel, tables.max_in_flight, tables.stream, *arguments)
+    return gpus.launch(kernel, tables.max_in_flight, tables.stream, *arguments)
 
 
 def shape_here(width: int, window: int) -> Shape:
-    """Return what a kernel is compiled for on this process's GPU."""
+    """Return the `Shape` that kernels have on this process's GPU."""
     return Shape(width, window, adds_four(), share_of_warp(*shared_memory()))
 
 
 def crowded(touched: Float64Array, max_in_flight: int) -> Float32Array:
-    """Return how likely a window touches each of the first rows, shape (n,) float32: as many as may be damped.
+    """Return the chance that a window touches each of the first rows, shape (n,) float32, up to the last damped one.
 
     Parameters
     ----------
     touched
-        The same of all rows of a table, shape (rows,). The likely rows are its first ones.
+        The chances of all rows of a table, shape (rows,). Likely rows come first.
     max_in_flight
-        Warps at most: those that are there damp.
+        Largest number of warps that train at the same time.
     """
     rows = np.flatnonzero(max_in_flight * touched > TOGETHER)
     return touched[: int(rows[-1]) + 1 if len(rows) else 0].astype(np.float32)

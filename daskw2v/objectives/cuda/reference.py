@@ -1,4 +1,4 @@
-"""What kernels over pieces of text compute, in float64 NumPy, with one warp: the truth that they are held to."""
+"""The references of kernels over pieces of text, in float64 NumPy, with one warp."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -17,18 +17,18 @@ from daskw2v.types import Float64Array, Int64Array
 
 
 class Care(NamedTuple):
-    """How a kernel is kept from harm, and how it is cut.
+    """How a kernel damps updates and cuts its work.
 
     Parameters
     ----------
     kept
-        Whether contexts of a word have a copy at each place.
+        Function that returns whether contexts of a word have a copy in each slot.
     source, output
-        What the updates of each row are multiplied by, shape (rows, 1).
+        Factors of the updates of each row, shape (rows, 1).
     size
         Targets of a group.
     pieces
-        Into how many the range is cut, which are trained one after the other.
+        Number of pieces of the range, which are trained one after the other.
     top, flushed
         The first rows of the output table, of which a warp has a copy; and what their updates are multiplied by when it
         is flushed, shape (top, 1).
@@ -44,7 +44,7 @@ class Care(NamedTuple):
 
 
 class WindowRows(NamedTuple):
-    """A window, all rows that contexts may stand in, those in which its contexts do, and all of targets.
+    """A window, all rows of contexts and their copies, the rows of its contexts, and all rows of targets.
 
     Of the output rows, copies of the top stand behind the table's own.
     """
@@ -108,7 +108,7 @@ def train(
     segment: Segment, first: int, last: int, source: Float64Array, output: Float64Array, rate: Rate, epoch: int,
     prepared: Any, care: Care, rule: WindowRule,
 ) -> tuple[int, float]:  # fmt: skip
-    """Train as the kernel of an objective does, by its rule and from its `prepared`; tables are (rows, D) float64."""
+    """Train like the kernel of an objective, by its rule and its `prepared`; tables are (rows, D) float64."""
     params: Params = prepared.params
     windows, examples, loss = windows_of(params, rate, epoch), 0, 0.0
     positions = segment.positions[first:last]
@@ -127,8 +127,8 @@ def train(
             continue
         examples += len(contexts)
         together = [contexts] if len(goals) == 1 else [[context] for context in contexts]
-        for those, (targets, signs) in zip(together, goals, strict=True):
-            loss += train_targets(rows, those, nodes, targets, signs, window.alpha, care)
+        for group, (targets, signs) in zip(together, goals, strict=True):
+            loss += train_targets(rows, group, nodes, targets, signs, window.alpha, care)
     return examples, loss
 
 
@@ -156,7 +156,7 @@ def train_hidden(
     rows: Float64Array, contexts: list[int], output: Float64Array, targets: Int64Array, signs: Float64Array,
     alpha: float, mean: bool, care: Care,
 ) -> float:  # fmt: skip
-    """Train what contexts say together against targets group by group; it stays until all are updated."""
+    """Train the hidden vector of contexts against targets group by group; it stays until all are updated."""
     loss, n = 0.0, len(contexts)
     x = rows[contexts].sum(axis=0) / (n if mean else 1)
     update = np.zeros_like(x)
@@ -177,14 +177,14 @@ def train_items(
 ) -> float:  # fmt: skip
     """Train a batch of a bucket, BATCH items at a time: contexts against groups of `size` targets, then one each.
 
-    `factors` are what the updates of each row are multiplied by, of both tables, shapes (rows, 1).
+    `factors` are the factors of the updates of each row of both tables, shapes (rows, 1).
     """
     return sum(
         _train_batch(
-            source, contexts[some], output, [*_groups(targets, signs[some], size), (own[some], np.diag(kind[some]))],
-            alpha, factors,
+            source, contexts[batch], output,
+            [*_groups(targets, signs[batch], size), (own[batch], np.diag(kind[batch]))], alpha, factors,
         )
-        for some in _batches(contexts)
+        for batch in _batches(contexts)
     )  # fmt: skip
 
 
@@ -192,9 +192,9 @@ def train_step(
     source: Float64Array, contexts: list[int], output: Float64Array, targets: Int64Array, signs: Float64Array,
     alpha: float, _: int, *, size: int, factors: tuple[Float64Array, Float64Array],
 ) -> float:  # fmt: skip
-    """Train contexts against groups of `size` targets, BATCH contexts at a time, as `train_items` does."""
+    """Train contexts against groups of `size` targets, BATCH contexts at a time."""
     groups, rows = [*_groups(targets, signs[None], size)], np.array(contexts)
-    return sum(_train_batch(source, rows[some], output, groups, alpha, factors) for some in _batches(rows))
+    return sum(_train_batch(source, rows[batch], output, groups, alpha, factors) for batch in _batches(rows))
 
 
 def _batches(contexts: Int64Array) -> Iterator[slice]:

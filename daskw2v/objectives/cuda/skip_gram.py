@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numba import int32
 
-from daskw2v.kernels.cuda.launching import WarpKernel
+from daskw2v.kernels.cuda.gpus import WarpKernel
 from daskw2v.kernels.cuda.warp import SHARE, SUMS, at, device, sums_of_lanes, sync_warp
-from daskw2v.objectives.cuda.access import contexts, mover, targets
-from daskw2v.objectives.cuda.gradients import gradient
+from daskw2v.objectives.cuda.access import contexts, gradient, mover, targets
 from daskw2v.objectives.cuda.pieces import over_pieces
 from daskw2v.objectives.cuda.shape import Aim, Shape
 
@@ -46,7 +45,7 @@ def _train_window(shape: Shape, aim: Aim, slots: int) -> Callable[..., Any]:
         slot: Any, alpha: Any, lane: Any,
     ) -> Any:  # fmt: skip
         if not each:
-            sync_warp()  # nobody still reads the list
+            sync_warp()  # until all lanes have read the list
             n = write(aim, text, center, first, last, 0, lane, scratch.listed, scratch.signs)
             sync_warp()
             loss = train_all(tables, text, scratch, n, center, start, stop, slot, alpha, lane)
@@ -79,7 +78,7 @@ def _train_group(shape: Shape, aim: Aim, slots: int) -> Callable[..., Any]:
         near, updates, row, dots = scratch.near, scratch.updates, scratch.row, scratch.dots
         own, turn, loss = lane // SHARE, int32(0), _NONE
         sign = at(scratch.signs, target + own) if own < size else _NONE
-        sync_warp()  # nobody still reads the gains
+        sync_warp()  # until all lanes have read the gains
         for t in range(size):
             for k in range(floats):
                 near[t, k], updates[t, k] = _NONE, _NONE

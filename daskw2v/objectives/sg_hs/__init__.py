@@ -7,12 +7,11 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.kernels.cuda import load
 from daskw2v.objectives.base import DeviceTables, Objective, Rate, Tables, initial_rows
-from daskw2v.objectives.cpu.paths import path_scratch
-from daskw2v.objectives.reached import reached_nodes
+from daskw2v.objectives.cpu.targets import path_scratch
 from daskw2v.objectives.settings import SkipGramHS
 from daskw2v.objectives.sg_hs import cpu
 from daskw2v.objectives.sg_hs.buckets import cpu as buckets
-from daskw2v.objectives.touched import nodes_in_partition, touched_nodes
+from daskw2v.objectives.touched import nodes_in_partition, reached_nodes, touched_nodes
 from daskw2v.objectives.tree import PreparedTree, linked_trees, prepare_tree, tree_bytes, tree_tables
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.segments import Segment

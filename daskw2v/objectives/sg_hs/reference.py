@@ -1,7 +1,7 @@
 """Skip-gram with hierarchical softmax in float64 NumPy."""
 
 from daskw2v.objectives.base import Rate
-from daskw2v.objectives.cpu.paths import spread
+from daskw2v.objectives.cpu.targets import spread
 from daskw2v.objectives.reference import Goals, Window, WindowRule, train_targets, windows_in
 from daskw2v.objectives.tree import PreparedTree, path_of
 from daskw2v.objectives.windows import windows_of
@@ -27,7 +27,7 @@ def train(
     epoch: int,
     prepared: PreparedTree,
 ) -> tuple[int, float]:
-    """Train as the kernel does; `source` is (V, D) and `output` (V - 1, D) float64."""
+    """Train the centers first..last-1 like the kernel; `source` is (V, D) and `output` (V - 1, D) float64."""
     pairs, loss = 0, 0.0
     for window in windows_in(segment, first, last, windows_of(prepared.params, rate, epoch)):
         pairs += len(window.contexts)

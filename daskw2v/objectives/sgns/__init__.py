@@ -9,7 +9,7 @@ from daskw2v.kernels.cuda import load
 from daskw2v.objectives import settings
 from daskw2v.objectives.base import DeviceTables, Objective, Rate, Tables, initial_rows
 from daskw2v.objectives.cpu.centers import RUN
-from daskw2v.objectives.cpu.negatives import target_scratch, tile_of
+from daskw2v.objectives.cpu.targets import target_scratch, tile_of
 from daskw2v.objectives.noise import (
     PreparedNoise,
     negatives_of,
@@ -18,10 +18,9 @@ from daskw2v.objectives.noise import (
     with_markets,
     word_tables,
 )
-from daskw2v.objectives.reached import reached_words
 from daskw2v.objectives.sgns import cpu
 from daskw2v.objectives.sgns.buckets import cpu as buckets
-from daskw2v.objectives.touched import touched_words, words_in_partition
+from daskw2v.objectives.touched import reached_words, touched_words, words_in_partition
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.hierarchy import RULES, split_negatives
 from daskw2v.sampling.segments import Segment

@@ -16,12 +16,11 @@ from daskw2v.objectives.cpu.centers import (
     sentence_of,
     table_addresses,
 )
-from daskw2v.objectives.cpu.hot import fetch_hot, flush_hot, rows_due
-from daskw2v.objectives.cpu.negatives import NEGATIVES, draw_targets
-from daskw2v.objectives.cpu.scratch import loss_of, scratch_addresses
+from daskw2v.objectives.cpu.scratch import fetch_hot, flush_hot, loss_of, rows_due, scratch_addresses
 from daskw2v.objectives.cpu.skip_gram import skip_gram, train_contexts
 from daskw2v.objectives.cpu.steps import load_int64
-from daskw2v.objectives.prefixes import width_at
+from daskw2v.objectives.cpu.targets import NEGATIVES, draw_targets
+from daskw2v.objectives.windows import width_at
 
 train = skip_gram(NEGATIVES)
 

@@ -3,12 +3,12 @@
 from functools import lru_cache
 from typing import Any
 
-from daskw2v.kernels.cuda.launching import WarpKernel
+from daskw2v.kernels.cuda.gpus import WarpKernel
 from daskw2v.objectives.base import DeviceTables
-from daskw2v.objectives.cuda.negatives import negative_targets
 from daskw2v.objectives.cuda.pieces import launch
 from daskw2v.objectives.cuda.shape import Shape
 from daskw2v.objectives.cuda.skip_gram import skip_gram
+from daskw2v.objectives.cuda.targets import negative_targets
 from daskw2v.objectives.noise import Negatives
 from daskw2v.objectives.windows import Windows
 

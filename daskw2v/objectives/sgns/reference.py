@@ -1,7 +1,7 @@
 """SGNS in float64 NumPy."""
 
 from daskw2v.objectives.base import Rate
-from daskw2v.objectives.cpu.negatives import tile_of
+from daskw2v.objectives.cpu.targets import tile_of
 from daskw2v.objectives.noise import PreparedNoise
 from daskw2v.objectives.reference import Goals, Window, WindowRule, goals_of, train_targets, windows_in
 from daskw2v.objectives.settings import SharedNegatives
@@ -13,7 +13,7 @@ from daskw2v.types import Float64Array, Int64Array
 def goals(
     prepared: PreparedNoise, epoch: int, window: Window, number: int = 0, positions: Int64Array | None = None
 ) -> list[Goals]:
-    """Return the targets of a window, or those of each of its contexts."""
+    """Return the targets of a window, or the targets of each of its contexts."""
     draws = 1 if SharedNegatives.of(prepared.params).negative_sharing == "shared" else len(window.contexts)
     return [goals_of(prepared, epoch, window, pair) for pair in range(draws)]
 
@@ -31,7 +31,7 @@ def train(
     epoch: int,
     prepared: PreparedNoise,
 ) -> tuple[int, float]:
-    """Train as the kernel does; `source` and `output` are (V, D) float64."""
+    """Train the centers first..last-1 like the kernel; `source` and `output` are (V, D) float64."""
     params = prepared.params
     size, pairs, loss = len(tile_of(params)), 0, 0.0
     for window in windows_in(segment, first, last, windows_of(params, rate, epoch)):

@@ -1,10 +1,10 @@
-"""A convolutional network from a word's characters to its vector, in NumPy: what serves words, and the reference.
+"""A convolutional network from a word's characters to its vector, in NumPy: it serves words, and is the reference.
 
-Each character has a vector. Filters of several widths are applied from each character of the word on. The largest and
-the smallest value of each filter over all places are added, and a linear layer computes the word's vector from these
-sums. Li et al. (2019, section 5.8) flatten the values of all places instead: the effect of a suffix then depends on its
-distance from the begin of the word, and the length of words is limited. Here it does not depend on the place; markers
-of begin and end let filters recognize prefixes and suffixes.
+Each character of the network's alphabet has a number, and a vector. Filters of several widths are applied from each
+character of the word on. The largest and the smallest value of each filter over all places are added, and a linear
+layer computes the word's vector from these sums. Li et al. (2019, section 5.8) flatten the values of all places
+instead: the effect of a suffix then depends on its distance from the begin of the word, and the length of words is
+limited. Here it does not depend on the place; markers of begin and end let filters recognize prefixes and suffixes.
 
 The smallest value is added because the mean of the largest is far above 0: with that alone, the vectors of all words
 move together and learn several times as slowly. The mean of the sum is about 0 for words of any length.
@@ -13,8 +13,11 @@ All steps before the extremes are linear, so the contribution of a character to 
 table. The network of a word then takes additions only, a 32nd of the work of a convolution.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -22,12 +25,17 @@ import numpy.typing as npt
 import zarr
 
 from daskw2v.errors import StoreError
-from daskw2v.objectives.subwords.alphabet import Alphabet
+from daskw2v.fields import PickledFields
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.types import BoolArray, Float32Array, Int32Array, Int64Array
 
+LENGTH = 24  # numbers of a word, markers included
+MOST = 256  # characters known
+
+UNKNOWN, BEGIN, END = 1, 2, 3  # 0 is padding
+_FIRST = 4  # number of the first character
 _LONGEST = 1 << 12  # numbers of a word that a stored network may ask for
-_AT_ONCE = 1024  # words: with all their places, some 150 MB in training where words are long
+_AT_ONCE = 1024  # words: about 150 MB in training if words are long
 
 Floats = npt.NDArray[Any]  # float32; float64 as a reference
 Weights = dict[str, Floats]
@@ -35,8 +43,69 @@ Weights = dict[str, Floats]
 `output` (F of all widths, D); `bias` (D,)."""
 
 
+@dataclass(frozen=True)
+class Alphabet(PickledFields):
+    """Characters and their numbers.
+
+    A character is a Unicode code point. Combining marks are characters of their own, unless the tokenizer composes
+    them. A word is a marker of its begin, its characters, a marker of its end, and zeros. The middle of a word that is
+    too long is left out.
+
+    Parameters
+    ----------
+    characters
+        The known characters, in order of their numbers.
+    length
+        Numbers of each word.
+    """
+
+    characters: str
+    length: int = LENGTH
+
+    @classmethod
+    def of(cls, words: Iterable[str], most: int = MOST) -> Self:
+        """Return an alphabet of the `most` characters that occur in the most words.
+
+        Each word counts once, whatever its frequency: the network learns from each word alike.
+        """
+        counts = Counter(chain.from_iterable(map(set, words)))
+        ranked = sorted(counts, key=lambda character: (-counts[character], character))
+        return cls("".join(ranked[:most]))
+
+    def __len__(self) -> int:
+        """Count the numbers besides padding: 1 to this one."""
+        return _FIRST - 1 + len(self.characters)
+
+    @cached_property
+    def _codes(self) -> tuple[npt.NDArray[np.uint32], Int32Array]:
+        """Return code points in order, and the number of each; the last one is above all code points."""
+        codes = _code_points(self.characters)
+        order = np.argsort(codes)
+        return np.append(codes[order], np.uint32(0xFFFFFFFF)), np.append(order + _FIRST, UNKNOWN).astype(np.int32)
+
+    def encode(self, words: Sequence[str]) -> Int32Array:
+        """Return the numbers of each word's characters, shape (n, length) int32: 0 behind its end, 1 for unknown."""
+        most = self.length - 2
+        head, tail = most - most // 2, most // 2
+        shown = [word if len(word) <= most else word[:head] + word[len(word) - tail :] for word in words]
+        lengths = np.fromiter(map(len, shown), np.int64, len(shown))
+        codes, numbers = self._codes
+        text = _code_points("".join(shown))
+        places = np.searchsorted(codes, text)
+        encoded = np.zeros((len(shown), self.length), np.int32)
+        encoded[:, 0] = BEGIN
+        within = np.arange(1, self.length - 1) <= lengths[:, None]
+        encoded[:, 1:-1][within] = np.where(codes[places] == text, numbers[places], UNKNOWN)
+        encoded[np.arange(len(shown)), lengths + 1] = END
+        return encoded
+
+
+def _code_points(text: str) -> npt.NDArray[np.uint32]:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+
+
 def rows_of(weights: Weights, characters: Int32Array) -> Floats:
-    """Return words' vectors, shape (n, D), of the weights' type: float32, or float64 as the truth for others.
+    """Return words' vectors, shape (n, D), of the weights' type: float32, or float64 as the reference.
 
     Parameters
     ----------
@@ -123,7 +192,7 @@ class Subwords:
         return len(self.weights["bias"])
 
     def knows(self, words: Sequence[str]) -> BoolArray:
-        """Tell which words have a vector, shape (n,): all that have letters."""
+        """Return which words have a vector, shape (n,): all but the empty one."""
         return np.array([word != "" for word in words], bool)
 
     def vectors(self, words: Sequence[str]) -> Float32Array:
@@ -171,7 +240,7 @@ class Subwords:
 def shapes_of(
     widths: Sequence[int], n_characters: int, character_size: int, filters: int, vector_size: int
 ) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of a network's weights: `filters` are those of each width."""
+    """Return the shapes of a network's weights; `filters` is the number of filters of each width."""
     return {
         "characters": (n_characters, character_size),
         **{filters_of(width): (width * character_size, filters) for width in sorted(widths)},

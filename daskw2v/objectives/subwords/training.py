@@ -13,9 +13,17 @@ import numpy as np
 from daskw2v.errors import MissingExtraError
 from daskw2v.extras import needed
 from daskw2v.kernels.rng import Purpose, stream, uniform
-from daskw2v.objectives.context_matrix.adam import BETA1, BETA2, EPSILON, step_size
-from daskw2v.objectives.subwords.alphabet import LENGTH, MOST
-from daskw2v.objectives.subwords.network import Weights, batches, filters_of, shapes_of, widths_of, windows
+from daskw2v.objectives.context_matrix.updates import BETA1, BETA2, EPSILON, step_size
+from daskw2v.objectives.subwords.network import (
+    LENGTH,
+    MOST,
+    Weights,
+    batches,
+    filters_of,
+    shapes_of,
+    widths_of,
+    windows,
+)
 from daskw2v.types import Float32Array, Int32Array
 
 WIDTHS = (2, 3, 4, 5)  # characters below a filter
@@ -44,9 +52,9 @@ def initial_weights(vector_size: int, n_characters: int, seed: int, filters: int
     n_characters
         Numbers of characters, as `len(alphabet)`.
     seed
-        Of the draws.
+        Seed of the draws.
     filters
-        Of each width.
+        Number of filters of each width.
     """
     key, drawn, weights = stream(seed, Purpose.NETWORK), 0, {}
     for name, shape in shapes_of(WIDTHS, n_characters, CHARACTER_SIZE, filters, vector_size).items():
@@ -94,7 +102,7 @@ def training_bytes(vector_size: int, n_words: int) -> int:
 
 
 def forward(weights: Weights, characters: Int32Array, device: str = "cpu") -> Float32Array:
-    """Return words' vectors, shape (n, D) float32, as `network.rows_of` does, in a fraction of the time.
+    """Return words' vectors, shape (n, D) float32, like `network.rows_of`, in a fraction of the time.
 
     Parameters
     ----------
@@ -103,7 +111,7 @@ def forward(weights: Weights, characters: Int32Array, device: str = "cpu") -> Fl
     characters
         Words as `Alphabet.encode` returns them, shape (n, length) int32.
     device
-        Where PyTorch computes.
+        The device of PyTorch.
 
     Raises
     ------
@@ -120,7 +128,7 @@ def forward(weights: Weights, characters: Int32Array, device: str = "cpu") -> Fl
 
 
 def gradients(weights: Weights, characters: Int32Array, move: Float32Array, device: str = "cpu") -> Weights:
-    """Return the gradient of the network's weights, given the gradient of words' vectors.
+    """Return the gradient of the network's weights from the gradient of words' vectors.
 
     Parameters
     ----------
@@ -131,12 +139,12 @@ def gradients(weights: Weights, characters: Int32Array, move: Float32Array, devi
     move
         The gradient of each word's vector, shape (n, D) float32.
     device
-        Where PyTorch computes.
+        The device of PyTorch.
 
     Returns
     -------
     gradient
-        The gradient of sum(rows * move) by each weight; that of several batches is the sum of theirs.
+        The gradient of sum(rows * move) by each weight; gradients of batches add up.
 
     Raises
     ------
@@ -163,8 +171,8 @@ def adam_step(
 ) -> tuple[Weights, AdamMoments]:
     """Return weights after a step along the gradient, uphill, and moments after it; all arguments stay as they are.
 
-    It is that of Kingma and Ba (2015, algorithm 1, in the order at the end of section 2), except that epsilon squared
-    is added below the root, as for rows.
+    The step is Adam's of Kingma and Ba (2015, algorithm 1, in the order at the end of section 2), except that epsilon
+    squared is added below the root, as for rows.
 
     Parameters
     ----------
@@ -187,7 +195,7 @@ def adam_step(
 def rows_of_tensors(torch: ModuleType, weights: dict[str, Any], batch: Int32Array) -> Any:
     """Return a batch's vectors as a tensor, shape (n, D); the weights are tensors, of the names in `network.Weights`.
 
-    As in `network.rows_of`; sums of a table's rows are bags of PyTorch's embeddings.
+    The computation is `network.rows_of`; sums of a table's rows are bags of PyTorch's embeddings.
     """
     known = weights["characters"]
     vectors = torch.nn.functional.pad(known, (0, 0, 1, 0))  # padding's is zero

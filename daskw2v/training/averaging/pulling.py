@@ -13,9 +13,9 @@ import numpy as np
 from daskw2v.cluster.shared_memory import by_fields, share
 from daskw2v.features.settings import FEATURES
 from daskw2v.objectives.registry import find_objective
+from daskw2v.sampling.reader import open_text
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
-from daskw2v.sampling.text import open_text
 from daskw2v.training.averaging.round_schedule import AveragingRound, ReplicaWork
 from daskw2v.training.devices import SomeRows, find_device, read_piece
 from daskw2v.training.loop.strategy import in_background

@@ -4,7 +4,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.objectives.base import MOMENTS
 from daskw2v.objectives.registry import find_objective, settled
-from daskw2v.sampling.matrix_tasks import BAND, COLUMNS
+from daskw2v.sampling.context_matrix import BAND, COLUMNS
 from daskw2v.sampling.settings import SampledContexts
 from daskw2v.training.columns.settings import Columns
 from daskw2v.training.columns.subwords import network_bytes

@@ -19,8 +19,7 @@ from daskw2v.cluster import this_worker
 from daskw2v.cluster.shared_memory import share
 from daskw2v.errors import DamageError
 from daskw2v.models.stored.store import create_part, read_subwords, write_subwords
-from daskw2v.objectives.subwords.alphabet import Alphabet
-from daskw2v.objectives.subwords.network import Subwords, Weights
+from daskw2v.objectives.subwords.network import Alphabet, Subwords, Weights
 from daskw2v.objectives.subwords.training import (
     AdamMoments,
     adam_step,

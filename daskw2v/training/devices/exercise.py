@@ -7,8 +7,7 @@ from daskw2v.features.settings import FEATURES, FeatureTable, has_features
 from daskw2v.features.words import WordFeatures
 from daskw2v.objectives.base import Rate
 from daskw2v.objectives.registry import find_objective
-from daskw2v.sampling.dealing import WindowSize, deal_pairs
-from daskw2v.sampling.pairs import Pairs, pair_type
+from daskw2v.sampling.pairs import Pairs, WindowSize, deal_pairs, pair_type
 from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.settings import Partitioned
 from daskw2v.sampling.skipgrams import Bucket

@@ -28,10 +28,9 @@ from daskw2v.kernels import buffers
 from daskw2v.kernels.cuda import check_gpu, load
 from daskw2v.objectives.base import DeviceTables, MatrixColumns, PartTables, Rate
 from daskw2v.objectives.touched import contexts_in_partition
-from daskw2v.sampling.reader import CHUNK, Span
+from daskw2v.sampling.reader import CHUNK, Span, open_text, subsampling
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.skipgrams import Bucket
-from daskw2v.sampling.text import open_text, subsampling
 from daskw2v.training.devices.base import DeviceTrainer, PartitionTrainer, RowTrainer, Threads
 from daskw2v.training.devices.device import Device
 from daskw2v.training.devices.gpu_rows import GpuRows

@@ -18,9 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.objectives.base import Rate
-from daskw2v.sampling.reader import DeviceSpan, SegmentReader, Span
+from daskw2v.sampling.reader import DeviceSpan, RunText, SegmentReader, Span
 from daskw2v.sampling.segments import cut, with_rest
-from daskw2v.sampling.text import RunText
 
 STAGE = 4 << 20  # bytes of pinned memory that are filled and copied at once
 UNIT = 1 << 20  # the memory of text that passes through is a multiple of these bytes

@@ -15,9 +15,9 @@ from daskw2v.kernels import buffers
 from daskw2v.kernels.simd import padded
 from daskw2v.objectives.base import NOT_FROZEN, Objective, Rate, Trainer, is_finite
 from daskw2v.objectives.registry import find_trainer
+from daskw2v.sampling.reader import read_text
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import POSITION, SEGMENT, Segment
-from daskw2v.sampling.text import read_text
 from daskw2v.training.devices.base import DeviceTrainer, Threads, map_arrays
 from daskw2v.training.devices.gpu_rows import GpuRows
 from daskw2v.types import Float32Array, Float64Array, Int32Array, UInt8Array

@@ -17,8 +17,7 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from daskw2v.kernels.rng import draws
-from daskw2v.sampling.held_pairs import PairsPart, held_buckets
-from daskw2v.sampling.skipgrams import Bucket, StoredPairs, read_buckets
+from daskw2v.sampling.skipgrams import Bucket, PairsPart, StoredPairs, held_buckets, read_buckets
 
 HeldParts: TypeAlias = Mapping[int, Sequence[Sequence[PairsPart]]]  # of groups of inputs, by slice
 PairSource: TypeAlias = StoredPairs | HeldParts

@@ -96,7 +96,7 @@ def rotation_cost(
 
     Terms, and where they are in the code:
 
-    text: `held_pairs.hold_pairs` and `held_buckets`, or `skipgrams`, through files.
+    text: `skipgrams.hold_pairs` and `held_buckets`, or `build_skipgrams` and `read_buckets` through files.
     store: the codes; pairs that lie in files, written and read. Where the cluster's memory does not hold the model also
     all that tasks take (`rotation.pass_tasks`), read and written, by one thread of each task.
     train: `train_bucket`; tasks of one thread wait for the largest of theirs, threads of a task as `waits` says; a row

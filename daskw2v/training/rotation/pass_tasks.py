@@ -22,8 +22,7 @@ from distributed import Client, Future
 
 from daskw2v.cluster import Trainers, gather
 from daskw2v.cluster.tasks import run_tasks
-from daskw2v.sampling.held_pairs import HeldPairs
-from daskw2v.sampling.skipgrams import SkipGrams
+from daskw2v.sampling.skipgrams import HeldPairs, SkipGrams
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import find_device, trainers_of
 from daskw2v.training.loop.strategy import TaskTotals

@@ -21,8 +21,7 @@ from daskw2v.models.stored.tables import open_table
 from daskw2v.models.versions.versions import Versions
 from daskw2v.objectives.base import NOT_FROZEN
 from daskw2v.objectives.registry import find_objective
-from daskw2v.objectives.subwords.alphabet import Alphabet
-from daskw2v.objectives.subwords.network import Weights
+from daskw2v.objectives.subwords.network import Alphabet, Weights
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.sampling.run import Base, Run
 from daskw2v.store.arrays import open_array, write_array

@@ -17,8 +17,8 @@ from daskw2v.extras import needed
 from daskw2v.kernels.cuda import load
 from daskw2v.kernels.simd import padded
 from daskw2v.objectives.base import DeviceTables, MatrixColumns, Rate
-from daskw2v.objectives.context_matrix.adam import step_size
 from daskw2v.objectives.context_matrix.reference import train_columns
+from daskw2v.objectives.context_matrix.updates import step_size
 from daskw2v.objectives.cuda import reference
 from daskw2v.objectives.noise import BATCH, negatives_of
 from daskw2v.objectives.reference import WindowRule
@@ -159,10 +159,10 @@ class Windows(NamedTuple):
     def aim(self) -> Any:
         """Return the targets of a window."""
         if isinstance(self.prepared, PreparedTree):
-            return needed("daskw2v.objectives.cuda.paths", "cuda").path_targets(self.shape(), self.prepared.depth)
+            return needed("daskw2v.objectives.cuda.targets", "cuda").path_targets(self.shape(), self.prepared.depth)
         of = SharedNegatives.of(self.params)
         each = of.negative_sharing == "pair" and not rule_of(self.params.objective.name).as_one
-        negatives = needed("daskw2v.objectives.cuda.negatives", "cuda")
+        negatives = needed("daskw2v.objectives.cuda.targets", "cuda")
         drawn = of.negative, of.market_negative
         return negatives.negative_targets(self.shape(), *drawn, each=each)
 

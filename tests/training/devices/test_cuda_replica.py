@@ -19,9 +19,8 @@ from dask.sizeof import sizeof
 from daskw2v.config.params import Params
 from daskw2v.objectives.base import Rate
 from daskw2v.objectives.registry import OBJECTIVES
-from daskw2v.sampling.reader import Chunk, Span
+from daskw2v.sampling.reader import Chunk, RunText, Span
 from daskw2v.sampling.segments import Segment
-from daskw2v.sampling.text import RunText
 from daskw2v.training.devices import Threads, gpu_text
 from daskw2v.training.devices import gpu as device
 from daskw2v.training.devices.gpu import CudaReplicaTrainer

@@ -1,8 +1,8 @@
 """Skip-gram with hierarchical softmax on the CPU over a bucket, whose centers are leaves of trees of their own.
 
-Each output partition has trees of its words alone: a path tells a center from the words of its tree, as target negative
-sampling tells it from words of its partition. So a path needs no row of another partition, and with 64 trees it is
-some six nodes shorter than in one tree of all words.
+Each output partition has trees of its words alone: a path separates a center from the words of its tree, as target
+negative sampling separates it from words of its partition. So a path needs no row of another partition, and with 64
+trees it is about six nodes shorter than in one tree of all words.
 
 Neighbours with the same center are trained together, MOST at a time, as the contexts of a window are. These steps are
 trained in an order that takes neighbours apart: pairs are ordered by center, centers by count, and hundreds of paths in
@@ -18,10 +18,10 @@ import numpy as np
 from daskw2v.kernels.jit import kernel
 from daskw2v.objectives.base import HotRows, Tables
 from daskw2v.objectives.cpu.centers import RUN, source_row, table_addresses
-from daskw2v.objectives.cpu.paths import PATHS, write_linked_path
 from daskw2v.objectives.cpu.scratch import Scratch, loss_of, make_scratch, scratch_addresses
 from daskw2v.objectives.cpu.skip_gram import train_contexts
 from daskw2v.objectives.cpu.steps import MAX_TARGETS, prefetch_row, store_int64
+from daskw2v.objectives.cpu.targets import PATHS, write_linked_path
 from daskw2v.sampling.pairs import Pairs, center_of, context_of, half_of
 from daskw2v.types import UInt64Array
 
@@ -93,7 +93,7 @@ def cut_steps(pairs: Any) -> Any:
 
 @kernel
 def stride_of(n: Any) -> Any:
-    """Return the steps from one that is trained to the next, modulo n: by it each has its turn."""
+    """Return the distance between consecutively trained steps, modulo n: with it each step is trained once."""
     stride = np.int64(n * 0.6180339887498949)
     while True:
         a, b = n, stride

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import cuda, float32, int32
 
-from daskw2v.kernels.cuda.launching import WarpKernel, launch
-from daskw2v.kernels.cuda.rows import chunks_of
-from daskw2v.kernels.cuda.warp import FLOATS, SUMS, at, device, kernel, sum_of_sums, sync_warp
+from daskw2v.kernels.cuda.gpus import WarpKernel, launch
+from daskw2v.kernels.cuda.warp import FLOATS, SUMS, at, chunks_of, device, kernel, sum_of_sums, sync_warp
 from daskw2v.objectives.base import DeviceTables
 from daskw2v.objectives.cuda.access import adds_four, of_warp
 from daskw2v.objectives.cuda.batches import context_adder, context_reader, group_of, half_of, listed_trainer
@@ -26,7 +25,7 @@ from daskw2v.types import UInt64Array
 from daskw2v.vocabulary.huffman import ALONE, followed
 
 _RUN = 128  # steps that a warp trains, at least
-_DEPTH = 16  # nodes: kernels have room for a multiple of these
+_DEPTH = 16  # nodes: kernels are compiled for a multiple of this number
 _NONE, _ONE = np.float32(0.0), np.float32(1.0)
 
 
@@ -89,7 +88,7 @@ def compiled(width: int, depth: int, at_once: bool) -> WarpKernel:
             number = i * stride % n
             start, step = at(bounds, number), _Step(pairs, at(bounds, number + 1))
             center = center_of(at(pairs, start), half_of(pairs))
-            sync_warp()  # nobody still reads the path
+            sync_warp()  # until all lanes have read the path
             n_nodes = _list_path(center, links, scratch, lane)
             sync_warp()
             for batch in range(start, step.stop, BATCH):
@@ -136,7 +135,7 @@ def _train_batch(width: int, at_once: bool) -> Callable[..., Any]:
 
     @device
     def train_batch(tables: Any, step: Any, batch: Any, n_nodes: Any, alpha: Any, scratch: Any, lane: Any) -> Any:
-        """Train some contexts of a step against the nodes of its path."""
+        """Train BATCH contexts of a step against the nodes of its path."""
         read(tables, step, batch, scratch, lane)
         loss = _NONE
         for first in range(0, n_nodes, size):

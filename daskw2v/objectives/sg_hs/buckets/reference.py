@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from daskw2v.objectives.cpu.paths import spread
+from daskw2v.objectives.cpu.targets import spread
 from daskw2v.objectives.reference import Goals, train_targets
 from daskw2v.objectives.sg_hs.buckets.cpu import cut_steps, stride_of
 from daskw2v.objectives.tree import path_of

@@ -2,9 +2,9 @@
 
 Batches of ITEMS pairs are trained one after the other. The pairs of a batch share negatives, which are drawn from the
 partition of the centers, and all dot products of a batch are taken before a row moves. Neighbours often have the same
-center, whose row would then move by the sum of steps that do not know of each other, and each would wait for the one
-before. So the items are cut into ITEMS ranges of equal length, and a batch takes one of each. Where a pair has its
-center, noise has a negative that it does not share.
+center, whose row would then move by the sum of independent steps, and each step would wait for the one before. So the
+items are cut into ITEMS ranges of equal length, and a batch takes one of each. Where a pair has its center, noise has a
+negative that it does not share.
 
 With target negative sampling (Stergiou et al. 2017) a bucket has all that its pairs need. With the other rules, which
 draw negatives elsewhere, a pair is several items, each in a bucket of its own: its center without negatives, and noise,
@@ -31,7 +31,7 @@ from daskw2v.sampling.pairs import Pairs, center_of, context_of, half_of
 from daskw2v.types import Float32Array, UInt64Array
 
 ALONE = HotRows(0, 0, 0, 1)  # no copies
-NOISE = np.uint64(0x8CB92BA72F3D8DD7)  # sets the draws of noise apart from those of pairs
+NOISE = np.uint64(0x8CB92BA72F3D8DD7)  # makes the draws of noise differ from the draws of pairs
 ITEMS = 2 * BATCH  # of a batch; registers hold BATCH of them at a time
 _DIFFERS = 2  # of a batch's signs: from those of most batches of the kind; half of it, as they stand there already
 _LISTED = RUN // 2  # batches whose targets are listed at once
@@ -65,7 +65,7 @@ def train_bucket(
     pairs
         Rows in the two partitions, shape (n,).
     noise
-        The same of what is trained with negatives only, shape (m,); some have their center in another partition.
+        Pairs that are trained with negatives only, shape (m,); the center of each may be in another partition.
     source, output
         The input rows of the contexts' partition and the output rows of the centers', flat float32.
     width

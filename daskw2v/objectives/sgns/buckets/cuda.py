@@ -14,26 +14,26 @@ import numpy as np
 from numba import cuda, float32, int32
 
 from daskw2v.kernels.alias import choose
-from daskw2v.kernels.cuda.launching import WarpKernel, launch
-from daskw2v.kernels.cuda.rows import chunks_of, reading
+from daskw2v.kernels.cuda.gpus import WarpKernel, launch
 from daskw2v.kernels.cuda.warp import (
     FLOATS,
     LANES,
     SHARE,
     SUMS,
     at,
+    chunks_of,
     device,
     kernel,
     load4_fresh,
+    reading,
     sum_of_sums,
     sums_of_lanes,
     sync_warp,
 )
 from daskw2v.kernels.rng import below, draw
 from daskw2v.objectives.base import DeviceTables
-from daskw2v.objectives.cuda.access import adder, adds_four, of_warp
+from daskw2v.objectives.cuda.access import adder, adds_four, gradient, of_warp
 from daskw2v.objectives.cuda.batches import context_adder, context_reader, group_of, half_of, listed_trainer
-from daskw2v.objectives.cuda.gradients import gradient
 from daskw2v.objectives.cuda.shape import kernel_tables
 from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.sgns.buckets.cpu import ITEMS, NOISE, SLICE, Items, batches_of
@@ -48,7 +48,7 @@ _NONE, _ONE = np.float32(0.0), np.float32(1.0)
 
 
 class _BatchScratch(NamedTuple):
-    """Of a warp the targets that all meet, those of one each, and gains; of a lane rows, their updates, and sums."""
+    """A warp's targets, shared ones and one for each item, and gains; a lane's rows, their updates, and sums."""
 
     listed: Any
     own: Any
@@ -74,7 +74,7 @@ def train_bucket(
         warps = max(1, min(tables.max_in_flight, slices // _RUN))
         how = *kinds, slices, np.float32(alpha), drawn, tables.totals
         launch(run, warps, tables.stream, kernel_tables(tables), *how)
-        tables.stream.synchronize()  # before what it reads is released
+        tables.stream.synchronize()  # before the arrays that the kernel reads are released
 
 
 _draws_of = device(batches_of.py_func)  # how often n items draw the negatives that they share
@@ -82,7 +82,7 @@ _draws_of = device(batches_of.py_func)  # how often n items draw the negatives t
 
 @device
 def _place_of(items: Any, batch: Any, item: Any) -> Any:
-    """Return an item's place among all: one of each of ITEMS ranges shares negatives, as on the CPU."""
+    """Return the index of an item: one item of each of ITEMS ranges shares negatives, as on the CPU."""
     return (batch % _SHARING * BATCH + item) * _draws_of(items.pairs.size) + batch // _SHARING
 
 
@@ -175,7 +175,7 @@ def _train_own(width: int, at_once: bool) -> Callable[..., Any]:
     def train_own(tables: Any, items: Any, positive: Any, batch: Any, alpha: Any, scratch: Any, lane: Any) -> Any:
         """Train each item against the target that it meets alone."""
         own = lane // SHARE
-        sync_warp()  # nobody still reads the gains
+        sync_warp()  # until all lanes have read the gains
         for t in range(SUMS):
             scratch.dots[t] = _NONE
         for item in range(BATCH):
@@ -215,7 +215,7 @@ def _train_batch(width: int, at_once: bool) -> Callable[..., Any]:
         tables: Any, items: Any, positive: Any, batch: Any, alpha: Any, words: Any, scratch: Any, lane: Any
     ) -> Any:
         """Train the items of a batch against negatives that they share, and one target each."""
-        sync_warp()  # nobody still reads the lists
+        sync_warp()  # until all lanes have read the lists
         _draw(items, positive, batch, words, scratch, lane)
         read(tables, items, batch, scratch, lane)
         sync_warp()

@@ -26,7 +26,7 @@ def train_bucket(
     key: np.uint64,
     train_batch: Callable[..., float] = train_rows,
 ) -> tuple[int, float]:
-    """Train a bucket as `buckets.train_bucket` does; `source` and `output` are (rows, D) float64.
+    """Train a bucket like the kernel `buckets.cpu.train_bucket`; `source` and `output` are (rows, D) float64.
 
     `train_batch` has the arguments of `train_rows`.
     """
@@ -50,5 +50,5 @@ def train_bucket(
 
 
 def _drawn(words: UInt64Array, state: UInt64Array, numbers: Int64Array) -> Int64Array:
-    """Return the negatives of some numbers."""
+    """Return the negatives of a batch by their numbers."""
     return picked(words, mix.py_func(state + WORD + (numbers.astype(np.uint64) + np.uint64(1)) * GOLDEN))

@@ -1,9 +1,13 @@
-"""Targets of negative sampling on an NVIDIA GPU: a center and its negatives, drawn as on the CPU."""
+"""Targets of a window on an NVIDIA GPU: a center and its negatives, or the inner nodes on the center's path.
+
+Negatives are drawn as on the CPU. A path is read from the leaf up.
+"""
 
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numba import int32
 
 from daskw2v.kernels.alias import choose, slot_in
 from daskw2v.kernels.cuda.warp import LANES, at, device
@@ -27,7 +31,7 @@ def negative_targets(
     each
         Whether each context draws negatives of its own.
     batches
-        Whether BATCH windows share theirs, each a quarter of the range from the one before; but for those of a market.
+        Whether BATCH windows, each in another quarter of the range, share negatives, except negatives of a market.
     """
     drawn = negative + market_negative
     targets = 1 + drawn
@@ -64,3 +68,25 @@ def negative_targets(
         return targets
 
     return Aim(listed, size, write, each=each)
+
+
+@lru_cache(maxsize=64)
+def path_targets(shape: Shape, depth: int) -> Aim:
+    """Return the nodes of a center's path, at most `depth`, as targets; kernels get `vocabulary.huffman.Tree`."""
+    size = shape.group
+    longest = max(size, -(-depth // size) * size)
+
+    @device
+    def write(
+        tree: Any, text: Any, center: Any, first: Any, last: Any, number: Any, lane: Any, listed: Any, signs: Any
+    ) -> Any:
+        word = at(text.tokens, center)
+        start, stop = at(tree.starts, word), at(tree.starts, word + 1)
+        n = int32(stop - start)
+        for k in range(lane, (n + size - 1) // size * size, LANES):
+            step = at(tree.steps, stop - 1 - k if k < n else start)
+            listed[np.uint64(k)] = ~step if step < 0 else step
+            signs[np.uint64(k)] = (-_ONE if step < 0 else _ONE) if k < n else _NONE
+        return n
+
+    return Aim(longest, size, write, top=shape.top)

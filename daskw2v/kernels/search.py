@@ -1,0 +1,132 @@
+"""The kernels that search tables of small vectors: int8, signs, and product quantization.
+
+Product quantization (Jegou et al. 2011, "Product Quantization for Nearest Neighbor Search") cuts a vector into parts,
+and names each part by the nearest of its part's centroids (section II-B).
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+from daskw2v.kernels.jit import kernel
+from daskw2v.types import Float32Array, Float64Array, UInt8Array, UInt64Array
+
+_ROWS = 64  # of a table that are compared with all queries before the next ones: they stay in the cache
+_ROWS_OF_SIGNS = 256  # of a table of signs
+
+
+@kernel
+def bounds(
+    codes: Any, steps: Any, errors: Any, first: int, stop: int, queries: Any, scales: Any, start: int, most: Any
+) -> None:
+    """Write the most that the cosines of the words first:stop may be to most[:, first - start : stop - start].
+
+    The bound is the product of a word's int8 and a query's int16, both times their steps, plus the word's error.
+    Products add up in int32, which queries have to be small enough for (`table.quantized_queries`).
+    """
+    for begin in range(first, stop, _ROWS):
+        for query in range(len(queries)):
+            for word in range(begin, min(begin + _ROWS, stop)):
+                dot = np.int32(0)
+                for k in range(codes.shape[1]):
+                    dot = np.int32(dot + np.int32(codes[word, k]) * np.int32(queries[query, k]))
+                most[query, word - start] = np.float32(dot) * (steps[word] * scales[query]) + errors[word]
+
+
+def bounds_reference(codes: Any, steps: Any, errors: Any, queries: Any, scales: Any) -> Float64Array:
+    """Return the bounds of all words, in float64."""
+    cosines = (queries.astype(np.float64) * scales[:, None]) @ (codes.astype(np.float64) * steps[:, None]).T
+    return np.asarray(cosines + errors)
+
+
+@intrinsic
+def _ones(typingctx: Any, bits: Any) -> Any:
+    """Return how many bits of a uint64 are 1."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
+
+    return types.int64(types.uint64), codegen
+
+
+@kernel
+def agreements(codes: Any, first: int, stop: int, queries: Any, start: int, most: Any) -> None:
+    """Write minus the Hamming distances of the words first:stop to most[:, first - start : stop - start].
+
+    `codes` and `queries` have the bits of words and queries, shapes (words, W) and (queries, W) uint64.
+    """
+    for begin in range(first, stop, _ROWS_OF_SIGNS):
+        for query in range(len(queries)):
+            for word in range(begin, min(begin + _ROWS_OF_SIGNS, stop)):
+                differ = 0
+                for k in range(codes.shape[1]):
+                    differ += _ones(codes[word, k] ^ queries[query, k])
+                most[query, word - start] = np.float32(-differ)
+
+
+def agreements_reference(codes: UInt64Array, queries: UInt64Array) -> Float32Array:
+    """Return the agreements of all words."""
+    return -np.bitwise_count(queries[:, None] ^ codes[None]).sum(axis=2).astype(np.float32)
+
+
+@kernel
+def assign(vectors: Any, centroids: Any, distances: Any, codes: Any) -> None:
+    """Write the number of the nearest centroid of each of n parts to `codes`, shape (n,) uint8.
+
+    Of equally near centroids, the first is taken.
+
+    Parameters
+    ----------
+    vectors, centroids
+        The parts, shape (n, size), and the centroids, shape (size, K) float32: a line for each dimension.
+    distances
+        Working memory of K float32.
+    """
+    for i in range(len(vectors)):
+        distances[:] = 0
+        for d in range(len(centroids)):
+            value = vectors[i, d]
+            for k in range(len(distances)):
+                gap = centroids[d, k] - value
+                distances[k] += gap * gap
+        best = 0
+        for k in range(1, len(distances)):
+            if distances[k] < distances[best]:
+                best = k
+        codes[i] = best
+
+
+@kernel
+def sums(codes: Any, first: int, stop: int, tables: Any, start: int, most: Any) -> None:
+    """Write products with the words first:stop, which their codes stand for, to most[:, first - start : stop - start].
+
+    Inner products are computed asymmetrically (section III-A): a query is not quantized.
+
+    Parameters
+    ----------
+    codes
+        Numbers of each word's centroids, shape (words, parts) uint8.
+    tables
+        Products of each query's parts with all centroids, shape (queries, parts, K) float32.
+    """
+    for begin in range(first, stop, _ROWS):
+        for query in range(len(tables)):
+            for word in range(begin, min(begin + _ROWS, stop)):
+                total = np.float32(0.0)
+                for part in range(codes.shape[1]):
+                    total += tables[query, part, codes[word, part]]
+                most[query, word - start] = total
+
+
+def assign_reference(vectors: Float32Array, centroids: Float32Array) -> UInt8Array:
+    """Return the codes of `assign`, from distances in float64."""
+    gaps = vectors.astype(np.float64)[:, :, None] - centroids.astype(np.float64)[None]
+    return np.asarray((gaps**2).sum(axis=1).argmin(axis=1), np.uint8)
+
+
+def sums_reference(codes: UInt8Array, tables: Float32Array) -> Float64Array:
+    """Return the sums of all words, in float64."""
+    parts = np.arange(codes.shape[1])
+    return np.asarray(tables.astype(np.float64)[:, parts[None], codes].sum(axis=2))
