@@ -25,10 +25,9 @@ from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.storage import WrapperStore
 
 from daskw2v.errors import DamageError, Daskw2vError, StoreError
-from daskw2v.store.checksums import METADATA, verify_metadata, with_checksum
+from daskw2v.store.checksums import METADATA, Places, verify_metadata, with_checksum
 from daskw2v.store.durability import FULL, is_local
-from daskw2v.store.limits import Folder
-from daskw2v.store.places import Places
+from daskw2v.store.folder import Folder
 from daskw2v.store.zarr_schema import check_metadata
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy.typing as npt
 import zarr
@@ -19,11 +19,9 @@ from zarr.errors import ContainsGroupError
 
 from daskw2v.errors import DamageError, FormatError, StoreError
 from daskw2v.store import durability, literal
-from daskw2v.store.checksums import CHECKSUM, checksum_of, twice
-from daskw2v.store.guard import Guard
-from daskw2v.store.limits import MOST_MANIFEST, Folder, check_file, check_name, check_way, parsed, refused
-from daskw2v.store.places import FOREIGN, PLACE
-from daskw2v.store.removing import remove_local
+from daskw2v.store.checksums import CHECKSUM, FOREIGN, PLACE, checksum_of, twice
+from daskw2v.store.folder import Folder
+from daskw2v.store.limits import MOST_MANIFEST, check_file, check_name, check_way, parsed, refused
 from daskw2v.store.retries import TIMEOUT, RetryingStore, with_retries
 from daskw2v.store.urls import absolute, as_url, filesystem
 
@@ -31,6 +29,13 @@ T = TypeVar("T")
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 _TRIES = 3  # to create a file that others write, too
+
+
+class Guard(Protocol):
+    """What has to hold before something is written or deleted, such as `lease.Token`."""
+
+    def check(self) -> None:
+        """Raise a StoreError if it does not hold."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +163,9 @@ class Store:
         """
         fs, path = self._filesystem()
         local = self.local_path
-        self._change(partial(literal.remove, fs, path) if local is None else partial(remove_local, local, self.check))
+        self._change(
+            partial(literal.remove, fs, path) if local is None else partial(literal.remove_local, local, self.check)
+        )
 
     def force_names(self) -> None:
         """Force what is named here, and what is no longer, to a local disk; raises as `durability.force`."""

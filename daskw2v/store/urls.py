@@ -1,4 +1,4 @@
-"""What the user names: URLs and paths, and the filesystems that they lie on."""
+"""What the user names: URLs and paths, the filesystems that they lie on, and the secrets that they may hold."""
 
 import os
 from collections.abc import Mapping
@@ -7,9 +7,10 @@ from typing import Any
 from fsspec.core import url_to_fs
 
 from daskw2v.errors import MissingExtraError, ParameterError
-from daskw2v.store.credentials import refuse_secret
+from daskw2v.masking import without_secrets
 
 Location = str | os.PathLike[str]  # an fsspec URL or a local path
+_REMEDY = "Give secrets in storage_options or the environment; a signed URL has to be downloaded first."
 
 
 def is_location(value: Any) -> bool:
@@ -90,3 +91,23 @@ def filesystem(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
             f"A URL of {protocol}:// cannot be opened: {error}.", "Give a path, or a URL of a protocol of fsspec."
         ) from error
     return fs, path
+
+
+class Options(dict[str, Any]):
+    """Options for fsspec, of which only names are shown: Dask writes the arguments of tasks that fail into its logs."""
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(f"{name!r}: ..." for name in self) + "}"
+
+
+def refuse_secret(name: str, value: Any, remedy: str = _REMEDY) -> None:
+    """Refuse the value of a setting that holds a secret: settings stand in logs, messages and manifests.
+
+    Raises
+    ------
+    ParameterError
+        If it is, or holds, a URL with a secret.
+    """
+    safe = without_secrets(value)
+    if safe is not value and safe != value:
+        raise ParameterError(f"{name}={safe!r} holds a secret, and URLs are stored and shown.", remedy)

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from daskw2v.errors import DamageError, StoreError
-from daskw2v.store.arrays import open_array
-from daskw2v.store.checksums import METADATA, StoredArray, twice, verify_metadata
-from daskw2v.store.places import Places
+from daskw2v.store.arrays import StoredArray, open_array
+from daskw2v.store.checksums import METADATA, Places, twice, verify_metadata
 from daskw2v.store.storage import Store
 from daskw2v.store.zarr_schema import check_metadata
 
