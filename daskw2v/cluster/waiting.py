@@ -16,8 +16,15 @@ from typing import Any, NamedTuple
 from distributed import Client, Future, KilledWorker
 from distributed.client import _wait
 
-from daskw2v.cluster.scheduler import AGAIN, is_unreachable, scheduler_watched
-from daskw2v.cluster.workers import check_reachable, may_grow, this_worker, workers_known
+from daskw2v.cluster.workers import (
+    AGAIN,
+    check_reachable,
+    is_unreachable,
+    may_grow,
+    scheduler_watched,
+    this_worker,
+    workers_known,
+)
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, TrainingError
 from daskw2v.progress import Listener, Progress, silent
