@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from numbers import Real
 from typing import Any
 
 from dask.utils import parse_bytes
@@ -14,14 +15,36 @@ from daskw2v.config.settings import (
     TEXT,
     URL,
     URLS,
+    Constraint,
     Settings,
     integer,
+    is_number,
     number,
     setting,
 )
-from daskw2v.config.sizes import MEMORY, SIZE
 
 LOCAL = ("workers", "processes", "memory_limit", "host")  # fields that only describe a local cluster
+
+
+def _is_size(value: Any) -> bool:
+    try:
+        given = bool(value.strip()) if isinstance(value, str) else is_number(value, Real)
+        return given and parse_bytes(_plain_size(value)) > 0
+    except (ValueError, OverflowError):
+        return False
+
+
+def _plain_size(size: Any) -> str | int:
+    """Return text as it is, and a number as Python's own."""
+    return size if isinstance(size, str) else int(size)
+
+
+SIZE = Constraint(_is_size, "a size in bytes, as a number or as text such as '32 MiB'", _plain_size)
+MEMORY = Constraint(
+    lambda v: (isinstance(v, str) and v == "auto") or _is_size(v),
+    "'auto' or a size in bytes, as a number or as text such as '4 GiB'",
+    _plain_size,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,7 @@ import numpy as np
 from daskw2v.config.suggestions import suggest
 from daskw2v.errors import ParameterError, UnknownParameterError
 from daskw2v.masking import masked
-from daskw2v.store.credentials import Options, refuse_secret
-from daskw2v.store.urls import absolute, is_location
+from daskw2v.store.urls import Options, absolute, is_location, refuse_secret
 
 StageName = Literal["read", "phrases", "vocabulary", "matrix", "train"]
 STAGE_NAMES: tuple[StageName, ...] = get_args(StageName)
@@ -34,6 +33,7 @@ HEADINGS = (
 
 _FINITE = sys.float_info.max
 _SHOWN = 200  # characters of a value that a message shows
+_LEAST_WEIGHT, _MOST_WEIGHT = 1e-6, 1e6  # of those that are not 0: their sums and squares are float32
 
 
 class Constraint(NamedTuple):
@@ -147,6 +147,53 @@ def _are_options(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
 
 
+def _weights_of(given: Any) -> tuple[tuple[str, float], ...]:
+    """Return names and weights, by name, given as a mapping, pairs, or texts such as "brand=2".
+
+    Raises
+    ------
+    ValueError, TypeError
+        If one is none of these, a weight is neither 0 nor in 0.000001..1,000,000, or a name occurs twice.
+    """
+    pairs = given.items() if isinstance(given, Mapping) else [_weight_pair(one) for one in given]
+    found = sorted((_weight_name(name), _weight(weight)) for name, weight in pairs)
+    if len(dict(found)) != len(found):
+        raise ValueError("a name occurs twice")
+    return tuple(found)
+
+
+def _weight_pair(given: Any) -> tuple[Any, Any]:
+    if isinstance(given, str):
+        name, equals, weight = given.rpartition("=")
+        if not equals:
+            raise ValueError(given)
+        return name.strip(), float(weight)
+    name, weight = given
+    return name, weight
+
+
+def _weight_name(name: Any) -> str:
+    if not (isinstance(name, str) and name):
+        raise ValueError(name)
+    return name
+
+
+def _weight(weight: Any) -> float:
+    if isinstance(weight, bool | str) or not (weight == 0 or _LEAST_WEIGHT <= weight <= _MOST_WEIGHT):
+        raise ValueError(weight)
+    return float(weight) + 0.0
+
+
+def _are_weights(value: Any) -> bool:
+    if isinstance(value, str):
+        return False
+    try:
+        _weights_of(value)
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
 FLAG = Constraint(lambda v: isinstance(v, bool | np.bool_), "true or false", bool)
 TEXT = Constraint(lambda v: isinstance(v, str) and bool(v), "a non-empty string")
 ADDRESS = Constraint(TEXT.check, TEXT.bound, refuse=_refuse_user)
@@ -159,6 +206,14 @@ VECTORS = Constraint(_are_vectors, "a URL or path, Vectors or gensim's KeyedVect
 SEPARATOR = Constraint(_is_separator, "one ASCII character, but for quotes, line ends and NUL")
 DELIMITER = Constraint(_is_delimiter, "a non-empty string without white space or control characters")
 OPTIONS = Constraint(_are_options, "a mapping whose keys are text", Options)
+
+
+WEIGHTS = Constraint(
+    _are_weights,
+    f'a mapping of names to weights, 0 or in {_LEAST_WEIGHT:f}..{_MOST_WEIGHT:,.0f}, or texts such as "brand=2"',
+    _weights_of,
+    item="NAME=WEIGHT",
+)
 
 
 def setting(
@@ -212,6 +267,11 @@ def setting(
     if isinstance(default, Mapping):
         return field(default_factory=lambda: dict(default), metadata=metadata, repr=not secret)
     return field(default=default, metadata=metadata, repr=not secret, kw_only=False if key else MISSING)
+
+
+def declared_fields(cls: "type[Settings]") -> "tuple[Field[Any], ...]":
+    """Return the fields of a class of settings."""
+    return fields(cls)  # type: ignore[arg-type]
 
 
 def default_of(f: "Field[Any]") -> Any:
@@ -290,7 +350,7 @@ class Settings:
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """Return the names of its fields."""
-        return tuple(f.name for f in fields(cls))  # type: ignore[arg-type]
+        return tuple(f.name for f in declared_fields(cls))
 
     @classmethod
     def remedy(cls, name: str) -> str:
@@ -302,12 +362,12 @@ class Settings:
         return meant or f"The names are: {', '.join(known[own])}."
 
     def __post_init__(self) -> None:
-        for f in fields(self):  # type: ignore[arg-type]
+        for f in declared_fields(type(self)):
             object.__setattr__(self, f.name, checked(f, getattr(self, f.name)))  # frozen
 
     def items(self) -> Iterator[tuple["Field[Any]", Any]]:
         """Yield each field and its value."""
-        for f in fields(self):  # type: ignore[arg-type]
+        for f in declared_fields(type(self)):
             yield f, getattr(self, f.name)
 
     def flat(self) -> dict[str, Any]:
