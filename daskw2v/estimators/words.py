@@ -13,8 +13,7 @@ from daskw2v.collections.kinds import TextInputs
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.stored_tokenizers import is_settled_file
 from daskw2v.errors import ParameterError
-from daskw2v.estimators.base import Estimator
-from daskw2v.estimators.encoding import check_pooling, encode, listed
+from daskw2v.estimators.base import Estimator, check_pooling, encode, listed
 from daskw2v.masking import masked
 from daskw2v.progress import Watching
 from daskw2v.store.urls import Location
