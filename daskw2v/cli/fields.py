@@ -12,11 +12,10 @@ from click.core import ParameterSource
 
 from daskw2v.cli.config_file import fields_in
 from daskw2v.cli.options import CommandFunction, Many, Option, help_for_option, storage_option
-from daskw2v.cluster.current import refuse_local
+from daskw2v.cluster.connecting import refuse_local
 from daskw2v.collections.kinds import FILES, KINDS, Derived
-from daskw2v.config.choice import KnownSetting, by_heading
+from daskw2v.config.choice import KnownSetting, by_heading, honours, readers_of
 from daskw2v.config.params import Params
-from daskw2v.config.readers import honours, readers_of
 from daskw2v.config.registry import Registry
 from daskw2v.config.resources import LOCAL, Resources
 from daskw2v.config.settings import AxisName, Settings, default_of
