@@ -90,11 +90,7 @@ def required(config: Mapping[str, Any], name: str, option: str | None = None) ->
 
 
 def table(
-    cls: type[T],
-    config: Mapping[str, Any],
-    name: str,
-    path: Path | None,
-    given: Mapping[str, Any] | None = None,
+    cls: type[T], config: Mapping[str, Any], name: str, path: Path | None, given: Mapping[str, Any] | None = None
 ) -> T:
     """Make a dataclass from a table of the TOML file; without the table, with defaults. Values `given` take precedence.
 

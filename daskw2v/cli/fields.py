@@ -64,19 +64,11 @@ def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] + "."
 
 
-def _kinds(hint: Any) -> set[Any]:
-    """Return the plain types of a hint: int and NoneType for `int | None`, Mapping for `Mapping[str, Any]`."""
-    members = (hint,) if get_origin(hint) in (None, Mapping) else get_args(hint)
-    return {get_origin(member) or member for member in members}
-
-
 def _readers(known: KnownSetting) -> tuple[str, ...]:
     """Return who reads a field; not the kinds of input, as a command takes one kind and has no options of others."""
-    f, names = known.field, [*known.choices]
-    for axis, registry in _READERS.items():
-        if axis in f.metadata["honoured_by"]:
-            names += readers_of(f, axis, registry)
-    return (*names, *known.needs)
+    f = known.field
+    axes = [axis for axis in _READERS if axis in f.metadata["honoured_by"]]
+    return (*known.choices, *(name for axis in axes for name in readers_of(f, axis, _READERS[axis])), *known.needs)
 
 
 def _variable(name: str) -> str:
@@ -89,9 +81,8 @@ def _add(
 ) -> CommandFunction:
     """Add the option of a field, which the help shows under a heading, or hides."""
     f = known.field
-    hint = get_type_hints(known.owner)[known.attribute]
-    kinds, name = _kinds(hint), f.name.replace("_", "-")
-    if Mapping in kinds:
+    hint, name = get_type_hints(known.owner)[known.attribute], f.name.replace("_", "-")
+    if get_origin(hint) is Mapping:
         return storage_option(function, heading)
     shared: dict[str, Any] = {
         "hidden": hidden,
@@ -102,7 +93,7 @@ def _add(
     }
     if get_origin(hint) is tuple:
         return click.option(f"--{name}", f.name, cls=Many, metavar=f"{f.metadata['item']}...", **shared)(function)
-    kind = next((kind for kind in (bool, str, int, float) if kind in kinds), str)
+    kind = next((kind for kind in (bool, str, int, float) if kind in (hint, *get_args(hint))), str)
     choices = f.metadata["choices"] or tuple(_REGISTERED.get(f.name, ()))
     return click.option(
         f"--{name}/--no-{name}" if kind is bool else f"--{name}",

@@ -88,26 +88,14 @@ def analogy(model: str, a: str, b: str, c: str, topn: int, as_json: bool, storag
 @click.option("--threads", type=click.IntRange(0), default=0, help="Threads to build with; 0 uses all cores.")
 @json_option
 @storage_option
-def index(
-    model: str,
-    kind: str,
-    connectivity: int | None,
-    expansion: int | None,
-    part_size: int | None,
-    threads: int,
-    as_json: bool,
-    storage_options: dict[str, Any],
-) -> None:
+def index(model: str, as_json: bool, storage_options: dict[str, Any], **options: Any) -> None:
     """Build an index of MODEL for nearest neighbours.
 
     The kind hnsw is a graph, which finds most of them, and is fastest in large models. The kind int8 is a table of a
     quarter of the vectors' size, which finds all of them. Tables of the kinds product, a 16th, and binary, a 32nd,
     find most.
     """
-    summary = build_index(
-        model, storage_options, kind=kind, connectivity=connectivity, expansion=expansion, part_size=part_size,
-        threads=threads,
-    )  # fmt: skip
+    summary = build_index(model, storage_options, **options)
     if as_json:
         print_json(asdict(summary))
     else:

@@ -31,8 +31,7 @@ COMMANDS = {
     "warm-up": Listed("training", "Compile all kernels for this processor, so that runs need not."),
     "retrain": Listed("retraining", "Train a new version on new text at INPUT, and serve it if it passes the gates."),
     "estimate": Listed(
-        "training",
-        "Print the memory and time that training on INPUT needs, estimated from the sizes of the files.",
+        "training", "Print the memory and time that training on INPUT needs, estimated from the sizes of the files."
     ),
     "similar": Listed("models", "Show the words nearest to the mean of all WORDs."),
     "analogy": Listed("models", "Show the words that are to C as B is to A."),

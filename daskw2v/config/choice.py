@@ -164,7 +164,7 @@ def axis(default: str, help: str, choices: str, *, stage: StageName, heading: st
 def group(help: str, classes: str, *, stage: StageName) -> Any:
     """Declare a field that holds a group, or None; `classes` names the tuple of its classes, as `choices` of `axis`."""
     constraint = _instance_of(Group, "an object of its class")
-    return _field("group", classes, setting(None, help, constraint, stage=stage, optional=True))
+    return _field("group", classes, setting(None, help, constraint, stage=stage))
 
 
 def _instance_of(cls: type[_Part], bound: str) -> Constraint:

@@ -41,7 +41,6 @@ class TextParams(Settings):
         TEXT,
         stage="read",
         honoured_by=("input",),
-        optional=True,
     )
     column: str = setting(
         "text", "column (of tables) or key (of JSONL) that holds text or tokens; doc.body is the field body of doc",
@@ -53,7 +52,6 @@ class TextParams(Settings):
         TEXT,
         stage="read",
         honoured_by=("input", "format"),
-        optional=True,
     )
     delimiter: str | None = setting(
         None,
@@ -61,7 +59,6 @@ class TextParams(Settings):
         SEPARATOR,
         stage="read",
         honoured_by=("input", "format"),
-        optional=True,
     )
     filters: tuple[Any, ...] = setting(
         (),
@@ -84,7 +81,7 @@ class TextParams(Settings):
         5, "fewest occurrences of a word that is kept", integer(1), stage="vocabulary", heading="Vocabulary"
     )
     max_final_vocab: int | None = setting(
-        None, "most words to keep, by exact count; min_count still holds", integer(1), stage="vocabulary", optional=True
+        None, "most words to keep, by exact count; min_count still holds", integer(1), stage="vocabulary"
     )
     vocabulary: str | None = setting(
         None,
@@ -92,7 +89,6 @@ class TextParams(Settings):
         "kept, whatever their count",
         URL,
         stage="vocabulary",
-        optional=True,
     )
     phrases: Any = group("phrases that are joined", "daskw2v.phrases.settings:CLASSES", stage="phrases")
 
@@ -148,11 +144,10 @@ class Params(WithChoices, TextParams):
         "learning rate at the start; the objective's own when not given",
         number(0, 10, open_low=True),
         stage="train",
-        optional=True,
     )
     min_alpha: float = setting(1e-4, "learning rate at the end", number(0, 10), stage="train")
     optimizer: str | None = setting(
-        None, "how gradients become updates; the objective's own when not given", TEXT, stage="train", optional=True
+        None, "how gradients become updates; the objective's own when not given", TEXT, stage="train"
     )
     held_out: float = setting(
         0.0,

@@ -79,7 +79,6 @@ class Resources(Settings):
         None,
         "rounds or passes between evaluations; only the last is evaluated when not given",
         integer(1),
-        optional=True,
         heading="Training",
     )
     eval_similarity: tuple[str, ...] = setting((), "word pairs with human scores, to evaluate training on", URLS)
@@ -91,24 +90,17 @@ class Resources(Settings):
     mlflow: str | None = setting(
         None, "tracking URI of the MLflow that training is logged to, such as https://mlflow.example; the "
         "experiment is that of MLFLOW_EXPERIMENT_NAME, or daskw2v", URL,
-        optional=True,
     )  # fmt: skip
-    tensorboard: str | None = setting(
-        None, "folder that training is logged to for TensorBoard", LOCATION, optional=True
-    )
+    tensorboard: str | None = setting(None, "folder that training is logged to for TensorBoard", LOCATION)
     device: str = setting("cpu", "what kernels run on", TEXT, heading="Cluster")
     scheduler: str | None = setting(
-        None,
-        "address of a Dask scheduler, such as tcp://host:8786; a local cluster when not given",
-        ADDRESS,
-        optional=True,
+        None, "address of a Dask scheduler, such as tcp://host:8786; a local cluster when not given", ADDRESS
     )
     host: str | None = setting(
         None,
         "address that a local cluster listens on, for workers elsewhere to join; this machine alone when not given. "
         "Whoever reaches it can run code on it, unless Dask is configured to use TLS",
         ADDRESS,
-        optional=True,
     )
     workers: int = setting(
         1, "workers of a local cluster; with device cuda, each has a GPU of its own", integer(1, 4096)
@@ -118,13 +110,9 @@ class Resources(Settings):
         "whether local workers are processes of their own, which are started again when they die; when not given, only "
         "several are, or one with a memory_limit, a host or a GPU, or with max_bad_blocks",
         FLAG,
-        optional=True,
     )
     threads: int | None = setting(
-        None,
-        "threads of each worker, and of a training task; all cores when not given",
-        integer(1, 4096),
-        optional=True,
+        None, "threads of each worker, and of a training task; all cores when not given", integer(1, 4096)
     )
     memory_limit: str | int = setting("auto", "memory of each local worker, such as '4 GiB'", MEMORY)
     block_size: str | int = setting("64 MiB", "text read by one task and held by one shard", SIZE)
@@ -134,7 +122,6 @@ class Resources(Settings):
         "threads when not given; on cuda no warp keeps a copy of them from window to window, 0 when not given",
         integer(0, 4096),
         honoured_by=("strategy", "device"),
-        optional=True,
     )
     max_in_flight: int | None = setting(
         None,
@@ -142,7 +129,6 @@ class Resources(Settings):
         "when not given",
         integer(1, 65536),
         honoured_by=("strategy", "device"),
-        optional=True,
     )
     checkpoint_seconds: float = setting(
         60.0, "seconds between checkpoints; 0 writes one a round", number(0), heading="Faults"
@@ -152,7 +138,6 @@ class Resources(Settings):
         "seconds to wait for a worker, at the start and while all are gone; 3600 when not given, but 300 on a local "
         "cluster that is not adaptive",
         number(0, open_low=True),
-        optional=True,
     )
     store_timeout: float = setting(
         300.0,

@@ -243,7 +243,7 @@ def setting(
     honoured_by
         The axes whose values read it only if their `honours` name it. All values of other axes read it.
     optional
-        Whether it also takes None, meaning "chosen for you".
+        Whether it also takes None, as a field whose default is None does: "chosen for you"; or a limit that is off.
     secret
         Whether it is never shown. Other fields refuse URLs that hold a secret.
     heading
@@ -260,7 +260,8 @@ def setting(
         another (see `config.groups`).
     """
     metadata = {
-        "help": help, **constraint._asdict(), "stage": stage, "honoured_by": honoured_by, "optional": optional,
+        "help": help, **constraint._asdict(), "stage": stage, "honoured_by": honoured_by,
+        "optional": optional or default is None,
         "heading": heading, "key": key, "flat": flat, "first": first, "told": told,
         "first_ended_for": first_ended_for,
     }  # fmt: skip
