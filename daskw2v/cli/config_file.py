@@ -76,7 +76,7 @@ def inputs_of(names: Inputs, config: Mapping[str, Any], path: Path | None) -> Te
 
 
 def required(config: Mapping[str, Any], name: str, option: str | None = None) -> Any:
-    """Return a value of the TOML file that was not given otherwise, such as by an option.
+    """Return a value of the TOML file that was not set otherwise, such as by an option.
 
     Raises
     ------

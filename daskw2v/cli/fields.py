@@ -113,7 +113,7 @@ def fields_of(
     """Add an option for each field of the settings; an instance has the defaults of its options as values.
 
     Where several have a field of the same name, the option is that of the first. Options that are not read with the
-    command's inputs, files of text or those that text is derived from, are hidden: who gives one is told who reads it.
+    command's inputs, files of text or files that text is derived from, are hidden; the error for one says who reads it.
     """
     classes = [owner if isinstance(owner, type) else type(owner) for owner in owners]
     defaults = {name: v for owner in owners if not isinstance(owner, type) for name, v in owner.flat().items()}
@@ -157,7 +157,7 @@ def choose(
     """
     values = {**config, **{name: value for name, value in spoken(ctx).items() if name not in without}}
     params, resources = fields_in(Params, values, defaults), fields_in(Resources, values)
-    if resources.scheduler is not None:  # here also defaults that are given
+    if resources.scheduler is not None:  # here also values that equal the defaults
         local = {name: values[name] for name in LOCAL if name in values}
         ways = f" (options, {' and '.join(map(_variable, local))}, the TOML file)"
         refuse_local(local, f"scheduler={resources.scheduler!r}", ways)

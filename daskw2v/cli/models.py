@@ -130,11 +130,11 @@ def groups_of(vectors: Vectors) -> Iterator[tuple[str, Facts]]:
 
 
 def _params(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield a row for each heading of Params, with the given values."""
+    """Yield a row for each heading of Params, with the values that are not None."""
     under = {known.field.name: heading for heading, of in by_heading(Params).items() for known in of}
-    given = [name for name, value in values.items() if value is not None]
-    for heading in dict.fromkeys(under.get(name, "others") for name in given):
-        names = [name for name in given if under.get(name, "others") == heading]
+    named = [name for name, value in values.items() if value is not None]
+    for heading in dict.fromkeys(under.get(name, "others") for name in named):
+        names = [name for name in named if under.get(name, "others") == heading]
         yield heading.lower(), ", ".join(f"{name} {_brief(values[name])}" for name in names)
 
 

@@ -93,7 +93,7 @@ def trains(
 def train_on(
     inputs: TextInputs, work: str, params: Params, resources: Resources, report: str | None, as_json: bool
 ) -> None:
-    """Train on inputs, print the result, and write a report to a URL if one is given."""
+    """Train on inputs, print the result, and write a report to a URL, if any."""
     import_from_here(params)
     vectors = _train(inputs, work, params, resources)
     facts, page = _facts(vectors), None
@@ -112,7 +112,7 @@ def train_on(
 def import_from_here(params: Params) -> None:
     """Allow a tokenizer package.module:function of the current directory; local workers inherit the path.
 
-    The directory is searched last, so that its files take the place of no installed module.
+    The directory is searched last, so that its files replace no installed module.
     """
     here = os.getcwd()
     if is_import_path(params.tokenizer) and not sys.flags.safe_path and here not in sys.path:
@@ -159,8 +159,8 @@ def walks_command(ctx: click.Context, files: list[str], config: Path | None) -> 
     environment and the TOML file are as for train; the tables [graph] and [walks] of the file have the options
     about edges and walks. --seed is that of walks and of training. The same command resumes an interrupted one.
     """
-    values, given = read_config(config, (GRAPH, WALKS)), spoken(ctx)
-    edges, walks = table(EdgeList, values, GRAPH, config, given), table(Walks, values, WALKS, config, given)
+    values, options = read_config(config, (GRAPH, WALKS)), spoken(ctx)
+    edges, walks = table(EdgeList, values, GRAPH, config, options), table(Walks, values, WALKS, config, options)
     return Graph(files, edges, walks), *choose(ctx, values, Graph.params, _OF_EDGES)
 
 

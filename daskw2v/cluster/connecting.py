@@ -38,15 +38,15 @@ class NamedClient(NamedTuple):
     title: str
 
 
-def choose_client(given: Client | None, resources: Resources) -> NamedClient | None:
+def choose_client(client: Client | None, resources: Resources) -> NamedClient | None:
     """Return the client that a call runs on; None where it is to connect itself, as `resources` say.
 
-    It is the client that is given. Otherwise, if `resources` neither name a scheduler nor describe a local cluster, it
-    is Dask's current client: that of the task that calls, or the last one made (`distributed.get_client`).
+    It is the client that the call was passed. Otherwise, if `resources` neither name a scheduler nor describe a local
+    cluster, it is Dask's current client: that of the task that calls, or the last one made (`distributed.get_client`).
 
     Parameters
     ----------
-    given
+    client
         The argument `client` of the call.
     resources
         As in `train`.
@@ -64,10 +64,10 @@ def choose_client(given: Client | None, resources: Resources) -> NamedClient | N
             "Train in the Windows Subsystem for Linux. Models are opened, queried and exported here.",
         )
     local = resources.local_cluster
-    if given is not None or resources.scheduler is not None:
-        refuse_local(local, "client" if given is not None else f"scheduler={resources.scheduler!r}")
-    if given is not None:
-        return NamedClient(_usable(given, "client"), "the given client")
+    if client is not None or resources.scheduler is not None:
+        refuse_local(local, "client" if client is not None else f"scheduler={resources.scheduler!r}")
+    if client is not None:
+        return NamedClient(_usable(client, "client"), "the given client")
     if resources.scheduler is not None or local:
         return None
     try:
@@ -88,7 +88,7 @@ def refuse_local(local: Mapping[str, Any], beside: str, ways: str = "") -> None:
     beside
         The setting that names the other cluster, with its value.
     ways
-        In which ways they may have been given.
+        The ways in which they may have been set.
 
     Raises
     ------
@@ -103,17 +103,17 @@ def refuse_local(local: Mapping[str, Any], beside: str, ways: str = "") -> None:
         )
 
 
-def starts_cluster(given: Client | None, resources: Resources) -> bool:
-    """Tell whether a call starts a local cluster; raises as `choose_client` does."""
-    return choose_client(given, resources) is None and resources.scheduler is None
+def starts_cluster(client: Client | None, resources: Resources) -> bool:
+    """Return whether a call starts a local cluster; raises as `choose_client` does."""
+    return choose_client(client, resources) is None and resources.scheduler is None
 
 
-def check_here(given: Client | None, resources: Resources, problem: str, remedy: str) -> None:
+def check_here(client: Client | None, resources: Resources, problem: str, remedy: str) -> None:
     """Refuse a cluster whose workers may be on other machines.
 
     Parameters
     ----------
-    given, resources
+    client, resources
         As in `choose_client`.
     problem, remedy
         What those workers could not do, and what to do about it.
@@ -123,14 +123,14 @@ def check_here(given: Client | None, resources: Resources, problem: str, remedy:
     ClusterError
         If the scheduler has an address that other machines reach; or as `choose_client` does.
     """
-    there = choose_client(given, resources)
+    there = choose_client(client, resources)
     address = resources.scheduler or resources.host if there is None else there.client.scheduler.address
     if address is not None and not _is_loopback(address):
         raise ClusterError(f"{problem}; the cluster at {address} may have workers on other machines.", remedy)
 
 
 def _is_loopback(address: str) -> bool:
-    """Tell whether an address of Dask's is one that this machine alone reaches."""
+    """Return whether an address of Dask's is one that this machine alone reaches."""
     parts = urlsplit(address if "://" in address else f"tcp://{address}")
     if parts.scheme == "inproc" or parts.hostname == "localhost":
         return True
@@ -170,7 +170,7 @@ class _ClosingClient(Client):  # type: ignore[misc]  # Dask has no types
 
 @contextmanager
 def connected(
-    given: Client | None,
+    client: Client | None,
     work: Store | None,
     resources: Resources,
     listener: Listener,
@@ -178,12 +178,12 @@ def connected(
 ) -> Iterator[Client]:
     """Yield the client of a call: one that is there (`choose_client`), or one that is connected for the block.
 
-    The listener is told which, and of all that is waited for. Called in a task of the same cluster, the task leaves its
-    thread to others for the block. A client that is there is then as it was before.
+    The listener is called with the client's name, and with a message for each wait. A call in a task of the same
+    cluster leaves the task's thread to others for the block. A client that was there is afterwards as it was before.
 
     Parameters
     ----------
-    given
+    client
         The argument `client` of the call.
     work
         The work directory; None where nothing is written.
@@ -197,15 +197,15 @@ def connected(
     ParameterError, ClusterError, StoreError
         As `choose_client`, `connect` and `check_cluster` do.
     """
-    there = choose_client(given, resources)
+    there = choose_client(client, resources)
     opened = connect(resources, options) if there is None else nullcontext(there.client)
-    with waits_for_workers(resources, listener), opened as client, scheduler_watched(), leaving_thread(client):
-        where = _local(client, resources) if there is None else f"{there.title} at {client.scheduler.address}"
-        dashboard = f", dashboard at {client.dashboard_link}" if client.dashboard_link else ""
+    with waits_for_workers(resources, listener), opened as connection, scheduler_watched(), leaving_thread(connection):
+        where = _local(connection, resources) if there is None else f"{there.title} at {connection.scheduler.address}"
+        dashboard = f", dashboard at {connection.dashboard_link}" if connection.dashboard_link else ""
         listener(Progress("cluster", 0, 0, "workers", message=where + dashboard))
-        check_cluster(client, work)
-        with compiling_said(client, listener), clocks_watched(client):
-            yield client
+        check_cluster(connection, work)
+        with compiling_said(connection, listener), clocks_watched(connection):
+            yield connection
 
 
 def _local(client: Client, resources: Resources) -> str:
@@ -229,15 +229,15 @@ def opened_once(open_client: Callable[[], AbstractContextManager[Client]]) -> It
 
 @contextmanager
 def lazily_connected(
-    given: Client | None, work: Store, resources: Resources, listener: Watching
+    client: Client | None, work: Store, resources: Resources, listener: Watching
 ) -> Iterator[tuple[Callable[[], Client], Listener]]:
     """Give a function that returns the client of a call, connected when it is first called, and the listener.
 
     Raises as `choose_client` and `listening` do at once, and as `connected` does later.
     """
-    choose_client(given, resources)
-    with listening(listener) as heard, opened_once(partial(connected, given, work, resources, heard)) as client:
-        yield client, heard
+    choose_client(client, resources)
+    with listening(listener) as heard, opened_once(partial(connected, client, work, resources, heard)) as connection:
+        yield connection, heard
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 One worker in this process is a thread pool: nothing is started, and nothing is sent. Dask compares the memory of the
 whole process with a worker's limit, and would pause this worker for what its caller holds, for ever. So it does neither
-that nor spill. What a run takes is checked before it starts (`training.memory`).
+that nor spill. What a run takes is checked before it starts (`training.estimates`).
 
 By default glibc takes memory of up to 32 MB from heaps, one for each of eight threads a core, and keeps what is freed
 there. A worker in this process then holds a third more than it uses, so its heap is bounded. Dask bounds those of its
@@ -77,7 +77,7 @@ class OneWorker(LocalCluster):  # type: ignore[misc]  # Dask has no types
     Parameters
     ----------
     threads
-        Threads of the worker; as many as there are cores when not given.
+        Threads of the worker; as many as there are cores when not options.
     options
         Further options of Dask's LocalCluster.
     """
@@ -132,7 +132,7 @@ class QuietTasks(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
             logging.getLogger(name).addFilter(_nothing)
 
     def teardown(self, worker: Worker) -> None:
-        """Undo it where the process is that of the worker's caller, who goes on.
+        """Show tracebacks again where the process is that of the worker's caller, who goes on.
 
         A process of its own, under a nanny, ends quietly: a heartbeat may meet a scheduler that has closed already.
         """
@@ -148,7 +148,7 @@ def silenced() -> AbstractContextManager[None]:
 
 
 def shuffling() -> AbstractContextManager[None]:
-    """Suppress the warnings in which Dask's scheduler tells of shuffles that begin and end as they should."""
+    """Suppress the warnings of Dask's scheduler about shuffles that begin and end as they should."""
     return _filtered([logging.getLogger("distributed.shuffle._scheduler_plugin")], _no_ordinary_shuffle)
 
 
@@ -196,10 +196,10 @@ def start_quiet_tracker() -> None:
             os.environ["PYTHONWARNINGS"] = before
 
 
-def _are_processes(resources: Resources, given: Mapping[str, Any]) -> bool:
-    """Tell whether local workers are processes: as asked for, or where one worker in this process would not do."""
+def _are_processes(resources: Resources, options: Mapping[str, Any]) -> bool:
+    """Return whether local workers are processes: as asked for, or where one worker in this process would not do."""
     needs = {"workers": resources.workers > 1, "memory_limit": resources.memory_limit != "auto",
-             "host": resources.host is not None, "device": "worker_class" in given}  # fmt: skip
+             "host": resources.host is not None, "device": "worker_class" in options}  # fmt: skip
     needing = [f"{name}={getattr(resources, name)!r}" for name, needed in needs.items() if needed]
     if resources.processes is False and needing:
         raise ParameterError(
@@ -209,7 +209,7 @@ def _are_processes(resources: Resources, given: Mapping[str, Any]) -> bool:
     return bool(needing) if resources.processes is None else resources.processes
 
 
-def _start_processes(resources: Resources, given: Mapping[str, Any]) -> LocalCluster:
+def _start_processes(resources: Resources, options: Mapping[str, Any]) -> LocalCluster:
     """Start a process for each worker, and for each a nanny, which starts it again if it dies.
 
     Raises
@@ -222,13 +222,13 @@ def _start_processes(resources: Resources, given: Mapping[str, Any]) -> LocalClu
     with _uninterrupted(), dask.config.set(_PROCESSES), silenced():
         start_quiet_tracker()
         try:
-            return LocalCluster(  # on loopback by default, so that nobody else can reach it
+            return LocalCluster(  # on loopback by default, so that only this machine reaches it
                 n_workers=resources.workers,
                 threads_per_worker=resources.threads,
                 memory_limit=resources.memory_limit,
                 host=resources.host or "127.0.0.1",
                 dashboard_address="127.0.0.1:0",
-                **given,
+                **options,
             )
         except RuntimeError as error:
             raise ClusterError(

@@ -35,7 +35,7 @@ _AGAIN = 300.0  # seconds between messages about the same wait
 
 
 class _Terms(NamedTuple):
-    """Timeout in seconds, None for the default of the kind of cluster; and the listener to tell."""
+    """Timeout in seconds, None for the default of the kind of cluster; and the listener, called with messages."""
 
     timeout: float | None = None
     listener: Listener = silent

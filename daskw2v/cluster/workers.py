@@ -160,7 +160,7 @@ def usable_memory(client: Client) -> float:
 
 
 class Usage(NamedTuple):
-    """What a worker process has used since its start.
+    """Threads, memory, traffic and time that a worker process has used since its start.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def scheduler_watched() -> Iterator[None]:
 
 
 def is_unreachable(error: BaseException) -> bool:
-    """Tell whether it is what Dask raises when it gives up connecting to an address."""
+    """Return whether it is what Dask raises when it gives up connecting to an address."""
     return type(error) is OSError and error.errno is None and str(error).startswith("Timed out trying to connect")
 
 

@@ -125,7 +125,7 @@ class Group(_Part):
 
 @runtime_checkable
 class _Chosen(Protocol):
-    """What a plug-in adds: an objective, a strategy."""
+    """A value that a plug-in adds: an objective, a strategy."""
 
     settings: type[Choice]
 
@@ -177,12 +177,12 @@ def _field(kind: str, classes: str, field: Any) -> Any:
 
 
 def is_axis(f: "Field[Any]") -> bool:
-    """Tell whether a field holds a choice."""
+    """Return whether a field holds a choice."""
     return "axis" in f.metadata
 
 
 def is_group(f: "Field[Any]") -> bool:
-    """Tell whether a field holds a group."""
+    """Return whether a field holds a group."""
     return "group" in f.metadata
 
 
@@ -264,7 +264,7 @@ class Reader(Protocol):
 
 
 def honours(reader: Reader, axis: AxisName, f: "Field[Any]") -> bool:
-    """Tell whether a value of an axis reads a field."""
+    """Return whether a value of an axis reads a field."""
     return axis not in f.metadata["honoured_by"] or f.name in reader.honours
 
 
@@ -311,7 +311,7 @@ def refuse_unread(
 
 
 class _Signature:
-    """What `help` shows of a class with choices: its fields, and the settings of choices."""
+    """The signature of a class with choices, which `help` shows: its fields, and the settings of choices."""
 
     def __get__(self, _: Any, cls: Any) -> Signature:
         known = {f.name: f for f in declared_fields(cls)} | known_fields(cls)
@@ -474,7 +474,7 @@ def _changed_group(f: "Field[Any]", before: Group | None, changes: Mapping[str, 
     Raises
     ------
     ParameterError
-        If a value is out of range, keys do not go together, or a setting means nothing without those that are missing.
+        If a value is out of range, keys do not go together, or a setting means nothing without a missing key.
     """
     known = _flat_settings(f)
     changes = {name: checked(known[name].field, value) for name, value in changes.items()}

@@ -223,9 +223,9 @@ class Params(WithChoices, TextParams):
 
 
 def published(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the Params of a manifest as what is published names them: of a place only that one was given.
+    """Return the Params of a manifest for what is published: a location, such as a URL, is only True.
 
-    Names that this version does not know are left out, as their values may be places.
+    Names that this version does not know are left out, as their values may be locations.
     """
     known = known_fields(Params)
     return {

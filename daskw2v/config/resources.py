@@ -28,8 +28,8 @@ LOCAL = ("workers", "processes", "memory_limit", "host")  # fields that only des
 
 def _is_size(value: Any) -> bool:
     try:
-        given = bool(value.strip()) if isinstance(value, str) else is_number(value, Real)
-        return given and parse_bytes(_plain_size(value)) > 0
+        is_there = bool(value.strip()) if isinstance(value, str) else is_number(value, Real)
+        return is_there and parse_bytes(_plain_size(value)) > 0
     except (ValueError, OverflowError):
         return False
 
@@ -147,7 +147,7 @@ class Resources(Settings):
 
     @property
     def local_cluster(self) -> dict[str, Any]:
-        """What is asked of a local cluster: the fields that only describe one, where they are not their defaults."""
+        """The fields that only describe a local cluster, where they are not their defaults."""
         asked = {f.name: getattr(self, f.name) for f in fields(self) if f.name in LOCAL}
         return {name: value for name, value in asked.items() if value != getattr(Resources, name)}
 

@@ -33,15 +33,15 @@ HEADINGS = (
 
 _FINITE = sys.float_info.max
 _SHOWN = 200  # characters of a value that a message shows
-_LEAST_WEIGHT, _MOST_WEIGHT = 1e-6, 1e6  # of those that are not 0: their sums and squares are float32
+_LEAST_WEIGHT, _MOST_WEIGHT = 1e-6, 1e6  # of weights that are not 0: their sums and squares are float32
 
 
 class Constraint(NamedTuple):
     """The values that a field takes, in code and in words; `convert` makes equal ones look the same.
 
-    `item` is what the help calls an item of a list. `place` says that values are places of the user's, URLs and paths,
-    which what is made to be published does not name (`config.params.published`). `refuse` refuses those that hold a
-    secret; it is given the name of the field too.
+    `item` is what the help calls an item of a list. `place` says that values are locations of the user's, URLs and
+    paths, which published files do not name (`config.params.published`). `refuse` refuses values that hold a secret; it
+    is called with the name of the field, too.
     """
 
     check: Callable[[Any], bool]
@@ -85,7 +85,7 @@ def numbers(low: float, high: float) -> Constraint:
 
 
 def is_number(value: Any, kind: type) -> bool:
-    """Tell whether a value is a number of that kind; NumPy's are, which loops over settings give."""
+    """Return whether a value is a number of that kind; NumPy's are, which loops over settings give."""
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
@@ -95,12 +95,12 @@ def one_of(*names: str) -> Constraint:
 
 
 def _is_delimiter(value: Any) -> bool:
-    """Tell whether text can stand inside of a token: no separator, and UTF-8 can say it."""
+    """Return whether text can stand inside of a token: no separator, and UTF-8 can say it."""
     return isinstance(value, str) and bool(value) and value.isprintable() and " " not in value
 
 
 def _is_separator(value: Any) -> bool:
-    """Tell whether a character can stand between the fields of CSV."""
+    """Return whether a character can stand between the fields of CSV."""
     return isinstance(value, str) and len(value) == 1 and value.isascii() and value not in '"\r\n\0'
 
 
@@ -119,13 +119,13 @@ _CONTENT = re.compile("#[0-9a-f]{20}$")
 
 
 def place_of(value: str) -> tuple[str, str]:
-    """Return the place, and the digest of its content, of a file in settled Params; the digest of others is ""."""
+    """Return the location, and the digest of its content, of a file in settled Params; the digest of others is ""."""
     match = _CONTENT.search(value)
     return (value, "") if match is None else (value[: match.start()], match[0][1:])
 
 
 def _are_vectors(value: Any) -> bool:
-    """Tell whether a value names a file or model, or has vectors of words, as `Vectors` and `KeyedVectors` have."""
+    """Return whether a value names a file or model, or has vectors of words, as `Vectors` and `KeyedVectors` have."""
     names = vars(value) if hasattr(value, "__dict__") else {}
     has_words = hasattr(type(value), "index_to_key") or "index_to_key" in names
     return is_location(value) or (has_words and not isinstance(value, type))
@@ -147,29 +147,29 @@ def _are_options(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
 
 
-def _weights_of(given: Any) -> tuple[tuple[str, float], ...]:
-    """Return names and weights, by name, given as a mapping, pairs, or texts such as "brand=2".
+def _weights_of(weights: Any) -> tuple[tuple[str, float], ...]:
+    """Return names and weights, by name, from a mapping, pairs, or texts such as "brand=2".
 
     Raises
     ------
     ValueError, TypeError
         If one is none of these, a weight is neither 0 nor in 0.000001..1,000,000, or a name occurs twice.
     """
-    pairs = given.items() if isinstance(given, Mapping) else [_weight_pair(one) for one in given]
+    pairs = weights.items() if isinstance(weights, Mapping) else map(_weight_pair, weights)
     found = sorted((_weight_name(name), _weight(weight)) for name, weight in pairs)
     if len(dict(found)) != len(found):
         raise ValueError("a name occurs twice")
     return tuple(found)
 
 
-def _weight_pair(given: Any) -> tuple[Any, Any]:
-    if isinstance(given, str):
-        name, equals, weight = given.rpartition("=")
+def _weight_pair(weight: Any) -> tuple[Any, Any]:
+    if isinstance(weight, str):
+        name, equals, weight = weight.rpartition("=")
         if not equals:
-            raise ValueError(given)
+            raise ValueError(weight)
         return name.strip(), float(weight)
-    name, weight = given
-    return name, weight
+    name, number = weight
+    return name, number
 
 
 def _weight_name(name: Any) -> str:
@@ -251,13 +251,13 @@ def setting(
     first
         Its default in the first release, where that was another (see `config.identity`).
     first_ended_for
-        The objectives and strategies for which another default took the place of `first`; and fields, for which it did
+        The objectives and strategies for which another default replaced `first`; and fields, for which it did
         where they are not as by default.
     told
-        Whether the list of files tells what it changes, so that names of results do not count it.
+        Whether the list of files shows what it changes, so that names of results do not count it.
     key, flat
         Whether the others of its group mean nothing without it; its name beside those of other groups, where that is
-        another (see `config.groups`).
+        another (see `config.choice`).
     """
     metadata = {
         "help": help, **constraint._asdict(), "stage": stage, "honoured_by": honoured_by,
@@ -315,7 +315,7 @@ def checked(f: "Field[Any]", value: Any) -> Any:
 
 
 class Settings:
-    """A dataclass whose fields are made by `setting`: it checks and converts what it is given, by names that it has."""
+    """A dataclass whose fields are made by `setting`: it checks and converts values by names of its fields."""
 
     _staged: ClassVar[bool] = False  # whether each field must say which stage's result it changes
     _is_part: ClassVar[bool] = False  # whether it only holds some fields of another class
@@ -339,9 +339,9 @@ class Settings:
                     f"the first stage whose result it changes: {', '.join(STAGE_NAMES)}."
                 )
 
-    def __new__(cls, *_: Any, **given: Any) -> Self:
-        """Refuse names that are none; `__init__` takes the others."""
-        for name in given:
+    def __new__(cls, *_: Any, **values: Any) -> Self:
+        """Refuse names that are no fields; `__init__` takes the values."""
+        for name in values:
             if name not in cls.__dataclass_fields__:  # type: ignore[attr-defined]
                 raise UnknownParameterError(
                     f"{cls.__name__} got an unexpected keyword argument {name!r}.", cls.remedy(name)

@@ -1,4 +1,4 @@
-"""What the estimators share: settings as attributes, training, and vectors of samples."""
+"""The base of all estimators: settings as attributes, training, and vectors of samples."""
 
 import importlib
 from abc import abstractmethod
@@ -40,7 +40,7 @@ _POOLINGS = ("mean", "sif")
 
 
 class Estimator(Answers):
-    """What the estimators share: settings as attributes, and training."""
+    """The base of all estimators: settings as attributes, and training."""
 
     _own: ClassVar[tuple[str, ...]] = ("work", "client", "listener", "callbacks")
     _parts: ClassVar[tuple[type[Settings], ...]] = ()  # classes of settings beside Params and Resources
@@ -82,7 +82,7 @@ class Estimator(Answers):
                 raise error
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return all settings by name; those of choices, such as `negative`, if they were given.
+        """Return all settings by name; those of choices, such as `negative`, if they were passed.
 
         Examples
         --------
@@ -132,12 +132,12 @@ class Estimator(Answers):
     def __repr__(self) -> str:
         secret = {f.name for f in declared_fields(Resources) if not f.repr}
         usual = {**dict.fromkeys(self._own), "listener": "show", "callbacks": (), "pooling": "mean", **self._defaults()}
-        given = (
+        shown = (
             f"{name}={'...' if name in secret else masked(repr(value))}"
             for name, value in self.get_params().items()
             if name not in usual or not (value is usual[name] or value == usual[name])
         )
-        return f"{type(self).__name__}({', '.join(given)})"
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     @classmethod
     def _remedy(cls, name: str) -> str:
@@ -194,8 +194,8 @@ class Estimator(Answers):
         if "seed" not in of_params:  # one seed for all
             of_params["seed"] = next(part["seed"] for part in parts if "seed" in part)
         params, resources = Params(**of_params), Resources(**of_resources)
-        given = [cls(**part) for cls, part in zip(self._parts, parts, strict=True)]
-        with self._opened(X, resources, *given) as inputs:
+        own = [cls(**part) for cls, part in zip(self._parts, parts, strict=True)]
+        with self._opened(X, resources, *own) as inputs:
             self.vectors_ = train(
                 inputs, work=self.work, params=params, resources=resources, client=self.client,
                 listener=self.listener, callbacks=self.callbacks,

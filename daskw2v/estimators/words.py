@@ -117,7 +117,7 @@ class Word2Vec(Estimator):
         Parameters
         ----------
         X
-            Texts, which are split as those that were trained on, or lists of tokens: a list, an array, a column of a
+            Texts, which are split as the text of the training, or lists of tokens: a list, an array, a column of a
             table, or a table with the column `column`.
 
         Raises

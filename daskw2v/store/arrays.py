@@ -144,11 +144,11 @@ class StoredArray:
         step = self.shards or self.chunks
         chosen = selection if isinstance(selection, tuple) else () if selection is ... else (selection,)
         parts = (*chosen, *[slice(None)] * (self.ndim - len(chosen)))
-        for place in product(*map(_places, parts, self.shape, step)):
+        for file in product(*map(_files_of, parts, self.shape, step)):
             try:
-                self._array[tuple(slice(i * k, (i + 1) * k) for i, k in zip(place, step, strict=True))]
+                self._array[tuple(slice(i * k, (i + 1) * k) for i, k in zip(file, step, strict=True))]
             except _UNREADABLE:
-                return "/".join([self.url, "c", *map(str, place)])
+                return "/".join([self.url, "c", *map(str, file)])
         return self.url
 
 
@@ -304,7 +304,7 @@ def open_subgroup(group: zarr.Group, path: str) -> zarr.Group:
 
 
 def has_whole_rows(array: zarr.Array[Any]) -> bool:
-    """Tell whether each file of an array is one chunk of whole rows, by codecs that `read_rows` knows."""
+    """Return whether each file of an array is one chunk of whole rows, by codecs that `read_rows` knows."""
     first, *others = _codecs(array)
     return (
         array.shards is None
@@ -348,9 +348,9 @@ def _codecs(array: zarr.Array[Any]) -> Sequence[Codec]:
 
 
 def _contents(array: zarr.Array[Any], numbers: Sequence[int]) -> Iterator[tuple[int, Buffer | None]]:
-    """Yield the files of an array, and their numbers along its first axis; some are read at a time."""
-    place, more = array.async_array.store_path, (0,) * (array.ndim - 1)
-    files = [(place / array.metadata.encode_chunk_key((number, *more)),) for number in numbers]
+    """Yield the files of an array, and their numbers along its first axis; several are read at a time."""
+    path, more = array.async_array.store_path, (0,) * (array.ndim - 1)
+    files = [(path / array.metadata.encode_chunk_key((number, *more)),) for number in numbers]
     at_once = zarr.config.get("async.concurrency")
     prototype = default_buffer_prototype()
     for i in range(0, len(files), at_once):
@@ -384,7 +384,7 @@ def _native(values: Any) -> npt.NDArray[Any]:
     return found.astype(native, copy=False).view(native)  # also where the order is the same, but has another name
 
 
-def _places(part: Any, length: int, step: int) -> Iterable[int]:
+def _files_of(part: Any, length: int, step: int) -> Iterable[int]:
     """Return the numbers of the files along an axis in which a part of it lies: a slice, numbers or a mask."""
     if isinstance(part, slice):
         chosen = range(*part.indices(length))

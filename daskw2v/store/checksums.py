@@ -182,7 +182,7 @@ class Places:
             self._written.setdefault(node, {}).update(chunks)
 
     def is_finished(self, node: str) -> bool:
-        """Tell whether the checksums of an array's chunks are known."""
+        """Return whether the checksums of an array's chunks are known."""
         return node in self._finished
 
     def read(self, key: str, values: Mapping[str, Any]) -> None:
@@ -295,6 +295,6 @@ def _crc_of(content: npt.NDArray[np.uint8]) -> int:
 
 
 def _mixed(crcs: npt.ArrayLike, ends: npt.ArrayLike) -> _Checksums:
-    """Return checksums that tell equal chunks apart which end at other bytes of their files."""
+    """Return checksums that differ for equal chunks that end at other bytes of their files."""
     spread = (np.asarray(ends, np.uint64) * _MIX) >> np.uint64(32)
     return np.asarray(crcs, np.uint32) ^ spread.astype(np.uint32)

@@ -35,7 +35,7 @@ if sys.platform == "linux":
 
 
 class MappedBuffer(cpu.Buffer):
-    """What a Zarr store is asked for where it should map files, if it can."""
+    """A buffer that asks a Zarr store to map files, if it can."""
 
 
 MAPPED = BufferPrototype(MappedBuffer, cpu.NDBuffer)
@@ -59,7 +59,7 @@ class Folder(LocalStore):
         self._depth = depth
 
     def with_read_only(self, read_only: bool = False) -> "Folder":
-        """Return the same store, to read only or not."""
+        """Return a store in this folder, to read only or not."""
         return Folder(self.root, read_only=read_only, depth=self._depth)
 
     async def _open(self, *, mode: object = None) -> None:

@@ -1,6 +1,6 @@
-"""What is believed of files that anybody may have written: names, links and sizes, checked before memory is taken.
+"""Limits of files that anybody may have written: names, links and sizes, checked before memory is taken.
 
-A model or a shard may be a stranger's. Which arrays are read is said in `daskw2v.store.zarr_schema`.
+A model or a shard may be a stranger's. `daskw2v.store.zarr_schema` has the limits of arrays.
 """
 
 import json
@@ -176,7 +176,7 @@ def _length(n: int, part: Any) -> int:
     return len(range(*part.indices(n))) if isinstance(part, slice) else np.size(part)
 
 
-def typed(cls: type[T], values: Any, place: str, **given: Any) -> T:
+def typed(cls: type[T], values: Any, place: str, **others: Any) -> T:
     """Make a dataclass or named tuple of JSON values, each of the type that its field declares.
 
     Parameters
@@ -185,7 +185,7 @@ def typed(cls: type[T], values: Any, place: str, **given: Any) -> T:
         What is made, and its fields by name. A list stands for a tuple of any length.
     place
         What was read, for messages.
-    given
+    others
         Fields that were not read.
 
     Raises
@@ -193,7 +193,7 @@ def typed(cls: type[T], values: Any, place: str, **given: Any) -> T:
     StoreError
         If one is missing, unknown or of another type, or a number is not finite or, if whole, not in 0..2^63 - 1.
     """
-    hints = {name: hint for name, hint in get_type_hints(cls).items() if name not in given}
+    hints = {name: hint for name, hint in get_type_hints(cls).items() if name not in others}
     if not isinstance(values, dict) or not values.keys() <= hints.keys():
         raise refused(place, f"holds no {cls.__name__}: {shown(values)}")
     made = {}
@@ -203,19 +203,19 @@ def typed(cls: type[T], values: Any, place: str, **given: Any) -> T:
             raise refused(place, f"holds a {cls.__name__} with {name}={shown(value)}")
         made[name] = value if item is None else tuple(value)
     try:
-        return cls(**given, **made)
+        return cls(**others, **made)
     except TypeError as error:
         raise refused(place, f"holds no {cls.__name__} ({error})") from None
 
 
 def _is(value: Any, kind: Any) -> bool:
-    """Tell whether a JSON value is of a type; whole numbers are in 0..2^63 - 1, others finite."""
+    """Return whether a JSON value is of a type; whole numbers are in 0..2^63 - 1, others finite."""
     in_range = math.isfinite(value) if isinstance(value, float) else not isinstance(value, int) or 0 <= value < 1 << 63
     return in_range and isinstance(value, kind)
 
 
 def refused(place: str, problem: str) -> FormatError:
-    """Return the error for a file that nobody should read."""
+    """Return the error for a file that must not be read."""
     return FormatError(f"{place} {problem}.", "It is damaged, or not written by daskw2v: take another copy.")
 
 

@@ -1,6 +1,6 @@
-"""Where everything is kept: JSON manifests and Zarr groups below one fsspec URL.
+"""A store: JSON manifests and Zarr groups below one fsspec URL, which hold everything that is written.
 
-The rules that keep data whole stand here: a manifest is written last and atomically, an array is written whole
+This module has the rules that keep data whole: a manifest is written last and atomically, an array is written whole
 by one task, or by several along chunk bounds only, and nothing is ever pickled.
 """
 
@@ -32,7 +32,7 @@ _TRIES = 3  # to create a file that others write, too
 
 
 class Guard(Protocol):
-    """What has to hold before something is written or deleted, such as `lease.Token`."""
+    """A condition that has to hold before something is written or deleted, such as `lease.Token`."""
 
     def check(self) -> None:
         """Raise a StoreError if it does not hold."""
@@ -126,7 +126,7 @@ class Store:
         return with_retries(change, place=place, timeout=self.timeout, before=self.check)
 
     def exists(self) -> bool:
-        """Tell whether anything lies at the URL."""
+        """Return whether anything lies at the URL."""
         fs, path = self._filesystem()
         return bool(self._with_retries(fs.exists, path))
 
@@ -256,7 +256,7 @@ class Store:
     def write_raw(self, name: str, *arrays: npt.NDArray[Any], named: bool) -> None:
         """Write arrays as they are into a file, not atomically.
 
-        `named` tells whether a manifest will name the file. Otherwise it is not forced to the disk.
+        If a manifest will name the file (`named`), it is forced to the disk before that.
         """
         fs, path = self._filesystem()
 

@@ -1,4 +1,4 @@
-"""What the user names: URLs and paths, the filesystems that they lie on, and the secrets that they may hold."""
+"""URLs and paths of the user's: the filesystems that they lie on, and the secrets that they may hold."""
 
 import os
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _REMEDY = "Give secrets in storage_options or the environment; a signed URL has 
 
 
 def is_location(value: Any) -> bool:
-    """Tell whether a value names anything: text or a path, not empty, and without a NUL byte."""
+    """Return whether a value names anything: text or a path, not empty, and without a NUL byte."""
     text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     return isinstance(text, str) and bool(text) and "\0" not in text
 
@@ -32,7 +32,7 @@ def as_url(value: Location, what: str) -> str:
     Raises
     ------
     ParameterError
-        If it names nothing: neither text nor a path, empty, or with a NUL byte; or if it holds a secret.
+        If it is no name: neither text nor a path, empty, or with a NUL byte; or if it holds a secret.
     """
     if not is_location(value):
         raise ParameterError(f"{what}={value!r} is no URL or path.", "Give text that is not empty, or a pathlib.Path.")
@@ -49,7 +49,7 @@ def absolute(url: str) -> str:
     Raises
     ------
     ParameterError
-        If nobody knows the home directory, or that of ~user.
+        If the home directory is unknown, or that of ~user.
     """
     if "://" in url or "::" in url:
         return url
@@ -63,7 +63,7 @@ def absolute(url: str) -> str:
 
 
 def is_private(url: str) -> bool:
-    """Tell whether a URL leads to fsspec's filesystem in memory, of which each process has its own."""
+    """Return whether a URL leads to fsspec's filesystem in memory, of which each process has its own."""
     return url.startswith("memory://")
 
 
