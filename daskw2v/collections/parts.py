@@ -14,7 +14,7 @@ from typing import Any
 
 from distributed import Client
 
-from daskw2v.cluster.partitions import run_on_partitions
+from daskw2v.cluster.tasks import run_on_partitions
 from daskw2v.collections.kinds import Derived, TextInputs, is_named, partitions_of, tasks_of
 from daskw2v.collections.tables import content_of, tables_of
 from daskw2v.config.params import Params

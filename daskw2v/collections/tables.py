@@ -15,7 +15,7 @@ from daskw2v.collections.kinds import (
     is_one_of,
     is_table,
 )
-from daskw2v.config.text_params import TextParams
+from daskw2v.config.params import TextParams
 from daskw2v.corpus.formats.columns import find_column, is_list, is_text, lists_of, strings_in, strings_of
 from daskw2v.corpus.formats.paths import NoFieldError, find_field
 from daskw2v.corpus.formats.weights import weights_of

@@ -24,8 +24,7 @@ from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
 from daskw2v.sampling.settings import SampledContexts
 from daskw2v.shards.layout import Corpus, digest
-from daskw2v.store.arrays import finish_arrays, open_array
-from daskw2v.store.checksums import StoredArray
+from daskw2v.store.arrays import StoredArray, finish_arrays, open_array
 from daskw2v.store.limits import refused, typed
 from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist
 from daskw2v.store.storage import MANIFEST, Store

@@ -25,8 +25,8 @@ from daskw2v.sampling.run import Run
 from daskw2v.sampling.settings import SampledContexts
 from daskw2v.sampling.text import read_text, thresholds_of
 from daskw2v.store.arrays import create_array, open_array, read_array, write_rows
+from daskw2v.store.checksums import Written
 from daskw2v.store.partfile import read_part, write_parts
-from daskw2v.store.places import Written
 from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
 from daskw2v.types import Int64Array

@@ -11,7 +11,7 @@ from daskw2v.models.stored.rows import PiecedRows, StoredRows
 from daskw2v.models.stored.store import read_features, read_ids, read_subwords, read_vocabulary
 from daskw2v.models.stored.tables import open_table
 from daskw2v.objectives.subwords.network import Subwords
-from daskw2v.store.memory import free_memory
+from daskw2v.store.limits import free_memory
 from daskw2v.store.storage import Store
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary

@@ -33,10 +33,9 @@ from daskw2v.models.stored.threads import cut
 from daskw2v.models.stored.units import lengths, scaled, unit
 from daskw2v.models.versions.resolving import read_resolved
 from daskw2v.objectives.subwords.network import Subwords
-from daskw2v.store.credentials import refuse_secret
 from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.storage import Store
-from daskw2v.store.urls import Location
+from daskw2v.store.urls import Location, refuse_secret
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Word, as_text, is_word
 

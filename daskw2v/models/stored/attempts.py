@@ -10,8 +10,8 @@ import zarr
 
 from daskw2v.errors import DamageError
 from daskw2v.store.arrays import finish_arrays
+from daskw2v.store.checksums import FOREIGN, PLACE, Written
 from daskw2v.store.durability import durable
-from daskw2v.store.places import FOREIGN, PLACE, Written
 from daskw2v.store.storage import MANIFEST, Store
 
 ATTEMPT = "attempt"  # in manifests

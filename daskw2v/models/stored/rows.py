@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.extras import Extra
-from daskw2v.store.checksums import StoredArray
+from daskw2v.store.arrays import StoredArray
 from daskw2v.store.urls import is_private
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.partition import Partitions

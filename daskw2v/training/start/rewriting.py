@@ -17,7 +17,7 @@ from daskw2v.models.stored.tables import (
     write_table_rows,
 )
 from daskw2v.sampling.segments import cut
-from daskw2v.store.places import Written
+from daskw2v.store.checksums import Written
 from daskw2v.store.storage import Store
 from daskw2v.training.start.blocks import rows_per_block
 from daskw2v.types import Float32Array, RowIds

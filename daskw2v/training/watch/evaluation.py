@@ -9,7 +9,7 @@ from distributed import Client
 
 from daskw2v.evaluation import evaluate
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.store.credentials import Options
+from daskw2v.store.urls import Options
 from daskw2v.training.loop.strategy import ModelRows
 from daskw2v.training.watch.measurements import HistoryEntry, Measurements
 from daskw2v.vocabulary.count import StoredVocabulary

@@ -14,7 +14,7 @@ from daskw2v.models.formats.word2vec import refuse_words
 from daskw2v.models.queries.composed import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.rows import StoredRows
-from daskw2v.store.memory import free_memory
+from daskw2v.store.limits import free_memory
 
 _SEPARATORS = r"^$|[ \t\n\r\v\f\0]"  # what ends a word of its text, and of its files
 
