@@ -12,9 +12,8 @@ import sys
 from pathlib import Path
 
 from daskw2v import Gates, Notices, Params, Policy, Resources, Vectors, export, retrain
-from daskw2v.cli.config_file import fields_in, read_config, required, table
-from daskw2v.cli.derived import TABLES as DERIVED
-from daskw2v.cli.derived import inputs_of
+from daskw2v.cli.config_file import TABLES as DERIVED
+from daskw2v.cli.config_file import fields_in, inputs_of, read_config, required, table
 from daskw2v.cli.exits import one_sentence
 from daskw2v.collections.kinds import default_params
 from daskw2v.retraining.outcome import Outcome

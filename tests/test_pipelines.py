@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from daskw2v import Events, Gates, Notices, Params, Policy, Resources
-from daskw2v.cli.config_file import fields_in, read_config, table
-from daskw2v.cli.derived import inputs_of
+from daskw2v.cli.config_file import fields_in, inputs_of, read_config, table
 
 ROOT = Path(__file__).parents[1]
 EDGES = "".join(f"{a} {b}\n" for group in ("abcdefgh", "ABCDEFGH") for a in group for b in group if a < b) + "a A\n"

@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import click
 
-from daskw2v.cli.opening import model_argument, open_once
+from daskw2v.cli.models import model_argument, open_once
 from daskw2v.cli.options import CommandFunction, Many, storage_option
 from daskw2v.cli.printing import json_option, print_json, print_named, print_table, say
 from daskw2v.cli.program import main

@@ -12,11 +12,10 @@ from click.core import ParameterSource
 
 from daskw2v.cli.config_file import fields_in
 from daskw2v.cli.options import CommandFunction, Many, Option, help_for_option, storage_option
-from daskw2v.cluster.current import refuse_local
+from daskw2v.cluster.connecting import refuse_local
 from daskw2v.collections.kinds import FILES, KINDS, Derived
-from daskw2v.config.choice import KnownSetting, by_heading
+from daskw2v.config.choice import KnownSetting, by_heading, honours, readers_of
 from daskw2v.config.params import Params
-from daskw2v.config.readers import honours, readers_of
 from daskw2v.config.registry import Registry
 from daskw2v.config.resources import LOCAL, Resources
 from daskw2v.config.settings import AxisName, Settings, default_of
@@ -65,19 +64,11 @@ def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] + "."
 
 
-def _kinds(hint: Any) -> set[Any]:
-    """Return the plain types of a hint: int and NoneType for `int | None`, Mapping for `Mapping[str, Any]`."""
-    members = (hint,) if get_origin(hint) in (None, Mapping) else get_args(hint)
-    return {get_origin(member) or member for member in members}
-
-
 def _readers(known: KnownSetting) -> tuple[str, ...]:
     """Return who reads a field; not the kinds of input, as a command takes one kind and has no options of others."""
-    f, names = known.field, [*known.choices]
-    for axis, registry in _READERS.items():
-        if axis in f.metadata["honoured_by"]:
-            names += readers_of(f, axis, registry)
-    return (*names, *known.needs)
+    f = known.field
+    axes = [axis for axis in _READERS if axis in f.metadata["honoured_by"]]
+    return (*known.choices, *(name for axis in axes for name in readers_of(f, axis, _READERS[axis])), *known.needs)
 
 
 def _variable(name: str) -> str:
@@ -90,9 +81,8 @@ def _add(
 ) -> CommandFunction:
     """Add the option of a field, which the help shows under a heading, or hides."""
     f = known.field
-    hint = get_type_hints(known.owner)[known.attribute]
-    kinds, name = _kinds(hint), f.name.replace("_", "-")
-    if Mapping in kinds:
+    hint, name = get_type_hints(known.owner)[known.attribute], f.name.replace("_", "-")
+    if get_origin(hint) is Mapping:
         return storage_option(function, heading)
     shared: dict[str, Any] = {
         "hidden": hidden,
@@ -103,7 +93,7 @@ def _add(
     }
     if get_origin(hint) is tuple:
         return click.option(f"--{name}", f.name, cls=Many, metavar=f"{f.metadata['item']}...", **shared)(function)
-    kind = next((kind for kind in (bool, str, int, float) if kind in kinds), str)
+    kind = next((kind for kind in (bool, str, int, float) if kind in (hint, *get_args(hint))), str)
     choices = f.metadata["choices"] or tuple(_REGISTERED.get(f.name, ()))
     return click.option(
         f"--{name}/--no-{name}" if kind is bool else f"--{name}",
@@ -123,7 +113,7 @@ def fields_of(
     """Add an option for each field of the settings; an instance has the defaults of its options as values.
 
     Where several have a field of the same name, the option is that of the first. Options that are not read with the
-    command's inputs, files of text or those that text is derived from, are hidden: who gives one is told who reads it.
+    command's inputs, files of text or files that text is derived from, are hidden; the error for one says who reads it.
     """
     classes = [owner if isinstance(owner, type) else type(owner) for owner in owners]
     defaults = {name: v for owner in owners if not isinstance(owner, type) for name, v in owner.flat().items()}
@@ -167,7 +157,7 @@ def choose(
     """
     values = {**config, **{name: value for name, value in spoken(ctx).items() if name not in without}}
     params, resources = fields_in(Params, values, defaults), fields_in(Resources, values)
-    if resources.scheduler is not None:  # here also defaults that are given
+    if resources.scheduler is not None:  # here also values that equal the defaults
         local = {name: values[name] for name in LOCAL if name in values}
         ways = f" (options, {' and '.join(map(_variable, local))}, the TOML file)"
         refuse_local(local, f"scheduler={resources.scheduler!r}", ways)

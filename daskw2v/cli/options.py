@@ -45,15 +45,15 @@ class Command(click.Command):
             return super().parse_args(ctx, _repeat(args, names))
         except click.NoSuchOption as error:
             # For -size, as in word2vec.c and fastText, click reports -s
-            given = next((word for word in args if word.startswith(error.option_name)), error.option_name)
+            typed = next((word for word in args if word.startswith(error.option_name)), error.option_name)
             meant = suggest(
-                given.partition("=")[0],
+                typed.partition("=")[0],
                 {"": [p.name for p in self.params if p.name and isinstance(p, click.Option)]},
                 _as_option,
             )
             if meant is None:
                 raise
-            raise click.UsageError(f"No such option: {given.partition('=')[0]}. {meant}", ctx) from None
+            raise click.UsageError(f"No such option: {typed.partition('=')[0]}. {meant}", ctx) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options that all combinations read, and the names of others, by their readers."""
@@ -67,7 +67,7 @@ class Command(click.Command):
                 formatter.write_dl(list(_rows(readers, formatter.width)))
 
     def help_for(self, ctx: click.Context, name: str, fields: Collection[str]) -> str:
-        """Return the help of all options, or of those that `name` reads and others do not, `fields` among them."""
+        """Return the help of all options, or of options that `name` reads and others do not, `fields` among them."""
         formatter = ctx.make_formatter()
 
         def is_read(option: click.Option) -> bool:

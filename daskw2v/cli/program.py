@@ -25,21 +25,20 @@ class Listed(NamedTuple):
 # In the order of use
 COMMANDS = {
     "train": Listed("training", "Train vectors on text at INPUT (files, folders, patterns, URLs)."),
-    "items": Listed("sequences", "Train vectors of items on the sessions of users, from EVENTS (Parquet, or CSV)."),
-    "walks": Listed("sequences", "Train vectors of nodes on random walks, from EDGES (Parquet, CSV, or text)."),
+    "items": Listed("training", "Train vectors of items on the sessions of users, from EVENTS (Parquet, or CSV)."),
+    "walks": Listed("training", "Train vectors of nodes on random walks, from EDGES (Parquet, CSV, or text)."),
     "demo": Listed("training", "Train on the text of Python's library, and show what was learned."),
-    "warm-up": Listed("compiling", "Compile all kernels for this processor, so that runs need not."),
+    "warm-up": Listed("training", "Compile all kernels for this processor, so that runs need not."),
     "retrain": Listed("retraining", "Train a new version on new text at INPUT, and serve it if it passes the gates."),
     "estimate": Listed(
-        "estimating",
-        "Print the memory and time that training on INPUT needs, estimated from the sizes of the files.",
+        "training", "Print the memory and time that training on INPUT needs, estimated from the sizes of the files."
     ),
     "similar": Listed("models", "Show the words nearest to the mean of all WORDs."),
     "analogy": Listed("models", "Show the words that are to C as B is to A."),
-    "import": Listed("converting", "Write the vectors of FILE, from another tool, to URL: a folder, which is a MODEL."),
-    "export": Listed("exporting", "Write MODEL to URL in a format of another tool."),
+    "import": Listed("formats", "Write the vectors of FILE, from another tool, to URL: a folder, which is a MODEL."),
+    "export": Listed("formats", "Write MODEL to URL in a format of another tool."),
     "index": Listed("models", "Build an index of MODEL for nearest neighbours."),
-    "info": Listed("facts", "Show the metadata of MODEL: parameters, corpus, sizes, loss."),
+    "info": Listed("models", "Show the metadata of MODEL: parameters, corpus, sizes, loss."),
     "versions": Listed("versions", "List, publish, roll back, tag, compare, verify and delete versions of a model."),
     "evaluate": Listed("evaluating", "Evaluate MODEL on published sets; `daskw2v datasets` lists them."),
     "compare": Listed("evaluating", "Show how the models FIRST and SECOND differ."),

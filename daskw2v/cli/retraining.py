@@ -8,13 +8,12 @@ from typing import Any
 
 import click
 
-from daskw2v.cli.config_file import read_config, required, table
-from daskw2v.cli.derived import TABLES, inputs_of
+from daskw2v.cli.config_file import TABLES, inputs_of, read_config, required, table
 from daskw2v.cli.fields import choose, fields_of
-from daskw2v.cli.importing import import_from_here
 from daskw2v.cli.options import config_option
 from daskw2v.cli.printing import json_option, print_json, print_table
 from daskw2v.cli.program import main
+from daskw2v.cli.training import import_from_here
 from daskw2v.cluster.console import show_progress
 from daskw2v.collections.kinds import default_params
 from daskw2v.config.params import Params

@@ -1,9 +1,10 @@
-"""`daskw2v train` and `daskw2v demo`."""
+"""Commands that train, `train`, `items`, `walks` and `demo`, and those about training: `estimate` and `warm-up`."""
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import reduce, wraps
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,9 @@ import click
 from rich.console import Console
 
 from daskw2v.cli import demo as demo_corpus
-from daskw2v.cli.config_file import read_config
-from daskw2v.cli.fields import choose, fields_of
-from daskw2v.cli.importing import import_from_here
-from daskw2v.cli.options import CommandFunction, config_option
+from daskw2v.cli.config_file import EVENTS, GRAPH, WALKS, read_config, table
+from daskw2v.cli.fields import choose, fields_of, spoken
+from daskw2v.cli.options import config_option
 from daskw2v.cli.printing import json_option, print_json, print_table, say, with_cosines
 from daskw2v.cli.program import main
 from daskw2v.cluster.console import show_progress
@@ -23,17 +23,247 @@ from daskw2v.collections.kinds import Derived, TextInputs
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.config.settings import Settings
+from daskw2v.corpus.tokenizers import is_import_path
 from daskw2v.errors import counted
 from daskw2v.evaluation import evaluate
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.safe_text import escaped
+from daskw2v.sequences.settings import EdgeList, Sessions, Walks
+from daskw2v.sequences.sources import Events, Graph
 from daskw2v.training.pipeline import train
 from daskw2v.training.plan import automatic_choice
+from daskw2v.training.planning import estimate, plan
+from daskw2v.training.warm_up import warm_up
+
+# Makes inputs and settings of the context, the files and the TOML file
+_Choosing = Callable[[click.Context, list[str], Path | None], tuple[TextInputs, Params, Resources]]
+_OF_EDGES = ("weight",)  # not of rows of text
+
+
+def trains(
+    metavar: str, *owners: type[Settings] | Settings, inputs: type[Derived] | None = None
+) -> Callable[[_Choosing], Callable[..., Any]]:
+    """Make a command that trains from a function that chooses inputs and settings.
+
+    Parameters
+    ----------
+    metavar
+        What the help calls a file.
+    owners
+        Settings whose fields are options; an instance has their defaults as values.
+    inputs
+        What the files are read as, if not as text.
+    """
+    parts: Sequence[Callable[[Any], Any]] = (
+        click.argument("inputs", nargs=-1, required=True, metavar=f"{metavar}..."),
+        click.option(
+            "--work",
+            required=True,
+            envvar="DASKW2V_WORK",
+            help="Folder or URL for everything that the run writes; workers share it.",
+        ),
+        config_option,
+        click.option("--report", metavar="URL", help="Write a report about the model to this URL: one HTML file."),
+        json_option,
+        fields_of(*owners, inputs=inputs),
+        click.pass_context,
+    )
+
+    def decorate(function: _Choosing) -> Callable[..., Any]:
+        @wraps(function)
+        def command(
+            ctx: click.Context,
+            /,
+            inputs: tuple[str, ...],
+            config: Path | None,
+            work: str,
+            report: str | None,
+            as_json: bool,
+            **_: Any,
+        ) -> None:
+            texts, params, resources = function(ctx, list(inputs), config)
+            train_on(texts, work, params, resources, report, as_json)
+
+        return reduce(lambda made, part: part(made), reversed(parts), command)
+
+    return decorate
+
+
+def train_on(
+    inputs: TextInputs, work: str, params: Params, resources: Resources, report: str | None, as_json: bool
+) -> None:
+    """Train on inputs, print the result, and write a report to a URL, if any."""
+    import_from_here(params)
+    vectors = _train(inputs, work, params, resources)
+    facts, page = _facts(vectors), None
+    if not as_json:
+        print_table(("", ""), _rows(facts))
+    if report is not None:
+        sets: dict[str, Any] = dict(resources.eval_sets)
+        evaluation = evaluate(vectors, **sets, storage_options=resources.storage_options)
+        page = write_report(vectors, report, evaluation=evaluation, storage_options=resources.storage_options)
+    if as_json:
+        print_json({**facts, "report": page})
+    elif page is not None:
+        say(page)
+
+
+def import_from_here(params: Params) -> None:
+    """Allow a tokenizer package.module:function of the current directory; local workers inherit the path.
+
+    The directory is searched last, so that its files replace no installed module.
+    """
+    here = os.getcwd()
+    if is_import_path(params.tokenizer) and not sys.flags.safe_path and here not in sys.path:
+        sys.path.append(here)
 
 
 def write_report(*args: Any, **options: Any) -> str:
     """Write a report, by the function of that name, whose plots are loaded only now: that takes half a second."""
     return str(import_module("daskw2v.reports.page").report(*args, **options))
+
+
+@main.command("train", no_args_is_help=True)
+@trains("INPUT", Params, Resources)
+def train_command(ctx: click.Context, files: list[str], config: Path | None) -> tuple[TextInputs, Params, Resources]:
+    """Train vectors on text at INPUT (files, folders, patterns, URLs).
+
+    If the command is interrupted, the same command resumes where it stopped. Options can also be set in
+    the environment, such as DASKW2V_VECTOR_SIZE=200, or in a TOML file. The command line takes
+    precedence, then the environment.
+    """
+    return files, *choose(ctx, read_config(config))
+
+
+@main.command("items", no_args_is_help=True)
+@trains("EVENTS", Sessions, Events.params, Resources, inputs=Events)
+def items_command(ctx: click.Context, files: list[str], config: Path | None) -> tuple[TextInputs, Params, Resources]:
+    """Train vectors of items on the sessions of users, from EVENTS (Parquet, or CSV).
+
+    A row of EVENTS says which user was at which item when; CSV has a header. Options, the environment and the
+    TOML file are as for train; the table [events] of the file has the options about events. The same command
+    resumes an interrupted one.
+    """
+    values = read_config(config, (EVENTS,))
+    sessions = table(Sessions, values, EVENTS, config, spoken(ctx))
+    return Events(files, sessions), *choose(ctx, values, Events.params)
+
+
+@main.command("walks", no_args_is_help=True)
+@trains("EDGES", EdgeList, Walks, Graph.params, Resources, inputs=Graph)
+def walks_command(ctx: click.Context, files: list[str], config: Path | None) -> tuple[TextInputs, Params, Resources]:
+    """Train vectors of nodes on random walks, from EDGES (Parquet, CSV, or text).
+
+    A row of EDGES names two nodes; CSV has a header, other text has columns separated by blanks. Options, the
+    environment and the TOML file are as for train; the tables [graph] and [walks] of the file have the options
+    about edges and walks. --seed is that of walks and of training. The same command resumes an interrupted one.
+    """
+    values, options = read_config(config, (GRAPH, WALKS)), spoken(ctx)
+    edges, walks = table(EdgeList, values, GRAPH, config, options), table(Walks, values, WALKS, config, options)
+    return Graph(files, edges, walks), *choose(ctx, values, Graph.params, _OF_EDGES)
+
+
+@main.command()
+@click.option("--work", default="demo-work", show_default=True, help="Folder for everything that the demo writes.")
+@json_option
+def demo(work: str, as_json: bool) -> None:
+    """Train on the text of Python's library, and show what was learned."""
+    files = demo_corpus.write_text(Path(work) / "text")
+    vectors = _train([str(path) for path in files], work, demo_corpus.PARAMS, Resources())
+    facts = _facts(vectors)
+    found = {word: vectors.most_similar(positive=[word], topn=6) for word in demo_corpus.WORDS if word in vectors}
+    if as_json:
+        print_json({**facts, "neighbours": {word: with_cosines(near) for word, near in found.items()}})
+        return
+    print_table(("", ""), _rows(facts))
+    rows = ((word, ", ".join(neighbour for neighbour, _ in near)) for word, near in found.items())
+    print_table(("word", "its nearest words"), rows)
+    program = "daskw2v" if shutil.which("daskw2v") else sys.argv[0]
+    click.echo("\nNow try:")
+    for command in (
+        f"similar {work} socket",
+        f"info {work}",
+        f"export {work} vectors.txt",
+        "train YOUR_TEXT/*.txt --work my-work",
+    ):
+        click.echo(f"  {program} {command}")
+
+
+@main.command("estimate", no_args_is_help=True)
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@click.option("--types", type=click.IntRange(1), help="Distinct words of the text; estimated when not given.")
+@click.option("--words", type=click.IntRange(1), help="Words in the vocabulary; estimated when not given.")
+@click.option(
+    "--network",
+    metavar="RATE",
+    help="Each worker is a machine of its own, with such a link to the others, as in 10Gbps, and the memory of "
+    "--memory-limit.",
+)
+@click.option(
+    "--work", envvar="DASKW2V_WORK", help="Folder or URL of a run: the words of text that it holds are counted."
+)
+@config_option
+@json_option
+@fields_of(Params, Resources)
+@click.pass_context
+def estimate_command(
+    ctx: click.Context,
+    /,
+    inputs: tuple[str, ...],
+    types: int | None,
+    words: int | None,
+    network: str | None,
+    work: str | None,
+    config: Path | None,
+    as_json: bool,
+    **_: Any,
+) -> None:
+    """Print the memory and time that training on INPUT needs, estimated from the sizes of the files.
+
+    The options are those of `train`. With a scheduler, the estimate is for its workers; otherwise for a local cluster,
+    which is not started. Words are counted where --work holds the text already. Time is that of training alone, by
+    each strategy that can; a star marks the one that is trained with, which `--strategy auto` chooses. Steps are taken
+    to be as fast as on the machine that they were measured on.
+    """
+    params, resources = choose(ctx, read_config(config))
+    if work is None:
+        found = estimate(inputs, params=params, resources=resources, types=types, words=words, network=network)
+    elif (types, words, network) == (None, None, None):
+        found = plan(inputs, work=work, params=params, resources=resources)
+    else:
+        raise click.UsageError("--work counts the words of a run: leave out --types, --words and --network.")
+    if as_json:
+        print_json(found.as_dict())
+        return
+    for kind in found.workers:
+        print_table(kind.columns, kind.memory.rows())
+        for note in (*found.notes(), *kind.memory.notes, kind.verdict):
+            say(note)
+    print_table(found.columns, found.rows())
+
+
+@main.command("warm-up")
+@click.option("--processes", type=click.IntRange(1), help="Processes that compile; one for each core by default.")
+@json_option
+def warm_up_command(processes: int | None, as_json: bool) -> None:
+    """Compile all kernels for this processor, so that runs need not.
+
+    The compiled kernels are stored in NUMBA_CACHE_DIR, or else in XDG_CACHE_HOME or ~/.cache.
+    """
+    done = warm_up(processes)
+    for objective, strategy in done.skipped:
+        click.echo(f"Note: {objective} with {strategy} is skipped: it needs a package that is not installed.", err=True)
+    if as_json:
+        compiled, skipped = (
+            [{"objective": objective, "strategy": strategy} for objective, strategy in found]
+            for found in (done.trained, done.skipped)
+        )
+        print_json({"folder": str(done.folder), "compiled": compiled, "skipped": skipped, "seconds": done.seconds})
+    elif done.trained:
+        trainings = counted(len(done.trained), "combination")
+        click.echo(f"Kernels of {trainings} were compiled in {done.seconds:.0f} s: {done.folder}")
+    else:
+        click.echo(f"All kernels are compiled: {done.folder}")
 
 
 def _train(inputs: TextInputs, work: str, params: Params, resources: Resources) -> Vectors:
@@ -104,100 +334,3 @@ def _notes(metadata: Mapping[str, Any]) -> Iterator[str]:
     if count := vocabulary.get("missing", 0):
         shown = ", ".join(vocabulary.get("missing_words", ()))
         yield f"{counted(count, 'word')} of the given vocabulary did not occur in the text, such as {shown}."
-
-
-def trains(
-    metavar: str, *owners: type[Settings] | Settings, inputs: type[Derived] | None = None
-) -> Callable[[CommandFunction], CommandFunction]:
-    """Give a command that trains its argument, the files, and its options.
-
-    Parameters
-    ----------
-    metavar
-        What the help calls a file.
-    owners
-        Settings whose fields are options; an instance has their defaults as values.
-    inputs
-        What the files are read as, if not as text.
-    """
-    parts: Sequence[Callable[[Any], Any]] = (
-        click.argument("inputs", nargs=-1, required=True, metavar=f"{metavar}..."),
-        click.option(
-            "--work",
-            required=True,
-            envvar="DASKW2V_WORK",
-            help="Folder or URL for everything that the run writes; workers share it.",
-        ),
-        config_option,
-        click.option("--report", metavar="URL", help="Write a report about the model to this URL: one HTML file."),
-        json_option,
-        fields_of(*owners, inputs=inputs),
-        click.pass_context,
-    )
-    return lambda function: reduce(lambda made, part: part(made), reversed(parts), function)
-
-
-def train_on(
-    inputs: TextInputs, work: str, params: Params, resources: Resources, report: str | None, as_json: bool
-) -> None:
-    """Train on inputs, print the result, and write a report to a URL if one is given."""
-    import_from_here(params)
-    vectors = _train(inputs, work, params, resources)
-    facts, page = _facts(vectors), None
-    if not as_json:
-        print_table(("", ""), _rows(facts))
-    if report is not None:
-        sets: dict[str, Any] = dict(resources.eval_sets)
-        evaluation = evaluate(vectors, **sets, storage_options=resources.storage_options)
-        page = write_report(vectors, report, evaluation=evaluation, storage_options=resources.storage_options)
-    if as_json:
-        print_json({**facts, "report": page})
-    elif page is not None:
-        say(page)
-
-
-@main.command("train", no_args_is_help=True)
-@trains("INPUT", Params, Resources)
-def train_command(
-    ctx: click.Context,
-    /,
-    inputs: tuple[str, ...],
-    work: str,
-    config: Path | None,
-    report: str | None,
-    as_json: bool,
-    **_: Any,
-) -> None:
-    """Train vectors on text at INPUT (files, folders, patterns, URLs).
-
-    If the command is interrupted, the same command resumes where it stopped. Options can also be set in
-    the environment, such as DASKW2V_VECTOR_SIZE=200, or in a TOML file. The command line takes
-    precedence, then the environment.
-    """
-    train_on(list(inputs), work, *choose(ctx, read_config(config)), report, as_json)
-
-
-@main.command()
-@click.option("--work", default="demo-work", show_default=True, help="Folder for everything that the demo writes.")
-@json_option
-def demo(work: str, as_json: bool) -> None:
-    """Train on the text of Python's library, and show what was learned."""
-    files = demo_corpus.write_text(Path(work) / "text")
-    vectors = _train([str(path) for path in files], work, demo_corpus.PARAMS, Resources())
-    facts = _facts(vectors)
-    found = {word: vectors.most_similar(positive=[word], topn=6) for word in demo_corpus.WORDS if word in vectors}
-    if as_json:
-        print_json({**facts, "neighbours": {word: with_cosines(near) for word, near in found.items()}})
-        return
-    print_table(("", ""), _rows(facts))
-    rows = ((word, ", ".join(neighbour for neighbour, _ in near)) for word, near in found.items())
-    print_table(("word", "its nearest words"), rows)
-    program = "daskw2v" if shutil.which("daskw2v") else sys.argv[0]
-    click.echo("\nNow try:")
-    for command in (
-        f"similar {work} socket",
-        f"info {work}",
-        f"export {work} vectors.txt",
-        "train YOUR_TEXT/*.txt --work my-work",
-    ):
-        click.echo(f"  {program} {command}")

@@ -1,10 +1,17 @@
 """The Dask cluster of a run: connecting to it, its workers, and waiting for workers and results."""
 
 from daskw2v.cluster.clocks import clocks_watched
-from daskw2v.cluster.connecting import check_cluster, connect, connected, lazily_connected, opened_once
-from daskw2v.cluster.current import check_here, choose_client, starts_cluster
-from daskw2v.cluster.one_worker import OneWorker
-from daskw2v.cluster.scheduler import scheduler_watched
+from daskw2v.cluster.connecting import (
+    check_cluster,
+    check_here,
+    choose_client,
+    connect,
+    connected,
+    lazily_connected,
+    opened_once,
+    starts_cluster,
+)
+from daskw2v.cluster.local import OneWorker
 from daskw2v.cluster.waiting import all_done, await_worker, first_done, gather, waits_for_workers
 from daskw2v.cluster.workers import (
     Trainers,
@@ -13,6 +20,7 @@ from daskw2v.cluster.workers import (
     find_trainers,
     may_grow,
     peak_memory,
+    scheduler_watched,
     this_worker,
     total_threads,
     usable_memory,

@@ -35,7 +35,7 @@ class ClockWatch(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
         self._watching = asyncio.create_task(_watch(lambda: [worker.batched_stream], self._ended))
 
     def teardown(self, worker: Worker) -> None:
-        """Undo it."""
+        """End the watch of a worker that closes."""
         self._ended.set()
 
 

@@ -1,45 +1,156 @@
-"""Connecting to a cluster: that of a client, of a scheduler, or a local one; and checking that it can do the work."""
+"""The client of a call: the caller's, Dask's current one, or one connected to a scheduler or a local cluster."""
 
-import multiprocessing
-import signal
 import sys
-import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cache, partial
-from typing import Any
+from ipaddress import ip_address
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import dask
-from distributed import Client, LocalCluster
+from dask.base import is_dask_collection
+from distributed import Client, Future, get_client, worker_client
+from distributed.client import futures_of
 
 from daskw2v.cluster.clocks import clocks_watched
 from daskw2v.cluster.console import listening
-from daskw2v.cluster.current import choose_client, leaving_thread
-from daskw2v.cluster.logs import QuietTasks, interruptible, silenced, start_quiet_tracker
-from daskw2v.cluster.one_worker import OneWorker
-from daskw2v.cluster.scheduler import scheduler_watched
+from daskw2v.cluster.local import OneWorker, QuietTasks, interruptible, silenced, start_cluster
 from daskw2v.cluster.waiting import await_worker, waits_for_workers
-from daskw2v.cluster.workers import ask_workers
+from daskw2v.cluster.workers import ask_workers, scheduler_watched, this_worker, workers_known
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, ParameterError, StoreError, counted
 from daskw2v.kernels.compilation import compiling_said
 from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.store.storage import Store
 
-# Each task takes and frees arrays of some megabytes. By Dask's default malloc returns them to the system at once, and
-# gets new pages for each task: up to a third of a training's processor time.
-# Profiles and ticks ten times as rare are as good.
-_PROCESSES = {
-    "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 1 << 25,  # the most that glibc takes
-    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 1 << 28,
-    "distributed.worker.profile.interval": "100ms",
-    "distributed.admin.tick.interval": "200ms",  # each process of a cluster ticks: scheduler, nannies, workers
-}
 # A worker that is lost is started again by its nanny. Dask gives up both for good if that takes longer than 15 s, as it
 # may where the machine is busy: the run would wait for workers that never come.
 _RESTARTING = {"distributed.deploy.lost-worker-timeout": "1 hour"}
 _SAME = ("python", "daskw2v", "numba", "zarr", "numpy", "dask", "distributed")
+
+
+class NamedClient(NamedTuple):
+    """A client that is there, and what to call it."""
+
+    client: Client
+    title: str
+
+
+def choose_client(client: Client | None, resources: Resources) -> NamedClient | None:
+    """Return the client that a call runs on; None where it is to connect itself, as `resources` say.
+
+    It is the client that the call was passed. Otherwise, if `resources` neither name a scheduler nor describe a local
+    cluster, it is Dask's current client: that of the task that calls, or the last one made (`distributed.get_client`).
+
+    Parameters
+    ----------
+    client
+        The argument `client` of the call.
+    resources
+        As in `train`.
+
+    Raises
+    ------
+    ParameterError
+        If the client is closed or asynchronous, or `resources` describe a local cluster beside a client or a scheduler.
+    ClusterError
+        On Windows.
+    """
+    if sys.platform == "win32":
+        raise ClusterError(
+            "Vectors are trained on Linux and macOS, not on Windows.",
+            "Train in the Windows Subsystem for Linux. Models are opened, queried and exported here.",
+        )
+    local = resources.local_cluster
+    if client is not None or resources.scheduler is not None:
+        refuse_local(local, "client" if client is not None else f"scheduler={resources.scheduler!r}")
+    if client is not None:
+        return NamedClient(_usable(client, "client"), "the given client")
+    if resources.scheduler is not None or local:
+        return None
+    try:
+        current = get_client()
+    except ValueError:
+        return None
+    title = "the cluster of this task" if this_worker() else "Dask's current client"
+    return NamedClient(_usable(current, "Dask's current client"), title)
+
+
+def refuse_local(local: Mapping[str, Any], beside: str, ways: str = "") -> None:
+    """Refuse values that describe a local cluster, beside what names another one.
+
+    Parameters
+    ----------
+    local
+        The values by the names of their fields.
+    beside
+        The setting that names the other cluster, with its value.
+    ways
+        The ways in which they may have been set.
+
+    Raises
+    ------
+    ParameterError
+        If there are any.
+    """
+    if local:
+        described = " and ".join(f"{name}={value!r}" for name, value in local.items())
+        raise ParameterError(
+            f"{described} would be ignored: the cluster of {beside} has its workers already.",
+            f"Leave out {' and '.join(local)}{ways}, or leave out {beside.partition('=')[0]}.",
+        )
+
+
+def starts_cluster(client: Client | None, resources: Resources) -> bool:
+    """Return whether a call starts a local cluster; raises as `choose_client` does."""
+    return choose_client(client, resources) is None and resources.scheduler is None
+
+
+def check_here(client: Client | None, resources: Resources, problem: str, remedy: str) -> None:
+    """Refuse a cluster whose workers may be on other machines.
+
+    Parameters
+    ----------
+    client, resources
+        As in `choose_client`.
+    problem, remedy
+        What those workers could not do, and what to do about it.
+
+    Raises
+    ------
+    ClusterError
+        If the scheduler has an address that other machines reach; or as `choose_client` does.
+    """
+    there = choose_client(client, resources)
+    address = resources.scheduler or resources.host if there is None else there.client.scheduler.address
+    if address is not None and not _is_loopback(address):
+        raise ClusterError(f"{problem}; the cluster at {address} may have workers on other machines.", remedy)
+
+
+def _is_loopback(address: str) -> bool:
+    """Return whether an address of Dask's is one that this machine alone reaches."""
+    parts = urlsplit(address if "://" in address else f"tcp://{address}")
+    if parts.scheme == "inproc" or parts.hostname == "localhost":
+        return True
+    try:
+        return ip_address(parts.hostname or "").is_loopback
+    except ValueError:  # a name
+        return False
+
+
+def _usable(client: Client, what: str) -> Client:
+    """Return a client that can be waited for in this thread."""
+    if client.status in ("closing", "closed"):
+        raise ParameterError(f"{what} is closed.", "Give one that is connected, such as distributed.Client(address).")
+    if client.asynchronous:
+        raise ParameterError(
+            f"{what} is asynchronous, and cannot be waited for here.",
+            "Give distributed.Client(address), without asynchronous=True; from a coroutine, call daskw2v in a thread: "
+            "await asyncio.to_thread(...).",
+        )
+    return client
 
 
 def _dask_default(n_workers: int) -> Mapping[str, Any]:
@@ -59,7 +170,7 @@ class _ClosingClient(Client):  # type: ignore[misc]  # Dask has no types
 
 @contextmanager
 def connected(
-    given: Client | None,
+    client: Client | None,
     work: Store | None,
     resources: Resources,
     listener: Listener,
@@ -67,12 +178,12 @@ def connected(
 ) -> Iterator[Client]:
     """Yield the client of a call: one that is there (`choose_client`), or one that is connected for the block.
 
-    The listener is told which, and of all that is waited for. Called in a task of the same cluster, the task leaves its
-    thread to others for the block. A client that is there is then as it was before.
+    The listener is called with the client's name, and with a message for each wait. A call in a task of the same
+    cluster leaves the task's thread to others for the block. A client that was there is afterwards as it was before.
 
     Parameters
     ----------
-    given
+    client
         The argument `client` of the call.
     work
         The work directory; None where nothing is written.
@@ -86,15 +197,15 @@ def connected(
     ParameterError, ClusterError, StoreError
         As `choose_client`, `connect` and `check_cluster` do.
     """
-    there = choose_client(given, resources)
+    there = choose_client(client, resources)
     opened = connect(resources, options) if there is None else nullcontext(there.client)
-    with waits_for_workers(resources, listener), opened as client, scheduler_watched(), leaving_thread(client):
-        where = _local(client, resources) if there is None else f"{there.title} at {client.scheduler.address}"
-        dashboard = f", dashboard at {client.dashboard_link}" if client.dashboard_link else ""
+    with waits_for_workers(resources, listener), opened as connection, scheduler_watched(), leaving_thread(connection):
+        where = _local(connection, resources) if there is None else f"{there.title} at {connection.scheduler.address}"
+        dashboard = f", dashboard at {connection.dashboard_link}" if connection.dashboard_link else ""
         listener(Progress("cluster", 0, 0, "workers", message=where + dashboard))
-        check_cluster(client, work)
-        with compiling_said(client, listener), clocks_watched(client):
-            yield client
+        check_cluster(connection, work)
+        with compiling_said(connection, listener), clocks_watched(connection):
+            yield connection
 
 
 def _local(client: Client, resources: Resources) -> str:
@@ -118,15 +229,15 @@ def opened_once(open_client: Callable[[], AbstractContextManager[Client]]) -> It
 
 @contextmanager
 def lazily_connected(
-    given: Client | None, work: Store, resources: Resources, listener: Watching
+    client: Client | None, work: Store, resources: Resources, listener: Watching
 ) -> Iterator[tuple[Callable[[], Client], Listener]]:
     """Give a function that returns the client of a call, connected when it is first called, and the listener.
 
     Raises as `choose_client` and `listening` do at once, and as `connected` does later.
     """
-    choose_client(given, resources)
-    with listening(listener) as heard, opened_once(partial(connected, given, work, resources, heard)) as client:
-        yield client, heard
+    choose_client(client, resources)
+    with listening(listener) as heard, opened_once(partial(connected, client, work, resources, heard)) as connection:
+        yield connection, heard
 
 
 @contextmanager
@@ -164,9 +275,7 @@ def connect(
         with client, interruptible():
             yield client
         return
-    given = options(resources.workers)
-    started = _are_processes(resources, given)
-    cluster = _start_processes(resources, given) if started else OneWorker(resources.threads, **given)
+    cluster = start_cluster(resources, options(resources.workers))
     with interruptible(), dask.config.set(_RESTARTING), ExitStack() as ending:
         client = ending.enter_context(Client(ending.enter_context(cluster), set_as_default=False))
         client.register_plugin(QuietTasks())
@@ -175,66 +284,6 @@ def connect(
         finally:
             with silenced():  # Dask logs what is ended in the middle of a task
                 ending.close()
-
-
-def _are_processes(resources: Resources, given: Mapping[str, Any]) -> bool:
-    """Tell whether local workers are processes: as asked for, or where one worker in this process would not do."""
-    needs = {"workers": resources.workers > 1, "memory_limit": resources.memory_limit != "auto",
-             "host": resources.host is not None, "device": "worker_class" in given}  # fmt: skip
-    needing = [f"{name}={getattr(resources, name)!r}" for name, needed in needs.items() if needed]
-    if resources.processes is False and needing:
-        raise ParameterError(
-            f"processes=False: a worker in this process cannot have {' and '.join(needing)}.",
-            f"Leave out processes, or {' and '.join(needing)}.",
-        )
-    return bool(needing) if resources.processes is None else resources.processes
-
-
-def _start_processes(resources: Resources, given: Mapping[str, Any]) -> LocalCluster:
-    """Start a process for each worker, and for each a nanny, which starts it again if it dies.
-
-    Raises
-    ------
-    ClusterError
-        If the processes do not start.
-    """
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
-        sys.exit(1)  # a worker's process that runs the caller's script again: the caller says why it ended
-    with _uninterrupted(), dask.config.set(_PROCESSES), silenced():
-        start_quiet_tracker()
-        try:
-            return LocalCluster(  # on loopback by default, so that nobody else can reach it
-                n_workers=resources.workers,
-                threads_per_worker=resources.threads,
-                memory_limit=resources.memory_limit,
-                host=resources.host or "127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-                **given,
-            )
-        except RuntimeError as error:
-            raise ClusterError(
-                f"Worker processes ended before they were ready ({_cause(error)}).",
-                'Each runs the script that starts it: put what the script does below `if __name__ == "__main__":`.',
-            ) from None
-
-
-def _cause(error: BaseException) -> BaseException:
-    """Return the first of a chain of errors."""
-    return error if error.__cause__ is None else _cause(error.__cause__)
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Let processes that are started in the block ignore Ctrl-C; this process handles it and ends them in order."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may set signal handlers
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        if before is not None:  # None: the handler was not set from Python
-            signal.signal(signal.SIGINT, before)
 
 
 def check_cluster(client: Client, work: Store | None) -> None:
@@ -289,3 +338,54 @@ def _check_versions(client: Client) -> None:
 
 def _sees(work: Store, name: str, token: str) -> bool:
     return any(work.read_bytes(name) == token.encode() for _ in range(2))  # half an answer, or an old one, may come
+
+
+@contextmanager
+def leaving_thread(client: Client) -> Iterator[None]:
+    """Leave the thread of a task to other tasks in the block, if it is one of the client's cluster.
+
+    The caller waits for tasks, which otherwise might wait for its thread.
+    """
+    if (worker := this_worker()) and worker in workers_known(client):
+        with worker_client():
+            yield
+    else:
+        yield
+
+
+def check_futures(client: Client, collections: Sequence[Any]) -> None:
+    """Refuse what another cluster holds.
+
+    Parameters
+    ----------
+    client
+        The client that is to compute the collections.
+    collections
+        Futures, or Dask's objects, which may be made of futures: they were persisted.
+
+    Raises
+    ------
+    ClusterError
+        If a future was cancelled, or is of another cluster.
+    """
+    graphs = [each.__dask_graph__() for each in collections if is_dask_collection(each)]
+    tasks = [task for graph in {id(graph): graph for graph in graphs}.values() for task in graph.values()]
+    taken = [(getattr(task, "args", ()), getattr(task, "kwargs", {})) for task in tasks]
+    bare = [each for each in collections if isinstance(each, Future)]
+    for future in futures_of([bare, tasks, taken]):
+        holder = future.client
+        if holder is not client and holder.status == "running" and _identity(holder) != _identity(client):
+            raise ClusterError(
+                f"{future.key!r} is held by the cluster at {holder.scheduler.address}, but the run is on that at "
+                f"{client.scheduler.address}.",
+                "Give client, the one that has it, or give what is not persisted.",
+            )
+        if future.cancelled():
+            raise ClusterError(
+                f"{future.key!r} was cancelled, or its client is closed.", "Give futures, and the client that has them."
+            )
+
+
+def _identity(client: Client) -> str:
+    """Return the name that a scheduler has given itself; it may have several addresses."""
+    return str(client.scheduler_info(n_workers=0)["id"])

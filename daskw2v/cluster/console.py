@@ -184,27 +184,27 @@ def show_progress(console: Console | None = None) -> Iterator[Listener]:
 
 
 @contextmanager
-def listening(given: Watching) -> Iterator[Listener]:
+def listening(listener: Watching) -> Iterator[Listener]:
     """Yield the listener for a call's argument `listener`.
 
     Parameters
     ----------
-    given
+    listener
         The argument: a listener, "show" or None.
 
     Raises
     ------
     ParameterError
-        If `given` is none of these.
+        If `listener` is none of these.
     """
-    if isinstance(given, str) and given == "show":
+    if isinstance(listener, str) and listener == "show":
         shown: AbstractContextManager[Listener] = show_progress()
-    elif given is None or callable(given):
-        shown = nullcontext(given or silent)
+    elif listener is None or callable(listener):
+        shown = nullcontext(listener or silent)
     else:
         raise ParameterError(
-            f"listener={given!r} is not a function.",
+            f"listener={listener!r} is not a function.",
             "Give a function that takes Progress, None for silence, or leave it out.",
         )
-    with shown as listener:
-        yield listener
+    with shown as heard:
+        yield heard

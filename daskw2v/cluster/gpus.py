@@ -1,4 +1,4 @@
-"""Which GPUs a process may use, as the driver reports them; and local clusters whose workers have GPUs.
+"""The GPUs that a process may use, as the driver reports them; and local clusters whose workers have GPUs.
 
 CUDA is not asked, as it would fix the set of GPUs on first use. Nothing here needs the extra `cuda`.
 """

@@ -144,7 +144,7 @@ def room(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Array:
 
 
 def _joined() -> bool:
-    """Tell whether this is a worker that can share memory; it then announces that."""
+    """Return whether this is a worker that can share memory; it then announces that."""
     try:
         worker = get_worker()
         if sys.platform != "linux" or not hasattr(os, "memfd_create"):
@@ -211,7 +211,7 @@ def _write(content: Any) -> tuple[int, Region]:
 
 
 class _Segment(mmap.mmap):
-    """A memfd that is mapped here to be written; it is closed when nobody has it any more."""
+    """A memfd that is mapped here to be written; it is closed with its last reference."""
 
     place: Region
 

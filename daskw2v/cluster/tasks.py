@@ -1,42 +1,23 @@
-"""Runs many small Dask tasks, a bounded number in flight, and yields their results as they finish."""
+"""Tasks: functions that run on a cluster, for many jobs or on each partition, and whose results come as they finish."""
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
+from dask import delayed
 from distributed import Client, Future
 
+from daskw2v.cluster.connecting import check_futures
 from daskw2v.cluster.waiting import first_done, gather
-from daskw2v.cluster.workers import total_threads
-from daskw2v.errors import Daskw2vError, TrainingError
+from daskw2v.cluster.workers import AGAIN, total_threads
+from daskw2v.errors import ClusterError, Daskw2vError, TrainingError
 from daskw2v.store.durability import durable
 from daskw2v.store.stage import new_attempt
 
 _PER_THREAD, _LEAST = 4, 16  # futures in flight
 _COUNT = 10  # seconds after which the threads are counted again
-
-
-def answered(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """Task: return what a function returns, or the error of daskw2v that it raises, which Dask would retry."""
-    try:
-        with durable():
-            return function(*args)
-    except Daskw2vError as error:
-        return error
-
-
-def result_of(client: Client, future: Future, task: str, takes: dict[str, int] | None) -> Any:
-    """Return the result of a finished task, or the error of one that kills its workers."""
-    try:
-        (result,) = gather(client, [future], task, takes)
-    except TrainingError as error:  # it kills its workers
-        return error
-    return result
-
-
-def _in_flight(client: Client) -> int:
-    return max(_LEAST, _PER_THREAD * total_threads(client))
 
 
 def run_tasks(
@@ -87,7 +68,7 @@ def run_tasks(
     def submit(name: Hashable) -> Future:
         key = f"{stage}-{name}-{run}"
         future = client.submit(
-            answered, function, jobs[name], key=key, pure=False, retries=2, resources=takes, priority=priority
+            _answered, function, jobs[name], key=key, pure=False, retries=2, resources=takes, priority=priority
         )
         names[future] = name
         return future
@@ -100,7 +81,7 @@ def run_tasks(
             for future in first_done(client, active, takes):
                 name = names.pop(future)
                 active.discard(future)
-                answer = result_of(client, future, f"{stage} {name}", takes)
+                answer = _result_of(client, future, f"{stage} {name}", takes)
                 if isinstance(answer, Daskw2vError):
                     if not excuse(name, answer):
                         raise answer
@@ -118,3 +99,82 @@ def run_tasks(
 def run_task(client: Client, stage: str, function: Callable[..., Any], *args: Any) -> Any:
     """Call `function(*args)` on the cluster and return its result; raises as `run_tasks` does."""
     return next(result for _, result in run_tasks(client, stage, function, {0: args}))
+
+
+def run_on_partitions(
+    client: Client, stage: str, function: Callable[[Any], Any], partitions: Sequence[Any]
+) -> Iterator[tuple[int, Any]]:
+    """Call `function(partition)` on the cluster for each partition, which is computed before.
+
+    Parameters
+    ----------
+    client
+        The cluster.
+    stage
+        Name of the tasks in messages.
+    function
+        Function to call. It must be idempotent, and importable on the workers.
+    partitions
+        Objects of `dask.delayed`, or futures of the cluster.
+
+    Yields
+    ------
+    tuple
+        Number and result of each partition, in the order in which they finish.
+
+    Raises
+    ------
+    TrainingError, ClusterError
+        As `run_tasks` and `check_futures` do.
+    Exception
+        What the function raises, and what computing a partition raises.
+    """
+    check_futures(client, partitions)
+    call = delayed(partial(_answered_on, function), pure=False, traverse=False)
+    # Together, since partitions may share what they are made of, as after a shuffle
+    futures = client.compute([call(partition) for partition in partitions], retries=2)
+    numbers = {future: number for number, future in enumerate(futures)}
+    active = set(futures)
+    try:
+        while active:
+            for future in first_done(client, active):
+                active.discard(future)
+                answer = _result_of(client, future, f"{stage} {numbers[future]}", None)
+                if isinstance(answer, Exception):
+                    raise answer
+                yield numbers[future], answer
+    except ClusterError as error:
+        if "lost dependencies" not in str(error.__cause__):
+            raise
+        raise ClusterError(
+            "The cluster does not hold what partitions are made of (lost dependencies).",
+            f"What was persisted is on the cluster of the client that persisted it: give client. {AGAIN}",
+        ) from error.__cause__
+    finally:
+        client.cancel(futures)  # also one that failed, which would be remembered as long as its traceback
+
+
+def _answered(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Task: return what a function returns, or the error of daskw2v that it raises, which Dask would retry."""
+    try:
+        with durable():
+            return function(*args)
+    except Daskw2vError as error:
+        return error
+
+
+def _result_of(client: Client, future: Future, task: str, takes: dict[str, int] | None) -> Any:
+    """Return the result of a finished task, or the error of one that kills its workers."""
+    try:
+        (result,) = gather(client, [future], task, takes)
+    except TrainingError as error:  # it kills its workers
+        return error
+    return result
+
+
+def _in_flight(client: Client) -> int:
+    return max(_LEAST, _PER_THREAD * total_threads(client))
+
+
+def _answered_on(function: Callable[[Any], Any], partition: Any) -> Any:
+    return _answered(function, (partition,))

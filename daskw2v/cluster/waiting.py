@@ -16,8 +16,15 @@ from typing import Any, NamedTuple
 from distributed import Client, Future, KilledWorker
 from distributed.client import _wait
 
-from daskw2v.cluster.scheduler import AGAIN, is_unreachable, scheduler_watched
-from daskw2v.cluster.workers import check_reachable, may_grow, this_worker, workers_known
+from daskw2v.cluster.workers import (
+    AGAIN,
+    check_reachable,
+    is_unreachable,
+    may_grow,
+    scheduler_watched,
+    this_worker,
+    workers_known,
+)
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, TrainingError
 from daskw2v.progress import Listener, Progress, silent
@@ -28,7 +35,7 @@ _AGAIN = 300.0  # seconds between messages about the same wait
 
 
 class _Terms(NamedTuple):
-    """Timeout in seconds, None for the default of the kind of cluster; and the listener to tell."""
+    """Timeout in seconds, None for the default of the kind of cluster; and the listener, called with messages."""
 
     timeout: float | None = None
     listener: Listener = silent

@@ -1,4 +1,4 @@
-"""The workers of a cluster: which of them train, their threads and memory, and functions run on each.
+"""The workers of a cluster, which of them train, their threads and memory; and errors of a lost scheduler.
 
 All answers are snapshots: workers come and go, and an adaptive cluster may have none.
 """
@@ -6,21 +6,25 @@ All answers are snapshots: workers come and go, and an adaptive cluster may have
 import math
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import psutil
 from distributed import Client, Future, LocalCluster, Worker, get_worker
+from distributed.client import ClosedClientError
 from distributed.comm import CommClosedError
 
-from daskw2v.cluster.scheduler import is_unreachable, scheduler_gone
 from daskw2v.cluster.shared_memory import given_bytes
 from daskw2v.errors import ClusterError
 
 if sys.platform != "win32":
     import resource
+
+AGAIN = "The same command goes on where this one stopped."
 
 
 def ask_workers(
@@ -156,7 +160,7 @@ def usable_memory(client: Client) -> float:
 
 
 class Usage(NamedTuple):
-    """What a worker process has used since its start.
+    """Threads, memory, traffic and time that a worker process has used since its start.
 
     Parameters
     ----------
@@ -218,3 +222,22 @@ def this_worker() -> str:
         return str(get_worker().address)
     except ValueError:
         return ""
+
+
+@contextmanager
+def scheduler_watched() -> Iterator[None]:
+    """Turn the errors that Dask raises when it loses its scheduler into a ClusterError."""
+    try:
+        yield
+    except (CancelledError, CommClosedError, ClosedClientError) as error:
+        raise scheduler_gone() from error
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Return whether it is what Dask raises when it gives up connecting to an address."""
+    return type(error) is OSError and error.errno is None and str(error).startswith("Timed out trying to connect")
+
+
+def scheduler_gone() -> ClusterError:
+    """Return the error for a scheduler that does not answer."""
+    return ClusterError("The scheduler is gone, and the tasks with it.", f"Start the cluster. {AGAIN}")

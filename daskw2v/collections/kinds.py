@@ -9,15 +9,15 @@ from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 from distributed import Client
 
+from daskw2v.config.choice import Reader, refuse_unread
 from daskw2v.config.params import Params
-from daskw2v.config.readers import Reader, refuse_unread
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.inputs import Inputs, kinds_of, names_of, refused
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.progress import Listener
-from daskw2v.store.credentials import refuse_secret
 from daskw2v.store.storage import Store
+from daskw2v.store.urls import refuse_secret
 
 TextInputs = Any  # `Inputs`, or a type of a package that is not imported
 

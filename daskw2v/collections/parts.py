@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from distributed import Client
 
-from daskw2v.cluster.partitions import run_on_partitions
+from daskw2v.cluster.tasks import run_on_partitions
 from daskw2v.collections.kinds import (
     ARROW_COLUMNS,
     ARROW_TABLES,
@@ -31,9 +31,8 @@ from daskw2v.collections.kinds import (
     partitions_of,
     tasks_of,
 )
-from daskw2v.config.params import Params
+from daskw2v.config.params import Params, TextParams
 from daskw2v.config.resources import Resources
-from daskw2v.config.text_params import TextParams
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.formats import PARQUET, check_formats
 from daskw2v.corpus.formats.columns import (

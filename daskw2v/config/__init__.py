@@ -1,1 +1,1 @@
-"""What the user chooses, checked in one place."""
+"""Settings: parameters and resources, declared and checked once."""

@@ -17,7 +17,7 @@ _TYPES: dict[str, tuple[Any, str]] = {
 }
 
 
-def check_arguments(**given: Any) -> None:
+def check_arguments(**arguments: Any) -> None:
     """Refuse arguments that are not of the types that their names say; values, which may hold secrets, are not shown.
 
     Raises
@@ -25,7 +25,7 @@ def check_arguments(**given: Any) -> None:
     ParameterError
         If one is of another type.
     """
-    for name, value in given.items():
+    for name, value in arguments.items():
         check_type(name, value, *_TYPES[name])
 
 

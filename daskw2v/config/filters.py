@@ -27,20 +27,20 @@ class Filter(NamedTuple):
 Filters = tuple[tuple[Filter, ...], ...]  # files pass that meet all conditions of one group
 
 
-def filter_of(given: Any) -> Filter:
-    """Return a condition, given as (column, operator, value) or as text such as "day>=2026-11-01".
+def filter_of(condition: Any) -> Filter:
+    """Return a filter, from (column, operator, value) or text such as "day>=2026-11-01".
 
     Raises
     ------
     ValueError, TypeError
         If it is neither.
     """
-    if isinstance(given, str):
-        match = _TEXT.fullmatch(given)
+    if isinstance(condition, str):
+        match = _TEXT.fullmatch(condition)
         if match is None:
-            raise ValueError(given)
-        given = match.groups()
-    column, operator, value = given
+            raise ValueError(condition)
+        condition = match.groups()
+    column, operator, value = condition
     operator = _SAME.get(operator, operator)
     if operator in MEMBERSHIP and isinstance(value, list | tuple | set | frozenset):
         return Filter(_column(column), operator, tuple(sorted(map(_plain, value), key=str)))
@@ -49,7 +49,7 @@ def filter_of(given: Any) -> Filter:
     return Filter(_column(column), operator, _plain(value))
 
 
-def filters_of(given: Any) -> Filters:
+def filters_of(conditions: Any) -> Filters:
     """Return conditions that all hold, or groups of such, of which one holds.
 
     Raises
@@ -57,17 +57,17 @@ def filters_of(given: Any) -> Filters:
     ValueError, TypeError
         If a condition is none.
     """
-    if isinstance(given, str) or _is_condition(given):
-        return ((filter_of(given),),)
-    nested = all(isinstance(member, list | tuple) and not _is_condition(member) for member in given)
-    groups = given if nested and given else [given]
+    if isinstance(conditions, str) or _is_condition(conditions):
+        return ((filter_of(conditions),),)
+    nested = all(isinstance(member, list | tuple) and not _is_condition(member) for member in conditions)
+    groups = conditions if nested and conditions else [conditions]
     return tuple(tuple(map(filter_of, group)) for group in groups if group)
 
 
-def _is_condition(given: Any) -> bool:
-    if not isinstance(given, list | tuple) or len(given) != 3 or not all(isinstance(part, str) for part in given[:2]):
+def _is_condition(value: Any) -> bool:
+    if not isinstance(value, list | tuple) or len(value) != 3 or not all(isinstance(part, str) for part in value[:2]):
         return False
-    return given[1] in {*COMPARISONS, *MEMBERSHIP, *_SAME}
+    return value[1] in {*COMPARISONS, *MEMBERSHIP, *_SAME}
 
 
 def _column(name: Any) -> str:

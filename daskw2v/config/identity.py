@@ -34,9 +34,9 @@ def identity_fields(params: Params, *stages: StageName, without: Collection[str]
     Parameters
     ----------
     params
-        What was chosen.
+        The settings.
     stages
-        Of which stages; of all by default.
+        The stages; all by default.
     without
         Fields that stand in the name in another way.
     """
@@ -68,7 +68,7 @@ def _as_in_first_release(f: "Field[Any]", params: Params, value: Any) -> Any:
 
 
 def identity_values(params: Params, *stages: StageName, without: Collection[str] = ()) -> list[Any]:
-    """Return the same as a list: values of the first release's fields, and behind them a dict of later ones, if any."""
+    """Return `identity_fields` as a list: values of the first release's fields, then a dict of later ones, if any."""
     found = identity_fields(params, *stages, without=without)
     later = {name: value for name, value in found.items() if name not in FIRST_RELEASE}
     return [value for name, value in found.items() if name not in later] + ([later] if later else [])

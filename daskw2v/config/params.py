@@ -1,34 +1,96 @@
-"""`Params`: what the user may choose that changes the vectors.
+"""`Params`: what the user may choose that changes the vectors; `TextParams`: those of them from text to words."""
 
-Each field states its default, help text, range, stage and readers once; validation, identities, command line and
-documentation read them from there.
-"""
-
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
-from daskw2v.config.choice import Choice, WithChoices, axis, is_axis, known_fields
-from daskw2v.config.groups import group
-from daskw2v.config.settings import FLAG, TEXT, StageName, default_of, integer, number, setting
-from daskw2v.config.text_params import TextParams
-from daskw2v.config.tokenizers import tokenizer_name
+from daskw2v.config.choice import Choice, WithChoices, axis, group, is_axis, known_fields
+from daskw2v.config.filters import FILTERS
+from daskw2v.config.settings import (
+    FLAG,
+    SEPARATOR,
+    TEXT,
+    URL,
+    Settings,
+    StageName,
+    default_of,
+    integer,
+    number,
+    one_of,
+    setting,
+)
+from daskw2v.config.tokenizers import TOKENIZER, tokenizer_name
 from daskw2v.errors import ParameterError, UnknownParameterError
 
 # Parameters of earlier releases: the stage of each, and the value that still stands in names of results and manifests
 REMOVED: Mapping[str, tuple[StageName, Any]] = {"warmup": ("train", None), "pair_epochs": ("train", 1)}
 
 
-def published(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the Params of a manifest as what is published names them: of a place only that one was given.
+@dataclass(frozen=True, kw_only=True)
+class TextParams(Settings):
+    """The fields of `Params` from text to words."""
 
-    Names that this version does not know are left out, as their values may be places.
-    """
-    known = known_fields(Params)
-    return {
-        name: True if known[name].metadata["place"] and value is not None else value
-        for name, value in params.items() if name in known
-    }  # fmt: skip
+    _staged = _is_part = True
+
+    tokenizer: str | Callable[[list[str]], list[list[str]]] | Any = setting(
+        "whitespace", "how a line becomes tokens", TOKENIZER, stage="read", honoured_by=("input",), heading="Input"
+    )
+    format: str | None = setting(
+        None,
+        "format of the input; told by the names of files when not given",
+        TEXT,
+        stage="read",
+        honoured_by=("input",),
+    )
+    column: str = setting(
+        "text", "column (of tables) or key (of JSONL) that holds text or tokens; doc.body is the field body of doc",
+        TEXT, stage="read", honoured_by=("input", "format"),
+    )  # fmt: skip
+    weight: str | None = setting(
+        None,
+        "column or key of integers: how often the text of a row counts; 0 leaves it out",
+        TEXT,
+        stage="read",
+        honoured_by=("input", "format"),
+    )
+    delimiter: str | None = setting(
+        None,
+        "character between the fields of CSV; a comma, or a tab in TSV, when not given",
+        SEPARATOR,
+        stage="read",
+        honoured_by=("input", "format"),
+    )
+    filters: tuple[Any, ...] = setting(
+        (),
+        "which files are read, by columns that their folders name, as in day=2026-11-01: conditions such as "
+        "day>=2026-11-01, which all hold",
+        FILTERS,
+        stage="read",
+        honoured_by=("input",),
+        told=True,
+    )
+    errors: str = setting(
+        "replace",
+        "what becomes of invalid input: strict stops; replace puts U+FFFD for invalid UTF-8, skip drops the line; both "
+        "drop lines that are no readable JSONL and rows of CSV of another number of fields, and count what they change",
+        one_of("strict", "replace", "skip"),
+        stage="read",
+        honoured_by=("input",),
+    )
+    min_count: int = setting(
+        5, "fewest occurrences of a word that is kept", integer(1), stage="vocabulary", heading="Vocabulary"
+    )
+    max_final_vocab: int | None = setting(
+        None, "most words to keep, by exact count; min_count still holds", integer(1), stage="vocabulary"
+    )
+    vocabulary: str | None = setting(
+        None,
+        "URL of a list of words, one a line, alone or with its count in the list, which is left out: only these are "
+        "kept, whatever their count",
+        URL,
+        stage="vocabulary",
+    )
+    phrases: Any = group("phrases that are joined", "daskw2v.phrases.settings:CLASSES", stage="phrases")
 
 
 @dataclass(frozen=True, kw_only=True, init=False)
@@ -82,11 +144,10 @@ class Params(WithChoices, TextParams):
         "learning rate at the start; the objective's own when not given",
         number(0, 10, open_low=True),
         stage="train",
-        optional=True,
     )
     min_alpha: float = setting(1e-4, "learning rate at the end", number(0, 10), stage="train")
     optimizer: str | None = setting(
-        None, "how gradients become updates; the objective's own when not given", TEXT, stage="train", optional=True
+        None, "how gradients become updates; the objective's own when not given", TEXT, stage="train"
     )
     held_out: float = setting(
         0.0,
@@ -159,3 +220,15 @@ class Params(WithChoices, TextParams):
         read = cls(**{f.name: values[f.name] for f in fields(cls) if is_axis(f) and f.name in values}).flat()
         unread = {n for n, f in known.items() if n not in read and values.get(n, default_of(f)) == default_of(f)}
         return cls(**{name: value for name, value in values.items() if name in known and name not in unread})
+
+
+def published(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the Params of a manifest for what is published: a location, such as a URL, is only True.
+
+    Names that this version does not know are left out, as their values may be locations.
+    """
+    known = known_fields(Params)
+    return {
+        name: True if known[name].metadata["place"] and value is not None else value
+        for name, value in params.items() if name in known
+    }  # fmt: skip

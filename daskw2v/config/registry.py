@@ -26,7 +26,7 @@ class Registry(dict[str, T]):
     kind
         Class of the values.
     own
-        The package's own values by name; a plug-in cannot take their place.
+        The package's own values by name; a plug-in cannot replace them.
     """
 
     def __init__(self, field: str, group: str, kind: Any, own: Mapping[str, T]) -> None:
@@ -38,7 +38,7 @@ class Registry(dict[str, T]):
         return tuple(dict.fromkeys([*self, *sorted(entry.name for entry in _installed(self._group))]))
 
     def is_added(self, name: str) -> bool:
-        """Tell whether an installed distribution adds that name."""
+        """Return whether an installed distribution adds that name."""
         # What is installed is not looked at for the package's own names
         return name not in self and name in self.names()
 
@@ -114,7 +114,7 @@ def _owner(entry: EntryPoint) -> str:
 
 
 def unknown(kind: str, name: str, names: Iterable[str]) -> ParameterError:
-    """Return the error for a name that does not exist, which lists those that do."""
+    """Return the error for a name that does not exist, which lists the names that do."""
     return ParameterError(f"{kind}={name!r} does not exist.", f"Choose one of: {', '.join(names)}.")
 
 
@@ -124,7 +124,7 @@ def find(registry: Mapping[str, T], kind: str, name: str) -> T:
     Raises
     ------
     ParameterError
-        If there is none; the message lists what exists. Nothing else is taken in its place.
+        If there is none; the message lists what exists. No other entry is returned instead.
     """
     try:
         return registry[name]

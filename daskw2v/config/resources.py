@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from numbers import Real
 from typing import Any
 
 from dask.utils import parse_bytes
@@ -14,14 +15,36 @@ from daskw2v.config.settings import (
     TEXT,
     URL,
     URLS,
+    Constraint,
     Settings,
     integer,
+    is_number,
     number,
     setting,
 )
-from daskw2v.config.sizes import MEMORY, SIZE
 
 LOCAL = ("workers", "processes", "memory_limit", "host")  # fields that only describe a local cluster
+
+
+def _is_size(value: Any) -> bool:
+    try:
+        is_there = bool(value.strip()) if isinstance(value, str) else is_number(value, Real)
+        return is_there and parse_bytes(_plain_size(value)) > 0
+    except (ValueError, OverflowError):
+        return False
+
+
+def _plain_size(size: Any) -> str | int:
+    """Return text as it is, and a number as Python's own."""
+    return size if isinstance(size, str) else int(size)
+
+
+SIZE = Constraint(_is_size, "a size in bytes, as a number or as text such as '32 MiB'", _plain_size)
+MEMORY = Constraint(
+    lambda v: (isinstance(v, str) and v == "auto") or _is_size(v),
+    "'auto' or a size in bytes, as a number or as text such as '4 GiB'",
+    _plain_size,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +79,6 @@ class Resources(Settings):
         None,
         "rounds or passes between evaluations; only the last is evaluated when not given",
         integer(1),
-        optional=True,
         heading="Training",
     )
     eval_similarity: tuple[str, ...] = setting((), "word pairs with human scores, to evaluate training on", URLS)
@@ -68,24 +90,17 @@ class Resources(Settings):
     mlflow: str | None = setting(
         None, "tracking URI of the MLflow that training is logged to, such as https://mlflow.example; the "
         "experiment is that of MLFLOW_EXPERIMENT_NAME, or daskw2v", URL,
-        optional=True,
     )  # fmt: skip
-    tensorboard: str | None = setting(
-        None, "folder that training is logged to for TensorBoard", LOCATION, optional=True
-    )
+    tensorboard: str | None = setting(None, "folder that training is logged to for TensorBoard", LOCATION)
     device: str = setting("cpu", "what kernels run on", TEXT, heading="Cluster")
     scheduler: str | None = setting(
-        None,
-        "address of a Dask scheduler, such as tcp://host:8786; a local cluster when not given",
-        ADDRESS,
-        optional=True,
+        None, "address of a Dask scheduler, such as tcp://host:8786; a local cluster when not given", ADDRESS
     )
     host: str | None = setting(
         None,
         "address that a local cluster listens on, for workers elsewhere to join; this machine alone when not given. "
         "Whoever reaches it can run code on it, unless Dask is configured to use TLS",
         ADDRESS,
-        optional=True,
     )
     workers: int = setting(
         1, "workers of a local cluster; with device cuda, each has a GPU of its own", integer(1, 4096)
@@ -95,13 +110,9 @@ class Resources(Settings):
         "whether local workers are processes of their own, which are started again when they die; when not given, only "
         "several are, or one with a memory_limit, a host or a GPU, or with max_bad_blocks",
         FLAG,
-        optional=True,
     )
     threads: int | None = setting(
-        None,
-        "threads of each worker, and of a training task; all cores when not given",
-        integer(1, 4096),
-        optional=True,
+        None, "threads of each worker, and of a training task; all cores when not given", integer(1, 4096)
     )
     memory_limit: str | int = setting("auto", "memory of each local worker, such as '4 GiB'", MEMORY)
     block_size: str | int = setting("64 MiB", "text read by one task and held by one shard", SIZE)
@@ -111,7 +122,6 @@ class Resources(Settings):
         "threads when not given; on cuda no warp keeps a copy of them from window to window, 0 when not given",
         integer(0, 4096),
         honoured_by=("strategy", "device"),
-        optional=True,
     )
     max_in_flight: int | None = setting(
         None,
@@ -119,7 +129,6 @@ class Resources(Settings):
         "when not given",
         integer(1, 65536),
         honoured_by=("strategy", "device"),
-        optional=True,
     )
     checkpoint_seconds: float = setting(
         60.0, "seconds between checkpoints; 0 writes one a round", number(0), heading="Faults"
@@ -129,7 +138,6 @@ class Resources(Settings):
         "seconds to wait for a worker, at the start and while all are gone; 3600 when not given, but 300 on a local "
         "cluster that is not adaptive",
         number(0, open_low=True),
-        optional=True,
     )
     store_timeout: float = setting(
         300.0,
@@ -139,7 +147,7 @@ class Resources(Settings):
 
     @property
     def local_cluster(self) -> dict[str, Any]:
-        """What is asked of a local cluster: the fields that only describe one, where they are not their defaults."""
+        """The fields that only describe a local cluster, where they are not their defaults."""
         asked = {f.name: getattr(self, f.name) for f in fields(self) if f.name in LOCAL}
         return {name: value for name, value in asked.items() if value != getattr(Resources, name)}
 

@@ -15,8 +15,7 @@ import numpy as np
 from daskw2v.config.suggestions import suggest
 from daskw2v.errors import ParameterError, UnknownParameterError
 from daskw2v.safe_text import masked
-from daskw2v.store.credentials import Options, refuse_secret
-from daskw2v.store.urls import absolute, is_location
+from daskw2v.store.urls import Options, absolute, is_location, refuse_secret
 
 StageName = Literal["read", "phrases", "vocabulary", "matrix", "train"]
 STAGE_NAMES: tuple[StageName, ...] = get_args(StageName)
@@ -34,14 +33,15 @@ HEADINGS = (
 
 _FINITE = sys.float_info.max
 _SHOWN = 200  # characters of a value that a message shows
+_LEAST_WEIGHT, _MOST_WEIGHT = 1e-6, 1e6  # of weights that are not 0: their sums and squares are float32
 
 
 class Constraint(NamedTuple):
     """The values that a field takes, in code and in words; `convert` makes equal ones look the same.
 
-    `item` is what the help calls an item of a list. `place` says that values are places of the user's, URLs and paths,
-    which what is made to be published does not name (`config.params.published`). `refuse` refuses those that hold a
-    secret; it is given the name of the field too.
+    `item` is what the help calls an item of a list. `place` says that values are locations of the user's, URLs and
+    paths, which published files do not name (`config.params.published`). `refuse` refuses values that hold a secret; it
+    is called with the name of the field, too.
     """
 
     check: Callable[[Any], bool]
@@ -85,7 +85,7 @@ def numbers(low: float, high: float) -> Constraint:
 
 
 def is_number(value: Any, kind: type) -> bool:
-    """Tell whether a value is a number of that kind; NumPy's are, which loops over settings give."""
+    """Return whether a value is a number of that kind; NumPy's are, which loops over settings give."""
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
@@ -95,12 +95,12 @@ def one_of(*names: str) -> Constraint:
 
 
 def _is_delimiter(value: Any) -> bool:
-    """Tell whether text can stand inside of a token: no separator, and UTF-8 can say it."""
+    """Return whether text can stand inside of a token: no separator, and UTF-8 can say it."""
     return isinstance(value, str) and bool(value) and value.isprintable() and " " not in value
 
 
 def _is_separator(value: Any) -> bool:
-    """Tell whether a character can stand between the fields of CSV."""
+    """Return whether a character can stand between the fields of CSV."""
     return isinstance(value, str) and len(value) == 1 and value.isascii() and value not in '"\r\n\0'
 
 
@@ -119,13 +119,13 @@ _CONTENT = re.compile("#[0-9a-f]{20}$")
 
 
 def place_of(value: str) -> tuple[str, str]:
-    """Return the place, and the digest of its content, of a file in settled Params; the digest of others is ""."""
+    """Return the location, and the digest of its content, of a file in settled Params; the digest of others is ""."""
     match = _CONTENT.search(value)
     return (value, "") if match is None else (value[: match.start()], match[0][1:])
 
 
 def _are_vectors(value: Any) -> bool:
-    """Tell whether a value names a file or model, or has vectors of words, as `Vectors` and `KeyedVectors` have."""
+    """Return whether a value names a file or model, or has vectors of words, as `Vectors` and `KeyedVectors` have."""
     names = vars(value) if hasattr(value, "__dict__") else {}
     has_words = hasattr(type(value), "index_to_key") or "index_to_key" in names
     return is_location(value) or (has_words and not isinstance(value, type))
@@ -147,6 +147,53 @@ def _are_options(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
 
 
+def _weights_of(weights: Any) -> tuple[tuple[str, float], ...]:
+    """Return names and weights, by name, from a mapping, pairs, or texts such as "brand=2".
+
+    Raises
+    ------
+    ValueError, TypeError
+        If one is none of these, a weight is neither 0 nor in 0.000001..1,000,000, or a name occurs twice.
+    """
+    pairs = weights.items() if isinstance(weights, Mapping) else map(_weight_pair, weights)
+    found = sorted((_weight_name(name), _weight(weight)) for name, weight in pairs)
+    if len(dict(found)) != len(found):
+        raise ValueError("a name occurs twice")
+    return tuple(found)
+
+
+def _weight_pair(weight: Any) -> tuple[Any, Any]:
+    if isinstance(weight, str):
+        name, equals, weight = weight.rpartition("=")
+        if not equals:
+            raise ValueError(weight)
+        return name.strip(), float(weight)
+    name, number = weight
+    return name, number
+
+
+def _weight_name(name: Any) -> str:
+    if not (isinstance(name, str) and name):
+        raise ValueError(name)
+    return name
+
+
+def _weight(weight: Any) -> float:
+    if isinstance(weight, bool | str) or not (weight == 0 or _LEAST_WEIGHT <= weight <= _MOST_WEIGHT):
+        raise ValueError(weight)
+    return float(weight) + 0.0
+
+
+def _are_weights(value: Any) -> bool:
+    if isinstance(value, str):
+        return False
+    try:
+        _weights_of(value)
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
 FLAG = Constraint(lambda v: isinstance(v, bool | np.bool_), "true or false", bool)
 TEXT = Constraint(lambda v: isinstance(v, str) and bool(v), "a non-empty string")
 ADDRESS = Constraint(TEXT.check, TEXT.bound, refuse=_refuse_user)
@@ -159,6 +206,14 @@ VECTORS = Constraint(_are_vectors, "a URL or path, Vectors or gensim's KeyedVect
 SEPARATOR = Constraint(_is_separator, "one ASCII character, but for quotes, line ends and NUL")
 DELIMITER = Constraint(_is_delimiter, "a non-empty string without white space or control characters")
 OPTIONS = Constraint(_are_options, "a mapping whose keys are text", Options)
+
+
+WEIGHTS = Constraint(
+    _are_weights,
+    f'a mapping of names to weights, 0 or in {_LEAST_WEIGHT:f}..{_MOST_WEIGHT:,.0f}, or texts such as "brand=2"',
+    _weights_of,
+    item="NAME=WEIGHT",
+)
 
 
 def setting(
@@ -188,7 +243,7 @@ def setting(
     honoured_by
         The axes whose values read it only if their `honours` name it. All values of other axes read it.
     optional
-        Whether it also takes None, meaning "chosen for you".
+        Whether it also takes None, as a field whose default is None does: "chosen for you"; or a limit that is off.
     secret
         Whether it is never shown. Other fields refuse URLs that hold a secret.
     heading
@@ -196,22 +251,28 @@ def setting(
     first
         Its default in the first release, where that was another (see `config.identity`).
     first_ended_for
-        The objectives and strategies for which another default took the place of `first`; and fields, for which it did
+        The objectives and strategies for which another default replaced `first`; and fields, for which it did
         where they are not as by default.
     told
-        Whether the list of files tells what it changes, so that names of results do not count it.
+        Whether the list of files shows what it changes, so that names of results do not count it.
     key, flat
         Whether the others of its group mean nothing without it; its name beside those of other groups, where that is
-        another (see `config.groups`).
+        another (see `config.choice`).
     """
     metadata = {
-        "help": help, **constraint._asdict(), "stage": stage, "honoured_by": honoured_by, "optional": optional,
+        "help": help, **constraint._asdict(), "stage": stage, "honoured_by": honoured_by,
+        "optional": optional or default is None,
         "heading": heading, "key": key, "flat": flat, "first": first, "told": told,
         "first_ended_for": first_ended_for,
     }  # fmt: skip
     if isinstance(default, Mapping):
         return field(default_factory=lambda: dict(default), metadata=metadata, repr=not secret)
     return field(default=default, metadata=metadata, repr=not secret, kw_only=False if key else MISSING)
+
+
+def declared_fields(cls: "type[Settings]") -> "tuple[Field[Any], ...]":
+    """Return the fields of a class of settings."""
+    return fields(cls)  # type: ignore[arg-type]
 
 
 def default_of(f: "Field[Any]") -> Any:
@@ -254,7 +315,7 @@ def checked(f: "Field[Any]", value: Any) -> Any:
 
 
 class Settings:
-    """A dataclass whose fields are made by `setting`: it checks and converts what it is given, by names that it has."""
+    """A dataclass whose fields are made by `setting`: it checks and converts values by names of its fields."""
 
     _staged: ClassVar[bool] = False  # whether each field must say which stage's result it changes
     _is_part: ClassVar[bool] = False  # whether it only holds some fields of another class
@@ -278,9 +339,9 @@ class Settings:
                     f"the first stage whose result it changes: {', '.join(STAGE_NAMES)}."
                 )
 
-    def __new__(cls, *_: Any, **given: Any) -> Self:
-        """Refuse names that are none; `__init__` takes the others."""
-        for name in given:
+    def __new__(cls, *_: Any, **values: Any) -> Self:
+        """Refuse names that are no fields; `__init__` takes the values."""
+        for name in values:
             if name not in cls.__dataclass_fields__:  # type: ignore[attr-defined]
                 raise UnknownParameterError(
                     f"{cls.__name__} got an unexpected keyword argument {name!r}.", cls.remedy(name)
@@ -290,7 +351,7 @@ class Settings:
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """Return the names of its fields."""
-        return tuple(f.name for f in fields(cls))  # type: ignore[arg-type]
+        return tuple(f.name for f in declared_fields(cls))
 
     @classmethod
     def remedy(cls, name: str) -> str:
@@ -302,12 +363,12 @@ class Settings:
         return meant or f"The names are: {', '.join(known[own])}."
 
     def __post_init__(self) -> None:
-        for f in fields(self):  # type: ignore[arg-type]
+        for f in declared_fields(type(self)):
             object.__setattr__(self, f.name, checked(f, getattr(self, f.name)))  # frozen
 
     def items(self) -> Iterator[tuple["Field[Any]", Any]]:
         """Yield each field and its value."""
-        for f in fields(self):  # type: ignore[arg-type]
+        for f in declared_fields(type(self)):
             yield f, getattr(self, f.name)
 
     def flat(self) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def suggest(name: str, known: Mapping[str, Sequence[str]], written: Callable[[st
     Parameters
     ----------
     name
-        As it was given, with the dashes of an option.
+        The name as it was typed, with the dashes of an option.
     known
         The names that there are, by their class; of classes that share a name the first wins.
     written

@@ -1,4 +1,4 @@
-"""What `Params.tokenizer` may be: a name, a pattern, a function, or a tokenizer of Hugging Face."""
+"""Values of `Params.tokenizer`: a name, a pattern, a function, or a tokenizer of Hugging Face."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ REGEX = "regex:"
 
 
 def is_tokenizer_file(tokenizer: Any) -> bool:
-    """Tell whether a value names a file of Hugging Face's tokenizers, or one that is in the work directory."""
+    """Return whether a value names a file of Hugging Face's tokenizers, or one that is in the work directory."""
     if isinstance(tokenizer, os.PathLike):
         return True
     is_name = isinstance(tokenizer, str) and not tokenizer.startswith(REGEX)
@@ -23,7 +23,7 @@ def is_tokenizer_file(tokenizer: Any) -> bool:
 
 @dataclass(frozen=True)
 class TokenizerJSON:
-    """The content of a tokenizer of Hugging Face that was given as an object."""
+    """The content of a tokenizer of Hugging Face that was passed as an object."""
 
     content: str = field(repr=False)
 
@@ -50,7 +50,7 @@ def _is_tokenizer(value: Any) -> bool:
 
 
 def _is_importable(function: Any) -> bool:
-    """Tell whether a module holds this very object under its own name: only then the name stands for it."""
+    """Return whether a module holds this very object under its own name: only then the name stands for it."""
     module, path = (getattr(function, name, None) for name in ("__module__", "__qualname__"))
     if not (isinstance(module, str) and isinstance(path, str) and isinstance(function, Hashable)):
         return False

@@ -1,22 +1,22 @@
-"""What the estimators share: settings as attributes, training, and errors that say what to type."""
+"""The base of all estimators: settings as attributes, training, and vectors of samples."""
 
 import importlib
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import Field, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from dask.tokenize import normalize_token
 from distributed import Client
 
-from daskw2v.collections.kinds import TextInputs
+from daskw2v.collections.kinds import FRAMES, TextInputs, is_one_of
 from daskw2v.config.choice import is_axis
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.config.settings import Settings, default_of
-from daskw2v.errors import NotFittedError
+from daskw2v.config.settings import Settings, declared_fields, default_of
+from daskw2v.errors import NotFittedError, ParameterError
+from daskw2v.models.queries.encoding import USUAL
 from daskw2v.models.queries.other_names import INSTEAD, Answers
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.progress import Watching
@@ -25,6 +25,7 @@ from daskw2v.store.urls import Location
 from daskw2v.training.pipeline import train
 from daskw2v.training.request import split, unknown_keyword
 from daskw2v.training.watch.callbacks import Callback
+from daskw2v.types import Float32Array
 
 _FIRST = ("sentences", "corpus_file", "input", "inputs", "text", "texts", "X")
 _OPEN = "Give daskw2v.open(url), which opens what wv.save(url) wrote."
@@ -35,10 +36,11 @@ _INSTEAD = {
     "build_vocab": "Give fit(text), which counts words first.",
     "predict": "Give transform(X) to a classifier.",
 }
+_POOLINGS = ("mean", "sif")
 
 
 class Estimator(Answers):
-    """What the estimators share: settings as attributes, and training."""
+    """The base of all estimators: settings as attributes, and training."""
 
     _own: ClassVar[tuple[str, ...]] = ("work", "client", "listener", "callbacks")
     _parts: ClassVar[tuple[type[Settings], ...]] = ()  # classes of settings beside Params and Resources
@@ -57,9 +59,11 @@ class Estimator(Answers):
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
         """Return the settings of a new estimator; those of choices, such as `negative`, are left to their choices."""
-        found = {f.name: default_of(f) for f in _fields(Resources)}
-        found |= {f.name: default_of(f) if is_axis(f) else getattr(cls._params, f.name) for f in _fields(Params)}
-        return found | {f.name: default_of(f) for part in cls._parts for f in _fields(part)}
+        found = {f.name: default_of(f) for f in declared_fields(Resources)}
+        found |= {
+            f.name: default_of(f) if is_axis(f) else getattr(cls._params, f.name) for f in declared_fields(Params)
+        }
+        return found | {f.name: default_of(f) for part in cls._parts for f in declared_fields(part)}
 
     @classmethod
     def _names(cls) -> list[str]:
@@ -78,7 +82,7 @@ class Estimator(Answers):
                 raise error
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return all settings by name; those of choices, such as `negative`, if they were given.
+        """Return all settings by name; those of choices, such as `negative`, if they were passed.
 
         Examples
         --------
@@ -126,14 +130,14 @@ class Estimator(Answers):
         return normalize_token((type(self).__qualname__, self.get_params(), vars(self).get("vectors_")))
 
     def __repr__(self) -> str:
-        secret = {f.name for f in _fields(Resources) if not f.repr}
+        secret = {f.name for f in declared_fields(Resources) if not f.repr}
         usual = {**dict.fromkeys(self._own), "listener": "show", "callbacks": (), "pooling": "mean", **self._defaults()}
-        given = (
+        shown = (
             f"{name}={'...' if name in secret else masked(repr(value))}"
             for name, value in self.get_params().items()
             if name not in usual or not (value is usual[name] or value == usual[name])
         )
-        return f"{type(self).__name__}({', '.join(given)})"
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     @classmethod
     def _remedy(cls, name: str) -> str:
@@ -190,8 +194,8 @@ class Estimator(Answers):
         if "seed" not in of_params:  # one seed for all
             of_params["seed"] = next(part["seed"] for part in parts if "seed" in part)
         params, resources = Params(**of_params), Resources(**of_resources)
-        given = [cls(**part) for cls, part in zip(self._parts, parts, strict=True)]
-        with self._opened(X, resources, *given) as inputs:
+        own = [cls(**part) for cls, part in zip(self._parts, parts, strict=True)]
+        with self._opened(X, resources, *own) as inputs:
             self.vectors_ = train(
                 inputs, work=self.work, params=params, resources=resources, client=self.client,
                 listener=self.listener, callbacks=self.callbacks,
@@ -216,8 +220,44 @@ class Estimator(Answers):
         return np.asarray([f"{title}{i}" for i in range(self.vectors_.vector_size)], object)
 
 
-def _fields(cls: type[Settings]) -> "tuple[Field[Any], ...]":
-    return fields(cls)  # type: ignore[arg-type]
+def check_pooling(pooling: str) -> None:
+    """Refuse a pooling that is none."""
+    if pooling not in _POOLINGS:
+        raise ParameterError(f"pooling={pooling!r} is unknown.", f"Give {' or '.join(_POOLINGS)}.")
+
+
+def listed(X: Any, column: str, what: str) -> list[Any]:
+    """Return the samples of X, or of a column of a table.
+
+    Raises
+    ------
+    ParameterError
+        If X is one text, or has no samples.
+    """
+    samples: Any = X
+    if isinstance(X, str | bytes | Mapping) or not isinstance(X, Iterable):
+        raise ParameterError(f"X is a {type(X).__name__}.", f"Give {what} in a list.")
+    if is_one_of(X, FRAMES):
+        samples = samples[column]
+    return samples.tolist() if isinstance(samples, np.ndarray) else list(samples)
+
+
+def encode(vectors: Vectors, texts: list[Any], pooling: str, tokenizer: Any) -> Float32Array:
+    """Return the vector of each text or list of words, shape (n, D).
+
+    Parameters
+    ----------
+    vectors
+        The model.
+    texts
+        Texts, or lists of words.
+    pooling
+        mean or sif.
+    tokenizer
+        How to split texts; None for the model's.
+    """
+    check_pooling(pooling)
+    return vectors.encode(texts, sif=USUAL if pooling == "sif" else None, tokenizer=tokenizer)
 
 
 def _not_fitted(title: str) -> Exception:

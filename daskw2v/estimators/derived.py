@@ -12,8 +12,7 @@ from daskw2v.collections.kinds import ARROW_TABLES, DASK_FRAMES, FRAMES, TextInp
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.errors import ParameterError
-from daskw2v.estimators.base import Estimator
-from daskw2v.estimators.encoding import check_pooling, encode, listed
+from daskw2v.estimators.base import Estimator, check_pooling, encode, listed
 from daskw2v.extras import Extra
 from daskw2v.progress import Watching
 from daskw2v.sequences.settings import EdgeList, Sessions, Walks

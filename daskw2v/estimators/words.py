@@ -13,8 +13,7 @@ from daskw2v.collections.kinds import TextInputs
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.stored_tokenizers import is_settled_file
 from daskw2v.errors import ParameterError
-from daskw2v.estimators.base import Estimator
-from daskw2v.estimators.encoding import check_pooling, encode, listed
+from daskw2v.estimators.base import Estimator, check_pooling, encode, listed
 from daskw2v.progress import Watching
 from daskw2v.safe_text import masked
 from daskw2v.store.urls import Location
@@ -118,7 +117,7 @@ class Word2Vec(Estimator):
         Parameters
         ----------
         X
-            Texts, which are split as those that were trained on, or lists of tokens: a list, an array, a column of a
+            Texts, which are split as the text of the training, or lists of tokens: a list, an array, a column of a
             table, or a table with the column `column`.
 
         Raises

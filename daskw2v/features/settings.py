@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from daskw2v.config.groups import Group
+from daskw2v.config.choice import Group
 from daskw2v.config.params import Params
-from daskw2v.config.settings import URL, AxisName, integer, setting
-from daskw2v.config.weights import WEIGHTS
+from daskw2v.config.settings import URL, WEIGHTS, AxisName, integer, setting
 from daskw2v.errors import ParameterError
 
 _KERNEL: tuple[AxisName, ...] = ("objective", "strategy", "device")

@@ -5,9 +5,8 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import TypeVar
 
-from daskw2v.config.choice import known_settings
+from daskw2v.config.choice import honours, known_settings, refuse_unread
 from daskw2v.config.params import Params
-from daskw2v.config.readers import honours, refuse_unread
 from daskw2v.config.registry import Registry, find
 from daskw2v.errors import ParameterError
 from daskw2v.objectives.base import BucketTrainer, ColumnTrainer, Objective, Trainer

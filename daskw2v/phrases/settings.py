@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from daskw2v.config.groups import Group
+from daskw2v.config.choice import Group
 from daskw2v.config.params import Params
 from daskw2v.config.settings import DELIMITER, integer, number, one_of, setting
 from daskw2v.errors import ParameterError

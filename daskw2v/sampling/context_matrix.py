@@ -38,11 +38,10 @@ from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
 from daskw2v.sampling.settings import SampledContexts
 from daskw2v.shards.layout import Corpus, digest
-from daskw2v.store.arrays import create_array, finish_arrays, open_array, read_array, write_rows
-from daskw2v.store.checksums import StoredArray
+from daskw2v.store.arrays import StoredArray, create_array, finish_arrays, open_array, read_array, write_rows
+from daskw2v.store.checksums import Written
 from daskw2v.store.limits import refused, typed
 from daskw2v.store.partfile import read_part, write_parts
-from daskw2v.store.places import Written
 from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist, new_attempt
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.types import Int32Array, Int64Array

@@ -13,8 +13,7 @@ from daskw2v.sampling.pairs import WindowSize
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import Segment, SegmentBuilder, count_known, keep_thresholds, most_dropped
 from daskw2v.shards.layout import Corpus, own_starts
-from daskw2v.store.arrays import open_array, read_array
-from daskw2v.store.checksums import StoredArray
+from daskw2v.store.arrays import StoredArray, open_array, read_array
 from daskw2v.store.storage import Store
 from daskw2v.types import Int32Array, Int64Array, UInt64Array
 from daskw2v.vocabulary.count import StoredVocabulary

@@ -34,10 +34,10 @@ from daskw2v.sequences.tables import (
     types_of,
     value_type,
 )
-from daskw2v.store.credentials import Options
 from daskw2v.store.stage import OpenStage, run_once
 from daskw2v.store.storage import Store
 from daskw2v.store.threads import in_threads
+from daskw2v.store.urls import Options
 
 pd, pa, pc = Extra("pandas", "events"), Extra("pyarrow", "events"), Extra("pyarrow.compute", "events")
 

@@ -27,7 +27,7 @@ from dask.utils import format_bytes
 from distributed import Client
 
 from daskw2v.cluster import check_cluster, clocks_watched, gather, waits_for_workers
-from daskw2v.cluster.logs import shuffling
+from daskw2v.cluster.local import shuffling
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources

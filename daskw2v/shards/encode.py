@@ -12,7 +12,7 @@ import numpy as np
 from distributed import Client
 
 from daskw2v.cluster.connecting import lazily_connected
-from daskw2v.cluster.heap import trim_heap
+from daskw2v.cluster.local import trim_heap
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.collections.kinds import TextInputs, check_texts
 from daskw2v.collections.parts import found_texts

@@ -30,8 +30,7 @@ from daskw2v.corpus.tokenizers import tokenizer_identity
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.shards.dictionary import Dictionary
 from daskw2v.shards.words import are_words, take_words
-from daskw2v.store.arrays import open_array, read_array, write_array
-from daskw2v.store.checksums import StoredArray
+from daskw2v.store.arrays import StoredArray, open_array, read_array, write_array
 from daskw2v.store.limits import typed
 from daskw2v.store.stage import Layout, groups_exist
 from daskw2v.store.storage import Store

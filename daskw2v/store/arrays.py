@@ -1,22 +1,155 @@
-"""Arrays of Zarr groups: an array is written whole by one task, or by several along the bounds of its files."""
+"""Arrays of Zarr groups: an array is written whole by one task, or by several along the bounds of its files.
 
-from collections.abc import Collection
-from itertools import chain
-from typing import Any
+Chunks of whole rows are decoded in the thread that reads them: Zarr's own way leads through other threads, and copies.
+"""
 
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain, product
+from typing import Any, TypeVar
+
+import google_crc32c
 import numpy as np
 import numpy.typing as npt
 import zarr
-from zarr.codecs import BloscCodec, Crc32cCodec
+from numcodecs import blosc
+from zarr.abc.codec import Codec
+from zarr.codecs import BloscCodec, BytesCodec, Crc32cCodec
+from zarr.core.array_spec import ArraySpec
+from zarr.core.buffer import Buffer, default_buffer_prototype
+from zarr.core.common import concurrent_map
 from zarr.core.sync import sync
 
 from daskw2v.errors import DamageError, StoreError
-from daskw2v.store.checksums import StoredArray
-from daskw2v.store.places import Written
+from daskw2v.store.checksums import Written, twice
+from daskw2v.store.folder import MAPPED
+from daskw2v.store.limits import check_room
 from daskw2v.store.retries import RetryingStore
-from daskw2v.store.zarr_schema import bounded
+from daskw2v.store.zarr_schema import bounded, check_packed
 
 _CHUNK = 1 << 20  # elements of a one-dimensional chunk: 4 MB of int32
+_CRC = 4  # bytes of a checksum
+_UNREADABLE = (ValueError, RuntimeError)  # what Zarr and its codecs say of chunks
+T = TypeVar("T")
+
+
+class StoredArray:
+    """An array of a store: what is damaged is named, never returned.
+
+    Parameters
+    ----------
+    array
+        The array.
+    url
+        Where it lies.
+    """
+
+    def __init__(self, array: zarr.Array[Any], url: str) -> None:
+        self._array, self.url = array, url
+        self.shape: tuple[int, ...] = array.shape
+        self.ndim = len(self.shape)
+        self.chunks: tuple[int, ...] = array.chunks
+        self.shards: tuple[int, ...] | None = array.shards
+        self.dtype: np.dtype[Any] = array.dtype.newbyteorder("=")
+        self.attrs: Mapping[str, Any] = array.attrs
+
+    def __reduce__(self) -> Any:
+        return StoredArray, (self._array, self.url)  # its metadata, and what opens its store: nothing is read
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, selection: Any) -> npt.NDArray[Any]:
+        """Return numbers, slices and masks of it as `numpy` does.
+
+        Raises
+        ------
+        DamageError
+            If a chunk of it is damaged or missing.
+        """
+        check_room(self.shape, selection, self.dtype.itemsize, self.url)
+        rows = slice(None) if selection is ... else selection
+        if isinstance(rows, slice) and rows.step in (None, 1) and self._has_whole_rows:
+            start, stop, _ = rows.indices(len(self))
+            return self._read(selection, lambda: _native(read_rows(self._array, start, stop)))
+        return self._read(selection, lambda: _native(self._array[selection]))
+
+    @cached_property
+    def _has_whole_rows(self) -> bool:
+        return has_whole_rows(self._array)
+
+    def take(self, selection: Any) -> npt.NDArray[Any]:
+        """Return the elements at the crossings of indices of each axis; raises as `[]` does."""
+        return self._read(selection, lambda: _native(self._array.oindex[selection]))
+
+    def pieces(self) -> list[npt.NDArray[Any]]:
+        """Return what the files of a finished array hold, in their order; the last ones go beyond its end.
+
+        Files of a local disk are mapped, not copied, unless they are compressed; raises as `[]` does.
+        """
+        check_room(self.shape, ..., self.dtype.itemsize, self.url)
+        return self._read(..., lambda: sync(self._pieces()))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether its files are on a disk of this machine, where `pieces` can map them."""
+        return _store(self._array).is_local
+
+    async def _pieces(self) -> list[npt.NDArray[Any]]:
+        array, grid = self._array.async_array, zip(self.shape, self.shards or self.chunks, strict=True)
+        numbers = list(np.ndindex(*(-(-n // k) for n, k in grid)))
+        files = [(array.store_path / array.metadata.encode_chunk_key(number),) for number in numbers]
+        contents = await concurrent_map(files, lambda file: file.get(MAPPED), zarr.config.get("async.concurrency"))
+        prototype = default_buffer_prototype()
+        spec = ArraySpec(
+            self.shards or self.chunks, array.metadata.dtype, array.metadata.fill_value, array.config, prototype
+        )
+        found: Iterable[Any] = await array.codec_pipeline.decode((content, spec) for content in contents)
+        return [_native(piece.as_numpy_array()) for piece in found]
+
+    def __setitem__(self, selection: Any, values: npt.NDArray[Any]) -> None:
+        """Write where numbers or slices say."""
+        self._array[selection] = values
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether its chunks are bound to their places. Those of arrays that older versions wrote are not."""
+        return _store(self._array).places.is_finished(self._array.path)
+
+    def written(self) -> Written:
+        """Return the checksums of the chunks that were written to it, or read from it, for `finish_arrays`."""
+        return _store(self._array).places.written(self._array.path)
+
+    def finish(self) -> None:
+        """Bind its chunks, all of which were written to it, to their places.
+
+        Raises
+        ------
+        DamageError
+            If a chunk was not written.
+        """
+        sync(_store(self._array).finish(self._array.path))
+
+    def _read(self, selection: Any, read: Callable[[], T]) -> T:
+        def checked() -> T:
+            try:
+                return read()
+            except _UNREADABLE as error:
+                raise DamageError.of(self._damaged(selection), f"is damaged ({error})") from error
+
+        return twice(checked)
+
+    def _damaged(self, selection: Any) -> str:
+        """Return the first file of a selection that cannot be read."""
+        step = self.shards or self.chunks
+        chosen = selection if isinstance(selection, tuple) else () if selection is ... else (selection,)
+        parts = (*chosen, *[slice(None)] * (self.ndim - len(chosen)))
+        for file in product(*map(_files_of, parts, self.shape, step)):
+            try:
+                self._array[tuple(slice(i * k, (i + 1) * k) for i, k in zip(file, step, strict=True))]
+            except _UNREADABLE:
+                return "/".join([self.url, "c", *map(str, file)])
+        return self.url
 
 
 def create_array(
@@ -151,6 +284,11 @@ def finish_arrays(group: zarr.Group, written: Collection[Written]) -> None:
         sync(store.finish(path))
 
 
+def read_array(group: zarr.Group, name: str, start: int = 0, stop: int | None = None) -> npt.NDArray[Any]:
+    """Read rows start:stop of an array, all of it by default; raises as `open_array` and `StoredArray` do."""
+    return open_array(group, name)[start:stop]
+
+
 def open_subgroup(group: zarr.Group, path: str) -> zarr.Group:
     """Open a group below another one, to which it is bound.
 
@@ -165,16 +303,103 @@ def open_subgroup(group: zarr.Group, path: str) -> zarr.Group:
     return part
 
 
-def _store(group: zarr.Group) -> RetryingStore:
-    store = group.store
+def has_whole_rows(array: zarr.Array[Any]) -> bool:
+    """Return whether each file of an array is one chunk of whole rows, by codecs that `read_rows` knows."""
+    first, *others = _codecs(array)
+    return (
+        array.shards is None
+        and array.chunks[1:] == array.shape[1:]
+        and isinstance(first, BytesCodec)
+        and getattr(first.endian, "value", first.endian) in (None, "little")  # text since Zarr 3.2
+        and all(isinstance(codec, BloscCodec | Crc32cCodec) for codec in others)
+    )
+
+
+def read_rows(array: zarr.Array[Any], start: int, stop: int) -> npt.NDArray[Any]:
+    """Read the rows start..stop-1 of an array of which `has_whole_rows` is true, little-endian.
+
+    Raises
+    ------
+    ValueError, RuntimeError
+        If a chunk is damaged.
+    """
+    step, codecs = array.chunks[0], _codecs(array)
+    rows = np.empty((max(0, stop - start), *array.shape[1:]), array.dtype.newbyteorder("<"))
+    if not rows.size:
+        return rows
+    for number, content in _contents(array, range(start // step, -(-stop // step))):
+        low = number * step
+        a, b = max(start, low), min(stop, low + step)
+        whole = b - a == step
+        chunk = rows[a - start : b - start] if whole else np.empty(array.chunks, rows.dtype)
+        if content is None:
+            chunk[...] = array.fill_value
+        else:
+            _decode(content.as_numpy_array(), codecs, chunk.reshape(-1).view(np.uint8))
+        if not whole:
+            rows[a - start : b - start] = chunk[a - low : b - low]
+    return rows
+
+
+def _codecs(array: zarr.Array[Any]) -> Sequence[Codec]:
+    metadata: Any = array.metadata  # of Zarr's third format
+    codecs: Sequence[Codec] = metadata.codecs
+    return codecs
+
+
+def _contents(array: zarr.Array[Any], numbers: Sequence[int]) -> Iterator[tuple[int, Buffer | None]]:
+    """Yield the files of an array, and their numbers along its first axis; several are read at a time."""
+    path, more = array.async_array.store_path, (0,) * (array.ndim - 1)
+    files = [(path / array.metadata.encode_chunk_key((number, *more)),) for number in numbers]
+    at_once = zarr.config.get("async.concurrency")
+    prototype = default_buffer_prototype()
+    for i in range(0, len(files), at_once):
+        found = sync(concurrent_map(files[i : i + at_once], lambda file: file.get(prototype)))
+        yield from zip(numbers[i : i + at_once], found, strict=True)
+
+
+def _decode(content: npt.NDArray[np.uint8], codecs: Sequence[Codec], chunk: npt.NDArray[np.uint8]) -> None:
+    """Write the bytes of a chunk that a file's content stands for."""
+    for codec in reversed(codecs[1:]):
+        if isinstance(codec, Crc32cCodec):
+            content, stored = content[:-_CRC], content[-_CRC:].tobytes()
+            computed = google_crc32c.value(content).to_bytes(_CRC, "little")
+            if computed != stored:  # in Zarr's words
+                raise ValueError(
+                    f"Stored and computed checksum do not match. Stored: {stored!r}. Computed: {computed!r}."
+                )
+        else:
+            check_packed(content, chunk.nbytes)
+            blosc.decompress(content, chunk)
+            return
+    if content.nbytes != chunk.nbytes:
+        raise ValueError(f"{content.nbytes:,} bytes are there, not {chunk.nbytes:,}")
+    chunk[...] = content
+
+
+def _native(values: Any) -> npt.NDArray[Any]:
+    """Return an array in this machine's order of bytes; another machine may have written it."""
+    found = np.asarray(values)
+    native = found.dtype.newbyteorder("=")
+    return found.astype(native, copy=False).view(native)  # also where the order is the same, but has another name
+
+
+def _files_of(part: Any, length: int, step: int) -> Iterable[int]:
+    """Return the numbers of the files along an axis in which a part of it lies: a slice, numbers or a mask."""
+    if isinstance(part, slice):
+        chosen = range(*part.indices(length))
+        first, last = sorted((chosen[0], chosen[-1])) if chosen else (0, -1)
+        return range(first // step, last // step + 1)
+    numbers = np.asarray(part)
+    numbers = np.flatnonzero(numbers) if numbers.dtype == np.bool_ else numbers % length
+    return map(int, np.unique(numbers // step))
+
+
+def _store(node: zarr.Group | zarr.Array[Any]) -> RetryingStore:
+    store = node.store
     assert isinstance(store, RetryingStore)
     return store
 
 
 def _url(group: zarr.Group) -> str:
     return "/".join(filter(None, (str(group.store), group.path)))
-
-
-def read_array(group: zarr.Group, name: str, start: int = 0, stop: int | None = None) -> npt.NDArray[Any]:
-    """Read rows start:stop of an array, all of it by default; raises as `open_array` and `StoredArray` do."""
-    return open_array(group, name)[start:stop]

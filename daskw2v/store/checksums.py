@@ -1,33 +1,46 @@
-"""How damage is found: what was changed, cut short or lost after it was written is never taken for data.
+"""Checksums: what was changed, cut short, lost or swapped after it was written is never taken for data.
 
-Chunks of arrays end with their crc32c, which Zarr checks. Metadata of arrays and manifests are JSON objects that hold
-a checksum of their other entries. Files as they are have a crc32c for each part (`daskw2v.store.partfile`).
+Metadata of arrays and manifests are JSON objects that hold a checksum of their other entries. Files as they are have a
+crc32c for each part (`daskw2v.store.partfile`). Chunks of arrays end with their crc32c, which every Zarr reader checks,
+but which is the same wherever the chunk lies. So the metadata of a finished array hold the checksums of its chunks, and
+the metadata of arrays and groups name their path, and the version that they are of. They are an attribute, `place`,
+which other readers ignore:
+
+    path       path of the node: below the version, or the end of that below the work directory, where the name of an
+               attempt is random
+    attempt    random name of the version or checkpoint that the node is of; others have none
+    chunks     base64 of uint32 little-endian, shape (files, checksums of a file), files in C order. A file that is one
+               chunk has one checksum; a Zarr shard has that of its index, and of each of its chunks.
+
+A checksum is the last four bytes of the chunk, mixed with where the chunk ends in its file. So nothing is computed
+twice, and a part of a shard can be checked that is read alone. Arrays that an older version wrote have no attribute.
 """
 
+import base64
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
-from itertools import product
-from typing import Any, TypeVar
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
 
+import google_crc32c
 import numpy as np
 import numpy.typing as npt
-import zarr
-from zarr.core.array_spec import ArraySpec
-from zarr.core.buffer import default_buffer_prototype
-from zarr.core.common import concurrent_map
-from zarr.core.sync import sync
+from zarr.abc.store import ByteRequest, RangeByteRequest, SuffixByteRequest
 
 from daskw2v.errors import DamageError
-from daskw2v.store.chunks import has_whole_rows, read_rows
-from daskw2v.store.limits import check_room, parsed
-from daskw2v.store.mapping import MAPPED
-from daskw2v.store.places import Written
+from daskw2v.store.limits import parsed
 
 METADATA = "zarr.json"
 CHECKSUM = "seal"  # its key in JSON
-_UNREADABLE = (ValueError, RuntimeError)  # what Zarr and its codecs say of chunks
+PLACE = "place"  # the attribute
+FOREIGN = "is of another place, version or attempt"
+_CHUNKS = "/c/"  # between an array's path and a chunk's number
+_CRC, _ENTRY = 4, 16  # bytes: a checksum; an entry of a shard's index, offset and length
+_ABSENT = np.iinfo(np.uint64).max  # offset and length of a chunk that a shard lacks
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # odd: it spreads small numbers over all bits
+_Checksums = npt.NDArray[np.uint32]
+Written = dict[str, dict[str, _Checksums]]  # of chunks that a task wrote: by the array's path, and the chunk's number
 T = TypeVar("T")
 
 
@@ -73,144 +86,215 @@ def verify_metadata(content: bytes, place: str) -> dict[str, Any]:
     return dict(values)
 
 
-class StoredArray:
-    """An array of a store: what is damaged is named, never returned.
+class _Grid(NamedTuple):
+    """The files of an array along each axis, and the chunks in each: 0 where a file is one chunk."""
+
+    files: tuple[int, ...]
+    inner: int
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "_Grid":
+        """Return that of an array's metadata, which were checked."""
+        file = values["chunk_grid"]["configuration"]["chunk_shape"]
+        codec, *_ = values["codecs"]
+        inner = 0
+        if codec["name"] == "sharding_indexed":
+            chunk = codec["configuration"]["chunk_shape"]
+            inner = math.prod(n // k for n, k in zip(file, chunk, strict=True))
+        return cls(tuple(-(-n // k) for n, k in zip(values["shape"], file, strict=True)), inner)
+
+    def number(self, chunk: str) -> int | None:
+        """Return the number of a file, named such as "0/1"; None if the array has none of this name."""
+        try:
+            return int(np.ravel_multi_index(tuple(map(int, chunk.split("/"))), self.files))
+        except ValueError:
+            return None
+
+
+class Places:
+    """The places of what is written to a Zarr store, and of what is read from it.
 
     Parameters
     ----------
-    array
-        The array.
     url
-        Where it lies.
+        Where the store lies.
+    attempt
+        Random name of the version or checkpoint that is written; empty where paths have one. To read, that of the
+        store's root is taken.
     """
 
-    def __init__(self, array: zarr.Array[Any], url: str) -> None:
-        self._array, self.url = array, url
-        self.shape: tuple[int, ...] = array.shape
-        self.ndim = len(self.shape)
-        self.chunks: tuple[int, ...] = array.chunks
-        self.shards: tuple[int, ...] | None = array.shards
-        self.dtype: np.dtype[Any] = array.dtype.newbyteorder("=")
-        self.attrs: Mapping[str, Any] = array.attrs
+    def __init__(self, url: str, attempt: str = "") -> None:
+        self._url, self._attempt, self._knows = url, attempt, bool(attempt)
+        self._grids = dict[str, _Grid]()
+        self._written: Written = {}
+        self._finished = dict[str, _Checksums]()
 
-    def __reduce__(self) -> Any:
-        return StoredArray, (self._array, self.url)  # its metadata, and what opens its store: nothing is read
+    def declare(self, key: str, content: bytes) -> bytes:
+        """Return metadata that are to be written, with their place; without checksums of chunks."""
+        values = json.loads(content)
+        node = key.rpartition("/")[0]
+        if values["node_type"] == "array":
+            self._grids[node] = _Grid.of(values)
+            self._written.pop(node, None)
+            self._finished.pop(node, None)
+        return _with_place(values, self._here(node))
 
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, selection: Any) -> npt.NDArray[Any]:
-        """Return numbers, slices and masks of it as `numpy` does.
-
-        Raises
-        ------
-        DamageError
-            If a chunk of it is damaged or missing.
-        """
-        check_room(self.shape, selection, self.dtype.itemsize, self.url)
-        rows = slice(None) if selection is ... else selection
-        if isinstance(rows, slice) and rows.step in (None, 1) and self._has_whole_rows:
-            start, stop, _ = rows.indices(len(self))
-            return self._read(selection, lambda: _native(read_rows(self._array, start, stop)))
-        return self._read(selection, lambda: _native(self._array[selection]))
-
-    @cached_property
-    def _has_whole_rows(self) -> bool:
-        return has_whole_rows(self._array)
-
-    def take(self, selection: Any) -> npt.NDArray[Any]:
-        """Return the elements at the crossings of indices of each axis; raises as `[]` does."""
-        return self._read(selection, lambda: _native(self._array.oindex[selection]))
-
-    def pieces(self) -> list[npt.NDArray[Any]]:
-        """Return what the files of a finished array hold, in their order; the last ones go beyond its end.
-
-        Files of a local disk are mapped, not copied, unless they are compressed; raises as `[]` does.
-        """
-        check_room(self.shape, ..., self.dtype.itemsize, self.url)
-        return self._read(..., lambda: sync(self._pieces()))
-
-    @property
-    def is_local(self) -> bool:
-        """Whether its files are on a disk of this machine, where `pieces` can map them."""
-        return bool(self._store.is_local)
-
-    async def _pieces(self) -> list[npt.NDArray[Any]]:
-        array, grid = self._array.async_array, zip(self.shape, self.shards or self.chunks, strict=True)
-        numbers = list(np.ndindex(*(-(-n // k) for n, k in grid)))
-        files = [(array.store_path / array.metadata.encode_chunk_key(number),) for number in numbers]
-        contents = await concurrent_map(files, lambda file: file.get(MAPPED), zarr.config.get("async.concurrency"))
-        prototype = default_buffer_prototype()
-        spec = ArraySpec(
-            self.shards or self.chunks, array.metadata.dtype, array.metadata.fill_value, array.config, prototype
-        )
-        found: Iterable[Any] = await array.codec_pipeline.decode((content, spec) for content in contents)
-        return [_native(piece.as_numpy_array()) for piece in found]
-
-    def __setitem__(self, selection: Any, values: npt.NDArray[Any]) -> None:
-        """Write where numbers or slices say."""
-        self._array[selection] = values
-
-    @property
-    def _store(self) -> Any:
-        """The `RetryingStore`, whose module imports this one."""
-        return self._array.store
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether its chunks are bound to their places. Those of arrays that older versions wrote are not."""
-        return bool(self._store.places.is_finished(self._array.path))
-
-    def written(self) -> Written:
-        """Return the checksums of the chunks that were written to it, or read from it, for `finish_arrays`."""
-        found: Written = self._store.places.written(self._array.path)
-        return found
-
-    def finish(self) -> None:
-        """Bind its chunks, all of which were written to it, to their places.
+    def finish(self, key: str, content: bytes) -> bytes:
+        """Return metadata of an array, all chunks of which are written, with their checksums.
 
         Raises
         ------
         DamageError
             If a chunk was not written.
         """
-        sync(self._store.finish(self._array.path))
+        node = key.rpartition("/")[0]
+        values = json.loads(content)
+        grid, written = _Grid.of(values), self._written.get(node, {})
+        table = np.zeros((math.prod(grid.files), 1 + grid.inner), "<u4")
+        for row, number in enumerate(np.ndindex(*grid.files)):
+            name = "/".join(map(str, number))
+            if name not in written:
+                raise DamageError.of(f"{self._url}/{node}{_CHUNKS}{name}", "was not written")
+            table[row] = written[name]
+        self._grids[node], self._finished[node] = grid, table
+        chunks = base64.b64encode(table.tobytes()).decode()
+        return _with_place(values, {**self._here(node), "chunks": chunks})
 
-    def _read(self, selection: Any, read: Callable[[], T]) -> T:
-        def checked() -> T:
-            try:
-                return read()
-            except _UNREADABLE as error:
-                raise DamageError.of(self._damaged(selection), f"is damaged ({error})") from error
+    def _here(self, node: str) -> dict[str, str]:
+        """Return the place of a node."""
+        if self._attempt:
+            return {"path": node, "attempt": self._attempt}
+        return {"path": "/".join([*self._url.rstrip("/").split("/")[-2:], *filter(None, [node])])}
 
-        return twice(checked)
+    def wrote(self, key: str, content: npt.NDArray[np.uint8]) -> None:
+        """Keep the checksums of a chunk that was written, or read."""
+        node, _, chunk = key.rpartition(_CHUNKS)
+        if node in self._grids:
+            self._written.setdefault(node, {})[chunk] = _checksums(content, self._grids[node].inner)
 
-    def _damaged(self, selection: Any) -> str:
-        """Return the first file of a selection that cannot be read."""
-        step = self.shards or self.chunks
-        chosen = selection if isinstance(selection, tuple) else () if selection is ... else (selection,)
-        parts = (*chosen, *[slice(None)] * (self.ndim - len(chosen)))
-        for place in product(*map(_places, parts, self.shape, step)):
-            try:
-                self._array[tuple(slice(i * k, (i + 1) * k) for i, k in zip(place, step, strict=True))]
-            except _UNREADABLE:
-                return "/".join([self.url, "c", *map(str, place)])
-        return self.url
+    def written(self, node: str) -> Written:
+        """Return the checksums of an array's chunks that were written, for who finishes it."""
+        return {node: self._written.get(node, {})}
+
+    def add(self, written: Written) -> None:
+        """Take over checksums of chunks that others wrote."""
+        for node, chunks in written.items():
+            self._written.setdefault(node, {}).update(chunks)
+
+    def is_finished(self, node: str) -> bool:
+        """Return whether the checksums of an array's chunks are known."""
+        return node in self._finished
+
+    def read(self, key: str, values: Mapping[str, Any]) -> None:
+        """Check the place of metadata that were read, and are what was written.
+
+        Raises
+        ------
+        DamageError
+            If they are of another place or version.
+        """
+        node = key.rpartition("/")[0]
+        place = values["attributes"].get(PLACE)
+        if not node:
+            self._attempt, self._knows = str(place.get("attempt", "")) if isinstance(place, dict) else "", True
+        if not self._belongs(node, place):
+            raise DamageError.of(f"{self._url}/{key}", FOREIGN)
+        if values["node_type"] == "array":
+            self._grids[node] = _Grid.of(values)
+            if place is not None and "chunks" in place:
+                self._finished[node] = self._table(node, place["chunks"])
+
+    def _belongs(self, node: str, place: Any) -> bool:
+        if place is None:
+            return not self._attempt
+        if not (isinstance(place, dict) and isinstance(path := place.get("path"), str)):
+            return False
+        here = f"/{self._url}/{node}".rstrip("/")
+        same = not self._knows or place.get("attempt", "") == self._attempt
+        return same and (not path or here.endswith(f"/{path}"))
+
+    def _table(self, node: str, chunks: Any) -> _Checksums:
+        grid = self._grids[node]
+        try:
+            table = np.frombuffer(base64.b64decode(chunks, validate=True), "<u4")
+            return table.reshape(math.prod(grid.files), 1 + grid.inner)
+        except (ValueError, TypeError):
+            raise DamageError.of(f"{self._url}/{node}", "has checksums of another array") from None
+
+    def check(self, key: str, content: npt.NDArray[np.uint8], part: ByteRequest | None) -> None:
+        """Check the place of a file's bytes, all of them or a part that Zarr asked for.
+
+        Raises
+        ------
+        DamageError
+            If they are whole, but belong elsewhere. What is damaged is left to Zarr.
+        """
+        node, _, chunk = key.rpartition(_CHUNKS)
+        table = self._finished.get(node)
+        if table is None and part is None:
+            self.wrote(key, content)  # for who finishes the array
+        if table is None or (number := self._grids[node].number(chunk)) is None:
+            return
+        known, inner = table[number], self._grids[node].inner
+        if part is None:
+            if np.array_equal(_checksums(content, inner), known):
+                return
+            pieces = list(_pieces(content, inner))
+        else:
+            end = part.end if isinstance(part, RangeByteRequest) else 0
+            if not inner or not isinstance(part, RangeByteRequest | SuffixByteRequest):
+                return
+            pieces = [(end, content)]
+        for end, piece in pieces:
+            whole = len(piece) > _CRC and google_crc32c.value(piece[:-_CRC].tobytes()) == _crc_of(piece)
+            if whole and _mixed([_crc_of(piece)], [end]) not in known:
+                raise DamageError.of(f"{self._url}/{key}", FOREIGN)
 
 
-def _native(values: Any) -> npt.NDArray[Any]:
-    """Return an array in this machine's order of bytes; another machine may have written it."""
-    found = np.asarray(values)
-    native = found.dtype.newbyteorder("=")
-    return found.astype(native, copy=False).view(native)  # also where the order is the same, but has another name
+def _with_place(values: dict[str, Any], place: dict[str, str]) -> bytes:
+    values["attributes"] = {**values.get("attributes", {}), PLACE: place}
+    return json.dumps(values).encode()
 
 
-def _places(part: Any, length: int, step: int) -> Iterable[int]:
-    """Return the numbers of the files along an axis in which a part of it lies: a slice, numbers or a mask."""
-    if isinstance(part, slice):
-        chosen = range(*part.indices(length))
-        first, last = sorted((chosen[0], chosen[-1])) if chosen else (0, -1)
-        return range(first // step, last // step + 1)
-    numbers = np.asarray(part)
-    numbers = np.flatnonzero(numbers) if numbers.dtype == np.bool_ else numbers % length
-    return map(int, np.unique(numbers // step))
+def _checksums(content: npt.NDArray[np.uint8], inner: int) -> _Checksums:
+    """Return the checksums of a file, shape (1 + inner,): zeros if it is no file of so many chunks."""
+    if not inner:
+        return _mixed([_crc_of(content)], [len(content)])
+    found = np.zeros(1 + inner, np.uint32)
+    spans = _spans(content, inner)
+    if spans is not None:
+        ends = spans.sum(axis=1)[:, None]
+        last = content[np.minimum(ends - np.arange(_CRC, 0, -1, dtype=np.uint64), len(content) - 1).astype(np.int64)]
+        found[0] = _crc_of(content)
+        found[1:] = np.where(spans[:, 0] == _ABSENT, 0, _mixed(last.view("<u4")[:, 0], ends[:, 0]))
+    return found
+
+
+def _pieces(content: npt.NDArray[np.uint8], inner: int) -> Iterator[tuple[int, npt.NDArray[np.uint8]]]:
+    """Yield the chunks of a file, and of a shard its index, each with where it ends: 0 for the index."""
+    if not inner:
+        yield len(content), content
+        return
+    yield 0, content[-(_ENTRY * inner + _CRC) :]
+    spans = _spans(content, inner)
+    for start, size in [] if spans is None else spans.tolist():
+        if start != _ABSENT:
+            yield start + size, content[start : start + size]
+
+
+def _spans(content: npt.NDArray[np.uint8], inner: int) -> npt.NDArray[np.uint64] | None:
+    """Return the offsets and lengths of a shard's chunks, shape (inner, 2), or None if it is too short."""
+    size = _ENTRY * inner + _CRC
+    if len(content) < size:
+        return None
+    return np.frombuffer(content[-size:-_CRC].tobytes(), "<u8").reshape(inner, 2)
+
+
+def _crc_of(content: npt.NDArray[np.uint8]) -> int:
+    return int.from_bytes(content[-_CRC:].tobytes(), "little")
+
+
+def _mixed(crcs: npt.ArrayLike, ends: npt.ArrayLike) -> _Checksums:
+    """Return checksums that differ for equal chunks that end at other bytes of their files."""
+    spread = (np.asarray(ends, np.uint64) * _MIX) >> np.uint64(32)
+    return np.asarray(crcs, np.uint32) ^ spread.astype(np.uint32)

@@ -36,7 +36,7 @@ syncfs: Callable[[int], int] | None = (
 
 
 class _Noted:
-    """What this process has written and not forced, and how often that failed."""
+    """Files that this process has written and not forced, and how often forcing failed."""
 
     def __init__(self) -> None:
         self.files = set[str]()
@@ -61,7 +61,7 @@ def force() -> None:
     Raises
     ------
     StoreError
-        If that fails, or has failed since the scope began: then nobody knows what is on the disk.
+        If forcing fails, or has failed since the scope began: what is on the disk is then unknown.
     """
     before = _before.get()
     with _noted.forcing:  # what another thread forces may be this one's
@@ -189,7 +189,7 @@ def _force_filesystem(folder: str) -> bool:
 
 
 def is_local(folder: str) -> bool:
-    """Tell whether a folder is on a disk of this machine, and not on another's; False where that is not known."""
+    """Return whether a folder is on a disk of this machine, and not on another's; False where that is not known."""
     return sys.platform == "linux" and _kind(folder) in _LOCAL
 
 

@@ -188,9 +188,9 @@ def _release(token: Token) -> None:
 
 
 def _take(folder: Store, name: str, what: str, waiting: Callable[[str], None] | None) -> Token:
-    """Wait until nobody holds the lease, or its holder is dead, and take it."""
+    """Wait until the lease has no holder that lives, and take it."""
     log, earlier = NumberedLog(folder / name), f"{name}.json"  # earlier releases wrote one file, and deleted it
-    seen, since, told = None, time.monotonic(), False
+    seen, since, reported = None, time.monotonic(), False
     while True:
         number = log.newest_number()
         old = _read(partial(folder.read_manifest, earlier))
@@ -208,9 +208,9 @@ def _take(folder: Store, name: str, what: str, waiting: Callable[[str], None] | 
                     )
                 if lives and found["pid"] == os.getpid() and found["thread"] == threading.get_ident():
                     raise StoreError(f"{what} is this thread's own already.", "Do one after the other.")
-                if not told:
+                if not reported:
                     waiting(f"waiting for {_holder(found)}")
-                    told = True
+                    reported = True
             if beat != seen:
                 seen, since = beat, time.monotonic()
             if lives or (lives is None and time.monotonic() - since <= EXPIRY):
@@ -248,7 +248,7 @@ def _machine() -> str:
 
 
 def _born(pid: int) -> str | None:
-    """Return when a process began, by a clock that nobody sets; None where there is none."""
+    """Return when a process began, by a clock that cannot be set; None where there is none."""
     stat = Path(f"/proc/{pid}/stat")
     try:
         return stat.read_text().rpartition(")")[2].split()[19] if stat.parent.parent.exists() else _born_elsewhere(pid)
@@ -257,7 +257,7 @@ def _born(pid: int) -> str | None:
 
 
 def _born_elsewhere(pid: int) -> str | None:
-    """Do the same where there is no /proc."""
+    """Return when a process began where there is no /proc."""
     try:
         return str(psutil.Process(pid).create_time())
     except psutil.Error:
@@ -265,7 +265,7 @@ def _born_elsewhere(pid: int) -> str | None:
 
 
 def _lives(found: dict[str, Any]) -> bool | None:
-    """Tell whether a holder on this machine lives; None where it is on another."""
+    """Return whether a holder on this machine lives; None where it is on another."""
     if found["machine"] != _machine():
         return None
     return bool(_born(found["pid"]) == found["born"])

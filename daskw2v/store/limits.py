@@ -1,29 +1,26 @@
-"""What is believed of files that anybody may have written: names, links and sizes, checked before memory is taken.
+"""Limits of files that anybody may have written: names, links and sizes, checked before memory is taken.
 
-A model or a shard may be a stranger's. Which arrays are read is said in `daskw2v.store.zarr_schema`.
+A model or a shard may be a stranger's. `daskw2v.store.zarr_schema` has the limits of arrays.
 """
 
-import asyncio
 import json
 import math
 import os
 import re
-import shutil
 import stat
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
-from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, SuffixByteRequest
-from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
-from zarr.storage import LocalStore
+import psutil
 
 from daskw2v.errors import FormatError, StoreError
-from daskw2v.store.durability import is_local, wrote
-from daskw2v.store.mapping import MappedBuffer, mapped
-from daskw2v.store.memory import free_memory
+
+if sys.platform != "win32":
+    import resource
 
 T = TypeVar("T")
 
@@ -33,6 +30,10 @@ _DEEPEST = 32  # levels of JSON; ours have five
 _HOLDERS = dict, list
 _SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 has none
 _SMALL = 1 << 28  # bytes that are read without asking how much memory is free
+# Limits of containers, of both versions of cgroups, which Dask gives to its workers, too
+_OF_CONTAINERS = (
+    "memory/memory.limit_in_bytes", "memory/memory.soft_limit_in_bytes", "memory.max", "memory.high", "memory.low",
+)  # fmt: skip
 
 
 def parsed(content: bytes) -> Any:
@@ -127,88 +128,6 @@ def check_way(path: str, depth: int) -> None:
             )
 
 
-class Folder(LocalStore):
-    """A Zarr store in a folder of this machine, from which no link leads out, and whose metadata are small.
-
-    The disk is asked in threads only: one that hangs would stop the loop that all stores share.
-
-    Parameters
-    ----------
-    root, read_only
-        As of `LocalStore`.
-    depth
-        As of `Store`.
-    """
-
-    def __init__(self, root: Path | str, *, read_only: bool = False, depth: int = 0) -> None:
-        super().__init__(root, read_only=read_only)
-        self._depth = depth
-
-    def with_read_only(self, read_only: bool = False) -> "Folder":
-        """Return the same store, to read only or not."""
-        return Folder(self.root, read_only=read_only, depth=self._depth)
-
-    async def _open(self, *, mode: object = None) -> None:
-        self._is_open = True  # where something is written, folders are made
-
-    async def get(
-        self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
-    ) -> Buffer | None:
-        """Return a file's content, or None where there is none; raises as `check_file` does.
-
-        A whole file is mapped for a `MappedBuffer`, if it is on a local disk.
-        """
-        buffer = (prototype or default_buffer_prototype()).buffer
-        maps = byte_range is None and issubclass(buffer, MappedBuffer)
-        # Checked and read at once: a thread for each would cost more than the check
-        content = await asyncio.to_thread(_read, str(self.root), key, byte_range, maps)
-        return None if content is None else buffer.from_bytes(content)
-
-    async def set(self, key: str, value: Buffer) -> None:
-        """Write a file, which is forced to the disk before a manifest names it; raises as `check_way` does."""
-        await asyncio.to_thread(self._check_way, key)
-        await super().set(key, value)
-        wrote(str(self.root / key))
-
-    async def delete_dir(self, prefix: str) -> None:
-        """Delete a folder, if it is there; raises as `check_way` does."""
-        await asyncio.to_thread(self._check_way, prefix)
-        await asyncio.to_thread(_delete, self.root / prefix)
-
-    async def delete(self, key: str) -> None:
-        """Delete a file, if it is there; raises as `check_way` does."""
-        await asyncio.to_thread(self._check_way, key)
-        await super().delete(key)
-
-    def _check_way(self, key: str) -> None:
-        check_way(f"{self.root}/{key}", self._depth + key.count("/") + 1)
-
-
-def _delete(folder: Path) -> None:
-    if folder.is_dir():
-        shutil.rmtree(folder)
-
-
-def _read(folder: str, name: str, part: ByteRequest | None, maps: bool) -> bytes | memoryview | None:
-    """Return what is asked for of a file that may be read, or None where there is none."""
-    check_file(folder, name, MOST_METADATA if name.endswith("zarr.json") else None)
-    try:
-        if maps and is_local(folder):
-            return mapped(f"{folder}/{name}")
-        with open(f"{folder}/{name}", "rb") as file:
-            match part:
-                case RangeByteRequest(start, end):
-                    file.seek(start)
-                    return file.read(end - start)
-                case OffsetByteRequest(offset):
-                    file.seek(offset)
-                case SuffixByteRequest(suffix):
-                    file.seek(max(0, file.seek(0, os.SEEK_END) - suffix))
-            return file.read()
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-        return None
-
-
 def check_room(shape: Sequence[int], selection: Any, itemsize: int, place: str) -> None:
     """Refuse to read what memory has no room for.
 
@@ -237,11 +156,27 @@ def check_room(shape: Sequence[int], selection: Any, itemsize: int, place: str) 
         )
 
 
+def free_memory() -> int:
+    """Return the bytes that are available; no more than the system or a container allows to this process."""
+    return min(int(psutil.virtual_memory().available), memory_limit())
+
+
+def memory_limit(cgroups: Path = Path("/sys/fs/cgroup")) -> int:
+    """Return the bytes that the system, or the container with these `cgroups`, allows to this process."""
+    limits = [int(psutil.virtual_memory().total)]
+    if sys.platform != "win32":
+        limits.append(resource.getrlimit(resource.RLIMIT_RSS)[1])
+    for name in _OF_CONTAINERS:
+        with suppress(OSError, ValueError):  # not there, or "max"
+            limits.append(int((cgroups / name).read_text()))
+    return min(limit for limit in limits if limit > 0)
+
+
 def _length(n: int, part: Any) -> int:
     return len(range(*part.indices(n))) if isinstance(part, slice) else np.size(part)
 
 
-def typed(cls: type[T], values: Any, place: str, **given: Any) -> T:
+def typed(cls: type[T], values: Any, place: str, **others: Any) -> T:
     """Make a dataclass or named tuple of JSON values, each of the type that its field declares.
 
     Parameters
@@ -250,7 +185,7 @@ def typed(cls: type[T], values: Any, place: str, **given: Any) -> T:
         What is made, and its fields by name. A list stands for a tuple of any length.
     place
         What was read, for messages.
-    given
+    others
         Fields that were not read.
 
     Raises
@@ -258,7 +193,7 @@ def typed(cls: type[T], values: Any, place: str, **given: Any) -> T:
     StoreError
         If one is missing, unknown or of another type, or a number is not finite or, if whole, not in 0..2^63 - 1.
     """
-    hints = {name: hint for name, hint in get_type_hints(cls).items() if name not in given}
+    hints = {name: hint for name, hint in get_type_hints(cls).items() if name not in others}
     if not isinstance(values, dict) or not values.keys() <= hints.keys():
         raise refused(place, f"holds no {cls.__name__}: {shown(values)}")
     made = {}
@@ -268,19 +203,19 @@ def typed(cls: type[T], values: Any, place: str, **given: Any) -> T:
             raise refused(place, f"holds a {cls.__name__} with {name}={shown(value)}")
         made[name] = value if item is None else tuple(value)
     try:
-        return cls(**given, **made)
+        return cls(**others, **made)
     except TypeError as error:
         raise refused(place, f"holds no {cls.__name__} ({error})") from None
 
 
 def _is(value: Any, kind: Any) -> bool:
-    """Tell whether a JSON value is of a type; whole numbers are in 0..2^63 - 1, others finite."""
+    """Return whether a JSON value is of a type; whole numbers are in 0..2^63 - 1, others finite."""
     in_range = math.isfinite(value) if isinstance(value, float) else not isinstance(value, int) or 0 <= value < 1 << 63
     return in_range and isinstance(value, kind)
 
 
 def refused(place: str, problem: str) -> FormatError:
-    """Return the error for a file that nobody should read."""
+    """Return the error for a file that must not be read."""
     return FormatError(f"{place} {problem}.", "It is damaged, or not written by daskw2v: take another copy.")
 
 

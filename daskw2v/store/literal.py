@@ -1,10 +1,14 @@
-"""Calls of fsspec that would expand patterns, and of Zarr on fsspec, with names that are taken as they are.
+"""Calls of filesystems that take names as they are: of fsspec, of Zarr on fsspec, and deletion on this machine.
 
 `[`, `?` and `*` may stand in the name of any folder. Calls of fsspec for many files (`rm`, `cat`, `get`, `put`, `copy`,
 `mv`) take them for patterns, and would reach other folders. Calls for one file or folder do not.
 """
 
 import asyncio
+import errno
+import os
+import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -76,6 +80,41 @@ def read_range(fs: Any, file: str, start: int, stop: int) -> bytes:
         if fs.size(file) > start:
             raise
         return b""
+
+
+def remove_local(path: str, check: Callable[[], None]) -> None:
+    """Delete a file or a folder of this machine; if a check raises an error after it was renamed, rename it back."""
+    folder, name = os.path.split(path)
+    aside = f"{folder}/.{name}.deleted"
+    _remove_tree(aside)  # what an interrupted deletion left
+    while True:
+        try:
+            os.rename(path, aside)
+            break
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:  # another process deletes, too
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            _remove_tree(aside)
+    try:
+        check()
+    except Exception:
+        with suppress(OSError):  # another process has created it again
+            (os.rename if os.path.isdir(aside) else os.link)(aside, path)
+        if os.path.isfile(aside):
+            os.unlink(aside)
+        raise
+    _remove_tree(aside)
+
+
+def _remove_tree(path: str) -> None:
+    while os.path.lexists(path):
+        with suppress(FileNotFoundError):  # another process deletes it, too
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path)
+            else:
+                os.unlink(path)
 
 
 class LiteralStore(FsspecStore):

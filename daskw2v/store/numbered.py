@@ -1,8 +1,9 @@
 """Logs of small files with rising numbers, by which processes agree on one order of events without a lock.
 
 An entry is created exclusively. Of several processes that have read entry n and then create entry n + 1, one succeeds;
-the others read again. So nobody changes a state that he has not seen. Entries that are no longer needed are deleted,
-but the highest one stays, so numbers never fall, unless its creator withdraws it. Each entry has its own identity.
+the others read again. So no process changes a state that it has not read. Entries that are no longer needed are
+deleted, but the highest one stays, so numbers never fall, unless its creator withdraws it. Each entry has its own
+identity.
 
 The store has to support exclusive creation: local disks and NFS do (a hard link), and so do S3, Google Cloud Storage
 and compatible stores (a conditional put). On a store that ignores the condition, the last of two writers wins, and the
@@ -71,7 +72,7 @@ class NumberedLog:
         return entry
 
     def ends_with(self, number: int, entry: str) -> bool:
-        """Tell whether the newest entry is the one that `append` has created with this number and identity."""
+        """Return whether the newest entry is the one that `append` has created with this number and identity."""
         if self.newest_number(number) != number:
             return False
         try:

@@ -1,7 +1,7 @@
-"""What is asked of a store that may be slow, fail or be gone for a while: tried again, and given up in time.
+"""Retries: calls of a store that may be slow, fail or be gone for a while, each with a timeout.
 
-Stores are other people's machines. What may pass is tried again some times; what does not pass (no permission, no
-space) is told at once; and nobody waits for ever for an answer that does not come.
+Stores are other people's machines. A failure that may pass is retried several times; one that does not pass (no
+permission, no space) is raised at once; and no call waits for ever for an answer.
 """
 
 import asyncio
@@ -25,10 +25,9 @@ from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.storage import WrapperStore
 
 from daskw2v.errors import DamageError, Daskw2vError, StoreError
-from daskw2v.store.checksums import METADATA, verify_metadata, with_checksum
+from daskw2v.store.checksums import METADATA, Places, verify_metadata, with_checksum
 from daskw2v.store.durability import FULL, is_local
-from daskw2v.store.limits import Folder
-from daskw2v.store.places import Places
+from daskw2v.store.folder import Folder
 from daskw2v.store.zarr_schema import check_metadata
 
 T = TypeVar("T")
@@ -37,7 +36,7 @@ PAUSES = (0.1, 0.5, 2.0, 5.0)  # seconds, about: between one try and the next
 _Call = tuple[Callable[..., Any], tuple[Any, ...], queue.SimpleQueue[tuple[Any, BaseException | None]]]
 _callers = threading.local()  # to each thread its own
 _FINAL = FULL | {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP}
-# What tells of a mistake, or is an answer: asked again it would be the same
+# Mistakes and answers: another call would raise the same
 _ANSWERS = (
     Daskw2vError, FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError,
     ValueError, TypeError, LookupError, AttributeError, NotImplementedError, ImportError,
@@ -45,7 +44,7 @@ _ANSWERS = (
 
 
 def may_pass(error: BaseException) -> bool:
-    """Tell whether the same question may get another answer."""
+    """Return whether the same question may get another answer."""
     if isinstance(error, OSError) and error.errno in _FINAL:
         return False
     return isinstance(error, Exception) and not isinstance(error, _ANSWERS)
@@ -282,7 +281,7 @@ class RetryingStore(WrapperStore[ZarrStore]):
         return False  # Zarr 3.2 would read and write below this store, without its checks
 
     async def exists(self, key: str) -> bool:
-        """Tell whether there is a value."""
+        """Return whether there is a value."""
         return await self._with_retries(key, lambda: self._store.exists(key))
 
     async def set(self, key: str, value: Buffer) -> None:
@@ -340,7 +339,7 @@ def _least(part: ByteRequest | None) -> int:
 
 
 def _is_chunk(key: str) -> bool:
-    """Tell whether an array's content lies there: `name/c/0/1`."""
+    """Return whether an array's content lies there: `name/c/0/1`."""
     return "/c/" in f"/{key}"
 
 
@@ -360,15 +359,15 @@ class RetryingFile(io.RawIOBase):
         self._reading = threading.Lock()  # a read that was left behind would move the file under the next one
 
     def readable(self) -> bool:
-        """Tell that it can be read."""
+        """Return True: it can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Tell that it can be sought in."""
+        """Return True: it can be sought in."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place, and return it."""
+        """Move to a position, and return it."""
         if whence == io.SEEK_CUR:
             offset += self._position
         elif whence == io.SEEK_END:

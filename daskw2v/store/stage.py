@@ -25,7 +25,7 @@ RunTasks = Callable[..., Iterator[tuple[Any, Any]]]
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a stage's results lie in a work directory, and what of them is deleted together.
+    """Paths of a stage's results in a work directory, and which of them are deleted together.
 
     Parts of a path in angle brackets stand for any name.
 
@@ -33,11 +33,11 @@ class Layout:
     ----------
     damaged
         What is deleted, and so built again, if a file in it is damaged, such as "vocabulary/<key>/<build>". A file at
-        this place is a manifest.
+        this path is a manifest.
     unused
         What is deleted once no run uses it; none by default.
     remedy
-        What to tell the user if a finished result is damaged, which is then never deleted. By default it is deleted.
+        Remedy of the error for a damaged finished result, which is then never deleted. By default it is deleted.
     """
 
     damaged: str
@@ -50,11 +50,11 @@ class Layout:
         return self.damaged.partition("/")[0]
 
     def damaged_part(self, path: str) -> str | None:
-        """Return what to delete if the file at a path below the work directory is damaged; None for other stages'."""
+        """Return what to delete if the file at a path below the work directory is damaged; None for other stages."""
         return _beginning(path, self.damaged)
 
     def unused_part(self, path: str) -> str | None:
-        """Return what to delete if nobody uses what lies at a path below the work directory; None for other stages'."""
+        """Return what to delete if no run uses a path below the work directory; None for paths of other stages."""
         return _beginning(path, self.unused)
 
 
@@ -229,7 +229,7 @@ class OpenStage:
     def finish(self, manifest: Mapping[str, Any], kept: Iterable[str], *, alone: bool = False) -> None:
         """Write the manifest, after everything was deleted that does not lie at the paths to keep.
 
-        `alone` is that of `Store.write_bytes`: for files that nobody forced, and whose loss their checksums tell.
+        `alone` is that of `Store.write_bytes`: for files that were not forced, and whose loss their checksums show.
 
         Raises
         ------
@@ -270,7 +270,7 @@ def run_once(
 
 
 def groups_exist(store: Store, paths: Iterable[str]) -> bool:
-    """Tell whether there are Zarr groups at all these paths below a store."""
+    """Return whether there are Zarr groups at all these paths below a store."""
     asked = [*set(paths)]  # as many as a manifest says: that of a stranger may name a million, and none is there
     with ThreadPoolExecutor(_THREADS) as pool:
         # Read, not listed: a listing may come from a cache that misses what others have deleted
@@ -284,10 +284,10 @@ def keep_only(store: Store, kept: Mapping[str, Collection[str]]) -> None:
     """Delete everything in some folders below a store, except the names that each of them keeps."""
 
     def clean(folder: str) -> None:
-        place = store / folder if folder else store
-        for name in place.children():
+        cleaned = store / folder if folder else store
+        for name in cleaned.children():
             if name not in kept[folder]:
-                (place / name).remove()
+                (cleaned / name).remove()
 
     with ThreadPoolExecutor(_THREADS) as pool:
         list(pool.map(clean, kept))

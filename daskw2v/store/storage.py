@@ -1,6 +1,6 @@
-"""Where everything is kept: JSON manifests and Zarr groups below one fsspec URL.
+"""A store: JSON manifests and Zarr groups below one fsspec URL, which hold everything that is written.
 
-The rules that keep data whole stand here: a manifest is written last and atomically, an array is written whole
+This module has the rules that keep data whole: a manifest is written last and atomically, an array is written whole
 by one task, or by several along chunk bounds only, and nothing is ever pickled.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy.typing as npt
 import zarr
@@ -19,11 +19,9 @@ from zarr.errors import ContainsGroupError
 
 from daskw2v.errors import DamageError, FormatError, StoreError
 from daskw2v.store import durability, literal
-from daskw2v.store.checksums import CHECKSUM, checksum_of, twice
-from daskw2v.store.guard import Guard
-from daskw2v.store.limits import MOST_MANIFEST, Folder, check_file, check_name, check_way, parsed, refused
-from daskw2v.store.places import FOREIGN, PLACE
-from daskw2v.store.removing import remove_local
+from daskw2v.store.checksums import CHECKSUM, FOREIGN, PLACE, checksum_of, twice
+from daskw2v.store.folder import Folder
+from daskw2v.store.limits import MOST_MANIFEST, check_file, check_name, check_way, parsed, refused
 from daskw2v.store.retries import TIMEOUT, RetryingStore, with_retries
 from daskw2v.store.urls import absolute, as_url, filesystem
 
@@ -31,6 +29,13 @@ T = TypeVar("T")
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 _TRIES = 3  # to create a file that others write, too
+
+
+class Guard(Protocol):
+    """A condition that has to hold before something is written or deleted, such as `lease.Token`."""
+
+    def check(self) -> None:
+        """Raise a StoreError if it does not hold."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +126,7 @@ class Store:
         return with_retries(change, place=place, timeout=self.timeout, before=self.check)
 
     def exists(self) -> bool:
-        """Tell whether anything lies at the URL."""
+        """Return whether anything lies at the URL."""
         fs, path = self._filesystem()
         return bool(self._with_retries(fs.exists, path))
 
@@ -158,7 +163,9 @@ class Store:
         """
         fs, path = self._filesystem()
         local = self.local_path
-        self._change(partial(literal.remove, fs, path) if local is None else partial(remove_local, local, self.check))
+        self._change(
+            partial(literal.remove, fs, path) if local is None else partial(literal.remove_local, local, self.check)
+        )
 
     def force_names(self) -> None:
         """Force what is named here, and what is no longer, to a local disk; raises as `durability.force`."""
@@ -249,7 +256,7 @@ class Store:
     def write_raw(self, name: str, *arrays: npt.NDArray[Any], named: bool) -> None:
         """Write arrays as they are into a file, not atomically.
 
-        `named` tells whether a manifest will name the file. Otherwise it is not forced to the disk.
+        If a manifest will name the file (`named`), it is forced to the disk before that.
         """
         fs, path = self._filesystem()
 

@@ -1,4 +1,4 @@
-"""What the user names: URLs and paths, and the filesystems that they lie on."""
+"""URLs and paths of the user's: the filesystems that they lie on, and the secrets that they may hold."""
 
 import os
 from collections.abc import Mapping
@@ -7,13 +7,14 @@ from typing import Any
 from fsspec.core import url_to_fs
 
 from daskw2v.errors import MissingExtraError, ParameterError
-from daskw2v.store.credentials import refuse_secret
+from daskw2v.safe_text import without_secrets
 
 Location = str | os.PathLike[str]  # an fsspec URL or a local path
+_REMEDY = "Give secrets in storage_options or the environment; a signed URL has to be downloaded first."
 
 
 def is_location(value: Any) -> bool:
-    """Tell whether a value names anything: text or a path, not empty, and without a NUL byte."""
+    """Return whether a value names anything: text or a path, not empty, and without a NUL byte."""
     text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     return isinstance(text, str) and bool(text) and "\0" not in text
 
@@ -31,7 +32,7 @@ def as_url(value: Location, what: str) -> str:
     Raises
     ------
     ParameterError
-        If it names nothing: neither text nor a path, empty, or with a NUL byte; or if it holds a secret.
+        If it is no name: neither text nor a path, empty, or with a NUL byte; or if it holds a secret.
     """
     if not is_location(value):
         raise ParameterError(f"{what}={value!r} is no URL or path.", "Give text that is not empty, or a pathlib.Path.")
@@ -48,7 +49,7 @@ def absolute(url: str) -> str:
     Raises
     ------
     ParameterError
-        If nobody knows the home directory, or that of ~user.
+        If the home directory is unknown, or that of ~user.
     """
     if "://" in url or "::" in url:
         return url
@@ -62,7 +63,7 @@ def absolute(url: str) -> str:
 
 
 def is_private(url: str) -> bool:
-    """Tell whether a URL leads to fsspec's filesystem in memory, of which each process has its own."""
+    """Return whether a URL leads to fsspec's filesystem in memory, of which each process has its own."""
     return url.startswith("memory://")
 
 
@@ -90,3 +91,23 @@ def filesystem(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
             f"A URL of {protocol}:// cannot be opened: {error}.", "Give a path, or a URL of a protocol of fsspec."
         ) from error
     return fs, path
+
+
+class Options(dict[str, Any]):
+    """Options for fsspec, of which only names are shown: Dask writes the arguments of tasks that fail into its logs."""
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(f"{name!r}: ..." for name in self) + "}"
+
+
+def refuse_secret(name: str, value: Any, remedy: str = _REMEDY) -> None:
+    """Refuse the value of a setting that holds a secret: settings stand in logs, messages and manifests.
+
+    Raises
+    ------
+    ParameterError
+        If it is, or holds, a URL with a secret.
+    """
+    safe = without_secrets(value)
+    if safe is not value and safe != value:
+        raise ParameterError(f"{name}={safe!r} holds a secret, and URLs are stored and shown.", remedy)

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from daskw2v.errors import DamageError, StoreError
-from daskw2v.store.arrays import open_array
-from daskw2v.store.checksums import METADATA, StoredArray, twice, verify_metadata
-from daskw2v.store.places import Places
+from daskw2v.store.arrays import StoredArray, open_array
+from daskw2v.store.checksums import METADATA, Places, twice, verify_metadata
 from daskw2v.store.storage import Store
 from daskw2v.store.zarr_schema import check_metadata
 
@@ -20,12 +19,12 @@ _CRC = 4  # bytes
 _CHUNKS = "/c/"  # between an array's path and a chunk's number
 
 
-def find_damage(home: Store, *, full: bool = False, skip: str | None = None) -> list[DamageError]:
+def find_damage(folder: Store, *, full: bool = False, skip: str | None = None) -> list[DamageError]:
     """Return the damage below a folder: manifests, metadata, and chunks of arrays.
 
     Parameters
     ----------
-    home
+    folder
         The folder.
     full
         Whether to read all chunks and compare their checksums. By default only their sizes are compared.
@@ -44,23 +43,25 @@ def find_damage(home: Store, *, full: bool = False, skip: str | None = None) -> 
     StoreError
         If the store fails.
     """
-    sizes, places = home.sizes(), Places(home.url)
+    sizes, places = folder.sizes(), Places(folder.url)
     sizes = {path: size for path, size in sizes.items() if path.partition("/")[0] != skip}
-    read = {METADATA: _read(home, places, METADATA)} if METADATA in sizes else {}  # first, as it names the attempt
+    read = {METADATA: _read(folder, places, METADATA)} if METADATA in sizes else {}  # first, as it names the attempt
     with ThreadPoolExecutor(_THREADS) as pool:
         files = [path for path in sizes if path.endswith(".json") and path != METADATA]
-        read |= zip(files, pool.map(lambda path: _read(home, places, path), files), strict=True)
+        read |= zip(files, pool.map(lambda path: _read(folder, places, path), files), strict=True)
         found = {path: value for path, value in read.items() if isinstance(value, DamageError)}
-        found |= {path: _missing(home, path) for path in _needed(sizes) if path not in sizes}
+        found |= {path: _missing(folder, path) for path in _needed(sizes) if path not in sizes}
         arrays = {
             path.removesuffix(f"/{METADATA}"): values
             for path, values in read.items()
             if _is_metadata(path) and not isinstance(values, DamageError) and values["node_type"] == "array"
         }
         for path, values in arrays.items():
-            found |= dict(_check_sizes(home, path, values, sizes))
+            found |= dict(_check_sizes(folder, path, values, sizes))
         if full:
-            stored = dict(zip(arrays, pool.map(lambda path: _open(home, path, METADATA in sizes), arrays), strict=True))
+            stored = dict(
+                zip(arrays, pool.map(lambda path: _open(folder, path, METADATA in sizes), arrays), strict=True)
+            )
             chunks = [
                 (array, number)
                 for path, array in stored.items()
@@ -71,18 +72,18 @@ def find_damage(home: Store, *, full: bool = False, skip: str | None = None) -> 
             damages = [*stored.values(), *pool.map(lambda chunk: _check_chunk(*chunk), chunks)]
             for damage in damages:
                 if isinstance(damage, DamageError):
-                    found.setdefault(damage.url.removeprefix(f"{home.url}/"), damage)
+                    found.setdefault(damage.url.removeprefix(f"{folder.url}/"), damage)
     return [found[path] for path in sorted(found)]
 
 
-def _read(home: Store, places: Places, path: str) -> dict[str, Any] | DamageError:
+def _read(folder: Store, places: Places, path: str) -> dict[str, Any] | DamageError:
     """Return what a JSON file holds, or what is wrong with it."""
-    place = f"{home.url}/{path}"
+    place = f"{folder.url}/{path}"
 
     def read() -> dict[str, Any]:
         if not _is_metadata(path):
-            return home.read_manifest(path) or {}
-        content = home.read_bytes(path) or b""
+            return folder.read_manifest(path) or {}
+        content = folder.read_bytes(path) or b""
         values = verify_metadata(content, place)
         try:
             check_metadata(values, place)
@@ -110,8 +111,8 @@ def _needed(sizes: Mapping[str, int]) -> set[str]:
     return needed
 
 
-def _missing(home: Store, path: str) -> DamageError:
-    return DamageError.of(f"{home.url}/{path}", "is missing")
+def _missing(folder: Store, path: str) -> DamageError:
+    return DamageError.of(f"{folder.url}/{path}", "is missing")
 
 
 def _grid(values: Mapping[str, Any]) -> list[int]:
@@ -125,7 +126,7 @@ def _file(path: str, number: tuple[int, ...]) -> str:
 
 
 def _check_sizes(
-    home: Store, path: str, values: Mapping[str, Any], sizes: Mapping[str, int]
+    folder: Store, path: str, values: Mapping[str, Any], sizes: Mapping[str, int]
 ) -> Iterator[tuple[str, DamageError]]:
     """Yield the files of an array that are missing, or of another size than they should have, and what is wrong."""
     step = values["chunk_grid"]["configuration"]["chunk_shape"]
@@ -135,16 +136,16 @@ def _check_sizes(
         file = _file(path, number)
         size = sizes.get(file)
         if size is None:
-            yield file, _missing(home, file)
+            yield file, _missing(folder, file)
         elif size <= _CRC or not (packed or size == whole):
-            yield file, DamageError.of(f"{home.url}/{file}", f"has {size:,} bytes, which is not what was written")
+            yield file, DamageError.of(f"{folder.url}/{file}", f"has {size:,} bytes, which is not what was written")
 
 
-def _open(home: Store, path: str, is_group: bool) -> StoredArray | DamageError:
+def _open(folder: Store, path: str, is_group: bool) -> StoredArray | DamageError:
     """Open an array, through the group at the folder where that is one; return what is wrong with it."""
-    folder, _, name = path.rpartition("/")
+    parent, _, name = path.rpartition("/")
     try:
-        return open_array(home.open_group(), path) if is_group else open_array((home / folder).open_group(), name)
+        return open_array(folder.open_group(), path) if is_group else open_array((folder / parent).open_group(), name)
     except DamageError as damage:
         return damage
 

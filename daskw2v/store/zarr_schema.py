@@ -1,6 +1,6 @@
-"""Which Zarr groups and arrays are read: of what Zarr can read, only what this package writes.
+"""The Zarr groups and arrays that are read: only such as this package writes, of all that Zarr can read.
 
-These are plain numbers, in chunks of bounded size, by codecs that run no code and cannot unpack to more than was
+They hold plain numbers, in chunks of bounded size, by codecs that run no code and cannot unpack to more than was
 declared. Metadata are checked before Zarr looks at them.
 """
 
@@ -95,7 +95,7 @@ def _problem(values: Any) -> str:
 
 
 def _fills(values: dict[str, Any], kind: str) -> bool:
-    """Tell whether an array's type holds the number that stands for what was not written."""
+    """Return whether an array's type holds the number that stands for what was not written."""
     fill: Any = values.get("fill_value")
     if kind.startswith("float"):
         return fill == "NaN" or (type(fill) in (int, float) and abs(fill) < _FILL)
@@ -140,16 +140,16 @@ def _codec_problem(codecs: list[Any]) -> str:
 
 
 def _is_known(values: Any) -> bool:
-    """Tell whether a codec, grid or encoding, of a name that is known, is configured by what Zarr knows of it."""
+    """Return whether a codec, grid or encoding, of a name that is known, is configured by what Zarr knows of it."""
     if not isinstance(values, dict):
         return False
-    known, given = _CONFIGURATIONS[values["name"]], values.get("configuration", {})
+    known, own = _CONFIGURATIONS[values["name"]], values.get("configuration", {})
     return (
         values.keys() <= {"name", "configuration"}
-        and isinstance(given, dict)
-        and given.keys() <= known.keys()
-        and all(known[name](value) for name, value in given.items())
-        and (values["name"] != "blosc" or given.keys() == known.keys())
+        and isinstance(own, dict)
+        and own.keys() <= known.keys()
+        and all(known[name](value) for name, value in own.items())
+        and (values["name"] != "blosc" or own.keys() == known.keys())
     )
 
 

@@ -1,8 +1,7 @@
 """The registry of strategies: how workers train one model together. A new one is a module here and a line below."""
 
-from daskw2v.config.choice import known_settings
+from daskw2v.config.choice import honours, known_settings, refuse_unread
 from daskw2v.config.params import Params
-from daskw2v.config.readers import honours, refuse_unread
 from daskw2v.config.registry import Registry
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError

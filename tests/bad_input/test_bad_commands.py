@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from daskw2v.cli import exporting
+from daskw2v.cli import formats
 from daskw2v.models.stored.store import write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_table_rows
 from daskw2v.models.versions.versions import publish
@@ -179,7 +179,7 @@ def test_error_of_the_system__is_one_line_too(run, model, monkeypatch, number):
     def fail(*_, **__):
         raise OSError(number, os.strerror(number), "v.txt")
 
-    monkeypatch.setattr(exporting, "export", fail)
+    monkeypatch.setattr(formats, "export", fail)
     assert refusal(run("export", model, "v.txt")) == f"Error: [Errno {number}] {os.strerror(number)}: 'v.txt'"
     assert "Traceback" in run("export", model, "v.txt", "--debug").stderr
 

@@ -1,6 +1,6 @@
 import pytest
 
-from daskw2v.cli import evaluating, exporting, opening, training
+from daskw2v.cli import evaluating, formats, models, training
 from daskw2v.evaluation import Evaluation
 from daskw2v.evaluation.similarity import SimilarityResult
 from daskw2v.progress import Progress
@@ -27,11 +27,11 @@ def calls(monkeypatch):
         return url
 
     monkeypatch.setattr(training, "train", train)
-    monkeypatch.setattr(exporting, "export", lambda _, *args, **own: seen.update(export=(*args, own)))
+    monkeypatch.setattr(formats, "export", lambda _, *args, **own: seen.update(export=(*args, own)))
     for module in (training, evaluating):
         monkeypatch.setattr(module, "evaluate", evaluate)
     monkeypatch.setattr(training, "write_report", report)
     monkeypatch.setattr(evaluating, "report", report)
-    for module in (opening, evaluating):
+    for module in (models, evaluating):
         monkeypatch.setattr(module, "Vectors", FakeVectors)
     return seen

@@ -8,9 +8,8 @@ import pytest
 
 from daskw2v.cli import config_file
 from daskw2v.collections.kinds import FILES, KINDS
-from daskw2v.config.choice import known_fields
+from daskw2v.config.choice import known_fields, unread_by
 from daskw2v.config.params import Params
-from daskw2v.config.readers import unread_by
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.formats import FORMATS
 from daskw2v.corpus.pieces import ReadReport

@@ -6,7 +6,7 @@ from dataclasses import fields
 import pytest
 
 from daskw2v import EdgeList, Events, Graph, Params, Resources, Sessions, Walks
-from daskw2v.cli import sequences
+from daskw2v.cli import training
 from tests.support.command_line import invoke
 
 
@@ -14,7 +14,7 @@ from tests.support.command_line import invoke
 def calls(monkeypatch):
     """Replace what trains and prints; return its arguments."""
     seen = []
-    monkeypatch.setattr(sequences, "train_on", lambda *given: seen.append(given))
+    monkeypatch.setattr(training, "train_on", lambda *given: seen.append(given))
     return seen
 
 

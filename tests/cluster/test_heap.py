@@ -7,13 +7,13 @@ import sys
 import psutil
 import pytest
 
-from daskw2v.cluster.heap import trim_heap
+from daskw2v.cluster.local import trim_heap
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only glibc is told")
 
 HELD = """
 import numpy as np, psutil
-from daskw2v.cluster.heap import bound_heap
+from daskw2v.cluster.local import bound_heap
 bound_heap()
 for _ in range(4):  # by itself, glibc learns from each that is freed to keep the next
     np.ones(3 << 20), np.ones(1 << 20)

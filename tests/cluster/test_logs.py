@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from daskw2v.cluster.logs import QuietTasks, shuffling, silenced
+from daskw2v.cluster.local import QuietTasks, shuffling, silenced
 
 KILLED = """
 import multiprocessing, os
-from daskw2v.cluster.logs import start_quiet_tracker
+from daskw2v.cluster.local import start_quiet_tracker
 
 def die():
     lock = multiprocessing.RLock()

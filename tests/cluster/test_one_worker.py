@@ -15,7 +15,7 @@ from distributed import Client, utils
 
 from daskw2v import Resources
 from daskw2v.cluster import connect
-from daskw2v.cluster.connecting import _are_processes
+from daskw2v.cluster.local import _are_processes
 from daskw2v.errors import ParameterError
 
 ALONE = Resources(threads=2)

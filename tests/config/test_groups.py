@@ -18,7 +18,7 @@ from daskw2v import (
     PhraseDetection,
     Resources,
 )
-from daskw2v.config.groups import classes_of, is_group
+from daskw2v.config.choice import classes_of, is_group
 from daskw2v.config.identity import identity_fields
 from daskw2v.corpus.files import Source
 from daskw2v.errors import ParameterError, UnknownParameterError

@@ -5,9 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from daskw2v.collections.kinds import KINDS as INPUTS
-from daskw2v.config.choice import known_fields
+from daskw2v.config.choice import known_fields, readers_of, refuse_unread
 from daskw2v.config.params import Params
-from daskw2v.config.readers import readers_of, refuse_unread
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.formats import FORMATS
 from daskw2v.errors import ParameterError

@@ -16,8 +16,7 @@ from daskw2v import EdgeList, Events, Graph, Params, Resources, Vectors, retrain
 from daskw2v.cli import main
 from daskw2v.collections.kinds import FILES, KINDS, Derived, check_texts, kinds_with
 from daskw2v.collections.parts import find_texts
-from daskw2v.config.choice import choices_of, is_axis, known_settings
-from daskw2v.config.readers import readers_of, unread_by
+from daskw2v.config.choice import choices_of, is_axis, known_settings, readers_of, unread_by
 from daskw2v.config.settings import default_of
 from daskw2v.corpus.formats import FORMATS, check_formats, read_block
 from daskw2v.corpus.pieces import ReadReport

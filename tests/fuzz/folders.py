@@ -10,7 +10,7 @@ from pathlib import Path
 import google_crc32c
 import numpy as np
 
-from daskw2v.cli.facts import groups_of
+from daskw2v.cli.models import groups_of
 from daskw2v.config.params import Params
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.pieces import ReadReport

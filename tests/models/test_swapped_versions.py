@@ -24,8 +24,7 @@ from daskw2v.models.stored.store import (
 )
 from daskw2v.models.stored.tables import create_model, write_partition, write_table_rows
 from daskw2v.models.versions.versions import Versions, publish
-from daskw2v.store.checksums import checksum_of
-from daskw2v.store.places import PLACE
+from daskw2v.store.checksums import PLACE, checksum_of
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.vocabulary import Vocabulary

@@ -39,7 +39,6 @@ _IMPORTERS = {
     "cli/program.py",
     "cli/training.py",
     "config/choice.py",
-    "config/groups.py",
     "kernels/cuda/__init__.py",
     "models/stored/quantization.py",
     "estimators/base.py",

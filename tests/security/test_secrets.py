@@ -16,8 +16,8 @@ from daskw2v.models.formats.export import export
 from daskw2v.models.formats.word2vec import import_word2vec
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.safe_text import masked, without_secrets
-from daskw2v.store.credentials import Options, refuse_secret
 from daskw2v.store.storage import Store
+from daskw2v.store.urls import Options, refuse_secret
 from tests.support.command_line import invoke
 from tests.support.secret_urls import SECRET, URLS
 

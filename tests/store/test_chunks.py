@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from zarr.codecs import BloscCodec, BytesCodec, Crc32cCodec
 
 from daskw2v.errors import DamageError
-from daskw2v.store.arrays import create_array, open_array, write_array
-from daskw2v.store.chunks import has_whole_rows, read_rows
+from daskw2v.store.arrays import create_array, has_whole_rows, open_array, read_rows, write_array
 from daskw2v.store.storage import Store
 
 PACKED = (BloscCodec(cname="lz4", typesize=4), Crc32cCodec())

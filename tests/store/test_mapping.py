@@ -13,9 +13,8 @@ import zarr
 from zarr.codecs import Crc32cCodec
 
 from daskw2v.errors import DamageError, StoreError
-from daskw2v.store import limits, mapping
-from daskw2v.store.arrays import create_array, open_array
-from daskw2v.store.checksums import StoredArray
+from daskw2v.store import folder
+from daskw2v.store.arrays import StoredArray, create_array, open_array
 from daskw2v.store.storage import Store
 
 VALUES = np.random.default_rng(0).standard_normal((10, 3)).astype(np.float32)
@@ -42,7 +41,7 @@ def same(pieces, shape=(4, 3)):
 
 @pytest.mark.parametrize("local", [True, False])
 def test_pieces__are_mapped_from_local_disks_alone(tmp_path, monkeypatch, local):
-    monkeypatch.setattr(limits, "is_local", lambda folder: local)
+    monkeypatch.setattr(folder, "is_local", lambda folder: local)
     array = write(Store(str(tmp_path)))
     files = len(os.listdir("/proc/self/fd"))
     pieces = array.pieces()
@@ -92,13 +91,14 @@ def test_pieces__tell_damage_as_reading_does(tmp_path, how):
 
 def test_pieces__are_read_once_more_before_they_are_called_damaged(tmp_path, monkeypatch):
     array, asked, numbers = write(Store(str(tmp_path))), [], itertools.count()
+    mapped = folder.mapped
 
     def half(path):  # several threads may call it at once
         asked.append(path)
-        content = mapping.mapped(path)
+        content = mapped(path)
         return content[:20] if next(numbers) == 0 else content
 
-    monkeypatch.setattr(limits, "mapped", half)
+    monkeypatch.setattr(folder, "mapped", half)
     same(array.pieces())
     assert len(asked) == 6
 
@@ -112,7 +112,7 @@ def test_pieces__tell_that_the_disk_fails_where_touching_them_would_end_the_proc
         return -1
 
     array = write(Store(str(tmp_path)))
-    monkeypatch.setattr(mapping._libc, "madvise", fail)
+    monkeypatch.setattr(folder._libc, "madvise", fail)
     if code == errno.EINVAL:  # older systems do not know the advice
         same(array.pieces())
     else:

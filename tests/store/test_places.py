@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from daskw2v.errors import DamageError
 from daskw2v.stages import Store
 from daskw2v.store.arrays import create_array, finish_arrays, open_array, read_array, write_array, write_rows
-from daskw2v.store.checksums import checksum_of
+from daskw2v.store.checksums import PLACE, checksum_of
 from daskw2v.store.partfile import read_part, write_parts
-from daskw2v.store.places import PLACE
 from daskw2v.store.verification import find_damage
 
 FOREIGN = "is of another place, version or attempt"

@@ -19,7 +19,7 @@ from zarr.storage import MemoryStore, WrapperStore
 
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.stages import Store
-from daskw2v.store import limits
+from daskw2v.store import folder
 from daskw2v.store.arrays import open_array, read_array, write_array
 from daskw2v.store.retries import RetryingFile, RetryingStore, with_retries
 
@@ -216,7 +216,7 @@ def test_folder__that_hangs_in_one_file_lets_others_be_read(tmp_path, monkeypatc
     for name in ("hanging", "well"):
         write_array(group, name, np.arange(3))
     hanging, well = (open_array(store.open_group(), name) for name in ("hanging", "well"))
-    check, asked = limits.check_file, threading.Event()
+    check, asked = folder.check_file, threading.Event()
 
     def hang(folder, name, most=None):
         if name.startswith("hanging/c/"):
@@ -224,7 +224,7 @@ def test_folder__that_hangs_in_one_file_lets_others_be_read(tmp_path, monkeypatc
             over.wait()
         check(folder, name, most)
 
-    monkeypatch.setattr(limits, "check_file", hang)
+    monkeypatch.setattr(folder, "check_file", hang)
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(hanging.__getitem__, ...)
         asked.wait()

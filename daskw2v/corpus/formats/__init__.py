@@ -6,8 +6,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from daskw2v.config.choice import refuse_unread
 from daskw2v.config.params import Params
-from daskw2v.config.readers import refuse_unread
 from daskw2v.config.registry import Registry
 from daskw2v.corpus.files import Source, TextBlock, open_source
 from daskw2v.corpus.formats.arrow import ARROW

@@ -36,11 +36,10 @@ from daskw2v.models.stored.store import (
 from daskw2v.models.stored.tables import PiecedRows, RowsField, StoredRows, open_table
 from daskw2v.models.versions.versions import read_resolved
 from daskw2v.objectives.subwords.network import Subwords
-from daskw2v.store.credentials import refuse_secret
-from daskw2v.store.memory import free_memory
+from daskw2v.store.limits import free_memory
 from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.storage import Store
-from daskw2v.store.urls import Location
+from daskw2v.store.urls import Location, refuse_secret
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary, Word, as_text, is_word
 

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from daskw2v.errors import InputError, StoreError
 from daskw2v.store.durability import FULL, force_name
-from daskw2v.store.removing import remove_local
+from daskw2v.store.literal import remove_local
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url, filesystem
 

@@ -28,9 +28,9 @@ from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.release import VERSION
 from daskw2v.safe_text import without_secrets
 from daskw2v.store.arrays import finish_arrays, open_array, open_subgroup
+from daskw2v.store.checksums import FOREIGN, PLACE, Written
 from daskw2v.store.durability import durable
 from daskw2v.store.limits import refused, shown, typed
-from daskw2v.store.places import FOREIGN, PLACE, Written
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.vocabulary import Vocabulary

@@ -15,10 +15,9 @@ from zarr.codecs import Crc32cCodec
 
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.extras import Extra
-from daskw2v.store.arrays import open_array, write_rows
-from daskw2v.store.checksums import METADATA, StoredArray
+from daskw2v.store.arrays import StoredArray, open_array, write_rows
+from daskw2v.store.checksums import METADATA, Written
 from daskw2v.store.limits import check_name
-from daskw2v.store.places import Written
 from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import is_private

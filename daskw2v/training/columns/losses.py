@@ -8,10 +8,9 @@ from distributed import Client, Future
 
 from daskw2v.cluster import gather
 from daskw2v.models.stored.store import create_part
-from daskw2v.store.arrays import create_array, finish_arrays, open_array, write_rows
-from daskw2v.store.checksums import StoredArray
+from daskw2v.store.arrays import StoredArray, create_array, finish_arrays, open_array, write_rows
+from daskw2v.store.checksums import Written
 from daskw2v.store.durability import durable
-from daskw2v.store.places import Written
 from daskw2v.store.stage import groups_exist
 from daskw2v.store.storage import Store
 from daskw2v.training.columns.step_schedule import ColumnRound, ColumnRounds

@@ -22,8 +22,8 @@ from daskw2v.objectives.registry import find_objective, settled
 from daskw2v.sampling.context_matrix import ContextMatrix, read_contexts
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.settings import SampledContexts
+from daskw2v.store.checksums import Written
 from daskw2v.store.durability import durable
-from daskw2v.store.places import Written
 from daskw2v.store.storage import Store
 from daskw2v.training.columns.step_schedule import ColumnStep
 from daskw2v.training.devices import RowTrainer, find_device, gpu_memory_watched, trainers_of

@@ -20,9 +20,9 @@ from daskw2v.objectives.base import is_finite
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.hierarchy import PartitionCounts
 from daskw2v.sampling.run import Run
+from daskw2v.store.checksums import Written
 from daskw2v.store.durability import durable
 from daskw2v.store.partfile import read_part, write_parts
-from daskw2v.store.places import Written
 from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import find_device, gpu_memory_watched

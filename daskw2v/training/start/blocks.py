@@ -25,8 +25,8 @@ from daskw2v.models.stored.tables import (
 )
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
+from daskw2v.store.checksums import Written
 from daskw2v.store.durability import durable
-from daskw2v.store.places import Written
 from daskw2v.store.storage import Store
 from daskw2v.training.start.initial_rows import first_rows
 from daskw2v.types import Float32Array, Int64Array, RowIds

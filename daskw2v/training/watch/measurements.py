@@ -14,7 +14,7 @@ from daskw2v.cluster import first_done, gather
 from daskw2v.evaluation import evaluate
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.progress import Listener, Progress
-from daskw2v.store.credentials import Options
+from daskw2v.store.urls import Options
 from daskw2v.training.loop.strategy import ModelRows
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.vocabulary import Vocabulary

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from daskw2v.config.groups import Group
+from daskw2v.config.choice import Group
 from daskw2v.config.params import Params
 from daskw2v.config.settings import TEXT, integer, number, setting
 from daskw2v.errors import ParameterError

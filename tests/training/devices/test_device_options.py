@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 import pytest
 
 from daskw2v import Params, Resources, train
-from daskw2v.config.readers import readers_of
+from daskw2v.config.choice import readers_of
 from daskw2v.config.settings import number, setting
 from daskw2v.errors import ParameterError
 from daskw2v.training.devices import CUDA, DEVICES, check_device

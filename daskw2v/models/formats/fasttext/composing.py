@@ -13,7 +13,7 @@ from daskw2v.models.queries.unseen import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.blocks import cut
 from daskw2v.models.stored.tables import StoredRows
-from daskw2v.store.memory import free_memory
+from daskw2v.store.limits import free_memory
 from daskw2v.types import Float32Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from daskw2v.errors import ParameterError
 from daskw2v.extras import Extra
-from daskw2v.store.credentials import refuse_secret
+from daskw2v.store.urls import refuse_secret
 from daskw2v.training.watch.callbacks import Callback, TrainingRecord, epoch_metrics_of, metrics_of
 
 _RUN, _WORK, _VERSION, _STOPPED = "daskw2v.run", "daskw2v.work", "daskw2v.version", "daskw2v.stopped"  # tags

@@ -1,17 +1,34 @@
-"""`daskw2v export`."""
+"""Commands that import and export models in formats of other tools."""
 
 from typing import Any
 
 import click
 
-from daskw2v.cli.opening import model_argument, open_once
+from daskw2v.cli.models import model_argument, open_once
 from daskw2v.cli.options import storage_option
 from daskw2v.cli.printing import json_option, print_named
 from daskw2v.cli.program import main
 from daskw2v.models.formats.export import WITH_NGRAMS, export, format_by_name, refuse_unread
 from daskw2v.models.formats.fasttext.quantized import PART_SIZE
+from daskw2v.models.formats.importing import import_vectors
 from daskw2v.models.queries.encoding import USUAL
 from daskw2v.models.stored.quantization import MOST_PART
+
+
+@main.command("import", no_args_is_help=True)
+@click.argument("file")
+@click.argument("url")
+@click.option("--format", help="Format of FILE; decided by its suffix when not given.")
+@json_option
+@storage_option
+def import_command(file: str, url: str, format: str | None, as_json: bool, storage_options: dict[str, Any]) -> None:
+    """Write the vectors of FILE, from another tool, to URL: a folder, which is a MODEL.
+
+    Formats: text (.txt, .vec) and binary (.bin) of word2vec and gensim; fasttext (.bin, .ftz), its model with n-grams;
+    safetensors. A name may end in .gz. Where URL has a suffix of `export`, it is a file of that format.
+    """
+    import_vectors(file, format, storage_options).save(url, storage_options=storage_options)
+    print_named("url", url, as_json)
 
 
 @main.command("export", no_args_is_help=True)
