@@ -120,7 +120,6 @@ class FeatureTable(ComposedWords):
         URL,
         stage="train",
         honoured_by=_KERNEL,
-        optional=True,
         key=True,
         flat="features",
     )

@@ -98,7 +98,6 @@ class SharedNegatives(NegativeSampling):
         "the events when not given",
         URL,
         stage="train",
-        optional=True,
     )
 
     def check(self, settings: Params) -> None:

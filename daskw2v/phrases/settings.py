@@ -66,7 +66,6 @@ class PhraseDetection(Group):
         number(-1, open_low=True),
         stage="phrases",
         honoured_by=("input",),
-        optional=True,
         flat="phrase_threshold",
     )
     scoring: str = setting(

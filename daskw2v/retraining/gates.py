@@ -51,7 +51,9 @@ class Gates(Settings):
         optional=True,
     )
     min_coverage: float | None = setting(
-        None, "lowest coverage of each set: the share of its items whose words are known", number(0, 1), optional=True
+        None,
+        "lowest coverage of each set: the share of its items whose words are known",
+        number(0, 1),
     )
     max_coverage_drop: float | None = setting(
         0.05,

@@ -56,17 +56,16 @@ class Notices(Settings):
     """
 
     summary: str | None = setting(
-        None, "URL or path of a JSON file with the summary of the last run", LOCATION, optional=True
+        None,
+        "URL or path of a JSON file with the summary of the last run",
+        LOCATION,
     )
     textfile: str | None = setting(
         None,
         "path of a *.prom file in the folder of node_exporter's textfile collector",
         _TEXTFILE,
-        optional=True,
     )
-    webhook: str | None = setting(
-        None, "URL to post the same JSON to; never shown", _WEBHOOK, optional=True, secret=True
-    )
+    webhook: str | None = setting(None, "URL to post the same JSON to; never shown", _WEBHOOK, secret=True)
     webhook_headers: Mapping[str, str] = setting({}, "HTTP headers for the webhook; never shown", _HEADERS, secret=True)
     webhook_timeout: float = setting(10.0, "timeout of the webhook in seconds", number(0, 300, open_low=True))
     webhook_tries: int = setting(3, "attempts to call the webhook", integer(1, 10))

@@ -52,17 +52,16 @@ class Policy(Settings):
     old_share: float = setting(0.05, "share of the old text in a sample", number(0, 1, open_low=True))
     alpha: float | None = setting(
         None, "initial learning rate after the first version; that of Params when not given, half of it without anchor",
-        number(0, open_low=True), optional=True,
+        number(0, open_low=True),
     )  # fmt: skip
     epochs: int | None = setting(
         None, "epochs after the first version; 3, or those of Params if fewer, when not given", integer(1),
-        optional=True,
     )  # fmt: skip
     anchor: float | None = setting(
         None,
         "weight of a word's row in the served version in its final row; when not given, 1 - s^0.7 for a share s of new "
         "text, and 0 for subwords, whose network makes the rows",
-        number(0, 1), optional=True,
+        number(0, 1),
     )  # fmt: skip
     align: bool = setting(True, "rotate each version into the space of the served one", FLAG)
     index: bool = setting(False, "build an index for approximate nearest neighbours of each version", FLAG)

@@ -18,7 +18,6 @@ class NegativeSampling(TrainingChoice):
         "power of the counts that negatives are drawn by; 0.75 when not given",
         number(-10, 10),
         stage="train",
-        optional=True,
         first=0.75,
     )
 
@@ -32,7 +31,6 @@ class SampledContexts(NegativeSampling):
         "power of the counts of contexts that negatives are drawn by; 1 when not given",
         number(-10, 10),
         stage="train",
-        optional=True,
     )
     context_size: int = setting(
         1024, "contexts sampled for each word: columns of the word-context matrix", integer(1, 1 << 24), stage="matrix"
@@ -45,7 +43,10 @@ class SampledContexts(NegativeSampling):
         stage="matrix",
     )
     base_matrix: str | None = setting(
-        None, "name of an earlier word-context matrix that new text extends", TEXT, stage="matrix", optional=True
+        None,
+        "name of an earlier word-context matrix that new text extends",
+        TEXT,
+        stage="matrix",
     )
 
 

@@ -56,14 +56,15 @@ class EdgeList(Settings):
         None,
         "column of its weight, a number above 0; any name where text has no header; all weights are 1 when not given",
         TEXT,
-        optional=True,
     )
     directed: bool = setting(False, "edges lead only from source to target", FLAG)
     strings: bool = setting(False, "nodes in CSV and other text are strings, not integers; Parquet has a type", FLAG)
     source_type: str | None = setting(
-        None, "column of the type of the source, for a metapath; any name where text has no header", TEXT, optional=True
+        None,
+        "column of the type of the source, for a metapath; any name where text has no header",
+        TEXT,
     )
-    target_type: str | None = setting(None, "column of the type of the target", TEXT, optional=True)
+    target_type: str | None = setting(None, "column of the type of the target", TEXT)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -135,7 +136,6 @@ class Walks(Settings):
         "into how many partitions the graph is divided, which changes no walk; with 1 each worker holds all of it; as "
         "many as the workers' memory needs when not given",
         _POWER,
-        optional=True,
     )
 
     def __post_init__(self) -> None:
@@ -198,40 +198,37 @@ class Sessions(Settings):
         "time without an event that ends a session, in the unit of numeric times or such as '30 min'; nothing ends one "
         "when not given",
         _DURATION,
-        optional=True,
     )
     per: str | None = setting(
         None,
         "read each file, or each folder of files, once, in order of time: sessions that are open at its end go on in "
         "the next one, or end there without a gap; all files are read together when not given",
         one_of("file", "folder"),
-        optional=True,
     )
     least: int = setting(2, "fewest events of a session; shorter ones are dropped", integer(1))
     drop_repeats: bool = setting(False, "drop items that repeat the one before", FLAG)
     event_weight: str | None = setting(
-        None, "column of how often an event counts; a part of one is a probability", TEXT, optional=True
+        None,
+        "column of how often an event counts; a part of one is a probability",
+        TEXT,
     )
     half_life: str | None = setting(
         None,
         "age, before the latest event, at which an event counts half, in the unit of numeric times or such as '30 "
         "days'; refused with per, whose parts are not read again",
         _DURATION,
-        optional=True,
     )
     goal: str | None = setting(
         None,
         "column that is true for what a session led to, such as a purchase: the last one is a context of all items of "
         "its session, however far",
         TEXT,
-        optional=True,
     )
     market: str | None = setting(
         None,
         "column of the market of the item, such as its city, for market_negative; an item of several markets is in "
         "that in which it is most often in sessions",
         TEXT,
-        optional=True,
     )
 
     def __post_init__(self) -> None:

@@ -30,7 +30,6 @@ class Averaging(Replicated):
         "long text, and of several as many as merges take",
         integer(1),
         stage="train",
-        optional=True,
     )
     merges_per_round: int | None = setting(
         None,
@@ -38,7 +37,6 @@ class Averaging(Replicated):
         "epoch, but at most 64, or 128 of a single epoch; 1 merges all rows together",
         integer(1),
         stage="train",
-        optional=True,
     )
     frequent_rows: int = setting(
         16384,
@@ -52,7 +50,6 @@ class Averaging(Replicated):
         "rule that merges replicas into one model; sequential when not given",
         TEXT,
         stage="train",
-        optional=True,
         first="momentum",
         first_ended_for=("n_replicas",),
     )

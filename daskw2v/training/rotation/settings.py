@@ -32,7 +32,6 @@ class Rotation(Partitioned):
         "groups of partitions that stay together, such as one a worker; of four partitions or fewer when not given",
         integer(1, 65536),
         stage="train",
-        optional=True,
     )
     passes_per_epoch: int | None = setting(
         None,
@@ -40,7 +39,6 @@ class Rotation(Partitioned):
         "many that all epochs together have 768 by the number of partitions, at least 24, but one a third of them",
         integer(1),
         stage="train",
-        optional=True,
         first=8,
         first_ended_for=("rotation",),
     )

@@ -21,7 +21,6 @@ class Base(Group):
         URL,
         stage="train",
         honoured_by=("objective", "strategy", "device"),
-        optional=True,
     )
     anchor: float = setting(
         0.0,
@@ -61,7 +60,6 @@ class BaseModel(Base):
         "version in the same work directory to train on from: words it knows begin with its rows",
         TEXT,
         stage="train",
-        optional=True,
         key=True,
         flat="base_model",
     )
@@ -96,7 +94,6 @@ class BaseVectors(Base):
         "vectors that words begin with: a file (word2vec, fastText, safetensors), a model, or a work directory",
         VECTORS,
         stage="train",
-        optional=True,
         key=True,
         flat="base_vectors",
     )

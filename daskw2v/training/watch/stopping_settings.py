@@ -45,7 +45,6 @@ class EarlyStopping(Group):
         "similarity/ws353; all epochs are trained when not given",
         TEXT,
         stage="train",
-        optional=True,
         key=True,
     )
     patience: int = setting(
