@@ -311,7 +311,10 @@ def checked(f: "Field[Any]", value: Any) -> Any:
         )
     if f.repr:
         f.metadata["refuse"](f.name, value)
-    return value if f.metadata["convert"] is None else f.metadata["convert"](value)
+    try:
+        return value if f.metadata["convert"] is None else f.metadata["convert"](value)
+    except ParameterError as error:
+        raise ParameterError(f"{f.name}={_shown(f, value)}: {error.problem}", error.remedy) from None
 
 
 class Settings:

@@ -5,6 +5,7 @@ The limits are written down once more here: a field without a line of its own fa
 
 import json
 import math
+import os
 import sys
 from decimal import Decimal
 from pathlib import Path
@@ -222,6 +223,12 @@ ANYTHING = st.one_of(
 )
 
 
+@pytest.mark.parametrize("name", ["tensorboard", "base_vectors"])
+def test_home_directory_that_is_unknown__is_refused_by_name(name):
+    with pytest.raises(ParameterError, match=rf"^{name}='~0/a': No home directory is known for '~0/a'\. Set HOME"):
+        make(name, "~0/a")
+
+
 @pytest.mark.parametrize("name", FIELDS)
 @settings(max_examples=25)
 @given(value=ANYTHING)
@@ -232,6 +239,13 @@ def test_any_value__is_either_kept_or_refused_by_name(name, value):
         assert "holds a secret" in refusal(name, value).problem
     elif value is None and name == "phrases":
         assert Params(phrases=value) == Params()
+    elif (
+        isinstance(value, str)
+        and os.path.expanduser(value).startswith("~")
+        and metadata["convert"]
+        and metadata["place"]
+    ):
+        assert refusal(name, value).problem.startswith(f"{name}={value!r}: No home directory is known")
     elif (value is None and metadata["optional"]) or metadata["check"](value):
         kept, convert = make(name, value), metadata["convert"]
         assert kept is value or kept == convert(value)

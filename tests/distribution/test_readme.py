@@ -103,7 +103,7 @@ def sentences(seed, count):
 
 
 def write_what_pages_name(here):
-    """Write text, evaluation sets, sets as `daskw2v datasets` keeps them once downloaded, and a model of last week."""
+    """Write text, evaluation sets, sets as `daskw2v datasets` keeps them once downloaded, and models."""
     (here / "text").mkdir()
     for seed, name in enumerate(("a.txt.gz", "b.txt.gz")):
         (here / "text" / name).write_bytes(gzip.compress("\n".join(sentences(seed, 5000)).encode()))
@@ -115,6 +115,8 @@ def write_what_pages_name(here):
     for name in ("ws353.tsv", "simlex999.tsv"):
         (here / name).write_text(pairs)
     (here / "questions-words.txt").write_text(": family\nman king woman queen\n")
+    vectors = "".join(f"{word} {n} {n + 1}\n" for n, word in enumerate(TOPICS[0]))
+    (here / "wiki.vec").write_text(f"{len(TOPICS[0])} 2\n{vectors}")
     (here / "datasets").mkdir()
     for name in ("ws353", "simlex999", "google_analogy"):
         (here / "datasets" / DATASETS[name].file).write_text(pairs)
