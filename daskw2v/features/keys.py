@@ -23,7 +23,7 @@ _BUCKETS, _COLUMNS, _NGRAMS, _PRUNED = "buckets", "columns", "ngrams", "pruned"
 _NO_WEIGHTS = np.zeros(0, np.float32)
 
 
-class NGrams(NamedTuple):
+class HashedNGrams(NamedTuple):
     """The n-grams that words have, as in Params; none where maxn is 0."""
 
     minn: int = 0
@@ -83,7 +83,7 @@ class FeatureKeys(PickledFields):
     """
 
     columns: tuple[FeatureColumn, ...] = ()
-    ngrams: NGrams = NGrams()
+    ngrams: HashedNGrams = HashedNGrams()
     buckets: Int32Array = field(default_factory=lambda: np.zeros(0, np.int32))
     pruned: bool = False
 
@@ -227,7 +227,7 @@ class FeatureKeys(PickledFields):
             If an array or attribute is missing or damaged, or they contradict each other.
         """
         url, listed = str(group.store_path), group.attrs.get(_COLUMNS)
-        ngrams, buckets = typed(NGrams, group.attrs.get(_NGRAMS), url), read_array(group, _BUCKETS)
+        ngrams, buckets = typed(HashedNGrams, group.attrs.get(_NGRAMS), url), read_array(group, _BUCKETS)
         pruned = group.attrs.get(_PRUNED, False)  # versions of before have none that are
         if not isinstance(listed, list) or not isinstance(pruned, bool):
             raise DamageError.of(url, "names no columns, or says not whether n-grams are pruned")

@@ -39,7 +39,7 @@ from daskw2v.sampling.excerpt import Range, excerpt, ranges_of_blocks
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.store.lease import hold_run
 from daskw2v.store.storage import Store
-from daskw2v.training.choice import choose_strategy, with_choice_of
+from daskw2v.training.choice import choose_strategy, find_choice, with_choice_of
 from daskw2v.training.planned import PlannedRun, run_folder, settled_params
 from daskw2v.training.repair import mending
 from daskw2v.training.request import read_text, ready_cluster
@@ -191,7 +191,7 @@ class RetrainingRun:
             params = self.policy.params_after(asked, served.name, new / all_text)
             run = replace(run, corpus=chosen.text, params=params, new=chosen.new)
         else:
-            run = choose_strategy(run, client, self.listener)
+            run = find_choice(run, self.listener) or choose_strategy(run, client, self.listener)
             asked = run.params
         text = run.corpus
         if not text.n_tokens:

@@ -109,8 +109,6 @@ def choose_in(found: list[Candidate], machines: Machines) -> tuple[Candidate, st
 
 def choose_strategy(run: PlannedRun, client: Client, listener: Listener) -> PlannedRun:
     """Return a run with a strategy that is named, and the record of the choice where "auto" named it."""
-    if (known := find_choice(run, listener)) is not None:
-        return known
     machines = machines_of(client, run.resources)
     text = known_text(run.corpus, run.vocabulary, run.params)
     best, why = choose_in(candidates(run.params, run.resources, text, machines), machines)

@@ -36,6 +36,7 @@ from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
 from daskw2v.training.choice import choose_strategy, find_choice
 from daskw2v.training.compile_ahead import CompileAhead
+from daskw2v.training.plan import Plan
 from daskw2v.training.planned import PlannedRun, settled_params
 from daskw2v.training.repair import mending
 from daskw2v.training.request import Request, callbacks_of, check_choices, read_text, ready_cluster, with_contents
@@ -123,7 +124,10 @@ def train(
     >>> vectors["king"].shape
     (8,)
     """
-    request = Request.by("train", inputs, params, resources, client, callbacks, settings)
+    if isinstance(inputs, Plan):
+        request = Request.of_plan(inputs, client, callbacks, params=params, resources=resources, **settings)
+    else:
+        request = Request.by("train", inputs, params, resources, client, callbacks, settings)
     if work is not None:
         return _train_in(work, request, listener)
     check_here(client, request.resources, "work is not given, and a temporary folder is on this machine alone", _SHARED)

@@ -250,7 +250,7 @@ def automatic_choice(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return plan if plan.get("why") is not None else None
 
 
-class Comparison(NamedTuple):
+class Alternatives(NamedTuple):
     """Ways to train, the Params of the one that is taken, and why where "auto" takes it."""
 
     trainings: tuple[Candidate, ...]
@@ -258,12 +258,12 @@ class Comparison(NamedTuple):
     why: str | None
 
 
-def compare(params: Params, resources: Resources, text: Text, machines: Machines) -> Comparison:
+def alternatives(params: Params, resources: Resources, text: Text, machines: Machines) -> Alternatives:
     """Return the ways to train a text on machines, and the one that `train` takes."""
     if params.strategy.is_open:
         found = candidates(params, resources, text, machines)
         best, why = choose_in(found, machines)
-        return Comparison(tuple(found), best.params, why)
+        return Alternatives(tuple(found), best.params, why)
     others = candidates(params.replace(strategy="auto"), resources, text, machines)
     named = candidate_of(params, resources, text, machines)
-    return Comparison((named, *(other for other in others if other.params != params)), params, None)
+    return Alternatives((named, *(other for other in others if other.params != params)), params, None)

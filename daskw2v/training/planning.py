@@ -27,12 +27,10 @@ from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
 from daskw2v.training.choice import Machines, find_choice, hardware_of, machines_of
 from daskw2v.training.estimates.check import local_workers
-from daskw2v.training.plan import Plan, compare, memory_of
+from daskw2v.training.plan import Plan, alternatives, memory_of
 from daskw2v.training.planned import PlannedRun, settled_params
-from daskw2v.training.request import Request
+from daskw2v.training.request import Request, with_tables
 from daskw2v.training.sizes.text import guess_text
-from daskw2v.training.start.features import with_feature_table
-from daskw2v.training.start.markets import with_market_table
 from daskw2v.vocabulary.count import find_vocabulary
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])(?:bps|bit/s)", re.IGNORECASE)
@@ -92,7 +90,7 @@ def plan(
     machines = 1 if local else None
     if run is None:
         return _guessed(request, sources, place, machines)
-    trainings, chosen, why = compare(run.params, run.resources, run.sizes, place)
+    trainings, chosen, why = alternatives(run.params, run.resources, run.sizes, place)
     why = why if run.choice is None else run.choice["why"]
     named = replace(run, params=chosen)
     memory = memory_of(chosen, run.resources, run.sizes, place)
@@ -170,17 +168,12 @@ def _guessed(
     words: int | None = None,
 ) -> Plan:  # fmt: skip
     """Return the plan for text of which only the sizes of its files are known."""
-    params, resources = settled_params(_with_tables(request)), request.resources
+    params, resources = settled_params(with_tables(request.params, request.resources)), request.resources
     text = guess_text(sources, params, resources, types, words)
-    trainings, chosen, why = compare(params, resources, text, place)
+    trainings, chosen, why = alternatives(params, resources, text, place)
     guessed = tuple(name for name, value in (("types", types), ("vocabulary", words)) if value is None)
     memory = memory_of(chosen, resources, text, place)
     return Plan(request.inputs, chosen, resources, tuple(sources), text, guessed, memory, trainings, why, machines)
-
-
-def _with_tables(request: Request) -> Params:
-    """Return the Params of a request whose tables exist, named by their content."""
-    return with_feature_table(with_market_table(request.params, request.resources), request.resources)
 
 
 def _files(request: Request, listener: Listener) -> list[Source]:

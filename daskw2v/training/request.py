@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -79,10 +79,6 @@ class Request:
         InputError
             If there is no text.
         """
-        plan = inputs if isinstance(inputs, Plan) else None
-        if plan is not None:
-            _refuse_beside_plan(call, params=params, resources=resources, **settings)
-            inputs, params, resources = plan.inputs, plan.params, plan.resources
         params = default_params(inputs) if params is None else params
         params, resources = with_keywords(call, params, resources, settings)
         check_arguments(client=client)
@@ -90,7 +86,18 @@ class Request:
         check_choices(params, resources)
         check_texts(inputs, params, resources)
         check_markets(params, inputs)
-        return cls(inputs, params, resources, client, callbacks_of(callbacks, params, resources), plan)
+        return cls(inputs, params, resources, client, callbacks_of(callbacks, params, resources))
+
+    @classmethod
+    def of_plan(cls, plan: Plan, client: Client | None, callbacks: Sequence[Callback], **settings: Any) -> Self:
+        """Return the request of a `train` that carries out a plan; raises a ParameterError for settings beside it."""
+        if names := [name for name, value in settings.items() if value is not None]:
+            raise ParameterError(
+                f"train() got {', '.join(names)} beside a plan, which has its settings.",
+                f"Leave {', '.join(names)} out, or make another plan.",
+            )
+        request = cls.by("train", plan.inputs, plan.params, plan.resources, client, callbacks, {})
+        return replace(request, plan=plan)
 
     @property
     def choice(self) -> Mapping[str, Any] | None:
@@ -110,15 +117,6 @@ class Request:
     def ready_cluster(self, store: Store, listener: Listener) -> Callable[[], Any]:
         """Return a function that gives the cluster of the request as a context manager."""
         return partial(ready_cluster, self.client, store, self.params, self.resources, listener)
-
-
-def _refuse_beside_plan(call: str, **settings: Any) -> None:
-    names = [name for name, value in settings.items() if value is not None]
-    if names:
-        raise ParameterError(
-            f"{call}() got {', '.join(names)} beside a plan, which has its settings.",
-            f"Leave {', '.join(names)} out, or make another plan.",
-        )
 
 
 def check_choices(params: Params, resources: Resources) -> None:
@@ -143,8 +141,12 @@ def with_contents(params: Params, store: Store, resources: Resources, listener: 
 
     Raises as `with_tokenizer`, `with_base_vectors`, `with_market_table` and `with_feature_table` do.
     """
-    based = with_base_vectors(with_tokenizer(params, store), store, resources, listener)
-    return with_feature_table(with_market_table(based, resources), resources)
+    return with_tables(with_base_vectors(with_tokenizer(params, store), store, resources, listener), resources)
+
+
+def with_tables(params: Params, resources: Resources) -> Params:
+    """Return Params that name tables of markets and of features by their content."""
+    return with_feature_table(with_market_table(params, resources), resources)
 
 
 def callbacks_of(own: Sequence[Callback], params: Params, resources: Resources) -> Callbacks:

@@ -47,13 +47,13 @@ def write_version(home: Store, run: PlannedRun, client: Client, listener: Listen
     if home.read_manifest() is not None:
         check_losses(home, resources)
         return
-    plan = plan_run(run, client)
     check_training(client, params, resources, run.sizes)
     shared = _based(run.for_tasks(), folder, resources, client)
     shared = _with_features(_with_markets(shared, folder, resources, client), folder, resources, client, listener)
     before, began, length = usage(client), time.monotonic(), run.text.trained.n_tokens
     training = find_strategy(params.strategy.name).start(client, shared, folder, length, resources, listener)
-    trained = run.trained._replace(plan=plan.facts())
+    facts = plan_run(run, client).facts()
+    trained = run.trained._replace(plan=facts)
     watch = _watch(trained, training, shared, run, client, listener)
     result = train_rounds(training, folder, trained.total, resources.checkpoint_seconds, listener, watch)
     check_pairs(result.history, run.vocabulary.size, params)
@@ -70,7 +70,7 @@ def write_version(home: Store, run: PlannedRun, client: Client, listener: Listen
     write_sources(home, run.corpus.sources)
     workers = _workers(result, before, usage(client))
     manifest = _manifest(run, shared, result, workers, time.monotonic() - began)
-    manifest |= {"plan": plan.facts()} | _held_out(run, result) | _stopped(trained, result)
+    manifest |= {"plan": facts} | _held_out(run, result) | _stopped(trained, result)
     finish_version(client, home, manifest)
 
 

@@ -20,7 +20,7 @@ from dask.base import tokenize
 
 import daskw2v
 from daskw2v import errors
-from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
+from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams
 from daskw2v.models.follower import Follower
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.kinds import KINDS
@@ -37,7 +37,7 @@ from daskw2v.objectives.subwords.network import Alphabet, Subwords
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.store.storage import Store
 from daskw2v.training.choice import Machines, hardware_of
-from daskw2v.training.plan import compare, memory_of
+from daskw2v.training.plan import alternatives, memory_of
 from daskw2v.training.sizes.memory import Workers
 from daskw2v.training.sizes.text import Text
 from daskw2v.training.strategy_choices import STRATEGIES
@@ -85,14 +85,17 @@ def in_memory(_):
 
 
 def with_table(_):
-    keys = FeatureKeys(COLUMNS, NGrams(3, 4, 50), np.arange(50, dtype=np.int32)[::-1].copy())
+    keys = FeatureKeys(COLUMNS, HashedNGrams(3, 4, 50), np.arange(50, dtype=np.int32)[::-1].copy())
     return Vectors(
         VOCABULARY, ROWS, features=FeatureVectors(keys, np.random.default_rng(2).random((55, D), np.float32))
     )
 
 
 def with_codes(_):
-    keys, rows = FeatureKeys(ngrams=NGrams(3, 3, 40), buckets=np.arange(40, dtype=np.int32)), np.resize(ROWS, (40, D))
+    keys, rows = (
+        FeatureKeys(ngrams=HashedNGrams(3, 3, 40), buckets=np.arange(40, dtype=np.int32)),
+        np.resize(ROWS, (40, D)),
+    )
     return Vectors(VOCABULARY, ROWS, features=FeatureVectors(keys, Codebook.of(rows, 2).encode(rows)))
 
 
@@ -183,7 +186,7 @@ EXAMPLES = {
     "BaseVectors": (lambda: daskw2v.BaseVectors("a.bin"), lambda: daskw2v.BaseVectors("b.bin")),
     "EarlyStopping": (lambda: daskw2v.EarlyStopping("similarity/a"), lambda: daskw2v.EarlyStopping("similarity/b")),
     "FeatureTable": (lambda: daskw2v.FeatureTable("a", weights={"b": 2}), lambda: daskw2v.FeatureTable("a")),
-    "NGrams": (lambda: daskw2v.NGrams(maxn=6), lambda: daskw2v.NGrams(maxn=5)),
+    "HashedNGrams": (lambda: daskw2v.HashedNGrams(maxn=6), lambda: daskw2v.HashedNGrams(maxn=5)),
     "NGramsAndTable": (
         lambda: daskw2v.NGramsAndTable(table="a", maxn=6),
         lambda: daskw2v.NGramsAndTable(table="a", maxn=5),
@@ -213,7 +216,7 @@ def planned(n_words):
     params, resources = daskw2v.Params(strategy="averaging"), daskw2v.Resources(threads=2)
     text, kinds = Text(n_words, 9, 9, 9, 1, 1, 9, 9, 9), {Workers(1, 2): 1e9}
     place = Machines(kinds, {}, hardware_of(kinds, 1e9, 2))
-    found = compare(params, resources, text, place)
+    found = alternatives(params, resources, text, place)
     return daskw2v.Plan(
         "a.txt", found.chosen, resources, (), text, ("types",), memory_of(params, resources, text, place),
         found.trainings, found.why, 1,

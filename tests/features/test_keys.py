@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from daskw2v.errors import DamageError, Daskw2vError, ParameterError
-from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams, shares_of
+from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams, shares_of
 from daskw2v.features.ngrams import ngrams_of
 from daskw2v.features.words import WordFeatures, compose_vectors, own_rows, sum_features, total_weights, weigh_own_rows
 from daskw2v.store.storage import Store
@@ -15,7 +15,7 @@ COLUMNS = (
     FeatureColumn("brand", 2.0, values=("acme", "zorg", "7")),
     FeatureColumn("price", 1.0, knots=(1.0, 2.0, 4.0)),
 )
-NGRAMS = NGrams(3, 4, 50)
+NGRAMS = HashedNGrams(3, 4, 50)
 
 
 def keys(words=("cat", "cart")):
@@ -112,9 +112,9 @@ def test_the_keys_of_another_table__are_found_by_what_they_stand_for():
     assert found.n_words == len(other)
     rows = [found.rows[a:b].tolist() for a, b in zip(found.offsets, found.offsets[1:], strict=False)]
     assert rows == [[4], [4, 5], [1], [], [], [7], []]
-    longer = FeatureKeys(ngrams=NGrams(3, 5, 50), buckets=base.buckets)
+    longer = FeatureKeys(ngrams=HashedNGrams(3, 5, 50), buckets=base.buckets)
     assert longer.of_keys(other).rows.tolist() == [1], "numbers mean the same whatever lengths there are"
-    assert FeatureKeys(ngrams=NGrams(3, 4, 51), buckets=base.buckets).of_keys(other).rows.size == 0
+    assert FeatureKeys(ngrams=HashedNGrams(3, 4, 51), buckets=base.buckets).of_keys(other).rows.size == 0
 
 
 def test_shares__of_numbers_between_knots():

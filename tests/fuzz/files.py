@@ -27,7 +27,7 @@ from daskw2v.evaluation.classification import read_texts
 from daskw2v.evaluation.outliers import read_topics
 from daskw2v.evaluation.relations import read_relations
 from daskw2v.evaluation.similarity import read_pairs
-from daskw2v.features.keys import FeatureKeys, NGrams
+from daskw2v.features.keys import FeatureKeys, HashedNGrams
 from daskw2v.features.table import TableFeatures, check_table, read_table
 from daskw2v.models.formats.fasttext.model import write_fasttext
 from daskw2v.models.formats.fasttext.quantized import write_quantized
@@ -183,7 +183,7 @@ def read_fasttext(data: bytes) -> None:
 
 def fasttext_seeds() -> list[bytes]:
     words, rows = Vocabulary.from_words(["a", "b"], [2, 1]), np.arange(8, dtype=np.float32).reshape(4, 2) + 1
-    features = FeatureVectors(FeatureKeys(ngrams=NGrams(1, 3, 5), buckets=np.arange(4, dtype=np.int32)), rows)
+    features = FeatureVectors(FeatureKeys(ngrams=HashedNGrams(1, 3, 5), buckets=np.arange(4, dtype=np.int32)), rows)
     files = list[bytes]()
     models = (Vectors(words, rows[:2]), Vectors(words, rows[:2], features=features))
     for write, vectors in itertools.product((write_fasttext, write_quantized), models):

@@ -15,7 +15,7 @@ from daskw2v.config.params import Params
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.errors import Daskw2vError
-from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
+from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.queries.vectors import Vectors
@@ -174,7 +174,7 @@ def write_features_model(folder: Path) -> Store:
     models, version = Store(str(folder / "models")), "v0001-fuzz"
     store = models / version
     columns = (FeatureColumn("brand", 2.0, values=("acme", "東京")), FeatureColumn("price", 1.0, knots=(0.5, 2.0)))
-    keys = FeatureKeys(columns, NGrams(2, 3, 50), np.array([3, 17, 40], np.int32))
+    keys = FeatureKeys(columns, HashedNGrams(2, 3, 50), np.array([3, 17, 40], np.int32))
     create_model(store, {"input": (4, 3), "features": (len(keys), 3)}, 2)
     for table, rows in {"input": 4, "features": len(keys)}.items():
         write_table_rows(store, table, 0, np.arange(1, 3 * rows + 1, dtype=np.float32).reshape(rows, 3))

@@ -10,7 +10,7 @@ from safetensors.numpy import load_file
 
 from daskw2v import to_gensim
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
-from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
+from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams
 from daskw2v.models.formats.export import _SEVERAL_FILES, _WRITERS, WITH_NGRAMS, export
 from daskw2v.models.queries import vectors as vectors_module
 from daskw2v.models.queries.unseen import FeatureVectors
@@ -85,7 +85,7 @@ def test_export__writes_no_words(tmp_path):
 
 COLUMN = FeatureColumn("a", 1.0, ("b",))
 PARTS = {  # what a model may have besides the vectors of its words, and how a warning names it
-    "n-grams": {"features": FeatureVectors(FeatureKeys(ngrams=NGrams(3, 3, 9)), np.zeros((0, 3), np.float32))},
+    "n-grams": {"features": FeatureVectors(FeatureKeys(ngrams=HashedNGrams(3, 3, 9)), np.zeros((0, 3), np.float32))},
     "features": {"features": FeatureVectors(FeatureKeys((COLUMN,)), np.ones((1, 3), np.float32))},
     "subword network": {"subwords": SimpleNamespace(vector_size=3)},
     "phrases": {"metadata": {"phrases": [{}]}},

@@ -9,7 +9,7 @@ import pytest
 
 from daskw2v import Params, Resources, Vectors, export, import_vectors, train
 from daskw2v.errors import InputError, StoreError, UnknownWordError
-from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
+from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams
 from daskw2v.models.formats.fasttext import composing, layout
 from daskw2v.models.queries.unseen import FeatureVectors
 from daskw2v.models.stored.tables import read_table
@@ -25,7 +25,7 @@ fasttext = pytest.importorskip("fasttext")
 WORDS = ["the", "</s>", "naïve", "日本", "no\u00a0break", "word", "words", "a"]
 UNSEEN = ["wordy", "native", "日本語", "theword", "away"]
 NEAR = {"rtol": 0, "atol": 1e-5}
-NGRAMS = NGrams(minn=2, maxn=4, bucket=500)
+NGRAMS = HashedNGrams(minn=2, maxn=4, bucket=500)
 
 
 def theirs(model, words):
@@ -55,7 +55,7 @@ def facebook(tmp_path_factory):
 
 def test_import__gives_unseen_words_fasttexts_vectors(facebook, tmp_path):
     model, vectors = fasttext.load_model(str(facebook)), import_vectors(facebook)
-    assert vectors.features.keys.ngrams == NGrams(2, 5, 300)
+    assert vectors.features.keys.ngrams == HashedNGrams(2, 5, 300)
     saved = tmp_path / "saved"
     vectors.save(saved)
     for found in (vectors, Vectors.open(saved), Vectors.open(saved, in_memory=False)):

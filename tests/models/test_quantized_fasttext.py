@@ -7,7 +7,7 @@ import pytest
 
 from daskw2v import Vectors, export, import_vectors
 from daskw2v.errors import InputError, ParameterError, StoreError, UnknownWordError
-from daskw2v.features.keys import FeatureColumn, FeatureKeys, NGrams
+from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams
 from daskw2v.models.formats.fasttext import composing, quantized
 from daskw2v.models.queries.unseen import FeatureVectors
 from daskw2v.models.stored.quantization import Codebook, CodedRows
@@ -27,7 +27,7 @@ WORDS = [
     *(f"w{first}{second}" for first in LETTERS for second in LETTERS),
 ]
 UNSEEN = ["wordy", "native", "日本語", "theword", "away"]
-NGRAMS = NGrams(minn=2, maxn=4, bucket=900)
+NGRAMS = HashedNGrams(minn=2, maxn=4, bucket=900)
 NEAR = {"rtol": 0, "atol": 1e-5}
 
 
@@ -181,7 +181,7 @@ def test_export__refuses_a_table_of_features(tmp_path):
 
 def written(tmp_path):
     """Return a small file, and where in it the dictionary of n-grams and the matrix begin."""
-    ngrams = NGrams(minn=1, maxn=2, bucket=9)
+    ngrams = HashedNGrams(minn=1, maxn=2, bucket=9)
     features = FeatureVectors(
         FeatureKeys(ngrams=ngrams, buckets=np.array([4, 2], np.int32)), np.eye(2, 3, dtype=np.float32)
     )

@@ -115,3 +115,11 @@ def test_plan__refuses_what_train_refuses(text):
         plan(text, n_replicas=2, n_partitions=3)
     with pytest.raises(ParameterError, match="vector_sizes"):
         daskw2v.plan(text, vector_sizes=3)
+
+
+@pytest.mark.parametrize("call", [plan, daskw2v.estimate, daskw2v.retrain])
+def test_plan__is_carried_out_by_train_alone(call, text, tmp_path):
+    found = plan(text, **SMALL)
+    with pytest.raises(ParameterError, match="Plan"):
+        call(found, **({"work": tmp_path / "work"} if call is daskw2v.retrain else {}))
+    assert not (tmp_path / "work").exists()

@@ -6,7 +6,7 @@ import numpy as np
 
 from daskw2v.errors import ParameterError
 from daskw2v.extras import needed
-from daskw2v.features.keys import NGrams
+from daskw2v.features.keys import HashedNGrams
 from daskw2v.models.queries.outputs import tell_left_out
 from daskw2v.models.queries.unseen import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
@@ -83,4 +83,6 @@ def _ngrams_of(keyed: Any) -> FeatureVectors | None:
     rows = getattr(keyed, "vectors_ngrams", None)
     if rows is None or not len(rows) or keyed.max_n < max(1, keyed.min_n):
         return None
-    return FeatureVectors.of_buckets(NGrams(max(1, keyed.min_n), keyed.max_n, len(rows)), np.asarray(rows, np.float32))
+    return FeatureVectors.of_buckets(
+        HashedNGrams(max(1, keyed.min_n), keyed.max_n, len(rows)), np.asarray(rows, np.float32)
+    )

@@ -12,7 +12,7 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.errors import ParameterError, UnknownWordError
-from daskw2v.features.keys import FeatureKeys, NGrams
+from daskw2v.features.keys import FeatureKeys, HashedNGrams
 from daskw2v.features.words import WordFeatures, sum_features, total_weights
 from daskw2v.models.queries.reader import RowReader
 from daskw2v.models.stored.arguments import at_least_one
@@ -44,7 +44,7 @@ class FeatureVectors:
     rows: Float32Array | CodedRows | StoredRows
 
     @classmethod
-    def of_buckets(cls, ngrams: NGrams, rows: Float32Array) -> Self:
+    def of_buckets(cls, ngrams: HashedNGrams, rows: Float32Array) -> Self:
         """Return the vectors of n-grams of a row for each bucket, shape (bucket, D) float32; zero rows are left out."""
         trained = rows.any(axis=1)
         keys = FeatureKeys(ngrams=ngrams, buckets=np.flatnonzero(trained).astype(np.int32))
@@ -176,7 +176,7 @@ class UnseenWords(RowReader):
             raise ParameterError("N-grams would replace the model's table of features.", "Train it with maxn too.")
         parts = ((ids, self.rows(ids)) for ids in self.slices())
         most = None if features is None else at_least_one("features", features)
-        fitted = fit_ngrams(self.vocabulary, parts, self.vector_size, NGrams(*limits), most)
+        fitted = fit_ngrams(self.vocabulary, parts, self.vector_size, HashedNGrams(*limits), most)
         return self._with(fitted)
 
     def prune(self, features: int) -> Self:
@@ -271,7 +271,7 @@ def fit_ngrams(
     vocabulary: Vocabulary,
     pieces: Iterable[tuple[slice, Float32Array]],
     columns: int,
-    ngrams: NGrams,
+    ngrams: HashedNGrams,
     most: int | None = None,
 ) -> FeatureVectors:
     """Return rows of n-grams whose means approximate the directions of words' vectors.

@@ -9,7 +9,7 @@ from daskw2v.config.settings import TEXT, URL, VECTORS, number, setting
 
 
 @dataclass(frozen=True, kw_only=True)
-class Base(Group):
+class StartVectors(Group):
     """Vectors that words begin with."""
 
     axis = "start"
@@ -31,7 +31,7 @@ class Base(Group):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BaseModel(Base):
+class BaseModel(StartVectors):
     """Trains on from a version in the same work directory: words it knows begin with its rows.
 
     Parameters
@@ -66,7 +66,7 @@ class BaseModel(Base):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BaseVectors(Base):
+class BaseVectors(StartVectors):
     """Trains on from vectors that are no version of the work directory.
 
     Parameters
@@ -104,11 +104,11 @@ CLASSES = (BaseModel, BaseVectors)
 
 def anchor_of(params: Params) -> float:
     """Return the weight of the base's rows in the final ones; 0 where there is no base."""
-    base = Base.find(params)
+    base = StartVectors.find(params)
     return 0.0 if base is None else base.anchor
 
 
 def frozen_words_of(params: Params) -> str | None:
     """Return which words are frozen; None where none are."""
-    base = Base.find(params)
+    base = StartVectors.find(params)
     return None if base is None else base.frozen_words

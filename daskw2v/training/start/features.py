@@ -20,8 +20,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.config.settings import place_of
 from daskw2v.errors import ParameterError
-from daskw2v.features.keys import FeatureColumn, FeatureKeys
-from daskw2v.features.keys import NGrams as NGramNumbers
+from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams
 from daskw2v.features.ngram_kernel import ngrams_in
 from daskw2v.features.settings import FEATURES, ComposedWords, FeatureTable, NGrams
 from daskw2v.features.table import TableFeatures, check_table, read_table, summary_of
@@ -142,7 +141,7 @@ def _write_keys(home: Store, run: Run, resources: Resources, buckets: Int32Array
         base = None if run.base is None else read_features(run.base.model)
         said = summary_of(found, columns, () if base is None else base.columns)
     spelled = NGrams.find(run.params)
-    ngrams = NGramNumbers() if spelled is None else NGramNumbers(spelled.minn, spelled.maxn, spelled.bucket)
+    ngrams = HashedNGrams() if spelled is None else HashedNGrams(spelled.minn, spelled.maxn, spelled.bucket)
     keys = FeatureKeys(columns, ngrams, buckets)
     keys.save((home / _KEYS).create_group())
     return len(keys), said

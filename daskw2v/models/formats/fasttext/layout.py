@@ -8,7 +8,7 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.errors import InputError
-from daskw2v.features.keys import NGrams
+from daskw2v.features.keys import HashedNGrams
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.objectives.settings import OBJECTIVES, ContextsTogether
 from daskw2v.sampling.settings import NegativeSampling
@@ -35,7 +35,7 @@ class Header(NamedTuple):
 
     dim: int
     bucket: int  # number of buckets
-    ngrams: NGrams | None  # None if words have no n-grams
+    ngrams: HashedNGrams | None  # None if words have no n-grams
     words: int
     pruned: int  # number of n-grams left in a pruned model; -1 in others
 
@@ -57,7 +57,7 @@ def read_header(f: BinaryIO, url: str) -> Header:
         )
     check_room((words, 4 * dim + _BYTES), ..., 1, url)
     spells = bucket > 0 and maxn >= max(1, minn)
-    return Header(dim, bucket, NGrams(max(1, minn), maxn, bucket) if spells else None, words, pruned)
+    return Header(dim, bucket, HashedNGrams(max(1, minn), maxn, bucket) if spells else None, words, pruned)
 
 
 def read_words(f: BinaryIO, url: str, n: int) -> tuple[list[str], list[int]]:
@@ -89,7 +89,7 @@ def read_words(f: BinaryIO, url: str, n: int) -> tuple[list[str], list[int]]:
     return words, counts
 
 
-def write_header(vectors: Vectors, ngrams: NGrams, f: BinaryIO) -> None:
+def write_header(vectors: Vectors, ngrams: HashedNGrams, f: BinaryIO) -> None:
     """Write the settings that a model was trained with."""
     params = {**Params().as_dict(), **vectors.metadata.get("params", {})}
     objective = OBJECTIVES.find(params["objective"])

@@ -6,7 +6,7 @@ from typing import BinaryIO
 import numpy as np
 
 from daskw2v.errors import InputError
-from daskw2v.features.keys import FeatureKeys, NGrams
+from daskw2v.features.keys import FeatureKeys, HashedNGrams
 from daskw2v.models.formats.fasttext.composing import compose, own_rows_of, slices_of, written_ngrams
 from daskw2v.models.formats.fasttext.layout import (
     KIND,
@@ -75,7 +75,7 @@ def write_fasttext(vectors: Vectors, f: BinaryIO) -> None:
     ngrams, columns = written_ngrams(vectors), vectors.vector_size
     if ngrams is not None:
         ngrams = FeatureVectors(replace(ngrams.keys, pruned=False), ngrams.rows)
-    write_header(vectors, NGrams(bucket=0) if ngrams is None else ngrams.keys.ngrams, f)
+    write_header(vectors, HashedNGrams(bucket=0) if ngrams is None else ngrams.keys.ngrams, f)
     write_words(vectors.vocabulary, f)
     f.write(KIND.pack(False) + SHAPE.pack(len(vectors) + (0 if ngrams is None else ngrams.keys.ngrams.bucket), columns))
     for rows in own_rows_of(vectors, ngrams):
@@ -110,7 +110,7 @@ def _read_rows(f: BinaryIO, url: str, header: Header) -> tuple[Float32Array, Fea
     return own, _read_ngrams(f, url, header.ngrams, columns)
 
 
-def _read_ngrams(f: BinaryIO, url: str, ngrams: NGrams, columns: int) -> FeatureVectors:
+def _read_ngrams(f: BinaryIO, url: str, ngrams: HashedNGrams, columns: int) -> FeatureVectors:
     """Read the rows of buckets, without zeros. They move to their final positions, and are never in memory twice."""
     rows, trained = np.empty((ngrams.bucket, columns), "<f4"), [np.zeros(0, np.int64)]
     n = 0

@@ -12,7 +12,7 @@ from typing import BinaryIO
 import numpy as np
 
 from daskw2v.errors import InputError
-from daskw2v.features.keys import NGrams
+from daskw2v.features.keys import HashedNGrams
 from daskw2v.models.formats.fasttext.composing import own_rows_of, slices_of, written_ngrams
 from daskw2v.models.formats.fasttext.layout import (
     KIND,
@@ -75,7 +75,7 @@ def write_quantized(vectors: Vectors, f: BinaryIO, part_size: int = PART_SIZE) -
         coded += [book.encode(rows) for rows in _rows_of(ngrams)]
         ngrams = FeatureVectors(ngrams.keys, CodedRows.joined(coded))
     coded = [*(book.encode(rows) for rows in own_rows_of(vectors, ngrams)), *coded]
-    write_header(vectors, NGrams(bucket=0) if ngrams is None else ngrams.keys.ngrams, f)
+    write_header(vectors, HashedNGrams(bucket=0) if ngrams is None else ngrams.keys.ngrams, f)
     write_words(vectors.vocabulary, f, -1 if ngrams is None else len(ngrams.keys))
     if ngrams is not None:
         buckets = ngrams.keys.buckets
