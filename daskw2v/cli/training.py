@@ -199,9 +199,7 @@ def demo(work: str, as_json: bool) -> None:
     help="Each worker is a machine of its own, with such a link to the others, as in 10Gbps, and the memory of "
     "--memory-limit.",
 )
-@click.option(
-    "--work", envvar="DASKW2V_WORK", help="Folder or URL of a run: the words of text that it holds are counted."
-)
+@click.option("--work", help="Folder or URL of a run: the words of text that it holds are counted.")
 @config_option
 @json_option
 @fields_of(Params, Resources)
