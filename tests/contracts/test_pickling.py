@@ -186,7 +186,7 @@ EXAMPLES = {
     "BaseVectors": (lambda: daskw2v.BaseVectors("a.bin"), lambda: daskw2v.BaseVectors("b.bin")),
     "EarlyStopping": (lambda: daskw2v.EarlyStopping("similarity/a"), lambda: daskw2v.EarlyStopping("similarity/b")),
     "FeatureTable": (lambda: daskw2v.FeatureTable("a", weights={"b": 2}), lambda: daskw2v.FeatureTable("a")),
-    "HashedNGrams": (lambda: daskw2v.HashedNGrams(maxn=6), lambda: daskw2v.HashedNGrams(maxn=5)),
+    "NGrams": (lambda: daskw2v.NGrams(maxn=6), lambda: daskw2v.NGrams(maxn=5)),
     "NGramsAndTable": (
         lambda: daskw2v.NGramsAndTable(table="a", maxn=6),
         lambda: daskw2v.NGramsAndTable(table="a", maxn=5),
