@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from daskw2v.training.averaging.settings import Averaging
     from daskw2v.training.columns.settings import Columns
     from daskw2v.training.derived import items, walks
+    from daskw2v.training.devices.settings import CPU, Cuda
     from daskw2v.training.pipeline import train
     from daskw2v.training.plan import Plan
     from daskw2v.training.planning import estimate, plan
@@ -57,12 +58,14 @@ if TYPE_CHECKING:
 __all__ = [
     "CBOW",
     "CBOWHS",
+    "CPU",
     "SGNS",
     "Averaging",
     "BaseModel",
     "BaseVectors",
     "Callback",
     "Columns",
+    "Cuda",
     "Daskw2vError",
     "EarlyStopping",
     "EdgeList",
@@ -132,6 +135,8 @@ _MODULES = {
     "WordContextMatrix": "objectives.settings",
     "SubwordNetwork": "objectives.settings",
     "Averaging": "training.averaging.settings",
+    "CPU": "training.devices.settings",
+    "Cuda": "training.devices.settings",
     "Columns": "training.columns.settings",
     "Rotation": "training.rotation.settings",
     "show_progress": "cluster.console",

@@ -104,7 +104,7 @@ def find_texts(
             inputs, params.format, resources.storage_options, resources.store_timeout, work=work.url,
             filters=params.filters, errors=params.errors, listener=listener,
         )  # fmt: skip
-        check_formats(sources, params)
+        check_formats((source.format for source in sources), params)
         return sources
     if isinstance(inputs, Derived):
         return inputs.write(work, params, resources, client, listener)

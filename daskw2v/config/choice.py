@@ -137,14 +137,20 @@ class Choices(Registry[type[Choice]]):
         super().__init__(field, group, _Chosen, {cls.name: cls for cls in own})
 
     def _load(self, name: str) -> type[Choice]:
-        return super()._load(name).settings  # type: ignore[attr-defined, no-any-return]
+        cls: type[Choice] = super()._load(name).settings  # type: ignore[attr-defined]
+        if (cls.axis, cls.name) != (self.field, name):
+            raise ParameterError(
+                f"{self.field}={name!r} has the settings of {cls.axis}={cls.name!r}: {cls.__name__}.",
+                f"Give it a class of its own, with axis = {self.field!r} and name = {name!r}.",
+            )
+        return cls
 
     def having(self, name: str) -> list[type[Choice]]:
         """Return the package's own classes that have a setting."""
         return [cls for cls in self.values() if name in cls.names()]
 
 
-def axis(default: str, help: str, choices: str, *, stage: StageName, heading: str = "") -> Any:
+def axis(default: str, help: str, choices: str, *, stage: StageName | None = None, heading: str = "") -> Any:
     """Declare a field that holds a choice.
 
     Parameters

@@ -7,16 +7,15 @@ from typing import Any
 
 from dask.utils import parse_bytes
 
+from daskw2v.config.choice import Choice, WithChoices, axis
 from daskw2v.config.settings import (
     ADDRESS,
     FLAG,
     LOCATION,
     OPTIONS,
-    TEXT,
     URL,
     URLS,
     Constraint,
-    Settings,
     integer,
     is_number,
     number,
@@ -47,8 +46,8 @@ MEMORY = Constraint(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Resources(Settings):
+@dataclass(frozen=True, kw_only=True, init=False)
+class Resources(WithChoices):
     """Everything that must not change the vectors: where, how wide, and how much memory.
 
     More than one thread in a training task of `averaging` is the exception (Hogwild): results are then statistically,
@@ -64,6 +63,8 @@ class Resources(Settings):
     >>> resources = daskw2v.Resources(workers=2, threads=4, memory_limit="8 GiB")
     >>> resources.replace(workers=4).workers
     4
+    >>> daskw2v.Resources(device=daskw2v.Cuda(max_in_flight=512)) == daskw2v.Resources(device="cuda", max_in_flight=512)
+    True
     """
 
     storage_options: Mapping[str, Any] = setting(
@@ -92,7 +93,7 @@ class Resources(Settings):
         "experiment is that of MLFLOW_EXPERIMENT_NAME, or daskw2v", URL,
     )  # fmt: skip
     tensorboard: str | None = setting(None, "folder that training is logged to for TensorBoard", LOCATION)
-    device: str = setting("cpu", "what kernels run on", TEXT, heading="Cluster")
+    device: Choice = axis("cpu", "what kernels run on", "daskw2v.training.devices.settings:DEVICES", heading="Cluster")
     scheduler: str | None = setting(
         None, "address of a Dask scheduler, such as tcp://host:8786; a local cluster when not given", ADDRESS
     )
@@ -116,20 +117,6 @@ class Resources(Settings):
     )
     memory_limit: str | int = setting("auto", "memory of each local worker, such as '4 GiB'", MEMORY)
     block_size: str | int = setting("64 MiB", "text read by one task and held by one shard", SIZE)
-    hot_rows: int | None = setting(
-        None,
-        "most used rows: on cpu each of several threads trains its own copy of them, as many as suit objective and "
-        "threads when not given; on cuda no warp keeps a copy of them from window to window, 0 when not given",
-        integer(0, 4096),
-        honoured_by=("strategy", "device"),
-    )
-    max_in_flight: int | None = setting(
-        None,
-        "most warps of a GPU that train at the same time, each on 256 centers or more; as many as there is room for "
-        "when not given",
-        integer(1, 65536),
-        honoured_by=("strategy", "device"),
-    )
     checkpoint_seconds: float = setting(
         60.0, "seconds between checkpoints; 0 writes one a round", number(0), heading="Faults"
     )
@@ -144,6 +131,8 @@ class Resources(Settings):
         "seconds to wait for an answer of a store; what fails or takes longer is retried four times",
         number(0, open_low=True),
     )
+
+    _is_part = False
 
     @property
     def local_cluster(self) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def candidates(params: Params, resources: Resources, text: Text, machines: Machi
 
 def candidate_of(params: Params, resources: Resources, text: Text, machines: Machines) -> Candidate:
     """Return a candidate whose strategy is named."""
-    cost, constants = find_strategy(params.strategy.name).cost, constants_of(params, resources.device)
+    cost, constants = find_strategy(params.strategy.name).cost, constants_of(params, resources.device.name)
     forecast = None
     if cost is not None and constants is not None:
         forecast = cost(params, load_of(text, params), machines.hardware, constants)
@@ -144,13 +144,13 @@ def with_choice_of(theirs: Mapping[str, Any], params: Params) -> Params:
 
 def machines_of(client: Client, resources: Resources) -> Machines:
     """Return where a cluster would train; how fast its network is, is assumed."""
-    trainers = trainers_of(client, resources.device)
+    trainers = trainers_of(client, resources.device.name)
     hosts = len({get_address_host(address) for address in workers_known(client)})
-    kinds = workers_of(client, resources.device)
+    kinds = workers_of(client, resources.device.name)
     cores = CPU_COUNT if isinstance(client.cluster, LocalCluster) else math.inf
     n = len(trainers.threads) + trainers.coming
     network = math.inf if hosts == 1 and not trainers.coming else NETWORK / math.ceil(n / max(1, hosts))
-    return Machines(kinds, gpus_of(client, resources.device), hardware_of(kinds, network, cores))
+    return Machines(kinds, gpus_of(client, resources.device.name), hardware_of(kinds, network, cores))
 
 
 def hardware_of(kinds: Kinds, network: float, cores: float) -> Hardware:

@@ -87,7 +87,7 @@ class PlannedRun:
         self.text.save(self.store)
         # The tokenizer by its name: tasks do not call it, and would have to carry the function
         params = self.params.replace(tokenizer=tokenizer_name(self.params.tokenizer))
-        return Run(self.store, self.text.trained.name, self.vocabulary, params, self.resources.device)
+        return Run(self.store, self.text.trained.name, self.vocabulary, params, self.resources.device.name)
 
 
 def run_folder(store: Store, name: str) -> Store:

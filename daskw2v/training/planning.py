@@ -188,7 +188,7 @@ def _files(request: Request, listener: Listener) -> list[Source]:
         request.inputs, params.format, resources.storage_options, resources.store_timeout, filters=params.filters,
         errors=params.errors, listener=listener,
     )  # fmt: skip
-    check_formats(sources, params)
+    check_formats((source.format for source in sources), params)
     return sources
 
 

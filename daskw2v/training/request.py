@@ -16,7 +16,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.config.settings import Settings
 from daskw2v.config.suggestions import suggest
 from daskw2v.corpus.files import Source
-from daskw2v.corpus.formats import find_format
+from daskw2v.corpus.formats import check_formats
 from daskw2v.corpus.tokenizer_files import with_tokenizer
 from daskw2v.errors import ParameterError, UnknownParameterError
 from daskw2v.objectives.registry import check_options, find_objective
@@ -123,7 +123,7 @@ def check_choices(params: Params, resources: Resources) -> None:
     """Refuse names that do not exist, before any text is read."""
     check_options(params)
     if params.format is not None:
-        find_format(params.format)
+        check_formats([params.format], params)
     _check_base(params, resources)
     check_strategy(params, resources)
     check_device(params, resources)
@@ -164,10 +164,10 @@ def ready_cluster(
     """
     if params.max_bad_blocks and resources.processes is None and starts_cluster(client, resources):
         resources = resources.replace(processes=True)  # one that kills its worker is left out, and must not kill us
-    options = find_device(resources.device).local_cluster
+    options = find_device(resources.device.name).local_cluster
     with connected(client, store, resources, listener, options) as cluster:
         check_plug_ins(cluster, params, resources)
-        check_workers(cluster, resources.device, params.objective.name)
+        check_workers(cluster, resources.device.name, params.objective.name)
         yield cluster
 
 

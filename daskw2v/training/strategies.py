@@ -53,7 +53,7 @@ def with_strategy(params: Params, name: str, resources: Resources) -> Params | N
     """Return the Params with a strategy; None where it has no kernel for objective and device, or refuses a value."""
     strategy = find_strategy(name)
     try:
-        strategy.find_kernel(find_objective(params.objective.name), find_device(resources.device))
+        strategy.find_kernel(find_objective(params.objective.name), find_device(resources.device.name))
         other = params.replace(strategy=name)
         strategy.check(other)
     except ParameterError:
@@ -103,7 +103,7 @@ def _could_train(name: str, params: Params, resources: Resources) -> bool:
 
 
 def _check_kernel(params: Params, resources: Resources) -> None:
-    objective, device = find_objective(params.objective.name), find_device(resources.device)
+    objective, device = find_objective(params.objective.name), find_device(resources.device.name)
     try:
         find_strategy(params.strategy.name).find_kernel(objective, device)
     except ParameterError as error:

@@ -62,6 +62,7 @@ VALUE = replace(
 DEVICE = """
 from dataclasses import replace
 from daskw2v.training.devices import CPU
+from daskw2v.training.devices.settings import CPU as Settings
 
 class Trainer(CPU.replica_trainer):
     @classmethod
@@ -70,7 +71,11 @@ class Trainer(CPU.replica_trainer):
         return lambda *args: (SLID.append(objective.name), kernel(*args))[1]
 
 SLID = []
-VALUE = replace(CPU, name="abacus", title="beads", replica_trainer=Trainer, honours=("hot_rows",))
+
+class Abacus(Settings):
+    name = "abacus"
+
+VALUE = replace(CPU, name="abacus", settings=Abacus, title="beads", replica_trainer=Trainer)
 """
 MERGE_RULE = """
 from daskw2v.training.averaging.merge import MergeRule
@@ -161,6 +166,14 @@ def test_dummies__are_of_every_axis(site):
     for field, (_, name, source) in DUMMIES.items():
         assert AXES[field].names()[-1] == AXES[field].find(name).name == name
         assert len(source.split("\n\n", 1)[1].splitlines()) <= 12, "ten lines, more or less"
+
+
+def test_choice__of_a_plug_in_has_settings_of_its_own(site, monkeypatch):
+    """With the settings of another choice, it would become that one."""
+    module = sys.modules["dummy_abacus"]
+    monkeypatch.setattr(module, "VALUE", replace(module.VALUE, settings=daskw2v.CPU))
+    with pytest.raises(ParameterError, match=r"device='abacus' has the settings of device='cpu': CPU.*name = 'abacus'"):
+        Resources(device="abacus")
 
 
 def test_page__names_groups_and_classes_of_plug_ins():

@@ -37,6 +37,7 @@ from daskw2v.objectives.subwords.network import Alphabet, Subwords
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.store.storage import Store
 from daskw2v.training.choice import Machines, hardware_of
+from daskw2v.training.devices.settings import DEVICES
 from daskw2v.training.plan import alternatives, memory_of
 from daskw2v.training.sizes.memory import Workers
 from daskw2v.training.sizes.text import Text
@@ -192,7 +193,11 @@ EXAMPLES = {
         lambda: daskw2v.NGramsAndTable(table="a", maxn=5),
     ),
     "PhraseDetection": (lambda: daskw2v.PhraseDetection(2), lambda: daskw2v.PhraseDetection(1)),
-    **{cls.__name__: (cls, None) for cls in (*OBJECTIVES.values(), *STRATEGIES.values()) if not cls.is_open},
+    **{
+        cls.__name__: (cls, None)
+        for cls in (*OBJECTIVES.values(), *STRATEGIES.values(), *DEVICES.values())
+        if not cls.is_open
+    },
     "with vectors": (lambda: daskw2v.Params(base_vectors=in_memory(None)), lambda: daskw2v.Params(base_vectors="a")),
 }
 NOT_SENT = {

@@ -63,8 +63,9 @@ def settings_with(name, value):
     given |= {"markets": "x"} if name == "market_negative" else {}
     given |= {"alpha": 10} if name == "min_alpha" else {}
     given |= {"n_partitions": value} if name == "n_groups" else {}
-    params = Params(**given, **({name: value} if CLASSES[name] is Params else {}))
-    return params, Resources(**({name: value} if CLASSES[name] is Resources else {}))
+    given |= {name: value}
+    params, resources = ({n: v for n, v in given.items() if CLASSES[n] is cls} for cls in (Params, Resources))
+    return Params(**params), Resources(**resources)
 
 
 def write(folder, format):
@@ -201,9 +202,15 @@ def test_files_of_several_formats__may_have_options_of_one(tmp_path):
     for format in ("text", "jsonl"):
         write(tmp_path, format)
     mixed = find_sources([str(tmp_path / "day=monday" / name) for name in ("rows.txt", "rows.jsonl")])
-    check_formats(mixed, Params(column="body"))
+    check_formats((source.format for source in mixed), Params(column="body"))
     with pytest.raises(ParameterError, match="delimiter=';' changes nothing for format='text' or format='jsonl'"):
-        check_formats(mixed, Params(delimiter=";"))
+        check_formats((source.format for source in mixed), Params(delimiter=";"))
+
+
+def test_named_format__refuses_what_it_does_not_read_before_files_are_looked_for(tmp_path):
+    with pytest.raises(ParameterError, match="delimiter=';' changes nothing for format='jsonl'; it is for csv, tsv"):
+        train(str(tmp_path / "nothing"), work=tmp_path / "work", format="jsonl", delimiter=";")
+    assert not (tmp_path / "work").exists()
 
 
 def test_model__is_no_text():

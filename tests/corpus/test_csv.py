@@ -143,7 +143,7 @@ def test_delimiter__is_refused_where_no_csv_is_read(tmp_path, name, params, refu
     (tmp_path / name).write_text("text\n")
     sources = find_sources(tmp_path / name)
     if not refused:
-        check_formats(sources, Params(**params))
+        check_formats((source.format for source in sources), Params(**params))
         return
     with pytest.raises(ParameterError, match=r"delimiter=';' changes nothing for format='\w+'; it is for csv, tsv\."):
-        check_formats(sources, Params(**params))
+        check_formats((source.format for source in sources), Params(**params))

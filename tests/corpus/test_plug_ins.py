@@ -100,7 +100,7 @@ def test_format__of_a_plug_in_is_given_the_fields_that_it_reads_alone(install, t
     sources = find_sources(tmp_path / "a.orc", "records")
     refused = nullcontext() if honours else pytest.raises(ParameterError, match="changes nothing for format='records'")
     with refused:
-        check_formats(sources, Params(delimiter="|"))
+        check_formats((source.format for source in sources), Params(delimiter="|"))
 
 
 def test_check_choices__refuses_an_unknown_format_and_lists_those_that_exist(install):

@@ -9,7 +9,7 @@ from typing import Any
 from daskw2v.config.choice import refuse_unread
 from daskw2v.config.params import Params
 from daskw2v.config.registry import Registry
-from daskw2v.corpus.files import Source, TextBlock, open_source
+from daskw2v.corpus.files import TextBlock, open_source
 from daskw2v.corpus.formats.arrow import ARROW
 from daskw2v.corpus.formats.base import Format
 from daskw2v.corpus.formats.csv import CSV, TSV
@@ -33,15 +33,15 @@ def find_format(name: str) -> Format:
     return FORMATS.find(name)
 
 
-def check_formats(sources: Iterable[Source], params: Params) -> None:
-    """Refuse fields of Params that no format of the files reads.
+def check_formats(names: Iterable[str], params: Params) -> None:
+    """Refuse fields of Params that none of these formats reads.
 
     Raises
     ------
     ParameterError
-        If a field that only formats of no file read is not as by default.
+        If a format does not exist, or a field that only other formats read is not as by default.
     """
-    names = list(dict.fromkeys(source.format for source in sources))
+    names = list(dict.fromkeys(names))
     refuse_unread(params, "format", names, {**FORMATS, **{name: find_format(name) for name in names}})
 
 

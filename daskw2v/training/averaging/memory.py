@@ -42,7 +42,7 @@ def _train(params: Params, resources: Resources, text: Text, workers: Workers) -
 
     Replicas that pull rows have less.
     """
-    device = find_device(resources.device)
+    device = find_device(resources.device.name)
     trainer = device.replica_trainer
     held, own = table_bytes(params, text.vocabulary)
     tables, copies = sum(held.values()), sum(own.values())

@@ -20,7 +20,7 @@ def run_memory(params: Params, resources: Resources, text: Text, workers: Worker
 
 def _train(params: Params, resources: Resources, text: Text, workers: Workers) -> StageMemory:
     """Return the memory of tasks: trained rows with their moments, fixed rows, columns of the matrix."""
-    device, objective = find_device(resources.device), find_objective(params.objective.name)
+    device, objective = find_device(resources.device.name), find_objective(params.objective.name)
     held, own = table_bytes(params, text.vocabulary)
     tables, copies = sum(held.values()), sum(own.values())
     moments = 1 + MOMENTS[settled(params).optimizer or ""]

@@ -42,7 +42,7 @@ def check_device(params: Params, resources: Resources) -> None:
         If the device does not exist, or an option of others is set.
     """
     for settings in (params, resources):
-        refuse_unread(settings, "device", resources.device, DEVICES.including(resources.device))
+        refuse_unread(settings, "device", resources.device.name, DEVICES.including(resources.device.name))
 
 
 def trainers_of(client: Client, device: str | None) -> Trainers:

@@ -36,7 +36,7 @@ class Threads(NamedTuple):
 
 def threads_of(n: int, resources: Resources) -> Threads:
     """Return the threads of a training task as Resources have them."""
-    return Threads(n, resources.hot_rows, resources.max_in_flight)
+    return Threads(n, **{field.name: value for field, value in resources.device.items()})
 
 
 def map_arrays(to_device: Callable[[Any], Any], values: Any) -> Any:

@@ -13,6 +13,7 @@ from daskw2v.kernels.simd import sparse_zeros
 from daskw2v.objectives.base import HotRows, MatrixColumns, Objective, PartTables, Tables
 from daskw2v.objectives.cpu.composed import ComposedRows, composer_of, train_composed
 from daskw2v.sampling.skipgrams import Bucket
+from daskw2v.training.devices import settings
 from daskw2v.training.devices.base import DeviceTrainer, PartitionTrainer, RowTrainer, Threads
 from daskw2v.training.devices.device import Device
 from daskw2v.training.devices.replica_trainer import ReplicaTrainer, RowBlock, SomeRows, TextPiece, TextTotals
@@ -175,8 +176,9 @@ class CpuRowTrainer(CpuTrainer, RowTrainer):
 CPU = Device(
     name="cpu",
     title="threads of the processor",
+    settings=settings.CPU,
     replica_trainer=CpuReplicaTrainer,
     partition_trainer=CpuPartitionTrainer,
     row_trainer=CpuRowTrainer,
-    honours=("frozen_words", "maxn", "features", "prefix_sizes", "hot_rows"),
+    honours=("frozen_words", "maxn", "features", "prefix_sizes"),
 )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from daskw2v.config.choice import Choice
 from daskw2v.training.devices.base import PartitionTrainer, RowTrainer
 from daskw2v.training.devices.replica_trainer import ReplicaTrainer
 
@@ -40,12 +41,15 @@ class Device:
         Returns further options of Dask's LocalCluster for a number of workers.
     torch_device
         Returns PyTorch's name of the device that a process trains networks on.
+    settings
+        The class of its settings.
     honours
-        Fields of Params and Resources that it reads and not all devices do (`honoured_by`).
+        Fields of Params that it reads and not all devices do (`honoured_by`), besides its settings.
     """
 
     name: str
     title: str
+    settings: type[Choice]
     replica_trainer: type[ReplicaTrainer]
     partition_trainer: type[PartitionTrainer]
     row_trainer: type[RowTrainer]

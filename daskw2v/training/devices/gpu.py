@@ -36,7 +36,7 @@ from daskw2v.training.devices.device import Device
 from daskw2v.training.devices.gpu_rows import GpuRows
 from daskw2v.training.devices.gpu_text import DevicePiece, DeviceText, TextSums, release_waiting_text, text_on_gpu
 from daskw2v.training.devices.replica_trainer import ReplicaTrainer, RowBlock, TextTotals
-from daskw2v.training.devices.settings import Replicated
+from daskw2v.training.devices.settings import Cuda, Replicated
 from daskw2v.types import UInt64Array
 
 TABLES = ("input", "output")
@@ -402,6 +402,7 @@ class CudaRowTrainer(CudaTrainer, RowTrainer):
 CUDA = Device(
     name="cuda",
     title="an NVIDIA GPU",
+    settings=Cuda,
     replica_trainer=CudaReplicaTrainer,
     partition_trainer=CudaPartitionTrainer,
     row_trainer=CudaRowTrainer,
@@ -410,5 +411,5 @@ CUDA = Device(
     free_memory=free_memory,
     local_cluster=gpus_for,
     torch_device=torch_device,
-    honours=("frozen_words", "hot_rows", "max_in_flight"),
+    honours=("frozen_words",),
 )

@@ -98,8 +98,8 @@ def check_training(client: Client, params: Params, resources: Resources, text: T
         kept = _most_words(text, limit, lambda text: memory.bytes(need(workers, text=text)))
         yield f"max_final_vocab={kept.vocabulary}", need(workers, text=kept)
 
-    _check("Training", _HOST, need, workers_of(client, resources.device), changes)
-    _check("Training", _GPU, need, gpus_of(client, resources.device), changes)
+    _check("Training", _HOST, need, workers_of(client, resources.device.name), changes)
+    _check("Training", _GPU, need, gpus_of(client, resources.device.name), changes)
 
 
 def fits(params: Params, resources: Resources, text: Text, kinds: Kinds, gpus: Kinds) -> bool:

@@ -117,7 +117,7 @@ def run_memory(params: Params, resources: Resources, text: Text, workers: Worker
 
 def _train(params: Params, resources: Resources, text: Text, workers: Workers) -> StageMemory:
     """Return the memory of tasks that train a group of input and a group of output partitions on their pairs."""
-    device = find_device(resources.device)
+    device = find_device(resources.device.name)
     held, own = (sum(tables.values()) for tables in table_bytes(params, text.vocabulary))
     n, fits = Rotation.of(params).n_partitions, fits_memory(params, text, workers)
     n_groups = RotationPasses(params, text.words).n_steps

@@ -32,6 +32,7 @@ from daskw2v.sampling.run import Run
 from daskw2v.sampling.skipgrams import Dealer, HeldPairs, SkipGrams, Stretch, build_skipgrams, hold_pairs
 from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
+from daskw2v.training.devices import threads_of
 from daskw2v.training.devices.exercise import exercise_dealing, exercise_partitions
 from daskw2v.training.loop.strategy import (
     ModelRows,
@@ -247,7 +248,7 @@ def _start(
     fits = fits_memory(params, text, Workers(len(workers_known(client)), total_threads(client), usable_memory(client)))
     for message in _advice(client, n, RotationPasses(params, length).n_steps, fits=fits.model):
         listener(Progress("train", 0, 0, "", message=message))
-    context = RotationContext(run, partitions, counts, resources.max_in_flight)
+    context = RotationContext(run, partitions, counts, threads_of(1, resources).max_in_flight)
     dealer = Dealer(run, partitions, RotationPasses(params, length).n_steps, counts.weights)
     return RotationRun(client, place, length, context, dealer, fits)
 

@@ -195,7 +195,7 @@ def test_hot_rows__are_shared_out_where_their_number_is_open():
 def test_threads_of__says_what_resources_say():
     resources = Resources(hot_rows=31)
     assert threads_of(16, resources) == Threads(16, 31, None)
-    assert threads_of(2, Resources(max_in_flight=7)) == Threads(2, None, 7)
+    assert threads_of(2, Resources(device="cuda", max_in_flight=7)) == Threads(2, None, 7)
 
 
 def test_flush__comes_after_as_many_centers_of_all_threads_together():

@@ -1,28 +1,28 @@
 """What a device does not read is refused before any text is."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import pytest
 
 from daskw2v import Params, Resources, train
-from daskw2v.config.choice import readers_of
 from daskw2v.config.settings import number, setting
 from daskw2v.errors import ParameterError
 from daskw2v.training.devices import CUDA, DEVICES, check_device
+from daskw2v.training.devices.settings import DEVICES as SETTINGS
 
 
 @pytest.mark.parametrize(
     ("device", "option"),
     [
-        (device, f.name)
-        for f in fields(Resources)
-        for device in DEVICES
-        if device not in readers_of(f, "device", DEVICES)
+        (device.name, option)
+        for device in SETTINGS.values()
+        for other in SETTINGS.values()
+        for option in {*other.names()} - {*device.names()}
     ],
 )
-def test_device__refuses_what_it_does_not_read(device, option):
+def test_device__refuses_the_settings_of_others(device, option):
     with pytest.raises(ParameterError, match=rf"{option}=7 changes nothing for device='{device}'; it is for "):
-        check_device(Params(), Resources(device=device, **{option: 7}))
+        Resources(device=device, **{option: 7})
 
 
 @dataclass(frozen=True, kw_only=True, init=False)
@@ -38,4 +38,4 @@ def test_device__refuses_params_that_it_does_not_read(monkeypatch):
 
 def test_train__refuses_what_its_device_does_not_read(tmp_path):
     with pytest.raises(ParameterError, match=r"max_in_flight=7 changes nothing for device='cpu'; it is for cuda"):
-        train("no.txt", work=tmp_path, params=Params(), resources=Resources(max_in_flight=7, threads=1))
+        train("no.txt", work=tmp_path, params=Params(), max_in_flight=7, threads=1)
