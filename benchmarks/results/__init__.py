@@ -1,18 +1,19 @@
 """Records of figures, a JSON file each (`benchmarks.records`), and the pages that are printed of them.
 
-`python -m benchmarks.results` prints benchmarks/RESULTS.md from all records, and the figures of README.md, which
-stand between two marks, from those that `front` names.
+`python -m benchmarks.results` prints benchmarks/RESULTS.md from all records, and the figures of other pages, which
+stand between two marks, from the records that `front` names.
 """
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from benchmarks.records import ROOT, Record, age, cell_of, names
 from benchmarks.results.front import claims, forecast_scaling, measured_scaling, methods, replica_quality
 from benchmarks.tables import line_of
 from daskw2v.errors import counted
 
-PAGE, README = ROOT / "benchmarks" / "RESULTS.md", ROOT / "README.md"
+PAGE, README, TRAINING = ROOT / "benchmarks" / "RESULTS.md", ROOT / "README.md", ROOT / "daskw2v/training/README.md"
 HEAD = (
     "# Results\n\n"
     "Printed on {day} at {commit} by `python -m benchmarks.results`, from the last record of each command in "
@@ -21,24 +22,26 @@ HEAD = (
     "are shared: trust ratios more than times.\n\n"
 )
 PRINTED = re.compile(r"Printed on (\S+) at (\S+) by")
-MARKED = {  # parts of README.md, by their marks
-    "figures": claims,
-    "measured scaling": measured_scaling,
-    "forecast scaling": forecast_scaling,
-    "replica quality": replica_quality,
-    "how they were measured": methods,
+MARKED = {  # parts of pages, by their marks
+    README: {"figures": claims},
+    TRAINING: {
+        "measured scaling": measured_scaling,
+        "forecast scaling": forecast_scaling,
+        "replica quality": replica_quality,
+    },
 }
 
 
 def page(day: str, commit: str) -> str:
     """Return RESULTS.md as of a day and a commit."""
     sections = (_section(Record.read(name), day, commit) for name in names())
-    return HEAD.format(day=day, commit=commit) + "".join(f"{line}\n" for section in sections for line in section)
+    lines = "".join(f"{line}\n" for section in sections for line in section)
+    return f"{HEAD.format(day=day, commit=commit)}## The figures of README.md{methods()}{lines}"
 
 
-def readme(text: str) -> str:
-    """Return README.md with the figures of the records between its marks."""
-    for mark, made in MARKED.items():
+def with_figures(page: Path, text: str) -> str:
+    """Return the text of a page of `MARKED` with the figures of the records between its marks."""
+    for mark, made in MARKED[page].items():
         begin, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->"
         before, _, rest = text.partition(begin)
         text = before + begin + made() + end + rest.partition(end)[2]

@@ -1,4 +1,4 @@
-"""RESULTS.md and the figures of README.md are what the records say."""
+"""RESULTS.md and the figures of other pages are what the records say."""
 
 import re
 from importlib.util import find_spec
@@ -8,25 +8,34 @@ import pytest
 results = pytest.importorskip("benchmarks.results", reason="no benchmarks here: run pytest as python -m pytest")
 records = pytest.importorskip("benchmarks.records", reason="no benchmarks here")
 
-README = results.README.read_text(encoding="utf-8")
+TEXTS = {page: page.read_text(encoding="utf-8") for page in results.MARKED}
 
 
-def test_readme__has_the_figures_of_the_records():
-    assert results.readme(README) == README
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.relative_to(records.ROOT).as_posix())
+def test_page__has_the_figures_of_the_records(page):
+    assert results.with_figures(page, TEXTS[page]) == TEXTS[page]
 
 
 @pytest.mark.parametrize(
-    "figure",
+    ("page", "figure"),
     [
-        r"\d+(?= times gensim)", r"\d+(?= s; gensim takes)", r"(?<=WordSim-353 )\.\d+", "365 of 365",
-        r"\d\.\d+(?= times as fast \|$)", r"\d\.\d+(?= times as fast \| )", r"\d\.\d+(?= times, with the same bits)",
-        r"\d+(?= % \|$)", r"\.\d+(?= hours on 1)",
+        *(
+            (results.README, figure)
+            for figure in (r"\d+(?= times gensim)", r"\d+(?= s; gensim takes)", r"(?<=WordSim-353 )\.\d+", "365 of 365")
+        ),
+        *(
+            (results.TRAINING, figure)
+            for figure in (
+                r"\d\.\d+(?= times as fast \|$)", r"\d\.\d+(?= times as fast \| )", r"\d+(?= % \|$)",
+                r"\d\.\d+(?= times, with the same bits)", r"\.\d+(?= hours on 1)", r"\d+\.\d+(?=, \d+\.\d+, \d+\.\d+ \|)",
+            )
+        ),
     ],
 )  # fmt: skip
-def test_readme__shows_a_figure_that_was_changed_by_hand(figure):
-    changed = re.sub(figure, "42", README, count=1, flags=re.MULTILINE)
-    assert changed != README
-    assert results.readme(changed) == README
+def test_page__shows_a_figure_that_was_changed_by_hand(page, figure):
+    changed = re.sub(figure, "42", TEXTS[page], count=1, flags=re.MULTILINE)
+    assert changed != TEXTS[page]
+    assert results.with_figures(page, changed) == TEXTS[page]
 
 
 def test_results__are_printed_from_the_records():
