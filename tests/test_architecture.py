@@ -10,6 +10,7 @@ import pytest
 import daskw2v
 from daskw2v import errors
 from daskw2v.training.axes import AXES
+from pipelines.docs.picture import PICTURE, picture
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "daskw2v"
@@ -374,14 +375,11 @@ def test_errors__carry_problem_and_remedy(trees):
     assert bare == []
 
 
-def test_architecture__draws_the_folders_that_are_there():
-    """The tree in ARCHITECTURE.md has each package."""
-    (drawing,) = re.findall(
-        r"^daskw2v/\n(.*?)^```$", (PACKAGE / "ARCHITECTURE.md").read_text(), re.MULTILINE | re.DOTALL
-    )
-    drawn, parents = set(), list[str]()
-    for indent, name in re.findall(r"^( +)(\w+)/", drawing, re.MULTILINE):
-        parents = [*parents[: len(indent) // 2 - 1], name]
-        drawn.add("/".join(parents))
-    folders = {path.parent.relative_to(PACKAGE) for path in PACKAGE.rglob("__init__.py")}
-    assert drawn == {folder.as_posix() for folder in folders if folder.parts}
+def test_picture__is_as_its_command_draws_it():
+    assert PICTURE.read_text(encoding="utf-8") == picture(), "run python -m pipelines.docs.picture"
+
+
+def test_picture__has_every_folder():
+    drawn = re.findall(r"[>\s]([\w/]+)/(?=[:<\s])", PICTURE.read_text(encoding="utf-8"))
+    folders = (path.parent.relative_to(PACKAGE) for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE)
+    assert Counter(drawn) == Counter("/".join(folder.parts[1:] or folder.parts) for folder in folders)

@@ -27,7 +27,8 @@ def test_page__has_the_figures_of_the_records(page):
             (results.TRAINING, figure)
             for figure in (
                 r"\d\.\d+(?= times as fast \|$)", r"\d\.\d+(?= times as fast \| )", r"\d+(?= % \|$)",
-                r"\d\.\d+(?= times, with the same bits)", r"\.\d+(?= hours on 1)", r"\d+\.\d+(?=, \d+\.\d+, \d+\.\d+ \|)",
+                r"\d\.\d+(?= times, with the same bits)", r"\.\d+(?= hours on 1)",
+                r"\d+\.\d+(?=, \d+\.\d+, \d+\.\d+ \|)",
             )
         ),
     ],
