@@ -7,7 +7,7 @@ import click
 
 from daskw2v.cli.models import model_argument, open_once
 from daskw2v.cli.options import CommandFunction, Many, storage_option
-from daskw2v.cli.printing import json_option, print_json, print_named, print_table, say
+from daskw2v.cli.printing import Output, json_option, named_output, print_json, print_table, prints, say
 from daskw2v.cli.program import main
 from daskw2v.evaluation import COLUMNS, Evaluation, evaluate
 from daskw2v.evaluation.analogy import Method
@@ -96,36 +96,33 @@ def evaluate_command(
 @click.option("--word", "words", cls=Many, metavar="WORD...", help="Words whose neighbours are shown.")
 @_sets
 @click.option("--html", metavar="URL", help="Write a report about SECOND, compared with FIRST, to this URL.")
-@json_option
+@prints
 @storage_option
 def compare_command(
     first: str,
     second: str,
     words: tuple[str, ...],
     html: str | None,
-    as_json: bool,
     storage_options: dict[str, Any],
     **sets: Any,
-) -> None:
+) -> Output:
     """Show how the models FIRST and SECOND differ."""
-    if as_json and html is not None:
-        raise click.UsageError("--json and --html cannot be combined: give one of them.")
     models = [open_once(model, storage_options) for model in (first, second)]
     before, after = (_evaluated(model, sets, storage_options) for model in models)
     chosen = list(words) or None
     if html is not None:
-        say(
-            report(
-                models[1], html, evaluation=after, other=models[0], other_evaluation=before, words=chosen,
-                storage_options=storage_options,
-            )
-        )  # fmt: skip
-        return
+        page = report(
+            models[1],
+            html,
+            evaluation=after,
+            other=models[0],
+            other_evaluation=before,
+            words=chosen,
+            storage_options=storage_options,
+        )
+        return named_output("url", page)
     comparison = compare(models[0], models[1], chosen, evaluations=(before, after))
-    if as_json:
-        print_json(comparison.as_dict())
-    else:
-        print_table(comparison.columns, comparison.rows())
+    return Output(comparison.as_dict(), lambda: print_table(comparison.columns, comparison.rows()))
 
 
 @main.command("report", no_args_is_help=True)
@@ -136,7 +133,7 @@ def compare_command(
 @click.option("--word", "words", cls=Many, metavar="WORD...", help="Words whose neighbours are shown.")
 @click.option("--map", "map_method", type=click.Choice(list(LAYOUTS)), default="graph", show_default=True,
               help="Method that lays out words in two dimensions.")  # fmt: skip
-@json_option
+@prints
 @storage_option
 def report_command(
     model: str,
@@ -144,10 +141,9 @@ def report_command(
     other: str | None,
     words: tuple[str, ...],
     map_method: str,
-    as_json: bool,
     storage_options: dict[str, Any],
     **sets: Any,
-) -> None:
+) -> Output:
     """Write a report about MODEL to URL: one HTML file, which needs no network."""
     vectors = open_once(model, storage_options)
     before = None if other is None else open_once(other, storage_options)
@@ -156,20 +152,22 @@ def report_command(
         other_evaluation=None if before is None else _evaluated(before, sets, storage_options),
         words=list(words) or None, map_method=map_method, storage_options=storage_options,
     )  # fmt: skip
-    print_named("url", page, as_json)
+    return named_output("url", page)
 
 
 @main.command("datasets")
 @click.argument("names", nargs=-1, metavar="[NAME...]")
 @click.option("--folder", default="datasets", show_default=True, help="Folder or URL to download to.")
-@json_option
-def datasets_command(names: tuple[str, ...], folder: str, as_json: bool) -> None:
+@prints
+def datasets_command(names: tuple[str, ...], folder: str) -> Output:
     """List published evaluation sets, or download the sets NAME."""
     found = datasets(*names, folder=folder)
-    if as_json:
-        print_json({name: asdict(dataset) for name, dataset in found.items()})
-    elif names:
-        say("\n".join(str(dataset.path) for dataset in found.values()))
-    else:
+
+    def show() -> None:
+        if names:
+            say("\n".join(str(dataset.path) for dataset in found.values()))
+            return
         rows = ((name, d.kind, d.licence, d.url or f"by hand, from {d.page}") for name, d in found.items())
         print_table(("name", "kind", "licence", "from"), rows)
+
+    return Output({name: asdict(dataset) for name, dataset in found.items()}, show)

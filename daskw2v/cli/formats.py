@@ -6,7 +6,7 @@ import click
 
 from daskw2v.cli.models import model_argument, open_once
 from daskw2v.cli.options import storage_option
-from daskw2v.cli.printing import json_option, print_named
+from daskw2v.cli.printing import Output, named_output, prints
 from daskw2v.cli.program import main
 from daskw2v.models.formats.export import WITH_NGRAMS, export, format_by_name, refuse_unread
 from daskw2v.models.formats.fasttext.quantized import PART_SIZE
@@ -19,16 +19,16 @@ from daskw2v.models.stored.quantization import MOST_PART
 @click.argument("file")
 @click.argument("url")
 @click.option("--format", help="Format of FILE; decided by its suffix when not given.")
-@json_option
+@prints
 @storage_option
-def import_command(file: str, url: str, format: str | None, as_json: bool, storage_options: dict[str, Any]) -> None:
+def import_command(file: str, url: str, format: str | None, storage_options: dict[str, Any]) -> Output:
     """Write the vectors of FILE, from another tool, to URL: a folder, which is a MODEL.
 
     Formats: text (.txt, .vec) and binary (.bin) of word2vec and gensim; fasttext (.bin, .ftz), its model with n-grams;
     safetensors. A name may end in .gz. Where URL has a suffix of `export`, it is a file of that format.
     """
     import_vectors(file, format, storage_options).save(url, storage_options=storage_options)
-    print_named("url", url, as_json)
+    return named_output("url", url)
 
 
 @main.command("export", no_args_is_help=True)
@@ -47,7 +47,7 @@ def import_command(file: str, url: str, format: str | None, as_json: bool, stora
     "--part-size", type=click.IntRange(1, MOST_PART),
     help=f"For ftz: dimensions that a byte stands for, {PART_SIZE} by default; 1 for int8.",
 )  # fmt: skip
-@json_option
+@prints
 @storage_option
 def export_command(
     model: str,
@@ -57,9 +57,8 @@ def export_command(
     sif: float | None,
     ngrams: int | None,
     part_size: int | None,
-    as_json: bool,
     storage_options: dict[str, Any],
-) -> None:
+) -> Output:
     """Write MODEL to URL in a format of another tool.
 
     Formats: text (.txt, .vec) and binary (.bin) of word2vec; fasttext, its model with n-grams; ftz, the same made
@@ -73,4 +72,4 @@ def export_command(
     vectors = vectors if prefix is None else vectors.prefix(prefix)
     vectors = vectors if ngrams is None else vectors.prune(ngrams)
     export(vectors, url, format, storage_options, sif=sif, part_size=part_size)
-    print_named("url", url, as_json)
+    return named_output("url", url)

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import click
 
 from daskw2v.cli.options import storage_option
-from daskw2v.cli.printing import json_option, print_groups, print_json, print_neighbours
+from daskw2v.cli.printing import Output, neighbours_output, print_groups, prints
 from daskw2v.cli.program import main
 from daskw2v.config.choice import by_heading
 from daskw2v.config.params import Params
@@ -38,7 +39,7 @@ def open_once(model: str, storage_options: Mapping[str, Any]) -> Vectors:
 @click.option("--negative", multiple=True, metavar="WORD", help="Word with negative weight. Repeatable.")
 @click.option("--topn", type=click.IntRange(1), default=10, show_default=True, help="How many words to show.")
 @click.option("--approximate", is_flag=True, help="Search the index that `daskw2v index` has built.")
-@json_option
+@prints
 @storage_option
 def similar(
     model: str,
@@ -46,9 +47,8 @@ def similar(
     negative: tuple[str, ...],
     topn: int,
     approximate: bool,
-    as_json: bool,
     storage_options: dict[str, Any],
-) -> None:
+) -> Output:
     """Show the words nearest to the mean of all WORDs.
 
     MODEL is the work folder of train (for the served version) or the URL of one version.
@@ -58,7 +58,7 @@ def similar(
         if approximate
         else open_once(model, storage_options)
     )
-    print_neighbours(vectors.most_similar(positive=list(words), negative=list(negative), topn=topn), as_json)
+    return neighbours_output(vectors.most_similar(positive=list(words), negative=list(negative), topn=topn))
 
 
 @main.command(no_args_is_help=True)
@@ -67,14 +67,14 @@ def similar(
 @click.argument("b")
 @click.argument("c")
 @click.option("--topn", type=click.IntRange(1), default=10, show_default=True, help="How many words to show.")
-@json_option
+@prints
 @storage_option
-def analogy(model: str, a: str, b: str, c: str, topn: int, as_json: bool, storage_options: dict[str, Any]) -> None:
+def analogy(model: str, a: str, b: str, c: str, topn: int, storage_options: dict[str, Any]) -> Output:
     """Show the words that are to C as B is to A.
 
     For example: daskw2v analogy MODEL man king woman.
     """
-    print_neighbours(open_once(model, storage_options).analogy(a, b, c, topn=topn), as_json)
+    return neighbours_output(open_once(model, storage_options).analogy(a, b, c, topn=topn))
 
 
 @main.command(no_args_is_help=True)
@@ -86,9 +86,9 @@ def analogy(model: str, a: str, b: str, c: str, topn: int, as_json: bool, storag
 @click.option("--expansion", type=click.IntRange(1), help=f"Candidates for links.  [default: {EXPANSION}]")
 @click.option("--part-size", type=click.IntRange(1, MOST_PART), help=f"Dimensions of a byte.  [default: {PART_SIZE}]")
 @click.option("--threads", type=click.IntRange(0), default=0, help="Threads to build with; 0 uses all cores.")
-@json_option
+@prints
 @storage_option
-def index(model: str, as_json: bool, storage_options: dict[str, Any], **options: Any) -> None:
+def index(model: str, storage_options: dict[str, Any], **options: Any) -> Output:
     """Build an index of MODEL for nearest neighbours.
 
     The kind hnsw is a graph, which finds most of them, and is fastest in large models. The kind int8 is a table of a
@@ -96,27 +96,19 @@ def index(model: str, as_json: bool, storage_options: dict[str, Any], **options:
     find most.
     """
     summary = build_index(model, storage_options, **options)
-    if as_json:
-        print_json(asdict(summary))
-    else:
-        click.echo(f"{summary.recall:.1%} of the ten nearest words are found; {summary.size:,} bytes.")
+    text = f"{summary.recall:.1%} of the ten nearest words are found; {summary.size:,} bytes."
+    return Output(asdict(summary), partial(click.echo, text))
 
 
 @main.command(no_args_is_help=True)
 @model_argument
-@json_option
+@prints
 @storage_option
-def info(model: str, as_json: bool, storage_options: dict[str, Any]) -> None:
+def info(model: str, storage_options: dict[str, Any]) -> Output:
     """Show the metadata of MODEL: parameters, corpus, sizes, loss."""
     vectors = open_once(model, storage_options)
-    if as_json:
-        print_json(_summary(vectors))
-    else:
-        print_groups(groups_of(vectors))
-
-
-def _summary(vectors: Vectors) -> dict[str, Any]:
-    return {"words": len(vectors), "vector_size": vectors.vector_size, "url": vectors.url, **vectors.metadata}
+    facts = {"words": len(vectors), "vector_size": vectors.vector_size, "url": vectors.url, **vectors.metadata}
+    return Output(facts, lambda: print_groups(groups_of(vectors)))
 
 
 def groups_of(vectors: Vectors) -> Iterator[tuple[str, Facts]]:

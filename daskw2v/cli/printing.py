@@ -4,9 +4,10 @@ import json
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial, wraps
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from rich.cells import cell_len
@@ -17,6 +18,41 @@ _LONG = 4  # entries of a list that a table still shows
 _NARROW = 20  # characters that a column has at least
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+class Output(NamedTuple):
+    """What a command prints.
+
+    Parameters
+    ----------
+    facts
+        The document that `--json` prints.
+    show
+        Prints the same for people.
+    exit_code
+        The exit code of the command.
+    """
+
+    facts: Mapping[str, Any]
+    show: Callable[[], object]
+    exit_code: int = 0
+
+
+def prints(command: Callable[..., Output]) -> Callable[..., None]:
+    """Add `--json` to a command that returns its output."""
+
+    @json_option
+    @wraps(command)
+    def printing(*args: Any, as_json: bool, **options: Any) -> None:
+        output = command(*args, **options)
+        if as_json:
+            print_json(output.facts)
+        else:
+            output.show()
+        if output.exit_code:
+            click.get_current_context().exit(output.exit_code)
+
+    return printing
 
 
 def say(text: str) -> None:
@@ -56,20 +92,15 @@ def with_cosines(neighbours: Iterable[tuple[str, float]]) -> list[dict[str, Any]
     return [{"word": word, "cosine": float(cosine)} for word, cosine in neighbours]
 
 
-def print_neighbours(neighbours: Iterable[tuple[str, float]], as_json: bool) -> None:
-    """Print words with their cosines."""
-    if as_json:
-        print_json({"neighbours": with_cosines(neighbours)})
-        return
-    print_table(("word", "cosine"), ((word, f"{cosine:.4f}") for word, cosine in neighbours))
+def neighbours_output(neighbours: Sequence[tuple[str, float]]) -> Output:
+    """Return the output of words with their cosines."""
+    rows = ((word, f"{cosine:.4f}") for word, cosine in neighbours)
+    return Output({"neighbours": with_cosines(neighbours)}, lambda: print_table(("word", "cosine"), rows))
 
 
-def print_named(name: str, value: str, as_json: bool) -> None:
-    """Print a value alone, or JSON that names it."""
-    if as_json:
-        print_json({name: value})
-    else:
-        say(value)
+def named_output(name: str, value: str) -> Output:
+    """Return the output of one value, which `--json` names."""
+    return Output({name: value}, partial(say, value))
 
 
 def print_json(values: Mapping[str, Any]) -> None:

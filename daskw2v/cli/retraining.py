@@ -11,7 +11,7 @@ import click
 from daskw2v.cli.config_file import TABLES, inputs_of, read_config, required, table
 from daskw2v.cli.fields import choose, fields_of
 from daskw2v.cli.options import config_option
-from daskw2v.cli.printing import json_option, print_json, print_table
+from daskw2v.cli.printing import Output, print_table, prints
 from daskw2v.cli.program import main
 from daskw2v.cli.training import import_from_here
 from daskw2v.cluster.console import show_progress
@@ -33,7 +33,7 @@ _SAYS = ("inputs", "work", *TABLES, "policy", "gates", "notices")  # names in th
 @config_option
 @click.option("--full", is_flag=True, help="Train from scratch, on all text.")
 @click.option("--webhook", envvar="DASKW2V_WEBHOOK", show_envvar=False, help="URL to post the summary to; never shown.")
-@json_option
+@prints
 @fields_of(Params, Resources)
 @click.pass_context
 def retrain_command(
@@ -44,9 +44,8 @@ def retrain_command(
     config: Path | None,
     full: bool,
     webhook: str | None,
-    as_json: bool,
     **_: Any,
-) -> None:
+) -> Output:
     """Train a new version on new text at INPUT, and serve it if it passes the gates.
 
     All settings can be in the TOML file: inputs = ["text/*.txt"], work = "my-work", the options below as for train, and
@@ -73,11 +72,7 @@ def retrain_command(
             params=params, resources=resources, policy=policy, gates=gates, notices=notices, full=full,
             listener=listener,
         )  # fmt: skip
-    if as_json:
-        print_json(summary.as_dict())
-    else:
-        print_table(("", ""), _rows(summary))
-    ctx.exit(int(summary.outcome))
+    return Output(summary.as_dict(), lambda: print_table(("", ""), _rows(summary)), int(summary.outcome))
 
 
 def _leave(number: int, _: object) -> None:

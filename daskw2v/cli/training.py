@@ -16,7 +16,7 @@ from daskw2v.cli import demo as demo_corpus
 from daskw2v.cli.config_file import EVENTS, GRAPH, WALKS, read_config, table
 from daskw2v.cli.fields import choose, fields_of, spoken
 from daskw2v.cli.options import config_option
-from daskw2v.cli.printing import json_option, print_json, print_table, say, with_cosines
+from daskw2v.cli.printing import Output, print_table, prints, say, with_cosines
 from daskw2v.cli.program import main
 from daskw2v.cluster.console import show_progress
 from daskw2v.collections.kinds import Derived, TextInputs
@@ -64,7 +64,7 @@ def trains(
         ),
         config_option,
         click.option("--report", metavar="URL", help="Write a report about the model to this URL: one HTML file."),
-        json_option,
+        prints,
         fields_of(*owners, inputs=inputs),
         click.pass_context,
     )
@@ -78,34 +78,32 @@ def trains(
             config: Path | None,
             work: str,
             report: str | None,
-            as_json: bool,
             **_: Any,
-        ) -> None:
+        ) -> Output:
             texts, params, resources = function(ctx, list(inputs), config)
-            train_on(texts, work, params, resources, report, as_json)
+            return train_on(texts, work, params, resources, report)
 
         return reduce(lambda made, part: part(made), reversed(parts), command)
 
     return decorate
 
 
-def train_on(
-    inputs: TextInputs, work: str, params: Params, resources: Resources, report: str | None, as_json: bool
-) -> None:
-    """Train on inputs, print the result, and write a report to a URL, if any."""
+def train_on(inputs: TextInputs, work: str, params: Params, resources: Resources, report: str | None) -> Output:
+    """Train on inputs, and write a report to a URL, if any."""
     import_from_here(params)
-    vectors = _train(inputs, work, params, resources)
-    facts, page = _facts(vectors), None
-    if not as_json:
-        print_table(("", ""), _rows(facts))
+    vectors, page = _train(inputs, work, params, resources), None
+    facts = _facts(vectors)
     if report is not None:
         sets: dict[str, Any] = dict(resources.eval_sets)
         evaluation = evaluate(vectors, **sets, storage_options=resources.storage_options)
         page = write_report(vectors, report, evaluation=evaluation, storage_options=resources.storage_options)
-    if as_json:
-        print_json({**facts, "report": page})
-    elif page is not None:
-        say(page)
+
+    def show() -> None:
+        print_table(("", ""), _rows(facts))
+        if page is not None:
+            say(page)
+
+    return Output({**facts, "report": page}, show)
 
 
 def import_from_here(params: Params) -> None:
@@ -165,28 +163,28 @@ def walks_command(ctx: click.Context, files: list[str], config: Path | None) -> 
 
 @main.command()
 @click.option("--work", default="demo-work", show_default=True, help="Folder for everything that the demo writes.")
-@json_option
-def demo(work: str, as_json: bool) -> None:
+@prints
+def demo(work: str) -> Output:
     """Train on the text of Python's library, and show what was learned."""
     files = demo_corpus.write_text(Path(work) / "text")
     vectors = _train([str(path) for path in files], work, demo_corpus.PARAMS, Resources())
     facts = _facts(vectors)
     found = {word: vectors.most_similar(positive=[word], topn=6) for word in demo_corpus.WORDS if word in vectors}
-    if as_json:
-        print_json({**facts, "neighbours": {word: with_cosines(near) for word, near in found.items()}})
-        return
-    print_table(("", ""), _rows(facts))
-    rows = ((word, ", ".join(neighbour for neighbour, _ in near)) for word, near in found.items())
-    print_table(("word", "its nearest words"), rows)
-    program = "daskw2v" if shutil.which("daskw2v") else sys.argv[0]
-    click.echo("\nNow try:")
-    for command in (
-        f"similar {work} socket",
-        f"info {work}",
-        f"export {work} vectors.txt",
-        "train YOUR_TEXT/*.txt --work my-work",
-    ):
-        click.echo(f"  {program} {command}")
+
+    def show() -> None:
+        print_table(("", ""), _rows(facts))
+        rows = ((word, ", ".join(neighbour for neighbour, _ in near)) for word, near in found.items())
+        print_table(("word", "its nearest words"), rows)
+        program = "daskw2v" if shutil.which("daskw2v") else sys.argv[0]
+        commands = (
+            f"similar {work} socket",
+            f"info {work}",
+            f"export {work} vectors.txt",
+            "train YOUR_TEXT/*.txt --work my-work",
+        )
+        click.echo("\n".join(["\nNow try:", *(f"  {program} {command}" for command in commands)]))
+
+    return Output({**facts, "neighbours": {word: with_cosines(near) for word, near in found.items()}}, show)
 
 
 @main.command("estimate", no_args_is_help=True)
@@ -201,7 +199,7 @@ def demo(work: str, as_json: bool) -> None:
 )
 @click.option("--work", help="Folder or URL of a run: the words of text that it holds are counted.")
 @config_option
-@json_option
+@prints
 @fields_of(Params, Resources)
 @click.pass_context
 def estimate_command(
@@ -213,9 +211,8 @@ def estimate_command(
     network: str | None,
     work: str | None,
     config: Path | None,
-    as_json: bool,
     **_: Any,
-) -> None:
+) -> Output:
     """Print the memory and time that training on INPUT needs, estimated from the sizes of the files.
 
     The options are those of `train`. With a scheduler, the estimate is for its workers; otherwise for a local cluster,
@@ -230,20 +227,21 @@ def estimate_command(
         found = plan(inputs, work=work, params=params, resources=resources)
     else:
         raise click.UsageError("--work counts the words of a run: leave out --types, --words and --network.")
-    if as_json:
-        print_json(found.as_dict())
-        return
-    for kind in found.workers:
-        print_table(kind.columns, kind.memory.rows())
-        for note in (*found.notes(), *kind.memory.notes, kind.verdict):
-            say(note)
-    print_table(found.columns, found.rows())
+
+    def show() -> None:
+        for kind in found.workers:
+            print_table(kind.columns, kind.memory.rows())
+            for note in (*found.notes(), *kind.memory.notes, kind.verdict):
+                say(note)
+        print_table(found.columns, found.rows())
+
+    return Output(found.as_dict(), show)
 
 
 @main.command("warm-up")
 @click.option("--processes", type=click.IntRange(1), help="Processes that compile; one for each core by default.")
-@json_option
-def warm_up_command(processes: int | None, as_json: bool) -> None:
+@prints
+def warm_up_command(processes: int | None) -> Output:
     """Compile all kernels for this processor, so that runs need not.
 
     The compiled kernels are stored in NUMBA_CACHE_DIR, or else in XDG_CACHE_HOME or ~/.cache.
@@ -251,17 +249,15 @@ def warm_up_command(processes: int | None, as_json: bool) -> None:
     done = warm_up(processes)
     for objective, strategy in done.skipped:
         click.echo(f"Note: {objective} with {strategy} is skipped: it needs a package that is not installed.", err=True)
-    if as_json:
-        compiled, skipped = (
-            [{"objective": objective, "strategy": strategy} for objective, strategy in found]
-            for found in (done.trained, done.skipped)
-        )
-        print_json({"folder": str(done.folder), "compiled": compiled, "skipped": skipped, "seconds": done.seconds})
-    elif done.trained:
-        trainings = counted(len(done.trained), "combination")
-        click.echo(f"Kernels of {trainings} were compiled in {done.seconds:.0f} s: {done.folder}")
-    else:
-        click.echo(f"All kernels are compiled: {done.folder}")
+    compiled, skipped = (
+        [{"objective": objective, "strategy": strategy} for objective, strategy in pairs]
+        for pairs in (done.trained, done.skipped)
+    )
+    text = "All kernels are compiled"
+    if compiled:
+        text = f"Kernels of {counted(len(compiled), 'combination')} were compiled in {done.seconds:.0f} s"
+    facts = {"folder": str(done.folder), "compiled": compiled, "skipped": skipped, "seconds": done.seconds}
+    return Output(facts, lambda: click.echo(f"{text}: {done.folder}"))
 
 
 def _train(inputs: TextInputs, work: str, params: Params, resources: Resources) -> Vectors:

@@ -6,10 +6,10 @@ from typing import Any
 import click
 
 from daskw2v.cli.options import Command, storage_option
-from daskw2v.cli.printing import flat, json_option, print_json, print_named, print_table, say
+from daskw2v.cli.printing import Output, flat, named_output, print_table, prints, say
 from daskw2v.cli.program import main
 from daskw2v.errors import counted
-from daskw2v.models.versions.difference import differences
+from daskw2v.models.versions.difference import Difference, differences
 from daskw2v.models.versions.finished import Problems, Version
 from daskw2v.models.versions.versions import Versions
 from daskw2v.safe_text import escaped
@@ -36,59 +36,58 @@ _NOT_BOUND = "whole; an older daskw2v wrote it: its checksums say nothing of pla
 
 @versions.command("list", no_args_is_help=True)
 @_work
-@json_option
+@prints
 @storage_option
-def list_versions(work: str, as_json: bool, storage_options: dict[str, Any]) -> None:
+def list_versions(work: str, storage_options: dict[str, Any]) -> Output:
     """List the finished versions in WORK, oldest first; a star marks the served one."""
     every = Versions.open(work, storage_options)
     found, problems = every.all(), every.problems()
-    if as_json:
-        damaged = {name: [damage.problem for damage in files] for name, files in problems.damaged.items()}
-        foreign = {name: error.problem for name, error in problems.foreign.items()}
-        print_json({"versions": [_summary(version) for version in found], "damaged": damaged, "foreign": foreign})
-        return
-    rows = (
-        ("*" if v.served else "", v.name, str(v.manifest.get("created")), str(v.words), ", ".join(v.tags))
-        for v in found
-    )
-    print_table(("", "version", "finished", "words", "tags"), rows)
-    _warn(problems)
+    damaged = {name: [damage.problem for damage in files] for name, files in problems.damaged.items()}
+    foreign = {name: error.problem for name, error in problems.foreign.items()}
+
+    def show() -> None:
+        rows = (
+            ("*" if v.served else "", v.name, str(v.manifest.get("created")), str(v.words), ", ".join(v.tags))
+            for v in found
+        )
+        print_table(("", "version", "finished", "words", "tags"), rows)
+        _warn(problems)
+
+    return Output({"versions": [*map(_summary, found)], "damaged": damaged, "foreign": foreign}, show)
 
 
 @versions.command(no_args_is_help=True)
 @_work
 @click.argument("version", default="LATEST")
-@json_option
+@prints
 @storage_option
-def show(work: str, version: str, as_json: bool, storage_options: dict[str, Any]) -> None:
+def show(work: str, version: str, storage_options: dict[str, Any]) -> Output:
     """Show the metadata of a VERSION: tables, text, Params, base model, training."""
     found = Versions.open(work, storage_options).find(version)
     values = {**_summary(found), **found.manifest}
-    if as_json:
-        print_json(values)
-    else:
-        print_table(("", ""), flat(values))
+    return Output(values, lambda: print_table(("", ""), flat(values)))
 
 
 @versions.command(no_args_is_help=True)
 @_work
 @click.argument("version")
-@json_option
+@prints
 @storage_option
-def publish(work: str, version: str, as_json: bool, storage_options: dict[str, Any]) -> None:
+def publish(work: str, version: str, storage_options: dict[str, Any]) -> Output:
     """Serve a VERSION: readers that open WORK get it from then on."""
-    print_named("served", Versions.open(work, storage_options).publish(version).name, as_json)
+    return named_output("served", Versions.open(work, storage_options).publish(version).name)
 
 
 @versions.command(no_args_is_help=True)
 @_work
-@json_option
+@prints
 @storage_option
-def rollback(work: str, as_json: bool, storage_options: dict[str, Any]) -> None:
+def rollback(work: str, storage_options: dict[str, Any]) -> Output:
     """Serve the previously served version again; damaged ones are passed over."""
     every = Versions.open(work, storage_options)
-    print_named("served", every.rollback().name, as_json)
+    served = every.rollback().name
     _warn(every.problems())
+    return named_output("served", served)
 
 
 @versions.command(no_args_is_help=True)
@@ -112,22 +111,24 @@ def tag(work: str, version: str, tag: str, remove: bool, storage_options: dict[s
 @_work
 @click.argument("earlier")
 @click.argument("later", default="LATEST")
-@json_option
+@prints
 @storage_option
-def diff(work: str, earlier: str, later: str, as_json: bool, storage_options: dict[str, Any]) -> None:
+def diff(work: str, earlier: str, later: str, storage_options: dict[str, Any]) -> Output:
     """Show the differences between two versions: words that entered and left, with reasons; Params; text.
 
     `daskw2v compare` compares their vectors.
     """
     every = Versions.open(work, storage_options)
     found = differences(every, every.find(earlier), every.find(later))
-    if as_json:
-        print_json(found.as_dict())
-        return
+    return Output(found.as_dict(), lambda: _show_differences(found))
+
+
+def _show_differences(found: Difference) -> None:
     rows = [
         (f"{sign} {entry.word}", str(entry.occurrences), *([str(entry.id)] if found.ids else []), entry.reason)
-        for sign, entries in (("+", found.entered), ("-", found.left)) for entry in entries[:_SHOWN]
-    ]  # fmt: skip
+        for sign, entries in (("+", found.entered), ("-", found.left))
+        for entry in entries[:_SHOWN]
+    ]
     print_table(("word", "count", *(["id"] if found.ids else []), "reason"), rows)
     entered, left = len(found.entered), len(found.left)
     say(f"{counted(entered, 'word')} entered, {left} left, {found.kept} stayed; {_arrow(found.tokens)} tokens.")
@@ -143,52 +144,44 @@ def diff(work: str, earlier: str, later: str, as_json: bool, storage_options: di
 @click.option("--keep", type=click.IntRange(1), default=3, show_default=True, help="Number of newest versions to keep.")
 @click.option("--min-age", type=click.FloatRange(0), default=1.0, show_default=True, help="Hours to keep a new one.")
 @click.option("--damaged", is_flag=True, help="Read all versions, and delete damaged ones that have no tag.")
-@json_option
+@prints
 @storage_option
-def gc(work: str, keep: int, min_age: float, damaged: bool, as_json: bool, storage_options: dict[str, Any]) -> None:
+def gc(work: str, keep: int, min_age: float, damaged: bool, storage_options: dict[str, Any]) -> Output:
     """Delete old versions, except served, previously served and tagged ones, and remains of interrupted runs.
 
     With --damaged, the version served before is served again if the served one is deleted.
     """
     every = Versions.open(work, storage_options)
     deleted = list(every.gc(keep, min_age * 3600, damaged=damaged))
-    if as_json:
-        print_json({"deleted": deleted})
-    for name in [] if as_json else deleted:
-        say(name)
     _warn(every.problems())
+    return Output({"deleted": deleted}, lambda: [*map(say, deleted)])
 
 
 @versions.command(no_args_is_help=True)
 @_work
 @click.argument("version", default="LATEST")
 @click.option("--all", "every", is_flag=True, help="Check all versions.")
-@json_option
+@prints
 @storage_option
-@click.pass_context
-def verify(
-    ctx: click.Context, /, work: str, version: str, every: bool, as_json: bool, storage_options: dict[str, Any]
-) -> None:
+def verify(work: str, version: str, every: bool, storage_options: dict[str, Any]) -> Output:
     """Read a VERSION and compare it with its checksums.
 
     Exit codes: 0 all is whole; 1 files are damaged or missing; 2 an error.
     """
     versions = Versions.open(work, storage_options)
-    found = versions.verify(None if every else version)
+    problems = {
+        name: [damage.problem for damage in files]
+        for name, files in versions.verify(None if every else version).items()
+    }
     if every:
         _warn(Problems({}, versions.problems().foreign))
-    if as_json:
-        print_json({name: [damage.problem for damage in files] for name, files in found.items()})
-    else:
-        print_table(
-            ("version", "found"),
-            (
-                (name, line)
-                for name, files in found.items()
-                for line in [d.problem for d in files] or [_WHOLE if versions.is_bound(name) else _NOT_BOUND]
-            ),
-        )
-    ctx.exit(int(any(found.values())))
+
+    def show() -> None:
+        whole = {name: [_WHOLE if versions.is_bound(name) else _NOT_BOUND] for name in problems}
+        rows = ((name, line) for name, lines in problems.items() for line in lines or whole[name])
+        print_table(("version", "found"), rows)
+
+    return Output(problems, show, int(any(problems.values())))
 
 
 def _warn(problems: Problems) -> None:

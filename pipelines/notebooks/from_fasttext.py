@@ -1,21 +1,23 @@
 # %% [markdown]
 # # From fastText
 #
-# fastText's `skipgram` and `cbow` with character n-grams, its `.bin` and `.ftz` files, and its
-# queries. A dozen names differ:
+# fastText's `skipgram` and `cbow` with character n-grams, its `.bin` and `.ftz` files,
+# and its queries. A dozen names differ:
 #
 # | fastText | daskw2v |
 # |---|---|
 # | `-input` | the first argument of `train`: files, folders, patterns, URLs |
-# | `skipgram`, `cbow` | `objective="sgns"`, `"cbow_ns"`; with `-loss hs` `"sg_hs"`, `"cbow_hs"` |
+# | `skipgram`, `cbow` | `objective="sgns"`, `"cbow_ns"` |
+# | `-loss hs` | `objective="sg_hs"`, `"cbow_hs"` |
 # | `-dim`, `-ws`, `-epoch`, `-neg` | `vector_size`, `window`, `epochs`, `negative` |
 # | `-lr`, `-t`, `-minCount` | `alpha`, `sample`, `min_count` |
-# | `-minn`, `-maxn`, `-bucket` | `minn`, `maxn`, `bucket`; `maxn=0`, the default, means no n-grams |
+# | `-minn`, `-maxn`, `-bucket` | `minn`, `maxn`, `bucket`; without `maxn`, no n-grams |
 # | `-pretrainedVectors` | `base_vectors` |
 # | `-thread` | `threads`, which does not change the vectors |
 # | `quantize` | `export(vectors, "model.ftz")` |
 # | `get_nearest_neighbors`, `get_analogies` | `most_similar`, `analogy` |
-# | `get_word_vector`, `get_sentence_vector` | `vectors["word"]`, `vectors.encode(texts)` |
+# | `get_word_vector` | `vectors["word"]` |
+# | `get_sentence_vector` | `vectors.encode(texts)` |
 
 # %%
 import tempfile
@@ -32,9 +34,9 @@ files = [str(path) for path in write_text(Path(folder.name))]
 # %% [markdown]
 # ## Train
 #
-# As `fasttext skipgram -input ... -dim 32 -minn 3 -maxn 6 -bucket 50000 -epoch 3`. The n-grams
-# are a group of settings: `features=NGrams(...)` is another way to write `minn`, `maxn` and
-# `bucket`.
+# As `fasttext skipgram -input ... -dim 32 -minn 3 -maxn 6 -bucket 50000 -epoch 3`. The
+# n-grams are a group of settings: `features=NGrams(...)` is another way to write
+# `minn`, `maxn` and `bucket`.
 
 # %%
 vectors = daskw2v.train(
@@ -51,8 +53,8 @@ len(vectors)
 # %% [markdown]
 # ## Words that the text does not have
 #
-# Their vectors are made of their n-grams, as fastText's are. A word without any known n-gram is
-# an error that names it.
+# Their vectors are made of their n-grams, as fastText's are. A word without any known
+# n-gram is an error that names it.
 
 # %%
 word = "multithreadings"
@@ -63,8 +65,8 @@ assert vectors.similarity(word, "threads") > vectors.similarity(word, "integer")
 # %% [markdown]
 # ## fastText's own files, both ways
 #
-# A `.bin` holds words, n-grams and settings: fastText, gensim and daskw2v read it. An `.ftz` is
-# the same made small.
+# A `.bin` holds words, n-grams and settings: fastText, gensim and daskw2v read it. An
+# `.ftz` is the same made small.
 
 # %%
 path = f"{folder.name}/model.bin"

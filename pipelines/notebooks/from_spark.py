@@ -1,21 +1,22 @@
 # %% [markdown]
 # # From Spark
 #
-# `pyspark.ml.feature.Word2Vec` learns skip-gram vectors of a column of token lists, and gives a
-# document the mean of its words. The estimator `daskw2v.Word2Vec` does both, on a Dask cluster:
+# `pyspark.ml.feature.Word2Vec` learns skip-gram vectors of a column of token lists, and
+# gives a document the mean of its words. The estimator `daskw2v.Word2Vec` does both, on
+# a Dask cluster:
 #
 # | Spark | daskw2v |
 # |---|---|
 # | `vectorSize`, `windowSize`, `minCount` | `vector_size`, `window`, `min_count` |
 # | `maxIter`, `stepSize`, `seed` | `epochs`, `alpha`, `seed` |
 # | `inputCol` | `column` |
-# | `numPartitions` | nothing to set: the number of workers does not change the vectors |
+# | `numPartitions` | nothing to set: workers do not change the vectors |
 # | `maxSentenceLength` | nothing to set: a sentence is as long as its row |
 # | `Word2Vec.fit(df)` | `Word2Vec(...).fit(frame)`, or `train(files, ...)` |
 # | `model.getVectors()` | `model.vectors_.to_pandas()`, `to_arrow()`, `to_polars()` |
 # | `model.findSynonyms(word, n)` | `model.vectors_.most_similar(word, topn=n)` |
 # | `model.transform(df)` | `model.transform(texts)`: an array of means |
-# | `model.save(path)`, `Word2VecModel.load` | `vectors.save(url)`, `daskw2v.open(url)` |
+# | `model.save`, `Word2VecModel.load` | `vectors.save(url)`, `daskw2v.open(url)` |
 
 # %%
 import tempfile
@@ -35,8 +36,9 @@ frame.head(3)
 # %% [markdown]
 # ## Fit and transform
 #
-# A frame of pandas here; a Dask DataFrame, or the Parquet files that a Spark job wrote, are read
-# by the workers themselves: `train("s3://bucket/tokens/*.parquet", column="tokens", ...)`.
+# A frame of pandas here; a Dask DataFrame, or the Parquet files that a Spark job wrote,
+# are read by the workers themselves: `train("s3://bucket/tokens/*.parquet",
+# column="tokens", ...)`.
 
 # %%
 model = daskw2v.Word2Vec(
@@ -47,8 +49,8 @@ documents = model.transform(frame.tokens[:100])
 assert documents.shape == (100, 32)
 
 # %% [markdown]
-# A document's vector is the mean of its words' vectors, as Spark's is. Words that the model does
-# not know are left out; Spark counts them as zeros.
+# A document's vector is the mean of its words' vectors, as Spark's is. Words that the
+# model does not know are left out; Spark counts them as zeros.
 
 # %%
 vectors = model.vectors_
@@ -69,7 +71,8 @@ table.head(3)
 # %% [markdown]
 # ## Keep the model
 #
-# `save` writes one folder, or a file by its suffix: `vectors.parquet` is what a Spark job reads.
+# `save` writes one folder, or a file by its suffix: `vectors.parquet` is what a Spark
+# job reads.
 
 # %%
 vectors.save(f"{folder.name}/vectors.parquet")
@@ -80,9 +83,9 @@ back.columns.tolist()
 # %% [markdown]
 # ## What is different
 #
-# * Spark averages its partitions' models once an iteration: more partitions, worse vectors. Here
-#   replicas are merged many times an epoch, and rotation trains one model: the strategy `auto`
-#   takes what is faster and keeps one replica's quality.
-# * Spark has hierarchical softmax alone (`objective="sg_hs"`); the default here is negative
-#   sampling.
+# * Spark averages its partitions' models once an iteration: more partitions, worse
+#   vectors. Here replicas are merged many times an epoch, and rotation trains one
+#   model: the strategy `auto` takes what is faster and keeps one replica's quality.
+# * Spark has hierarchical softmax alone (`objective="sg_hs"`); the default here is
+#   negative sampling.
 # * A model need not fit the driver: rows stay on workers and in the store.

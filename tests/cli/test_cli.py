@@ -3,7 +3,7 @@ import json
 import click
 from click.testing import CliRunner
 
-from daskw2v.cli import demo, main, models, options, program, training
+from daskw2v.cli import demo, main, options, printing, program, training
 from daskw2v.errors import InputError
 from daskw2v.evaluation import datasets
 from tests.cli.fakes import FakeVectors
@@ -51,7 +51,7 @@ def test_broken_pipe__ends_quietly(calls, monkeypatch):
     def fail(*_, **__):
         raise BrokenPipeError(32, "Broken pipe")
 
-    monkeypatch.setattr(models, "print_neighbours", fail)
+    monkeypatch.setattr(printing, "print_table", fail)
     result = invoke("similar", "m", "king")
     assert result.exit_code == 1
     assert result.output == ""

@@ -59,7 +59,6 @@ def test_evaluate__refuses_to_measure_nothing(calls):
         (("evaluate", "m", "--similarity", "a", "--json", "--markdown"), "--json and --markdown cannot both"),
         (("evaluate", "m", "--similarity", "a", "--cnn"), "--cnn classifies texts"),
         (("evaluate", "m", "--similarity", "a", "--restrict-vocab", "9"), "--restrict-vocab is for analogies"),
-        (("compare", "m", "n", "--html", "x.html", "--json"), "--json and --html cannot be combined"),
     ],
 )
 def test_evaluating__refuses_options_that_would_be_ignored(calls, args, message):
@@ -76,6 +75,11 @@ def test_report__evaluates_and_writes_beside_another_model(calls):
     assert calls["evaluate"] == {"similarity": ("a.tsv", "b.tsv", "d.tsv"), "analogy": ("c.txt",)}
     assert invoke("report", "m", "out.html").exit_code == 0
     assert calls["report"]["other"] is calls["report"]["other_evaluation"] is calls["report"]["words"] is None
+
+
+def test_compare__writes_a_page_and_names_it_in_json(calls):
+    assert invoke("compare", "m", "n", "--html", "x.html").stdout == "x.html\n"
+    assert json.loads(invoke("compare", "m", "n", "--html", "x.html", "--json").stdout) == {"url": "x.html"}
 
 
 def test_train__writes_a_report_with_the_sets_of_the_training(calls):

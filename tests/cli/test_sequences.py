@@ -7,6 +7,7 @@ import pytest
 
 from daskw2v import EdgeList, Events, Graph, Params, Resources, Sessions, Walks
 from daskw2v.cli import training
+from daskw2v.cli.printing import Output
 from tests.support.command_line import invoke
 
 
@@ -14,7 +15,12 @@ from tests.support.command_line import invoke
 def calls(monkeypatch):
     """Replace what trains and prints; return its arguments."""
     seen = []
-    monkeypatch.setattr(training, "train_on", lambda *given: seen.append(given))
+
+    def train_on(*given):
+        seen.append(given)
+        return Output({}, lambda: None)
+
+    monkeypatch.setattr(training, "train_on", train_on)
     return seen
 
 
@@ -24,7 +30,7 @@ def run(*args, **env):
 
 def test_items__defaults_are_those_of_events(calls):
     assert run("items", "a.csv", "b.csv", "--work", "w", "--report", "r.html").exit_code == 0
-    assert calls == [(Events(["a.csv", "b.csv"], Sessions()), "w", Events.params, Resources(), "r.html", False)]
+    assert calls == [(Events(["a.csv", "b.csv"], Sessions()), "w", Events.params, Resources(), "r.html")]
     assert (Events.params.window, Events.params.shrink_windows) == (100, False)
 
 
