@@ -88,7 +88,7 @@ def test_walks__take_options_of_edges_walks_and_training(calls, tmp_path):
     assert run("walks", "a.csv", "--work", "w", *given, "--config", config).exit_code == 0
     edges = EdgeList(source="a", target="b", weight="x", directed=True)
     graph = Graph(["a.csv"], edges, Walks(p=0.5, q=2, length=8, seed=7, partitions=4))
-    assert calls == [(graph, "w", Graph.params.replace(epochs=2, seed=7), Resources(), None, False)]
+    assert calls == [(graph, "w", Graph.params.replace(epochs=2, seed=7), Resources(), None)]
 
 
 @pytest.mark.parametrize("place", ["options", "environment", "file"])
@@ -103,7 +103,7 @@ def test_walks__take_types_and_a_metapath(calls, tmp_path, place):
         config.write_text('[graph]\nsource_type = "s"\ntarget_type = "t"\n[walks]\nmetapath = ["a", "b", "a"]\n')
     assert run("walks", "a.csv", "--work", "w", *given, "--config", config, **env).exit_code == 0
     edges, walks = EdgeList(source_type="s", target_type="t"), Walks(metapath=("a", "b", "a"))
-    assert calls == [(Graph(["a.csv"], edges, walks), "w", Graph.params, Resources(), None, False)]
+    assert calls == [(Graph(["a.csv"], edges, walks), "w", Graph.params, Resources(), None)]
 
 
 def test_walks__refuse_a_metapath_without_types(calls):
@@ -114,7 +114,7 @@ def test_walks__refuse_a_metapath_without_types(calls):
 
 def test_walks__have_defaults_of_their_own(calls):
     assert run("walks", "a.txt", "--work", "w").exit_code == 0
-    assert calls == [(Graph(["a.txt"]), "w", Graph.params, Resources(), None, False)]
+    assert calls == [(Graph(["a.txt"]), "w", Graph.params, Resources(), None)]
     assert (Graph.params.min_count, Graph.params.sample) == (1, 0)
 
 
