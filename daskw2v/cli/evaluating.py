@@ -131,8 +131,14 @@ def compare_command(
 @_sets
 @click.option("--other", metavar="MODEL", help="Model to compare with, such as the previous version.")
 @click.option("--word", "words", cls=Many, metavar="WORD...", help="Words whose neighbours are shown.")
-@click.option("--map", "map_method", type=click.Choice(list(LAYOUTS)), default="graph", show_default=True,
-              help="Method that lays out words in two dimensions.")  # fmt: skip
+@click.option(
+    "--map",
+    "map_method",
+    type=click.Choice(list(LAYOUTS)),
+    default="graph",
+    show_default=True,
+    help="Method that lays out words in two dimensions.",
+)
 @prints
 @storage_option
 def report_command(
@@ -148,10 +154,15 @@ def report_command(
     vectors = open_once(model, storage_options)
     before = None if other is None else open_once(other, storage_options)
     page = report(
-        vectors, url, evaluation=_evaluated(vectors, sets, storage_options), other=before,
+        vectors,
+        url,
+        evaluation=_evaluated(vectors, sets, storage_options),
+        other=before,
         other_evaluation=None if before is None else _evaluated(before, sets, storage_options),
-        words=list(words) or None, map_method=map_method, storage_options=storage_options,
-    )  # fmt: skip
+        words=list(words) or None,
+        map_method=map_method,
+        storage_options=storage_options,
+    )
     return named_output("url", page)
 
 

@@ -30,8 +30,11 @@ from daskw2v.training.strategies import STRATEGIES
 _SPOKEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 # Names in registries, which Params and Resources cannot import; options and TOML files are checked against them
 _READERS: Mapping[AxisName, Registry[Any]] = {  # of values that read options which others do not
-    "objective": OBJECTIVES, "strategy": STRATEGIES, "device": DEVICES, "format": FORMATS,
-}  # fmt: skip
+    "objective": OBJECTIVES,
+    "strategy": STRATEGIES,
+    "device": DEVICES,
+    "format": FORMATS,
+}
 _REGISTERED: Mapping[str, Iterable[str]] = {
     **{field: registry.names() for field, registry in AXES.items()},
     "strategy": ("auto", *STRATEGIES.names()),

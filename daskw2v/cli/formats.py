@@ -37,16 +37,21 @@ def import_command(file: str, url: str, format: str | None, storage_options: dic
 @click.option("--format", help="Format to write; decided by the suffix of URL when not given.")
 @click.option("--prefix", metavar="COLUMNS", type=int, help="Write the first columns alone, as a model by themselves.")
 @click.option(
-    "--sif", metavar="[A]", type=float, is_flag=False, flag_value=USUAL,
+    "--sif",
+    metavar="[A]",
+    type=float,
+    is_flag=False,
+    flag_value=USUAL,
     help=f"For static: let a word of probability p count A / (A + p) in a text's mean; {USUAL:g} without a number.",
-)  # fmt: skip
+)
 @click.option(
     "--ngrams", type=click.IntRange(1), help="For fasttext and ftz: write this many n-grams, the most frequent."
 )
 @click.option(
-    "--part-size", type=click.IntRange(1, MOST_PART),
+    "--part-size",
+    type=click.IntRange(1, MOST_PART),
     help=f"For ftz: dimensions that a byte stands for, {PART_SIZE} by default; 1 for int8.",
-)  # fmt: skip
+)
 @prints
 @storage_option
 def export_command(

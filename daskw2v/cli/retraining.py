@@ -68,10 +68,16 @@ def retrain_command(
     signal.signal(signal.SIGTERM, _leave)
     with show_progress() as listener:
         summary = retrain(
-            texts, work=work or required(values, "work", "--work"),
-            params=params, resources=resources, policy=policy, gates=gates, notices=notices, full=full,
+            texts,
+            work=work or required(values, "work", "--work"),
+            params=params,
+            resources=resources,
+            policy=policy,
+            gates=gates,
+            notices=notices,
+            full=full,
             listener=listener,
-        )  # fmt: skip
+        )
     return Output(summary.as_dict(), lambda: print_table(("", ""), _rows(summary)), int(summary.outcome))
 
 

@@ -94,6 +94,9 @@ def _are_filters(value: Any) -> bool:
 
 
 FILTERS = Constraint(
-    _are_filters, 'conditions (column, operator, value) or texts such as "day>=2026-11-01", with ==, !=, <, <=, >, >=; '
-    "or in, not in and a list", filters_of, item="CONDITION",
-)  # fmt: skip
+    _are_filters,
+    'conditions (column, operator, value) or texts such as "day>=2026-11-01", with ==, !=, <, <=, >, >=; '
+    "or in, not in and a list",
+    filters_of,
+    item="CONDITION",
+)

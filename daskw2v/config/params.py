@@ -43,9 +43,12 @@ class TextParams(Settings):
         honoured_by=("input",),
     )
     column: str = setting(
-        "text", "column (of tables) or key (of JSONL) that holds text or tokens; doc.body is the field body of doc",
-        TEXT, stage="read", honoured_by=("input", "format"),
-    )  # fmt: skip
+        "text",
+        "column (of tables) or key (of JSONL) that holds text or tokens; doc.body is the field body of doc",
+        TEXT,
+        stage="read",
+        honoured_by=("input", "format"),
+    )
     weight: str | None = setting(
         None,
         "column or key of integers: how often the text of a row counts; 0 leaves it out",
@@ -230,5 +233,6 @@ def published(params: Mapping[str, Any]) -> dict[str, Any]:
     known = known_fields(Params)
     return {
         name: True if known[name].metadata["place"] and value is not None else value
-        for name, value in params.items() if name in known
-    }  # fmt: skip
+        for name, value in params.items()
+        if name in known
+    }

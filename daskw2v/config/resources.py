@@ -89,9 +89,11 @@ class Resources(WithChoices):
         False, "keep the loss of every word in every step beside the model", FLAG, honoured_by=("strategy",)
     )
     mlflow: str | None = setting(
-        None, "tracking URI of the MLflow that training is logged to, such as https://mlflow.example; the "
-        "experiment is that of MLFLOW_EXPERIMENT_NAME, or daskw2v", URL,
-    )  # fmt: skip
+        None,
+        "tracking URI of the MLflow that training is logged to, such as https://mlflow.example; the "
+        "experiment is that of MLFLOW_EXPERIMENT_NAME, or daskw2v",
+        URL,
+    )
     tensorboard: str | None = setting(None, "folder that training is logged to for TensorBoard", LOCATION)
     device: Choice = axis("cpu", "what kernels run on", "daskw2v.training.devices.settings:DEVICES", heading="Cluster")
     scheduler: str | None = setting(

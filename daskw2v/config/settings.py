@@ -260,11 +260,18 @@ def setting(
         another (see `config.choice`).
     """
     metadata = {
-        "help": help, **constraint._asdict(), "stage": stage, "honoured_by": honoured_by,
+        "help": help,
+        **constraint._asdict(),
+        "stage": stage,
+        "honoured_by": honoured_by,
         "optional": optional or default is None,
-        "heading": heading, "key": key, "flat": flat, "first": first, "told": told,
+        "heading": heading,
+        "key": key,
+        "flat": flat,
+        "first": first,
+        "told": told,
         "first_ended_for": first_ended_for,
-    }  # fmt: skip
+    }
     if isinstance(default, Mapping):
         return field(default_factory=lambda: dict(default), metadata=metadata, repr=not secret)
     return field(default=default, metadata=metadata, repr=not secret, kw_only=False if key else MISSING)

@@ -1,6 +1,6 @@
 """The registry of strategies: how workers train one model together. A new one is a module here and a line below."""
 
-from daskw2v.config.choice import honours, known_settings, refuse_unread
+from daskw2v.config.choice import refuse_unread
 from daskw2v.config.params import Params
 from daskw2v.config.registry import Registry
 from daskw2v.config.resources import Resources
@@ -12,7 +12,7 @@ from daskw2v.training.devices import find_device
 from daskw2v.training.loop.strategy import Strategy
 from daskw2v.training.rotation.rotation import ROTATION
 
-__all__ = ["STRATEGIES", "check_strategy", "find_strategy", "reads", "usable", "with_strategy"]
+__all__ = ["STRATEGIES", "check_strategy", "find_strategy", "usable", "with_strategy"]
 
 STRATEGIES = Registry(
     "strategy", "daskw2v.strategies", Strategy, {strategy.name: strategy for strategy in (AVERAGING, ROTATION, COLUMNS)}
@@ -22,14 +22,6 @@ STRATEGIES = Registry(
 def find_strategy(name: str) -> Strategy:
     """Return the strategy of that name, or raise a ParameterError that lists them."""
     return STRATEGIES.find(name)
-
-
-def reads(strategy: Strategy, field: str) -> bool:
-    """Return whether a strategy reads a field of Params."""
-    known = known_settings(Params)[field]
-    if known.choices and known.owner.axis == "strategy":
-        return field in strategy.settings.names()
-    return honours(strategy, "strategy", known.field)
 
 
 def check_strategy(params: Params, resources: Resources) -> None:
