@@ -148,16 +148,14 @@ class Texts:
         """Mean unit vector of the known words of each text, shape (n, D); zero without known words."""
         means = np.zeros((len(self.rows), self.table.shape[1]))
         for mean, rows in zip(means, self.rows, strict=True):
-            known = rows[rows > 0]
-            if len(known):
-                mean[:] = self.table[known].mean(axis=0, dtype=np.float64)
+            if (rows > 0).any():
+                mean[:] = self.table[rows[rows > 0]].mean(axis=0, dtype=np.float64)
         return means
 
     @property
     def coverage(self) -> float:
         """Share of all words in the texts that the model knows, 0..1."""
-        rows = np.concatenate(self.rows)
-        return float(np.mean(rows > 0))
+        return float(np.mean(np.concatenate(self.rows) > 0))
 
 
 def read_texts(url: Location, storage_options: Mapping[str, Any] | None = None) -> list[tuple[str, list[str]]]:
@@ -191,12 +189,11 @@ def tabulate(vectors: Vectors, texts: Sequence[tuple[str, list[str]]]) -> Texts:
         Labels and words, as `read_texts` returns them.
     """
     ids = {word: known_id(vectors.vocabulary, word) for word in {word for _, words in texts for word in words}}
-    known = sorted({id_ for id_ in ids.values() if id_ is not None})
-    row_of_id = {id_: row for row, id_ in enumerate(known, 1)}
-    row_of = {word: 0 if id_ is None else row_of_id[id_] for word, id_ in ids.items()}
+    known = sorted({*ids.values()} - {-1})
+    row_of = {id_: row for row, id_ in enumerate([-1, *known])}
     table = np.concatenate([np.zeros((1, vectors.vector_size), np.float32), vectors.units(known)])
     _, labels = np.unique(np.array([label for label, _ in texts], dtype=str), return_inverse=True)
-    rows = [np.array([row_of[word] for word in words], np.int64) for _, words in texts]
+    rows = [np.array([row_of[ids[word]] for word in words], np.int64) for _, words in texts]
     return Texts(labels.astype(np.int64), rows, table)
 
 

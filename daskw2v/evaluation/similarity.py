@@ -50,8 +50,7 @@ class SimilarityResult:
     @property
     def coverage(self) -> float | None:
         """Share of the pairs that were compared, 0..1; None for an empty set."""
-        total = self.pairs + self.missing
-        return self.pairs / total if total else None
+        return self.pairs / (self.pairs + self.missing) if self.pairs + self.missing else None
 
 
 def evaluate_similarity(
@@ -73,20 +72,13 @@ def evaluate_similarity(
     InputError
         If the file cannot be read or a line is malformed.
     """
-    left, right, scores, missing = [], [], [], 0
-    for first, second, score in read_pairs(url, storage_options):
-        a, b = known_id(vectors.vocabulary, first), known_id(vectors.vocabulary, second)
-        if a is None or b is None:
-            missing += 1
-            continue
-        left.append(a)
-        right.append(b)
-        scores.append(score)
-    units = vectors.units([*left, *right])
-    cosines = np.einsum("ij,ij->i", units[: len(left)], units[len(left) :])
-    rho = spearman(cosines, np.array(scores))
-    low, high = confidence(rho, len(scores))
-    return SimilarityResult(rho, low, high, len(scores), missing)
+    pairs = read_pairs(url, storage_options)
+    ids = np.array([[known_id(vectors.vocabulary, word) for word in pair[:2]] for pair in pairs]).reshape(-1, 2)
+    known = (ids >= 0).all(axis=1)
+    left, right = np.split(vectors.units(ids[known].T.ravel()), 2)
+    scores = np.array([pair.score for pair in pairs])[known]
+    rho = spearman(np.einsum("ij,ij->i", left, right), scores)
+    return SimilarityResult(rho, *confidence(rho, len(scores)), len(scores), len(pairs) - len(scores))
 
 
 def spearman(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float | None:
@@ -197,11 +189,8 @@ def _without_row_names(lines: list[_Line]) -> list[_Line]:
 
 def _score_column(first: Sequence[_Line]) -> int:
     """Return the field of the score: of the second line, since the first may be a header that numbers raters."""
-    for line in reversed(first):
-        for column in range(2, len(line.fields)):
-            if _number(line, column) is not None:
-                return column
-    return 2
+    columns = ((line, column) for line in reversed(first) for column in range(2, len(line.fields)))
+    return next((column for line, column in columns if _number(line, column) is not None), 2)
 
 
 def _number(line: _Line, column: int) -> float | None:
