@@ -219,7 +219,11 @@ def evaluate(
 
 
 def _each(kind: str, locations: Sequence[Location], score: Callable[[str], T]) -> dict[str, T]:
-    """Return the result of each set of a kind, by the set's name.
+    return {name: score(url) for name, url in by_name(kind, locations).items()}
+
+
+def by_name(kind: str, locations: Sequence[Location]) -> dict[str, str]:
+    """Return the URL of each set of a kind, by the set's name.
 
     Raises
     ------
@@ -235,4 +239,4 @@ def _each(kind: str, locations: Sequence[Location], score: Callable[[str], T]) -
         if name in named:
             raise ParameterError(f"{named[name]} and {url} have the same name, {name!r}.", "Rename one of the files.")
         named[name] = url
-    return {name: score(url) for name, url in named.items()}
+    return named

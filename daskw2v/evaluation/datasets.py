@@ -61,10 +61,10 @@ def datasets(*names: str, folder: Location = "datasets") -> dict[str, Dataset]:
     for name in names:
         if not isinstance(name, str) or name not in DATASETS:
             raise ParameterError(f"There is no set {name!r}.", f"Give one of: {', '.join(DATASETS)}.")
-    return {name: replace(DATASETS[name], path=_fetch(DATASETS[name], Store(folder))) for name in names}
+    return {name: replace(DATASETS[name], path=fetch(DATASETS[name], Store(folder))) for name in names}
 
 
-def _fetch(dataset: Dataset, store: Store) -> str:
+def fetch(dataset: Dataset, store: Store) -> str:
     """Download a set, unless the folder has it, and return the path of its file or folder.
 
     A file `NAME.json` beside the set says where it comes from. It is written last: a set without it is downloaded

@@ -80,7 +80,9 @@ def facts_of(vectors: Vectors) -> Iterator[Fact]:
         epochs = params.get("epochs")
         yield Fact("objective", str(params["objective"]), "" if epochs is None else _many(epochs, "epoch"))
     if "strategy" in params:
-        yield Fact("strategy", str(params["strategy"]), ", ".join(_describe_run(params, metrics)))
+        name = str(params["strategy"])
+        strategy, rounds = STRATEGIES.known(name), len(metrics.get("history", ()))
+        yield Fact("strategy", name, ", ".join(strategy.describe_run(params, rounds)) if strategy else "")
     if choice := automatic_choice(vectors.metadata):
         yield Fact("chosen by auto", str(choice["strategy"]), str(choice["why"]))
     if "device" in resources:
@@ -99,13 +101,6 @@ def facts_of(vectors: Vectors) -> Iterator[Fact]:
         yield Fact("stopped early", f"after {_many(stopped['epochs'], 'epoch')}", str(stopped["reason"]))
     if any("sent" in worker for worker in metrics.get("workers", ())):
         yield Fact("moved", size(sum(worker.get("sent", 0) for worker in metrics["workers"])), "between workers")
-
-
-def _describe_run(params: Mapping[str, Any], metrics: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the strategy's summary of the run, such as the numbers of replicas and merges; nothing if it is unknown."""
-    strategy = STRATEGIES.known(str(params["strategy"]))
-    if strategy is not None:
-        yield from strategy.describe_run(params, len(metrics.get("history", ())))
 
 
 def text_of(metadata: Mapping[str, Any]) -> Iterator[Fact]:
@@ -135,9 +130,8 @@ def chosen_settings(params: Mapping[str, Any]) -> list[ChosenSetting]:
     defaults = {**{name: default_of(f) for name, f in known.items()}, **Params().as_dict()}
     objective = OBJECTIVES.known(str(params.get("objective")))
     if objective is not None:
-        alphas = objective.alphas
-        own = next(iter(alphas))
-        defaults |= {"optimizer": own, "alpha": alphas.get(params.get("optimizer", own), alphas[own])}
+        own, alpha = next(iter(objective.alphas.items()))
+        defaults |= {"optimizer": own, "alpha": objective.alphas.get(params.get("optimizer", own), alpha)}
     return [
         ChosenSetting(
             name,

@@ -38,18 +38,18 @@ def test_word_map__graph_keeps_near_words_near(topics):
 
 def test_word_map__graph_is_the_same_each_time(topics):
     first, second = word_map(topics, 300), word_map(topics, 300)
-    assert np.array_equal(first.places, second.places)
+    assert np.array_equal(first.positions, second.positions)
     assert [cluster.label for cluster in first.clusters] == [cluster.label for cluster in second.clusters]
 
 
 def test_word_map__graph_has_its_longer_side_across(topics):
-    across, up = np.ptp(word_map(topics).places, axis=0)
+    across, up = np.ptp(word_map(topics).positions, axis=0)
     assert across >= up
 
 
 def test_word_map__says_which_share_of_neighbours_it_keeps(topics):
     found = word_map(topics, 80)
-    away = np.linalg.norm(found.places[:, None] - found.places, axis=2)
+    away = np.linalg.norm(found.positions[:, None] - found.positions, axis=2)
     np.fill_diagonal(away, np.inf)
     on_map = np.argsort(away, axis=1)[:, :10]
     both = [len(set(a) & set(b)) for a, b in zip(found.neighbours[:, :10].tolist(), on_map.tolist(), strict=True)]
@@ -84,11 +84,11 @@ def test_word_map__pca_keeps_what_a_plane_can(plain):
     centred = units - units.mean(axis=0)
     values = np.linalg.eigvalsh(centred.T @ centred)[::-1]
     assert found.words == plain.vocabulary.words
-    assert np.allclose((found.places**2).sum(axis=0), values[:2], rtol=1e-4)
-    assert abs(found.places[:, 0] @ found.places[:, 1]) < 1e-4
+    assert np.allclose((found.positions**2).sum(axis=0), values[:2], rtol=1e-4)
+    assert abs(found.positions[:, 0] @ found.positions[:, 1]) < 1e-4
     share = values[:2].sum() / values.sum()
     assert f"of 12 dimensions. They explain {100 * share:.0f}" in found.note
-    assert (found.places[np.abs(found.places).argmax(axis=0), [0, 1]] > 0).all()
+    assert (found.positions[np.abs(found.positions).argmax(axis=0), [0, 1]] > 0).all()
 
 
 def test_word_map__finds_neighbours_among_its_words(plain):
@@ -104,8 +104,8 @@ def test_word_map__finds_neighbours_among_its_words(plain):
 @pytest.mark.parametrize(("n", "size"), [(1, 12), (2, 12), (5, 1), (9, 12)])
 def test_word_map__takes_few_words_and_dimensions(n, size, method):
     found = word_map(model([f"w{i}" for i in range(n)], size), method=method)
-    assert found.places.shape == (n, 2)
-    assert np.isfinite(found.places).all()
+    assert found.positions.shape == (n, 2)
+    assert np.isfinite(found.positions).all()
     assert found.neighbours.shape == (n, min(15, n - 1))
     assert not (found.neighbours == np.arange(n)[:, None]).any()
 
@@ -117,7 +117,7 @@ def test_word_map__takes_equal_and_zero_vectors(method, same):
     vectors.vectors[: same * 4] = 1
     vectors.vectors[100:] = 0
     found = word_map(vectors, method=method)
-    assert np.isfinite(found.places).all()
+    assert np.isfinite(found.positions).all()
     assert found.neighbours.shape == (130, 15)
     assert not (found.neighbours == np.arange(130)[:, None]).any()
     assert sum(len(cluster.members) for cluster in found.clusters) == 130
@@ -128,7 +128,7 @@ def test_word_map__takes_vectors_that_are_all_equal(value):
     vectors = model([f"w{i}" for i in range(130)])
     vectors.vectors[:] = value
     found = word_map(vectors)
-    assert np.isfinite(found.places).all()
+    assert np.isfinite(found.positions).all()
     assert [len(cluster.members) for cluster in found.clusters] == [130]
 
 
@@ -153,5 +153,5 @@ def test_word_map__says_how_to_install_umap(plain):
 def test_word_map__umap_lays_out_all_words(plain):
     pytest.importorskip("umap", reason="umap-learn comes with daskw2v[umap]")
     found = word_map(plain, method="umap")
-    assert found.places.shape == (len(plain), 2)
-    assert np.isfinite(found.places).all()
+    assert found.positions.shape == (len(plain), 2)
+    assert np.isfinite(found.positions).all()
