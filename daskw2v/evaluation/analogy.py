@@ -12,7 +12,7 @@ learning: beyond king - man + woman = queen").
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, Literal, NamedTuple, Self
@@ -268,39 +268,13 @@ def _files(url: Location, storage_options: Mapping[str, Any] | None) -> Iterator
         yield "::".join([f"{head.removesuffix('/')}/{inner}", *chained]), inner.parent.name or None
 
 
-@dataclass
-class _Draft:
-    """A relation while its lines are read."""
-
-    pairs: dict[Pair, int] = field(default_factory=dict)
-    questions: list[tuple[int, ...]] = field(default_factory=list)
-    lists_pairs: bool = False
-
-    def add(self, pairs: list[Pair]) -> bool:
-        """Add a line's one or two pairs; return False if the lines before it were of the other form."""
-        if self.pairs and self.lists_pairs != (len(pairs) == 1):
-            return False
-        self.lists_pairs = len(pairs) == 1
-        indices = tuple(self.pairs.setdefault(pair, len(self.pairs)) for pair in pairs)
-        if not self.lists_pairs:
-            self.questions.append(indices)
-        return True
-
-    def relation(self, name: str, group: str | None) -> Relation:
-        if self.lists_pairs:
-            questions = np.argwhere(~np.eye(len(self.pairs), dtype=bool))
-        else:
-            questions = np.array(self.questions, np.int64).reshape(-1, 2)
-        return Relation(name, group, list(self.pairs), questions)
-
-
 def _read_file(url: str, folder: str | None, storage_options: Mapping[str, Any] | None) -> list[Relation]:
-    drafts: dict[str, _Draft] = {}
+    lines: dict[str, list[list[Pair]]] = {}  # the pairs of each line by category
     category = stem(url)
     for number, line in read_lines(url, storage_options):
         if line.startswith(":"):
             category = line[1:].strip()
-            drafts.setdefault(category, _Draft())
+            lines.setdefault(category, [])
             continue
         tag, pairs = _parse(line)
         if not pairs:
@@ -308,15 +282,28 @@ def _read_file(url: str, folder: str | None, storage_options: Mapping[str, Any] 
                 f"Line {number} of {url} is neither a question of four words nor a pair: {line[:60]!r}.",
                 "Write four words in each line, or a word, a tab and its answers as a/b/c.",
             )
-        if not drafts.setdefault(tag or category, _Draft()).add(pairs):
+        earlier = lines.setdefault(tag or category, [])
+        if earlier and len(earlier[0]) != len(pairs):
             raise InputError(
                 f"Line {number} of {url} is {'a pair' if len(pairs) == 1 else 'a question'}, unlike those of "
                 f"{tag or category!r} above it: {line[:60]!r}.",
                 "Write either pairs or questions in a category.",
             )
-    google = any(name.startswith("gram") for name in drafts)
-    kinds = {name: "syntactic" if name.startswith("gram") else "semantic" for name in drafts} if google else {}
-    return [draft.relation(name, folder or kinds.get(name)) for name, draft in drafts.items()]
+        earlier.append(pairs)
+    google = any(name.startswith("gram") for name in lines)
+    kinds = {name: "syntactic" if name.startswith("gram") else "semantic" for name in lines} if google else {}
+    return [_relation(name, folder or kinds.get(name), of_name) for name, of_name in lines.items()]
+
+
+def _relation(name: str, group: str | None, lines: list[list[Pair]]) -> Relation:
+    """Return the relation whose lines list one pair each, or two pairs, which are a question."""
+    numbers: dict[Pair, int] = {}
+    indices = [[numbers.setdefault(pair, len(numbers)) for pair in pairs] for pairs in lines]
+    if lines and len(lines[0]) == 1:
+        questions = np.argwhere(~np.eye(len(numbers), dtype=bool))
+    else:
+        questions = np.array(indices, np.int64).reshape(-1, 2)
+    return Relation(name, group, list(numbers), questions)
 
 
 def _parse(line: str) -> tuple[str | None, list[Pair]]:
