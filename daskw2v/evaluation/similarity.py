@@ -78,7 +78,8 @@ def evaluate_similarity(
     left, right = np.split(vectors.units(ids[known].T.ravel()), 2)
     scores = np.array([pair.score for pair in pairs])[known]
     rho = spearman(np.einsum("ij,ij->i", left, right), scores)
-    return SimilarityResult(rho, *confidence(rho, len(scores)), len(scores), len(pairs) - len(scores))
+    low, high = confidence(rho, len(scores))
+    return SimilarityResult(rho, low, high, len(scores), len(pairs) - len(scores))
 
 
 def spearman(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float | None:

@@ -207,16 +207,16 @@ class Rated:
 def rated(evaluation: Evaluation) -> Iterator[Rated]:
     """Yield all scores, with the scores of groups and categories."""
     for score in evaluation.rows():
-        coverage, groups, categories = score.coverage, (), ()
+        coverage, parts = score.coverage, dict[str, tuple[CategoryScore, ...]]()
         if score.kind == "analogy":
             answers = evaluation.analogy[score.name][score.measure]
-            groups, categories = _parts(answers.groups), _parts(answers.categories)
+            parts = {"groups": _parts(answers.groups), "categories": _parts(answers.categories)}
         elif score.kind == "outliers":
             topics = evaluation.outliers[score.name].topics
-            categories = tuple(CategoryScore(name, value, None) for name, value in topics.items())
+            parts = {"categories": tuple(CategoryScore(name, value, None) for name, value in topics.items())}
         elif score.kind == "classification":  # all texts are evaluated; the coverage is that of their words
             coverage = evaluation.classification[score.name][score.measure].coverage
-        yield Rated(score, coverage, groups, categories)
+        yield Rated(score, coverage, **parts)
 
 
 def interval_notes(evaluation: Evaluation) -> list[str]:
