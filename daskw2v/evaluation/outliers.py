@@ -1,4 +1,4 @@
-"""Outlier detection: how often the word that does not belong to a topic is found."""
+"""Outlier detection: how often a model detects the word that does not belong to a topic."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
