@@ -63,7 +63,7 @@ def report(
     map_words
         Number of words on the map, the most frequent ones.
     map_method
-        `graph`, `umap` or `pca`, as in `word_map`.
+        `graph` or `umap`, as in `word_map`.
     storage_options
         Options for fsspec.
 

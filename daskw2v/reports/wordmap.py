@@ -13,7 +13,6 @@ import numpy as np
 from daskw2v.errors import ParameterError
 from daskw2v.extras import needed
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.reports.text import number, percent
 from daskw2v.types import Float32Array, Float64Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -104,8 +103,7 @@ def word_map(vectors: Vectors, n_words: int = 2000, method: str = "graph") -> Wo
         Number of words; all if the model has fewer. Time grows with its square.
     method
         `graph`: the graph of nearest words, laid out by the forces of t-SNE. `umap`: UMAP, which needs `daskw2v[umap]`.
-        Both keep near words near; distances between far ones mean little. `pca`: the first two principal components of
-        the unit vectors.
+        Both keep near words near; distances between far ones mean little.
 
     Raises
     ------
@@ -153,15 +151,6 @@ def _ranks_on_map(positions: Float32Array, near: Int64Array) -> Int64Array:
     return ranks
 
 
-def principal_components(units: Float32Array, _: Int64Array) -> tuple[Float32Array, str]:
-    """Lay out words by the first two principal components of their unit vectors."""
-    positions, share = _projected(units)
-    return positions.astype(np.float32), (
-        f"The first two principal components of the unit vectors, of {number(units.shape[1])} dimensions. They explain "
-        f"{percent(share)} of the variance, so words may look nearer than they are."
-    )
-
-
 def neighbour_graph(units: Float32Array, near: Int64Array) -> tuple[Float32Array, str]:
     """Lay out words so that words joined in the graph of nearest words are near.
 
@@ -171,9 +160,9 @@ def neighbour_graph(units: Float32Array, near: Int64Array) -> tuple[Float32Array
     step is as long as n / 12 times the gradient (Kobak and Berens, 2019, "The art of using t-SNE for single-cell
     transcriptomics"), and for each coordinate longer while its sign stays. Time grows with n squared.
     """
-    first, _ = _projected(units)
+    first = principal_components(units)
     start = (first * (_FIRST_DEVIATION / (first[:, 0].std() or 1))).astype(np.float32)
-    positions, _ = _projected(_descended(start, *_edges(near)))  # its longer side across
+    positions = principal_components(_descended(start, *_edges(near)))  # its longer side across
     return positions.astype(np.float32), (
         f"The graph that joins each word to its {near.shape[1]} nearest, laid out so that edges are short: words close "
         "together are similar; distances between clusters mean little."
@@ -205,20 +194,18 @@ def umap_layout(units: Float32Array, _: Int64Array) -> tuple[Float32Array, str]:
 LAYOUTS: dict[str, Callable[[Float32Array, Int64Array], tuple[Float32Array, str]]] = {
     "graph": neighbour_graph,
     "umap": umap_layout,
-    "pca": principal_components,
 }
 
 
-def _projected(rows: Float32Array) -> tuple[Float64Array, float]:
-    """Return the first two principal components of rows, shape (n, 2), and their share of the variance."""
+def principal_components(rows: Float32Array) -> Float64Array:
+    """Return the first two principal components of rows, shape (n, 2)."""
     centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
     left, scales, _ = np.linalg.svd(centred, full_matrices=False)
     positions = np.zeros((len(rows), 2))
     flat = left[:, :2] * scales[:2]
     largest = flat[np.abs(flat).argmax(axis=0), np.arange(flat.shape[1])]
     positions[:, : flat.shape[1]] = flat * np.where(largest < 0, -1.0, 1.0)  # SVD leaves the signs undetermined
-    whole = float(scales @ scales)
-    return positions, float(scales[:2] @ scales[:2]) / whole if whole > 0 else 1.0
+    return positions
 
 
 def _edges(near: Int64Array) -> tuple[Int64Array, Int64Array, Float32Array]:

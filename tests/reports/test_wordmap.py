@@ -1,4 +1,5 @@
 import importlib.util
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ from examples import model
 
 from daskw2v.errors import MissingExtraError, ParameterError
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.reports.wordmap import word_map
+from daskw2v.reports.wordmap import principal_components, word_map
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 TOPICS, OF_A_TOPIC = 12, 50
@@ -27,8 +28,9 @@ def topics():
 
 
 def test_word_map__graph_keeps_near_words_near(topics):
-    """Bounds are near what it reaches; the plane of principal components is far below them."""
-    graph, plane = word_map(topics), word_map(topics, method="pca")
+    """Bounds are near what it reaches; the plane of principal components, where it starts, is far below them."""
+    graph = word_map(topics)
+    plane = replace(graph, positions=principal_components(topics.units(np.arange(len(topics)))))
     assert graph.kept(10) > 0.47
     assert graph.kept(50) > 0.97
     assert plane.kept(10) < 0.15
@@ -78,17 +80,19 @@ def test_word_map__few_words_have_no_clusters(plain):
     assert word_map(plain).clusters == []
 
 
-def test_word_map__pca_keeps_what_a_plane_can(plain):
-    found = word_map(plain, method="pca")
+def test_principal_components__keep_what_a_plane_can(plain):
     units = plain.units(np.arange(len(plain))).astype(np.float64)
+    positions = principal_components(units)
     centred = units - units.mean(axis=0)
     values = np.linalg.eigvalsh(centred.T @ centred)[::-1]
-    assert found.words == plain.vocabulary.words
-    assert np.allclose((found.positions**2).sum(axis=0), values[:2], rtol=1e-4)
-    assert abs(found.positions[:, 0] @ found.positions[:, 1]) < 1e-4
-    share = values[:2].sum() / values.sum()
-    assert f"of 12 dimensions. They explain {100 * share:.0f}" in found.note
-    assert (found.positions[np.abs(found.positions).argmax(axis=0), [0, 1]] > 0).all()
+    assert np.allclose((positions**2).sum(axis=0), values[:2], rtol=1e-4)
+    assert abs(positions[:, 0] @ positions[:, 1]) < 1e-4
+    assert (positions[np.abs(positions).argmax(axis=0), [0, 1]] > 0).all()
+
+
+def test_word_map__takes_the_most_frequent_words(plain):
+    assert word_map(plain).words == plain.vocabulary.words
+    assert word_map(plain, 9).words == plain.vocabulary.words[:9]
 
 
 def test_word_map__finds_neighbours_among_its_words(plain):
@@ -100,23 +104,21 @@ def test_word_map__finds_neighbours_among_its_words(plain):
         assert np.allclose(found.cosines[i], [cosine for _, cosine in expected], atol=1e-6)
 
 
-@pytest.mark.parametrize("method", ["graph", "pca"])
 @pytest.mark.parametrize(("n", "size"), [(1, 12), (2, 12), (5, 1), (9, 12)])
-def test_word_map__takes_few_words_and_dimensions(n, size, method):
-    found = word_map(model([f"w{i}" for i in range(n)], size), method=method)
+def test_word_map__takes_few_words_and_dimensions(n, size):
+    found = word_map(model([f"w{i}" for i in range(n)], size))
     assert found.positions.shape == (n, 2)
     assert np.isfinite(found.positions).all()
     assert found.neighbours.shape == (n, min(15, n - 1))
     assert not (found.neighbours == np.arange(n)[:, None]).any()
 
 
-@pytest.mark.parametrize("method", ["graph", "pca"])
 @pytest.mark.parametrize("same", [20, 25])
-def test_word_map__takes_equal_and_zero_vectors(method, same):
+def test_word_map__takes_equal_and_zero_vectors(same):
     vectors = model([f"w{i}" for i in range(130)])
     vectors.vectors[: same * 4] = 1
     vectors.vectors[100:] = 0
-    found = word_map(vectors, method=method)
+    found = word_map(vectors)
     assert np.isfinite(found.positions).all()
     assert found.neighbours.shape == (130, 15)
     assert not (found.neighbours == np.arange(130)[:, None]).any()
@@ -133,7 +135,7 @@ def test_word_map__takes_vectors_that_are_all_equal(value):
 
 
 def test_word_map__names_what_it_cannot_do(plain):
-    with pytest.raises(ParameterError, match=r"map_method='tsne' is unknown. Give one of graph, umap, pca"):
+    with pytest.raises(ParameterError, match=r"map_method='tsne' is unknown. Give one of graph, umap"):
         word_map(plain, method="tsne")
     with pytest.raises(ParameterError, match="map_words=0"):
         word_map(plain, 0)
