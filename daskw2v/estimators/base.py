@@ -46,10 +46,6 @@ class Estimator(Answers):
     _parts: ClassVar[tuple[type[Settings], ...]] = ()  # classes of settings beside Params and Resources
     _params: ClassVar[Params] = Params()  # defaults
 
-    work: Location | None
-    client: Client | None
-    listener: Watching
-    callbacks: Sequence[Callback]
     vectors_: Vectors
 
     def __init__(

@@ -222,15 +222,7 @@ _SETS = [
         "2010.",
         "word classes",
     ),
-    Dataset(
-        "esslli2008_1a",
-        "categorization",
-        None,
-        _ESSLLI,
-        None,
-        _ESSLLI_2008,
-        "44 concrete nouns in 6 classes.",
-    ),
+    Dataset("esslli2008_1a", "categorization", None, _ESSLLI, None, _ESSLLI_2008, "44 concrete nouns in 6 classes."),
     Dataset(
         "esslli2008_1b",
         "categorization",

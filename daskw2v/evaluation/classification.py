@@ -13,6 +13,7 @@ from daskw2v.errors import InputError, ParameterError
 from daskw2v.evaluation.reading import known_id, read_lines
 from daskw2v.extras import needed, one_thread
 from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored.blocks import cut
 from daskw2v.store.urls import Location
 from daskw2v.types import Float32Array, Float64Array, Int64Array
 
@@ -287,9 +288,8 @@ def classify_by_cnn(texts: Texts, split: Split, seed: int, epochs: int = 25) -> 
         network = _Network(torch, texts)
         for _ in range(epochs):
             order = rng.permutation(split.train)
-            for first in range(0, len(order), _BATCH):
-                batch = order[first : first + _BATCH]
-                network.learn(batch, labels[batch])
+            for part in cut(len(order), _BATCH):
+                network.learn(order[part], labels[order[part]])
             right = float(np.mean(network.answer(split.dev) == texts.labels[split.dev]))
             if right >= most:
                 most, answers = right, network.answer(split.test)
@@ -343,8 +343,8 @@ class _Network:
         """Return the labels predicted for the texts with these numbers, shape (n,)."""
         self._dropout.eval()
         with self._torch.no_grad():
-            batches = [numbers[first : first + _BATCH] for first in range(0, len(numbers), _BATCH)]
-            return np.concatenate([self._scores(batch).argmax(dim=1).numpy() for batch in batches])
+            parts = cut(len(numbers), _BATCH)
+            return np.concatenate([self._scores(numbers[part]).argmax(dim=1).numpy() for part in parts])
 
 
 _METHODS: dict[str, Callable[[Texts, Split, int], Int64Array]] = {"logistic": _logistic, "cnn": classify_by_cnn}

@@ -3,15 +3,15 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import InputError
-from daskw2v.evaluation.reading import MOST_BYTES, known_id
+from daskw2v.evaluation.reading import known_id, read_lines
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.files import reading
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
 from daskw2v.types import Float32Array
@@ -119,15 +119,8 @@ def read_topics(url: str, storage_options: Mapping[str, Any] | None) -> Iterator
         raise InputError(f"{url} contains no .txt file.", "Give the folder with a file TOPIC.txt for each topic.")
     for name in names:
         file = f"{url.rstrip('/')}/{name}"
-        with reading(file, storage_options) as f:
-            content = f.read(MOST_BYTES)
-        if len(content) == MOST_BYTES:
-            raise InputError(f"{file} is longer than {MOST_BYTES:,} bytes.", "It is not a topic: move it away.")
-        try:
-            text = content.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise InputError(f"{file} is not UTF-8 ({error.reason}).", "Convert it to UTF-8.") from None
-        groups = [[word.strip() for word in group.splitlines()] for group in re.split(r"\n\s*\n", text.strip())]
+        lines = (line for _, line in read_lines(file, storage_options, every=True))
+        groups = [list(words) for is_word, words in groupby(lines, bool) if is_word]
         if len(groups) != 2:
             raise InputError(
                 f"{file} has {len(groups)} groups of lines, not 2.",

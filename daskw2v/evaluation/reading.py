@@ -20,8 +20,10 @@ def stem(url: Location) -> str:
     return PurePosixPath(os.fspath(url).partition("::")[0].removesuffix(".gz")).stem
 
 
-def read_lines(url: Location, storage_options: Mapping[str, Any] | None = None) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a UTF-8 file with their numbers, without blank lines and comments (#).
+def read_lines(
+    url: Location, storage_options: Mapping[str, Any] | None = None, *, every: bool = False
+) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a UTF-8 file with their numbers, without blank lines and comments (#), or every line.
 
     Raises
     ------
@@ -43,7 +45,7 @@ def read_lines(url: Location, storage_options: Mapping[str, Any] | None = None) 
                 raise InputError(
                     f"Line {number} of {url} is not UTF-8 ({error.reason}).", "Convert the file to UTF-8."
                 ) from None
-            if text and not text.startswith("#"):
+            if every or (text and not text.startswith("#")):
                 yield number, text
 
 

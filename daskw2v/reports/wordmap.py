@@ -13,6 +13,7 @@ import numpy as np
 from daskw2v.errors import ParameterError
 from daskw2v.extras import needed
 from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored.blocks import cut
 from daskw2v.types import Float32Array, Float64Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -142,10 +143,9 @@ def check_map(n_words: int, method: str) -> None:
 def _ranks_on_map(positions: Float32Array, near: Int64Array) -> Int64Array:
     """Return how many other words are nearer on the map than each of the words `near`, of the same shape."""
     ranks = np.empty_like(near)
-    for start in range(0, len(positions), _RANKED):
-        block = slice(start, start + _RANKED)
+    for block in cut(len(positions), _RANKED):
         away = ((positions[block, None] - positions) ** 2).sum(axis=2)
-        away[np.arange(len(away)), np.arange(start, start + len(away))] = np.inf
+        away[np.arange(len(away)), np.arange(block.start, block.stop)] = np.inf
         wanted = np.take_along_axis(away, near[block], axis=1)
         ranks[block] = (away[:, None, :] < wanted[:, :, None]).sum(axis=2)
     return ranks
@@ -224,9 +224,8 @@ def _descended(positions: Float32Array, one: Int64Array, other: Int64Array, weig
     rate = len(positions) / _EXAGGERATION
     moves, gains = np.zeros_like(positions), np.ones_like(positions)
     for step in range(_STEPS):
-        early = step < _EARLY_STEPS
-        pull = _pull(positions, one, other, weights) * (_EXAGGERATION if early else 1.0)
-        gradient = 4 * (pull - _push(positions))
+        exaggeration = _EXAGGERATION if step < _EARLY_STEPS else 1.0
+        gradient = 4 * (_pull(positions, one, other, weights) * exaggeration - _push(positions))
         # The adaptive steps of Jacobs (1988), as in t-SNE
         gains = np.where(gradient * moves < 0, gains + 0.2, np.maximum(gains * 0.8, 0.01))
         moves = 0.8 * moves - rate * gains * gradient
@@ -246,8 +245,7 @@ def _push(positions: Float32Array) -> Float32Array:
     """Return the gradient of the push between all words, shape (n, 2)."""
     push, whole = np.empty_like(positions), 0.0
     x, y = positions.T.copy()
-    for start in range(0, len(positions), _BLOCK):
-        block = slice(start, start + _BLOCK)
+    for block in cut(len(positions), _BLOCK):
         across, up = x[block, None] - x, y[block, None] - y
         closeness = across * across
         closeness += up * up
