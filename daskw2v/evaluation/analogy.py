@@ -400,8 +400,7 @@ def _shifted(cosines: Float32Array) -> Float32Array:
 
 
 def _ratio(to_a: Float32Array, to_b: Float32Array) -> Float32Array:
-    ratio: Float32Array = _shifted(to_b) / (_shifted(to_a) + np.float32(COSMUL_EPSILON))
-    return ratio
+    return _shifted(to_b) / (_shifted(to_a) + np.float32(COSMUL_EPSILON))
 
 
 def _closeness(to_c: Float32Array) -> Float32Array:

@@ -102,8 +102,7 @@ def _unit(vectors: Vectors, expression: str) -> Float32Array | None:
     joined = re.sub(r"[\s_]+", "_", expression)
     for form in (expression, joined):
         if (id_ := known_id(vectors.vocabulary, form)) >= 0:
-            unit: Float32Array = vectors.units([id_])[0]
-            return unit
+            return vectors.units([id_]).reshape(-1)
     ids = [id_ for word in joined.split("_") if (id_ := known_id(vectors.vocabulary, word)) >= 0]
     if not ids:
         return None

@@ -67,9 +67,8 @@ class TrainingPoint:
 
 def facts_of(vectors: Vectors) -> Iterator[Fact]:
     """Yield the main facts: sizes, text, objective, strategy, device, time and speed."""
-    corpus, vocabulary, params, resources, metrics = (
-        vectors.metadata.get(part, {}) for part in ("corpus", "vocabulary", "params", "resources", "metrics")
-    )
+    names = ("corpus", "vocabulary", "params", "resources", "metrics")
+    corpus, vocabulary, params, resources, metrics = (vectors.metadata.get(name, {}) for name in names)
     types = vocabulary.get("raw_types")
     yield Fact("words", number(len(vectors)), "" if types is None else f"of {number(types)} types")
     yield Fact("dimensions", number(vectors.vector_size))
@@ -169,10 +168,8 @@ def curves_of(metrics: Mapping[str, Any]) -> tuple[list[int], dict[str, list[flo
     """Return the progress at which the model was evaluated during training, and the scores of each set."""
     evaluations = metrics.get("evaluations", ())
     names = dict.fromkeys(name for entry in evaluations for name in entry["scores"])
-    return (
-        [entry["progress"] for entry in evaluations],
-        {name: [entry["scores"].get(name) for entry in evaluations] for name in names},
-    )
+    scores = {name: [entry["scores"].get(name) for entry in evaluations] for name in names}
+    return [entry["progress"] for entry in evaluations], scores
 
 
 def held_out_of(metrics: Mapping[str, Any]) -> tuple[list[int], list[float | None]]:
