@@ -21,7 +21,7 @@ import numpy as np
 
 from daskw2v.config.registry import find
 from daskw2v.errors import InputError, ParameterError
-from daskw2v.evaluation.reading import fields, known_id, read_lines, stem
+from daskw2v.evaluation.reading import fields, known_id, malformed, read_lines, stem
 from daskw2v.extras import needed, one_thread
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.queries.word_queries import COSMUL_EPSILON
@@ -278,17 +278,13 @@ def _read_file(url: str, folder: str | None, storage_options: Mapping[str, Any] 
             continue
         tag, pairs = _parse(line)
         if not pairs:
-            raise InputError(
-                f"Line {number} of {url} is neither a question of four words nor a pair: {line[:60]!r}.",
-                "Write four words in each line, or a word, a tab and its answers as a/b/c.",
-            )
+            remedy = "Write four words in each line, or a word, a tab and its answers as a/b/c."
+            raise malformed(url, number, line, "neither a question of four words nor a pair", remedy)
         earlier = lines.setdefault(tag or category, [])
         if earlier and len(earlier[0]) != len(pairs):
-            raise InputError(
-                f"Line {number} of {url} is {'a pair' if len(pairs) == 1 else 'a question'}, unlike those of "
-                f"{tag or category!r} above it: {line[:60]!r}.",
-                "Write either pairs or questions in a category.",
-            )
+            form = "a pair" if len(pairs) == 1 else "a question"
+            problem = f"{form}, unlike those of {tag or category!r} above it"
+            raise malformed(url, number, line, problem, "Write either pairs or questions in a category.")
         earlier.append(pairs)
     google = any(name.startswith("gram") for name in lines)
     kinds = {name: "syntactic" if name.startswith("gram") else "semantic" for name in lines} if google else {}

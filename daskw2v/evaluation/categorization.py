@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from daskw2v.errors import InputError, ParameterError
-from daskw2v.evaluation.reading import known_id, read_lines
+from daskw2v.errors import ParameterError
+from daskw2v.evaluation.reading import known_id, malformed, read_lines
 from daskw2v.extras import needed, one_thread
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.urls import Location
@@ -112,10 +112,8 @@ def read_classes(
     for number, line in read_lines(url, storage_options):
         parts = [part.strip() for part in line.split("\t")]
         if len(parts) != 2 or not all(parts):
-            raise InputError(
-                f"Line {number} of {url} is not a word and its class: {line[:60]!r}.",
-                "Write word<TAB>class in each line, or mark the line as a comment with #.",
-            )
+            remedy = "Write word<TAB>class in each line, or mark the line as a comment with #."
+            raise malformed(url, number, line, "not a word and its class", remedy)
         lines.append((known_id(vectors.vocabulary, parts[0]), parts[1]))
     known = [line for line in lines if line[0] >= 0]
     return [id_ for id_, _ in known], [name for _, name in known], len(lines) - len(known)

@@ -49,6 +49,11 @@ def read_lines(
                 yield number, text
 
 
+def malformed(url: Location, number: int, line: str, what: str, remedy: str) -> InputError:
+    """Return the error for a line that cannot be read; `what` completes "Line 3 of URL is ..."."""
+    return InputError(f"Line {number} of {url} is {what}: {line[:60]!r}.", remedy)
+
+
 def fields(line: str, separators: str) -> list[str]:
     """Split a line at the first of `separators` that occurs in it, or else at white space; fields may be in quotes."""
     separator = next((s for s in separators if s in line), None)

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daskw2v.errors import InputError
-from daskw2v.evaluation.reading import fields, known_id, read_lines
+from daskw2v.evaluation.reading import fields, known_id, malformed, read_lines
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.urls import Location
 from daskw2v.types import Float64Array
@@ -170,10 +169,9 @@ def read_pairs(url: Location, storage_options: Mapping[str, Any] | None = None) 
     for line in lines:
         score = _number(line, column)
         if score is None:
-            raise InputError(
-                f"Line {line.number} of {url} is not two words with a score in field {column + 1}: {line.text[:60]!r}.",
-                "Write word1<TAB>word2<TAB>score in each line, or mark the line as a comment with #.",
-            )
+            problem = f"not two words with a score in field {column + 1}"
+            remedy = "Write word1<TAB>word2<TAB>score in each line, or mark the line as a comment with #."
+            raise malformed(url, line.number, line.text, problem, remedy)
         pairs.append(ScoredPair(line.fields[0], line.fields[1], score))
     return _without_tags(pairs)
 
