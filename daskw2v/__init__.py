@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from daskw2v.config.params import Params
     from daskw2v.config.resources import Resources
     from daskw2v.errors import Daskw2vError
-    from daskw2v.estimators.derived import Item2Vec, Node2Vec
-    from daskw2v.estimators.words import Word2Vec
+    from daskw2v.estimators.estimators import Item2Vec, Node2Vec, Word2Vec
     from daskw2v.evaluation import evaluate
     from daskw2v.evaluation.datasets import datasets
     from daskw2v.features.settings import FeatureTable, NGrams, NGramsAndTable
@@ -143,9 +142,9 @@ _MODULES = {
     "Params": "config.params",
     "Resources": "config.resources",
     "Daskw2vError": "errors",
-    "Item2Vec": "estimators.derived",
-    "Node2Vec": "estimators.derived",
-    "Word2Vec": "estimators.words",
+    "Item2Vec": "estimators.estimators",
+    "Node2Vec": "estimators.estimators",
+    "Word2Vec": "estimators.estimators",
     "datasets": "evaluation.datasets",
     "evaluate": "evaluation",
     "export": "models.formats.export",

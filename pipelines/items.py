@@ -1,9 +1,9 @@
-r"""Vectors of items from a log of events, in Python, and the items nearest to some.
+r"""Vectors of items from a log of events, in Python, and the items nearest to each of a few items.
 
     python pipelines/items.py 's3://bucket/events/*.parquet' --work s3://bucket/items \
         --user customer --item product --time at --session-gap '30 min' --similar 4711
 
-`daskw2v items` is the command with all options, `daskw2v similar` shows what is near.
+`daskw2v items` is the command with all options; `daskw2v similar` shows the nearest items.
 """
 
 import argparse
@@ -17,12 +17,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("inputs", nargs="+", help="files, patterns or URLs of events: Parquet, or CSV with a header")
     parser.add_argument("--work", required=True, help="folder or URL that all workers share")
     parser.add_argument("--scheduler", help="address of the Dask scheduler; this machine alone when not given")
-    parser.add_argument("--user", default="user", help="column of who")
-    parser.add_argument("--item", default="item", help="column of what")
-    parser.add_argument("--time", default="time", help="column of when")
+    parser.add_argument("--user", default="user", help="column of users")
+    parser.add_argument("--item", default="item", help="column of items")
+    parser.add_argument("--time", default="time", help="column of times")
     parser.add_argument("--session-gap", help="time without an event that ends a session, such as '30 min'")
     parser.add_argument("--epochs", type=int, default=Events.params.epochs)
-    parser.add_argument("--similar", nargs="*", default=[], help="items whose neighbours are shown; else the commonest")
+    parser.add_argument(
+        "--similar", nargs="*", default=[], help="items whose neighbours are shown; by default the five most frequent"
+    )
     return parser.parse_args()
 
 

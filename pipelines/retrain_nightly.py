@@ -1,10 +1,9 @@
-"""A night's run from Python: a new version, and what services of a team load, exported beside it.
+"""A nightly retraining run from Python: a new version, and its export for services beside it.
 
     python pipelines/retrain_nightly.py pipelines/retrain_nightly.toml [--full]
 
-The file is that of `daskw2v retrain --config`, and so are the exit codes: schedulers need not know which of the two
-they call. An export is made for the version that is served, whether this run published it or an earlier one that was
-cut short before.
+Configuration file and exit codes are those of `daskw2v retrain --config`, so a scheduler may call either. The served
+version is exported, whether this run published it or an earlier run that was killed before the export.
 """
 
 import argparse
@@ -26,17 +25,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("config", type=Path, help="TOML file")
     parser.add_argument("--full", action="store_true", help="train from scratch, on all text")
-    asked = parser.parse_args()
-    values = read_config(asked.config, ("inputs", "work", *DERIVED, *TABLES))
+    options = parser.parse_args()
+    values = read_config(options.config, ("inputs", "work", *DERIVED, *TABLES))
     resources = fields_in(Resources, values)
-    inputs = inputs_of(required(values, "inputs"), values, asked.config)
+    inputs = inputs_of(required(values, "inputs"), values, options.config)
     summary = retrain(
         inputs,
         work=required(values, "work"),
         params=fields_in(Params, values, default_params(inputs)),
         resources=resources,
-        full=asked.full,
-        **{name: table(cls, values, name, asked.config) for name, cls in TABLES.items()},
+        full=options.full,
+        **{name: table(cls, values, name, options.config) for name, cls in TABLES.items()},
     )
     print(f"{summary.outcome.label}: {summary.message}")
     if summary.outcome in (Outcome.PUBLISHED, Outcome.NOTHING_NEW):
@@ -45,7 +44,7 @@ def main() -> int:
 
 
 def publish_export(work: Store, resources: Resources) -> None:
-    """Write the version that is served as safetensors, unless that was done."""
+    """Export the served version as safetensors, unless its export exists."""
     vectors = Vectors.open(work.url, resources.storage_options, in_memory=False)
     name = f"{str(vectors.url).rstrip('/').rpartition('/')[2]}.safetensors"
     if name not in (work / "exports").children():

@@ -4,8 +4,8 @@ r"""Train on a cluster, measure, export: one nightly run as a script over the pu
         --scheduler tcp://scheduler:8786 --partitions 64 --similarity ws353.tsv --analogy questions-words.txt \
         --export vectors.bin
 
-The scheduler's address comes from what runs your cluster: dask-jobqueue, dask-kubernetes, `dask scheduler`.
-A run that was cut short goes on where it stopped; a run whose input did not change trains nothing.
+Your cluster's manager gives the scheduler's address: dask-jobqueue, dask-kubernetes, `dask scheduler`.
+The same command resumes an interrupted run; with unchanged input it trains nothing.
 """
 
 import argparse
@@ -22,9 +22,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("inputs", nargs="+", help="files, patterns or URLs of text")
     parser.add_argument("--work", required=True, help="folder or URL that all workers share")
     parser.add_argument("--scheduler", required=True, help="address of the Dask scheduler")
-    meet = parser.add_mutually_exclusive_group()
-    meet.add_argument("--replicas", type=int, default=1, help="models trained side by side, at most one a worker")
-    meet.add_argument("--partitions", type=int, help="parts of one model, which may be larger than a worker's memory")
+    strategy = parser.add_mutually_exclusive_group()
+    strategy.add_argument("--replicas", type=int, default=1, help="models trained side by side, at most one a worker")
+    strategy.add_argument(
+        "--partitions", type=int, help="parts of one model, which may be larger than a worker's memory"
+    )
     parser.add_argument("--similarity", nargs="*", default=[], help="word pairs with human scores")
     parser.add_argument("--analogy", nargs="*", default=[], help="questions of four words a line")
     parser.add_argument("--export", help="file to write the vectors to, such as vectors.bin")
@@ -37,12 +39,8 @@ def main() -> None:
         params = PARAMS.replace(n_replicas=options.replicas)
     else:
         params = PARAMS.replace(strategy="rotation", n_partitions=options.partitions)
-    vectors = train(
-        options.inputs,
-        work=options.work,
-        params=params,
-        resources=Resources(scheduler=options.scheduler),
-    )
+    resources = Resources(scheduler=options.scheduler)
+    vectors = train(options.inputs, work=options.work, params=params, resources=resources)
     print(json.dumps(evaluate(vectors, options.similarity, options.analogy).as_dict(), indent=1))
     if options.export:
         export(vectors, options.export)

@@ -1,9 +1,9 @@
-r"""Vectors of a graph's nodes from an edge list, in Python, and the nodes nearest to some.
+r"""Vectors of a graph's nodes from an edge list, in Python, and the nodes nearest to each of a few nodes.
 
     python pipelines/walks.py 's3://bucket/edges/*.parquet' --work s3://bucket/graph --weight weight \
         --p 0.5 --q 2 --scheduler tcp://scheduler:8786
 
-`daskw2v walks` is the command with all options, `daskw2v similar` shows what is near.
+`daskw2v walks` is the command with all options; `daskw2v similar` shows the nearest nodes.
 """
 
 import argparse
@@ -23,7 +23,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--strings", action="store_true", help="nodes of text are named by strings")
     parser.add_argument("--length", type=int, default=80, help="nodes of a walk, at most")
     parser.add_argument("--p", type=float, default=1.0, help="a step back weighs 1/p")
-    parser.add_argument("--q", type=float, default=1.0, help="a step away from where the walk came from weighs 1/q")
+    parser.add_argument("--q", type=float, default=1.0, help="a step away from the previous node weighs 1/q")
     parser.add_argument("--epochs", type=int, default=Graph.params.epochs)
     parser.add_argument("--similar", nargs="*", default=[], help="nodes whose neighbours are shown")
     return parser.parse_args()

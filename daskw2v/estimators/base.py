@@ -46,24 +46,29 @@ class Estimator(Answers):
     _parts: ClassVar[tuple[type[Settings], ...]] = ()  # classes of settings beside Params and Resources
     _params: ClassVar[Params] = Params()  # defaults
 
-    work: Location | None
-    client: Client | None
-    listener: Watching
-    callbacks: Sequence[Callback]
     vectors_: Vectors
 
-    def __init__(self, settings: Mapping[str, Any], **own: Any) -> None:
+    def __init__(
+        self,
+        *,
+        work: Location | None = None,
+        client: Client | None = None,
+        listener: Watching = "show",
+        callbacks: Sequence[Callback] = (),
+        **settings: Any,
+    ) -> None:
         self._check_names(settings)
-        vars(self).update({**self._defaults(), **settings, **own})
+        vars(self).update({**self._defaults(), **settings})
+        self.work, self.client, self.listener, self.callbacks = work, client, listener, callbacks
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
         """Return the settings of a new estimator; those of choices, such as `negative`, are left to their choices."""
-        found = {f.name: default_of(f) for f in declared_fields(Resources)}
-        found |= {
-            f.name: default_of(f) if is_axis(f) else getattr(cls._params, f.name) for f in declared_fields(Params)
+        return {
+            f.name: getattr(cls._params, f.name) if part is Params and not is_axis(f) else default_of(f)
+            for part in (Resources, Params, *cls._parts)
+            for f in declared_fields(part)
         }
-        return found | {f.name: default_of(f) for part in cls._parts for f in declared_fields(part)}
 
     @classmethod
     def _names(cls) -> list[str]:
@@ -126,7 +131,7 @@ class Estimator(Answers):
         )
 
     def __dask_tokenize__(self) -> Any:
-        """Return what names it among Dask's keys."""
+        """Return the values that identify the estimator among Dask's keys."""
         return normalize_token((type(self).__qualname__, self.get_params(), vars(self).get("vectors_")))
 
     def __repr__(self) -> str:
@@ -143,9 +148,9 @@ class Estimator(Answers):
     def _remedy(cls, name: str) -> str:
         if name in _INSTEAD:
             return _INSTEAD[name]
-        known = not name.startswith("_") and hasattr(Vectors, name)
-        there = name if known else INSTEAD.get(name)
-        return "" if there is None else f"The vectors have it: give wv.{there}."
+        is_known = not name.startswith("_") and hasattr(Vectors, name)
+        attribute = name if is_known else INSTEAD.get(name)
+        return "" if attribute is None else f"The vectors have it: give wv.{attribute}."
 
     def __getattr__(self, name: str) -> Any:
         if name in ("vectors_", "wv"):
@@ -169,12 +174,12 @@ class Estimator(Answers):
         return self.vectors_
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Train.
+        """Train a model.
 
         Parameters
         ----------
         X
-            What to train on, as the class says.
+            Text, events or a graph, as the class says.
         y
             Ignored.
 
@@ -196,10 +201,8 @@ class Estimator(Answers):
         params, resources = Params(**of_params), Resources(**of_resources)
         own = [cls(**part) for cls, part in zip(self._parts, parts, strict=True)]
         with self._opened(X, resources, *own) as inputs:
-            self.vectors_ = train(
-                inputs, work=self.work, params=params, resources=resources, client=self.client,
-                listener=self.listener, callbacks=self.callbacks,
-            )  # fmt: skip
+            call = {name: getattr(self, name) for name in Estimator._own}
+            self.vectors_ = train(inputs, params=params, resources=resources, **call)
         return self
 
     @abstractmethod
@@ -221,7 +224,7 @@ class Estimator(Answers):
 
 
 def check_pooling(pooling: str) -> None:
-    """Refuse a pooling that is none."""
+    """Refuse an unknown pooling."""
     if pooling not in _POOLINGS:
         raise ParameterError(f"pooling={pooling!r} is unknown.", f"Give {' or '.join(_POOLINGS)}.")
 

@@ -1,10 +1,11 @@
 """Evaluation of vectors on published sets: similarity, analogies, categorization, classification, outliers."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from daskw2v.errors import ParameterError
 from daskw2v.evaluation.analogy import AnalogyResult, Method, evaluate_analogy
@@ -17,6 +18,7 @@ from daskw2v.store.urls import Location, as_url
 
 __all__ = ["Evaluation", "Score", "evaluate"]
 
+T = TypeVar("T")
 COLUMNS = ("kind", "set", "measure", "score", "interval", "asked", "known")
 
 
@@ -45,21 +47,20 @@ class Score(NamedTuple):
     @property
     def coverage(self) -> float | None:
         """Share of the items that were evaluated, 0..1; None for an empty set."""
-        everything = self.items + self.missing
-        return self.items / everything if everything else None
+        return self.items / (self.items + self.missing) if self.items + self.missing else None
 
     @property
     def why(self) -> str:
         """Why there is no score; "" if there is one."""
         if self.value is not None:
             return ""
-        everything = self.items + self.missing
-        if not everything:
+        if self.coverage is None:
             return "the set is empty"
-        if not self.items or (self.kind == "similarity" and self.items < FEWEST_PAIRS):
-            needed = f", and {FEWEST_PAIRS} are needed" if self.kind == "similarity" else ""
-            return f"the model knows {self.items:,} of {everything:,}{needed}"
-        return "all values are equal" if self.kind == "similarity" else "too few are known"
+        needed = FEWEST_PAIRS if self.kind == "similarity" else 0
+        if self.items < max(needed, 1):
+            minimum = f", and {needed} are needed" if needed else ""
+            return f"the model knows {self.items:,} of {self.items + self.missing:,}{minimum}"
+        return "all values are equal" if needed else "too few are known"
 
 
 @dataclass(frozen=True)
@@ -108,17 +109,13 @@ class Evaluation:
         Analogy and classification sets have the results of the first method; the accuracies of other methods
         are `accuracy_METHOD`. `why` says why a set has no score.
         """
-        kinds: dict[str, dict[str, Any]] = {
-            "similarity": {name: asdict(result) for name, result in self.similarity.items()},
-            "analogy": {name: _first(methods, _analogy) for name, methods in self.analogy.items()},
-            "categorization": {name: asdict(result) for name, result in self.categorization.items()},
-            "classification": {name: _first(methods, asdict) for name, methods in self.classification.items()},
-            "outliers": {name: asdict(result) for name, result in self.outliers.items()},
+        kinds = {
+            kind: {name: _figures(result) for name, result in sets.items()} for kind, sets in vars(self).items() if sets
         }
         for row in self.rows():
             if row.why:
                 kinds[row.kind][row.name].setdefault("why", row.why)
-        return {kind: sets for kind, sets in kinds.items() if sets}
+        return kinds
 
     def cells(self) -> Iterator[tuple[str, ...]]:
         """Yield `rows` as texts, one for each of `COLUMNS`."""
@@ -134,17 +131,17 @@ class Evaluation:
         return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
 
 
-def _first(methods: Mapping[str, Any], figures: Any) -> dict[str, Any]:
-    method, *others = methods
-    return {"method": method, **figures(methods[method]), **{f"accuracy_{m}": methods[m].accuracy for m in others}}
-
-
-def _analogy(result: AnalogyResult) -> dict[str, Any]:
-    counted = {
-        kind: {name: {"right": right, "questions": asked} for name, (right, asked) in getattr(result, kind).items()}
-        for kind in ("categories", "groups")
-    }
-    return {"accuracy": result.accuracy, "questions": result.questions, "skipped": result.skipped, **counted}
+def _figures(result: Any) -> dict[str, Any]:
+    """Return the result of a set, or its results by method, as JSON types."""
+    if isinstance(result, Mapping):
+        method, *others = result
+        accuracies = {f"accuracy_{other}": result[other].accuracy for other in others}
+        return {"method": method, **_figures(result[method]), **accuracies}
+    figures = asdict(result)
+    if isinstance(result, AnalogyResult):
+        for part in ("categories", "groups"):
+            figures[part] = {name: {"right": n, "questions": asked} for name, (n, asked) in figures[part].items()}
+    return figures
 
 
 def evaluate(
@@ -201,27 +198,28 @@ def evaluate(
     (1.0, 3)
     """
     options = storage_options
+
+    def answered(url: str) -> dict[str, AnalogyResult]:
+        return {method: evaluate_analogy(vectors, url, method, restrict_vocab, options) for method in analogy_methods}
+
+    def classified(url: str) -> dict[str, ClassificationResult]:
+        files = url.split(",")
+        return {
+            method: evaluate_classification(vectors, files, method, storage_options=options)
+            for method in classification_methods
+        }
+
     return Evaluation(
-        {name: evaluate_similarity(vectors, url, options) for name, url in by_name("similarity", similarity).items()},
-        {
-            name: {
-                method: evaluate_analogy(vectors, url, method, restrict_vocab, options) for method in analogy_methods
-            }
-            for name, url in by_name("analogy", analogy).items()
-        },
-        {
-            name: evaluate_categorization(vectors, url, storage_options=options)
-            for name, url in by_name("categorization", categorization).items()
-        },
-        {
-            name: {
-                method: evaluate_classification(vectors, url.split(","), method, storage_options=options)
-                for method in classification_methods
-            }
-            for name, url in by_name("classification", classification).items()
-        },
-        {name: evaluate_outliers(vectors, url, options) for name, url in by_name("outliers", outliers).items()},
+        _each("similarity", similarity, partial(evaluate_similarity, vectors, storage_options=options)),
+        _each("analogy", analogy, answered),
+        _each("categorization", categorization, partial(evaluate_categorization, vectors, storage_options=options)),
+        _each("classification", classification, classified),
+        _each("outliers", outliers, partial(evaluate_outliers, vectors, storage_options=options)),
     )
+
+
+def _each(kind: str, locations: Sequence[Location], score: Callable[[str], T]) -> dict[str, T]:
+    return {name: score(url) for name, url in by_name(kind, locations).items()}
 
 
 def by_name(kind: str, locations: Sequence[Location]) -> dict[str, str]:

@@ -1,30 +1,41 @@
 """Analogies: how often a model answers "a is to b as c is to ?" correctly.
 
+One rule reads the layouts of all published sets: a line of two fields is a pair; a line of four fields is two pairs,
+which form a question. If a file lists pairs, as BATS does, each ordered choice of two pairs of a relation is a
+question.
+
 All questions are answered in one pass over the vectors, with bounded memory. Methods are vector offsets (3CosAdd,
 3CosMul and PairDirection; Levy and Goldberg 2014, "Linguistic regularities in sparse and explicit word
 representations") and a classifier (LRCos; Drozd, Gladkova and Matsuoka 2016, "Word embeddings, analogies, and machine
 learning: beyond king - man + woman = queen").
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from pathlib import PurePosixPath
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
 from daskw2v.config.registry import find
-from daskw2v.errors import ParameterError
-from daskw2v.evaluation.relations import KnownRelation, read_relations
+from daskw2v.errors import InputError, ParameterError
+from daskw2v.evaluation.reading import fields, known_id, malformed, read_lines, stem
 from daskw2v.extras import needed, one_thread
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.queries.word_queries import COSMUL_EPSILON
 from daskw2v.models.stored.blocks import VectorBlock, cut
-from daskw2v.store.urls import Location
+from daskw2v.store.urls import Location, as_url, filesystem
 from daskw2v.types import Float32Array, Float64Array, Int64Array
+from daskw2v.vocabulary.vocabulary import Vocabulary
 
 Method = Literal["3cosadd", "3cosmul", "pairdirection", "lrcos"]
 Scores = Callable[[slice], Float32Array]
+Pair = tuple[str, tuple[str, ...]]  # a first word, and all correct second words
+
+_SUFFIXES = (".txt", ".tsv", ".txt.gz", ".tsv.gz")
+_TAG = re.compile(r"[A-Z$]+_[A-Z$]+")  # MSR's relations: JJ_JJR
 
 _TABLE = 1 << 20  # cosines of a relation's words with a block of words: 4 MB, about the cache of a core
 _NARROWEST = 512  # fewest words in a block: in smaller ones the overhead of calls dominates
@@ -130,6 +141,181 @@ def _total(counts: Iterable[tuple[int, int]]) -> tuple[int, int]:
     return sum(right for right, _ in pairs), sum(asked for _, asked in pairs)
 
 
+@dataclass(frozen=True)
+class Relation:
+    """One category of an analogy set.
+
+    Parameters
+    ----------
+    name
+        Name of the category.
+    group
+        Group of categories: "semantic" or "syntactic" in Google's set, the folder in BATS; None elsewhere.
+    pairs
+        p distinct pairs: a first word, and all correct second words.
+    questions
+        Indices of the pair (a, b) and of the pair (c, x) whose second word is asked for, shape (n, 2) int64.
+    """
+
+    name: str
+    group: str | None
+    pairs: list[Pair]
+    questions: Int64Array
+
+
+@dataclass(frozen=True)
+class KnownRelation:
+    """The part of a relation whose words a model knows.
+
+    Parameters
+    ----------
+    relation
+        The whole relation.
+    pairs
+        Ids of the first word and of the first known second word of p pairs, shape (p, 2) int64.
+    questions
+        Indices of the pair (a, b) and of the pair (c, x) whose second word is asked for, shape (n, 2) int64.
+    answers
+        Index of a pair and id of a correct second word, for all correct second words.
+    """
+
+    relation: Relation
+    pairs: Int64Array
+    questions: Int64Array
+    answers: frozenset[tuple[int, int]]
+
+    @classmethod
+    def of(cls, relation: Relation, vocabulary: Vocabulary, limit: int) -> Self:
+        """Look up a relation's words among the first `limit` ids, as written, then in lower case."""
+        indices = np.full(len(relation.pairs), -1)
+        pairs: list[tuple[int, int]] = []
+        answers: set[tuple[int, int]] = set()
+        for k, (source, targets) in enumerate(relation.pairs):
+            first = known_id(vocabulary, source, limit)
+            beside = [i for target in targets if (i := known_id(vocabulary, target, limit)) >= 0]
+            if first >= 0 and beside:
+                indices[k] = len(pairs)
+                answers |= {(len(pairs), i) for i in beside}
+                pairs.append((first, beside[0]))
+        questions = indices[relation.questions]
+        questions = questions[(questions >= 0).all(axis=1)]
+        return cls(relation, np.array(pairs, np.int64).reshape(-1, 2), questions, frozenset(answers))
+
+    def count_right(self, asked: Int64Array, ids: Int64Array) -> int:
+        """Return the number of correct answers: `ids` are the answers, `asked` indices of pairs, both of shape (n,)."""
+        return sum(pair in self.answers for pair in zip(asked.tolist(), ids.tolist(), strict=True))
+
+
+def read_relations(url: Location, storage_options: Mapping[str, Any] | None = None) -> list[Relation]:
+    """Read an analogy set.
+
+    Parameters
+    ----------
+    url
+        A file, or a folder with a file for each relation, named .txt, .tsv, .txt.gz or .tsv.gz. Lines are:
+
+        - `: name`: starts a category, as in Google's set. Before the first, the category is the file's name.
+        - `a b c d`: a question, as in Google's and MSR's sets. A fifth field such as JJ_JJR, at any place, names its
+          category.
+        - `a b/c/d`: a pair, as in BATS: b, c and d are all correct for a.
+
+        Tabs or spaces separate fields; blank lines and comments (#) are skipped. In a file with categories named
+        gram..., as Google's, these are the group "syntactic" and the others the group "semantic".
+    storage_options
+        Options for fsspec.
+
+    Returns
+    -------
+    relations
+        In the order of the file, or of the names of the files.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, a line is malformed, a category mixes pairs and questions, two files have a category
+        of the same name, or a folder contains no such file.
+    """
+    relations: dict[str, Relation] = {}
+    for file, folder in _files(url, storage_options):
+        for relation in _read_file(file, folder, storage_options):
+            if relation.name in relations:
+                raise InputError(
+                    f"Two files in {url} have a category {relation.name!r}.", "Rename one of them, or move it away."
+                )
+            relations[relation.name] = relation
+    return list(relations.values())
+
+
+def _files(url: Location, storage_options: Mapping[str, Any] | None) -> Iterator[tuple[str, str | None]]:
+    """Yield the URL of a file, or of all files below a folder, with the name of the subfolder that a file is in."""
+    url = as_url(url, "file")
+    fs, root = filesystem(url, storage_options or {})
+    fs.invalidate_cache()
+    if not fs.isdir(root):
+        yield url, None
+        return
+    head, *chained = url.split("::")  # as zip://folder::archive.zip
+    # Archives made on a Mac have a file ._NAME beside each NAME
+    paths = sorted(
+        path for path in fs.find(root) if path.endswith(_SUFFIXES) and not PurePosixPath(path).name.startswith(".")
+    )
+    if not paths:
+        raise InputError(
+            f"{url} contains no file named {', '.join(_SUFFIXES)}.", "Give the folder that contains the set's files."
+        )
+    for path in paths:
+        inner = PurePosixPath(path).relative_to(root)
+        yield "::".join([f"{head.removesuffix('/')}/{inner}", *chained]), inner.parent.name or None
+
+
+def _read_file(url: str, folder: str | None, storage_options: Mapping[str, Any] | None) -> list[Relation]:
+    lines: dict[str, list[list[Pair]]] = {}  # the pairs of each line by category
+    category = stem(url)
+    for number, line in read_lines(url, storage_options):
+        if line.startswith(":"):
+            category = line[1:].strip()
+            lines.setdefault(category, [])
+            continue
+        tag, pairs = _parse(line)
+        if not pairs:
+            remedy = "Write four words in each line, or a word, a tab and its answers as a/b/c."
+            raise malformed(url, number, line, "neither a question of four words nor a pair", remedy)
+        earlier = lines.setdefault(tag or category, [])
+        if earlier and len(earlier[0]) != len(pairs):
+            form = "a pair" if len(pairs) == 1 else "a question"
+            problem = f"{form}, unlike those of {tag or category!r} above it"
+            raise malformed(url, number, line, problem, "Write either pairs or questions in a category.")
+        earlier.append(pairs)
+    google = any(name.startswith("gram") for name in lines)
+    kinds = {name: "syntactic" if name.startswith("gram") else "semantic" for name in lines} if google else {}
+    return [_relation(name, folder or kinds.get(name), of_name) for name, of_name in lines.items()]
+
+
+def _relation(name: str, group: str | None, lines: list[list[Pair]]) -> Relation:
+    """Return the relation whose lines list one pair each, or two pairs, which are a question."""
+    numbers: dict[Pair, int] = {}
+    indices = [[numbers.setdefault(pair, len(numbers)) for pair in pairs] for pairs in lines]
+    if lines and len(lines[0]) == 1:
+        questions = np.argwhere(~np.eye(len(numbers), dtype=bool))
+    else:
+        questions = np.array(indices, np.int64).reshape(-1, 2)
+    return Relation(name, group, list(numbers), questions)
+
+
+def _parse(line: str) -> tuple[str | None, list[Pair]]:
+    """Return a line's tag, if any, and its pairs: one, two (a question), or none (malformed)."""
+    words = fields(line, "\t")
+    tags = [word for word in words if _TAG.fullmatch(word)] if len(words) == 5 else []
+    if len(tags) == 1:
+        words.remove(tags[0])
+    match words:
+        case [a, b, c, d]:
+            return (tags[0] if tags else None), [(a, (b,)), (c, (d,))]
+        case [source, targets] if beside := tuple(target for target in targets.split("/") if target):
+            return None, [(source, beside)]
+    return None, []
+
+
 class Solver(NamedTuple):
     """A method applied to the n questions of one relation.
 
@@ -159,8 +345,8 @@ def solve(vectors: Vectors, solvers: Sequence[Solver], limit: int) -> list[Int64
     """Return each solver's answers: ids below `limit`, shape (n,), or -1 if all words are excluded."""
     ids = [np.full(len(solver.asked), -1) for solver in solvers]
     best = [np.full(len(solver.asked), -np.inf, np.float32) for solver in solvers]
-    words = max((solver.known.pairs.size for solver in solvers), default=0)
-    width = max(_NARROWEST, _TABLE // max(1, words))
+    n_words = max((solver.known.pairs.size for solver in solvers), default=0)
+    width = max(_NARROWEST, _TABLE // max(1, n_words))
     for block in vectors.blocks(limit, width):
         for solver, answers, highest in zip(solvers, ids, best, strict=True):
             if not len(answers):
@@ -168,7 +354,8 @@ def solve(vectors: Vectors, solvers: Sequence[Solver], limit: int) -> list[Int64
             scores_of, excluded = solver.on(block), block.columns(solver.excluded)
             for rows in cut(len(answers), max(1, _SCORES // width)):
                 scores = scores_of(rows)
-                _exclude(scores, excluded[rows])
+                questions, words = np.nonzero(excluded[rows] >= 0)
+                scores[questions, excluded[rows][questions, words]] = -np.inf
                 columns = scores.argmax(axis=1)
                 answer, score = block.ids[columns], scores[np.arange(len(columns)), columns]
                 earlier = answer < answers[rows]  # of equal scores, the more frequent word
@@ -176,12 +363,6 @@ def solve(vectors: Vectors, solvers: Sequence[Solver], limit: int) -> list[Int64
                 answers[rows][better] = answer[better]
                 highest[rows][better] = score[better]
     return ids
-
-
-def _exclude(scores: Float32Array, columns: Int64Array) -> None:
-    """Set the scores in each row's `columns`, shape (rows, k), to -inf; -1 is no column."""
-    rows, words = np.nonzero(columns >= 0)
-    scores[rows, columns[rows, words]] = -np.inf
 
 
 class _Offset(NamedTuple):
@@ -215,8 +396,7 @@ def _shifted(cosines: Float32Array) -> Float32Array:
 
 
 def _ratio(to_a: Float32Array, to_b: Float32Array) -> Float32Array:
-    ratio: Float32Array = _shifted(to_b) / (_shifted(to_a) + np.float32(COSMUL_EPSILON))
-    return ratio
+    return _shifted(to_b) / (_shifted(to_a) + np.float32(COSMUL_EPSILON))
 
 
 def _closeness(to_c: Float32Array) -> Float32Array:

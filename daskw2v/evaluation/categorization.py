@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from daskw2v.errors import InputError, ParameterError
-from daskw2v.evaluation.reading import known_id, read_lines
+from daskw2v.errors import ParameterError
+from daskw2v.evaluation.reading import known_id, malformed, read_lines
 from daskw2v.extras import needed, one_thread
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.urls import Location
@@ -77,9 +77,9 @@ def evaluate_categorization(
     if not len(seeds):
         raise ParameterError("seeds is empty; k-means needs one.", "Give at least one seed.")
     ids, names, missing = read_classes(vectors, url, storage_options)
-    distinct, classes = np.unique(np.array(names, dtype=str), return_inverse=True)
     if not ids:
         return CategorizationResult(None, None, None, 0, missing, 0)
+    distinct, classes = np.unique(names, return_inverse=True)
     units = vectors.units(ids)
     n_clusters = min(len(distinct), len(np.unique(units, axis=0)))  # words may share a vector
     clustering = needed("sklearn.cluster", "evaluation").KMeans
@@ -108,18 +108,12 @@ def read_classes(
     vectors: Vectors, url: Location, storage_options: Mapping[str, Any] | None
 ) -> tuple[list[int], list[str], int]:
     """Return the ids and the classes of the lines whose word is known, and the number of other lines."""
-    ids, names, missing = [], [], 0
+    lines = []
     for number, line in read_lines(url, storage_options):
         parts = [part.strip() for part in line.split("\t")]
         if len(parts) != 2 or not all(parts):
-            raise InputError(
-                f"Line {number} of {url} is not a word and its class: {line[:60]!r}.",
-                "Write word<TAB>class in each line, or mark the line as a comment with #.",
-            )
-        id_ = known_id(vectors.vocabulary, parts[0])
-        if id_ is None:
-            missing += 1
-            continue
-        ids.append(id_)
-        names.append(parts[1])
-    return ids, names, missing
+            remedy = "Write word<TAB>class in each line, or mark the line as a comment with #."
+            raise malformed(url, number, line, "not a word and its class", remedy)
+        lines.append((known_id(vectors.vocabulary, parts[0]), parts[1]))
+    known = [line for line in lines if line[0] >= 0]
+    return [id_ for id_, _ in known], [name for _, name in known], len(lines) - len(known)

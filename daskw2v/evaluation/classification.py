@@ -10,9 +10,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from daskw2v.errors import InputError, ParameterError
-from daskw2v.evaluation.reading import known_id, read_lines
+from daskw2v.evaluation.reading import known_id, malformed, read_lines
 from daskw2v.extras import needed, one_thread
 from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored.blocks import cut
 from daskw2v.store.urls import Location
 from daskw2v.types import Float32Array, Float64Array, Int64Array
 
@@ -148,16 +149,14 @@ class Texts:
         """Mean unit vector of the known words of each text, shape (n, D); zero without known words."""
         means = np.zeros((len(self.rows), self.table.shape[1]))
         for mean, rows in zip(means, self.rows, strict=True):
-            known = rows[rows > 0]
-            if len(known):
-                mean[:] = self.table[known].mean(axis=0, dtype=np.float64)
+            if (rows > 0).any():
+                mean[:] = self.table[rows[rows > 0]].mean(axis=0, dtype=np.float64)
         return means
 
     @property
     def coverage(self) -> float:
         """Share of all words in the texts that the model knows, 0..1."""
-        rows = np.concatenate(self.rows)
-        return float(np.mean(rows > 0))
+        return float(np.mean(np.concatenate(self.rows) > 0))
 
 
 def read_texts(url: Location, storage_options: Mapping[str, Any] | None = None) -> list[tuple[str, list[str]]]:
@@ -172,10 +171,8 @@ def read_texts(url: Location, storage_options: Mapping[str, Any] | None = None) 
     for number, line in read_lines(url, storage_options):
         label, tab, text = line.partition("\t")
         if not (tab and label.strip() and text.strip()):
-            raise InputError(
-                f"Line {number} of {url} is not a label and a text: {line[:60]!r}.",
-                "Write label<TAB>text in each line; one file has the texts of all labels.",
-            )
+            remedy = "Write label<TAB>text in each line; one file has the texts of all labels."
+            raise malformed(url, number, line, "not a label and a text", remedy)
         texts.append((label.strip(), text.split()))
     return texts
 
@@ -191,12 +188,11 @@ def tabulate(vectors: Vectors, texts: Sequence[tuple[str, list[str]]]) -> Texts:
         Labels and words, as `read_texts` returns them.
     """
     ids = {word: known_id(vectors.vocabulary, word) for word in {word for _, words in texts for word in words}}
-    known = sorted({id_ for id_ in ids.values() if id_ is not None})
-    row_of_id = {id_: row for row, id_ in enumerate(known, 1)}
-    row_of = {word: 0 if id_ is None else row_of_id[id_] for word, id_ in ids.items()}
+    known = sorted({*ids.values()} - {-1})
+    row_of = {id_: row for row, id_ in enumerate([-1, *known])}
     table = np.concatenate([np.zeros((1, vectors.vector_size), np.float32), vectors.units(known)])
     _, labels = np.unique(np.array([label for label, _ in texts], dtype=str), return_inverse=True)
-    rows = [np.array([row_of[word] for word in words], np.int64) for _, words in texts]
+    rows = [np.array([row_of[ids[word]] for word in words], np.int64) for _, words in texts]
     return Texts(labels.astype(np.int64), rows, table)
 
 
@@ -290,9 +286,8 @@ def classify_by_cnn(texts: Texts, split: Split, seed: int, epochs: int = 25) -> 
         network = _Network(torch, texts)
         for _ in range(epochs):
             order = rng.permutation(split.train)
-            for first in range(0, len(order), _BATCH):
-                batch = order[first : first + _BATCH]
-                network.learn(batch, labels[batch])
+            for part in cut(len(order), _BATCH):
+                network.learn(order[part], labels[order[part]])
             right = float(np.mean(network.answer(split.dev) == texts.labels[split.dev]))
             if right >= most:
                 most, answers = right, network.answer(split.test)
@@ -346,8 +341,8 @@ class _Network:
         """Return the labels predicted for the texts with these numbers, shape (n,)."""
         self._dropout.eval()
         with self._torch.no_grad():
-            batches = [numbers[first : first + _BATCH] for first in range(0, len(numbers), _BATCH)]
-            return np.concatenate([self._scores(batch).argmax(dim=1).numpy() for batch in batches])
+            parts = cut(len(numbers), _BATCH)
+            return np.concatenate([self._scores(numbers[part]).argmax(dim=1).numpy() for part in parts])
 
 
 _METHODS: dict[str, Callable[[Texts, Split, int], Int64Array]] = {"logistic": _logistic, "cnn": classify_by_cnn}

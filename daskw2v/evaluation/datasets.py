@@ -8,6 +8,7 @@ import posixpath
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
 from daskw2v.evaluation.catalogue import DATASETS, Dataset, FileLayout
@@ -37,8 +38,14 @@ def datasets(*names: str, folder: Location = "datasets") -> dict[str, Dataset]:
 
     Raises
     ------
-    Daskw2vError
-        As `fetch` does.
+    ParameterError
+        If a name is unknown, or a set has no direct download and is not in the folder.
+    InputError
+        If a download fails, or its checksum or layout is wrong.
+    StoreError
+        If the folder's `NAME.json`, which names a set's origin, was not written by this function.
+    MissingExtraError
+        If fsspec needs a package to read the URL that is not installed: aiohttp for https.
 
     Examples
     --------
@@ -51,46 +58,20 @@ def datasets(*names: str, folder: Location = "datasets") -> dict[str, Dataset]:
     folder = as_url(folder, "folder")
     if not names:
         return dict(DATASETS)
-    wanted = {name: _find(name) for name in names}  # refuses names before anything is downloaded
-    return {name: replace(dataset, path=fetch(name, folder)) for name, dataset in wanted.items()}
+    for name in names:
+        if not isinstance(name, str) or name not in DATASETS:
+            raise ParameterError(f"There is no set {name!r}.", f"Give one of: {', '.join(DATASETS)}.")
+    return {name: replace(DATASETS[name], path=fetch(DATASETS[name], Store(folder))) for name in names}
 
 
-def _find(name: str) -> Dataset:
-    if not isinstance(name, str) or name not in DATASETS:
-        raise ParameterError(f"There is no set {name!r}.", f"Give one of: {', '.join(DATASETS)}.")
-    return DATASETS[name]
+def fetch(dataset: Dataset, store: Store) -> str:
+    """Download a set, unless the folder has it, and return the path of its file or folder.
 
-
-def fetch(name: str, folder: Location) -> str:
-    """Download an evaluation set, unless it is already in the folder.
-
-    Parameters
-    ----------
-    name
-        A key of `DATASETS`. Each set has its own terms of use: see its `licence` and `page`.
-    folder
-        Folder for evaluation sets, a path or any fsspec URL. A file `name.json` beside the set says where it comes
-        from. It is written last: a set without it is downloaded again.
-
-    Returns
-    -------
-    path
-        Path of the set's file or folder, for `evaluate`.
-
-    Raises
-    ------
-    ParameterError
-        If the name is unknown, or the set has no direct download and is not in the folder.
-    InputError
-        If the download fails, or its checksum or layout is wrong.
-    StoreError
-        If `name.json` was not written by this function.
-    MissingExtraError
-        If fsspec needs a package to read the URL that is not installed: aiohttp for https.
+    A file `NAME.json` beside the set says where it comes from. It is written last: a set without it is downloaded
+    again.
     """
-    dataset = _find(name)
-    store = Store(as_url(folder, "folder"))
-    target, origin = store / dataset.file, f"{name}.json"
+    name, origin = dataset.name, f"{dataset.name}.json"
+    target = store / dataset.file
     is_present = target.exists()
     if dataset.url is None:
         if not is_present:
@@ -107,8 +88,9 @@ def fetch(name: str, folder: Location) -> str:
     return target.url
 
 
-def _download(dataset: Dataset, url: str) -> dict[str, bytes]:
+def _download(dataset: Dataset, url: str) -> Files:
     """Download a set and return its files by name; a set that is a single file has the name ""."""
+    remedy = f"get {dataset.name} from {dataset.page}."
     try:
         fs, path = filesystem(url, {})
         with fs.open(path, "rb") as f:
@@ -119,34 +101,24 @@ def _download(dataset: Dataset, url: str) -> dict[str, bytes]:
         ) from error
     except Exception as error:  # each fsspec protocol raises its own errors
         raise InputError(
-            f"{url} cannot be downloaded: {error!r}.",
-            f"Check the network and try again, or get {dataset.name} from {dataset.page}.",
+            f"{url} cannot be downloaded: {error!r}.", f"Check the network and try again, or {remedy}"
         ) from error
     if len(content) > MOST_BYTES:
-        raise InputError(
-            f"{url} has more than {MOST_BYTES:,} bytes.",
-            f"The file may have been replaced: get {dataset.name} from {dataset.page}.",
-        )
-    _check(dataset, url, content)
+        raise InputError(f"{url} has more than {MOST_BYTES:,} bytes.", f"The file may have been replaced: {remedy}")
+    if dataset.checksum is not None:
+        algorithm, _, expected = dataset.checksum.partition(":")
+        digest = hashlib.new(algorithm, content).hexdigest()
+        if digest != expected:
+            raise InputError(
+                f"{url} returned {len(content):,} bytes with {algorithm} {digest}, not {expected}.",
+                f"Try again; if the error stays, the file was replaced: {remedy}",
+            )
     try:
         return unpack(dataset.layout, content)
     except (ValueError, LookupError, SyntaxError, zipfile.BadZipFile) as error:
         raise InputError(
-            f"{url} is not in the layout '{dataset.layout}': {error!r}.",
-            f"The file may have been replaced: get {dataset.name} from {dataset.page}.",
+            f"{url} is not in the layout '{dataset.layout}': {error!r}.", f"The file may have been replaced: {remedy}"
         ) from error
-
-
-def _check(dataset: Dataset, url: str, content: bytes) -> None:
-    if dataset.checksum is None:
-        return
-    algorithm, _, expected = dataset.checksum.partition(":")
-    digest = hashlib.new(algorithm, content).hexdigest()
-    if digest != expected:
-        raise InputError(
-            f"{url} returned {len(content):,} bytes with {algorithm} {digest}, not {expected}.",
-            f"Try again; if the error stays, the file was replaced: get {dataset.name} from {dataset.page}.",
-        )
 
 
 def unpack(layout: FileLayout, content: bytes) -> Files:
@@ -227,7 +199,7 @@ _UNPACKERS: dict[str, Callable[[bytes], Files]] = {
     "word classes": _word_classes,
     "analogy table": _analogy_table,
     "labels": _labels,
-    "labels cp1252": lambda content: _labels(content, "cp1252"),
+    "labels cp1252": partial(_labels, encoding="cp1252"),
     "topics": _topics,
     "zip": _zip,
 }

@@ -1,16 +1,17 @@
-"""Outlier detection: how often the word that does not belong to a topic is found."""
+"""Outlier detection: how often a model detects the word that does not belong to a topic."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from daskw2v.errors import InputError
-from daskw2v.evaluation.reading import MOST_BYTES, known_id
+from daskw2v.evaluation.reading import known_id, read_lines
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.files import reading
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
 from daskw2v.types import Float32Array
@@ -69,25 +70,23 @@ def evaluate_outliers(
     InputError
         If the folder has no such file, or a file cannot be read or is malformed.
     """
-    detected: dict[str, list[bool]] = {}
-    positions: list[float] = []
+    positions: dict[str, list[float]] = {}
     missing = 0
     for topic, words, outliers in read_topics(as_url(url, "folder"), storage_options):
-        units = [unit for word in words if (unit := _unit(vectors, word)) is not None]
-        detected[topic] = []
-        for outlier in outliers:
-            unit = _unit(vectors, outlier)
-            if unit is None or len(units) < _FEWEST_WORDS:
-                missing += 1
-                continue
-            position = _position(np.array(units), unit)
-            positions.append(position)
-            detected[topic].append(position == 1)
-    every = [hit for hits in detected.values() for hit in hits]
-    topics = {topic: float(np.mean(hits)) if hits else None for topic, hits in detected.items()}
-    if not every:
-        return OutlierResult(None, None, 0, missing, topics)
-    return OutlierResult(float(np.mean(every)), float(np.mean(positions)), len(every), missing, topics)
+        units, tested = (
+            [unit for word in group if (unit := _unit(vectors, word)) is not None] for group in (words, outliers)
+        )
+        if len(units) < _FEWEST_WORDS:
+            tested = []
+        positions[topic] = [_position(np.array(units), unit) for unit in tested]
+        missing += len(outliers) - len(tested)
+    every = [position for of_topic in positions.values() for position in of_topic]
+    topics = {topic: _mean(np.equal(of_topic, 1)) for topic, of_topic in positions.items()}
+    return OutlierResult(_mean(np.equal(every, 1)), _mean(every), len(every), missing, topics)
+
+
+def _mean(values: Sequence[float] | npt.NDArray[np.bool_]) -> float | None:
+    return float(np.mean(values)) if len(values) else None
 
 
 def _position(units: Float32Array, outlier: Float32Array) -> float:
@@ -102,16 +101,13 @@ def _unit(vectors: Vectors, expression: str) -> Float32Array | None:
     """Return the unit vector of a word or an expression, shape (D,); None if the model knows none of its words."""
     joined = re.sub(r"[\s_]+", "_", expression)
     for form in (expression, joined):
-        id_ = known_id(vectors.vocabulary, form)
-        if id_ is not None:
-            unit: Float32Array = vectors.units([id_])[0]
-            return unit
-    ids = [id_ for word in joined.split("_") if (id_ := known_id(vectors.vocabulary, word)) is not None]
+        if (id_ := known_id(vectors.vocabulary, form)) >= 0:
+            return vectors.units([id_]).reshape(-1)
+    ids = [id_ for word in joined.split("_") if (id_ := known_id(vectors.vocabulary, word)) >= 0]
     if not ids:
         return None
     mean = vectors.rows(np.array(ids)).mean(axis=0)
-    length = float(np.linalg.norm(mean))
-    composed: Float32Array = mean / np.float32(length or 1)
+    composed: Float32Array = mean / np.float32(float(np.linalg.norm(mean)) or 1)
     return composed
 
 
@@ -122,15 +118,8 @@ def read_topics(url: str, storage_options: Mapping[str, Any] | None) -> Iterator
         raise InputError(f"{url} contains no .txt file.", "Give the folder with a file TOPIC.txt for each topic.")
     for name in names:
         file = f"{url.rstrip('/')}/{name}"
-        with reading(file, storage_options) as f:
-            content = f.read(MOST_BYTES)
-        if len(content) == MOST_BYTES:
-            raise InputError(f"{file} is longer than {MOST_BYTES:,} bytes.", "It is not a topic: move it away.")
-        try:
-            text = content.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise InputError(f"{file} is not UTF-8 ({error.reason}).", "Convert it to UTF-8.") from None
-        groups = [[word.strip() for word in group.splitlines()] for group in re.split(r"\n\s*\n", text.strip())]
+        lines = (line for _, line in read_lines(file, storage_options, every=True))
+        groups = [list(words) for is_word, words in groupby(lines, bool) if is_word]
         if len(groups) != 2:
             raise InputError(
                 f"{file} has {len(groups)} groups of lines, not 2.",

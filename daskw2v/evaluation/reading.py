@@ -20,8 +20,10 @@ def stem(url: Location) -> str:
     return PurePosixPath(os.fspath(url).partition("::")[0].removesuffix(".gz")).stem
 
 
-def read_lines(url: Location, storage_options: Mapping[str, Any] | None = None) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a UTF-8 file with their numbers, without blank lines and comments (#).
+def read_lines(
+    url: Location, storage_options: Mapping[str, Any] | None = None, *, every: bool = False
+) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a UTF-8 file with their numbers, without blank lines and comments (#), or every line.
 
     Raises
     ------
@@ -43,27 +45,28 @@ def read_lines(url: Location, storage_options: Mapping[str, Any] | None = None) 
                 raise InputError(
                     f"Line {number} of {url} is not UTF-8 ({error.reason}).", "Convert the file to UTF-8."
                 ) from None
-            if text and not text.startswith("#"):
+            if every or (text and not text.startswith("#")):
                 yield number, text
+
+
+def malformed(url: Location, number: int, line: str, what: str, remedy: str) -> InputError:
+    """Return the error for a line that cannot be read; `what` completes "Line 3 of URL is ..."."""
+    return InputError(f"Line {number} of {url} is {what}: {line[:60]!r}.", remedy)
 
 
 def fields(line: str, separators: str) -> list[str]:
     """Split a line at the first of `separators` that occurs in it, or else at white space; fields may be in quotes."""
     separator = next((s for s in separators if s in line), None)
-    if '"' in line:
-        try:
-            parts = next(csv.reader([line], delimiter=separator or " ", skipinitialspace=True))
-        except csv.Error as error:
-            raise InputError(f"A line of the set cannot be read ({error}): {line[:60]!r}.", "Repair it.") from None
-    else:
-        parts = line.split(separator)
+    if '"' not in line:
+        return [field.strip() for field in line.split(separator)]
+    try:
+        (parts,) = csv.reader([line], delimiter=separator or " ", skipinitialspace=True)
+    except csv.Error as error:
+        raise InputError(f"A line of the set cannot be read ({error}): {line[:60]!r}.", "Repair it.") from None
     return [field.strip() for field in parts]
 
 
-def known_id(vocabulary: Vocabulary, word: str, limit: int | None = None) -> int | None:
-    """Return the id of a word as written, or else in lower case; None if neither has an id below `limit`."""
-    for form in (word, word.lower()):
-        id_ = vocabulary.find(form)
-        if id_ is not None and (limit is None or id_ < limit):
-            return id_
-    return None
+def known_id(vocabulary: Vocabulary, word: str, limit: int | None = None) -> int:
+    """Return the id of a word as written, or else in lower case; -1 if neither has an id below `limit`."""
+    ids = (vocabulary.find(form) for form in (word, word.lower()))
+    return next((id_ for id_ in ids if id_ is not None and (limit is None or id_ < limit)), -1)

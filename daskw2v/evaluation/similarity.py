@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daskw2v.errors import InputError
-from daskw2v.evaluation.reading import fields, known_id, read_lines
+from daskw2v.evaluation.reading import fields, known_id, malformed, read_lines
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.urls import Location
 from daskw2v.types import Float64Array
@@ -50,8 +49,7 @@ class SimilarityResult:
     @property
     def coverage(self) -> float | None:
         """Share of the pairs that were compared, 0..1; None for an empty set."""
-        total = self.pairs + self.missing
-        return self.pairs / total if total else None
+        return self.pairs / (self.pairs + self.missing) if self.pairs + self.missing else None
 
 
 def evaluate_similarity(
@@ -73,20 +71,14 @@ def evaluate_similarity(
     InputError
         If the file cannot be read or a line is malformed.
     """
-    left, right, scores, missing = [], [], [], 0
-    for first, second, score in read_pairs(url, storage_options):
-        a, b = known_id(vectors.vocabulary, first), known_id(vectors.vocabulary, second)
-        if a is None or b is None:
-            missing += 1
-            continue
-        left.append(a)
-        right.append(b)
-        scores.append(score)
-    units = vectors.units([*left, *right])
-    cosines = np.einsum("ij,ij->i", units[: len(left)], units[len(left) :])
-    rho = spearman(cosines, np.array(scores))
+    pairs = read_pairs(url, storage_options)
+    ids = np.array([[known_id(vectors.vocabulary, word) for word in pair[:2]] for pair in pairs]).reshape(-1, 2)
+    known = (ids >= 0).all(axis=1)
+    left, right = np.split(vectors.units(ids[known].T.ravel()), 2)
+    scores = np.array([pair.score for pair in pairs])[known]
+    rho = spearman(np.einsum("ij,ij->i", left, right), scores)
     low, high = confidence(rho, len(scores))
-    return SimilarityResult(rho, low, high, len(scores), missing)
+    return SimilarityResult(rho, low, high, len(scores), len(pairs) - len(scores))
 
 
 def spearman(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> float | None:
@@ -177,10 +169,9 @@ def read_pairs(url: Location, storage_options: Mapping[str, Any] | None = None) 
     for line in lines:
         score = _number(line, column)
         if score is None:
-            raise InputError(
-                f"Line {line.number} of {url} is not two words with a score in field {column + 1}: {line.text[:60]!r}.",
-                "Write word1<TAB>word2<TAB>score in each line, or mark the line as a comment with #.",
-            )
+            problem = f"not two words with a score in field {column + 1}"
+            remedy = "Write word1<TAB>word2<TAB>score in each line, or mark the line as a comment with #."
+            raise malformed(url, line.number, line.text, problem, remedy)
         pairs.append(ScoredPair(line.fields[0], line.fields[1], score))
     return _without_tags(pairs)
 
@@ -197,11 +188,8 @@ def _without_row_names(lines: list[_Line]) -> list[_Line]:
 
 def _score_column(first: Sequence[_Line]) -> int:
     """Return the field of the score: of the second line, since the first may be a header that numbers raters."""
-    for line in reversed(first):
-        for column in range(2, len(line.fields)):
-            if _number(line, column) is not None:
-                return column
-    return 2
+    columns = ((line, column) for line in reversed(first) for column in range(2, len(line.fields)))
+    return next((column for line, column in columns if _number(line, column) is not None), 2)
 
 
 def _number(line: _Line, column: int) -> float | None:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from daskw2v.errors import ParameterError
 from daskw2v.models.queries.vectors import QUERIES, Vectors
-from daskw2v.models.stored.blocks import Ranking
+from daskw2v.models.stored.blocks import Ranking, cut
 from daskw2v.types import Int64Array
 
 _FREQUENT = 1000  # words compared by default
@@ -92,8 +92,8 @@ def neighbour_stability(a: Vectors, b: Vectors, words: Sequence[str] | None = No
 def _neighbours(vectors: Vectors, ids: Int64Array, eligible: npt.NDArray[np.bool_], n: int) -> Int64Array:
     """Return the n eligible words nearest to each of `ids`, without itself; shape (len(ids), n)."""
     units = vectors.units(ids)
-    groups = [slice(first, first + QUERIES) for first in range(0, len(ids), QUERIES)]
-    rankings = [Ranking(len(ids[group]), n) for group in groups]
+    groups = list(cut(len(ids), QUERIES))
+    rankings = [Ranking(group.stop - group.start, n) for group in groups]
     for block in vectors.blocks_for(min(len(ids), QUERIES)):
         others = ~eligible[block.ids]
         for group, ranking in zip(groups, rankings, strict=True):

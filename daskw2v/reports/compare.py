@@ -30,10 +30,8 @@ class ComparedValue:
     def change(self) -> float | None:
         """The second value minus the first; None if one is not a number."""
         both = self.first, self.second
-        if any(isinstance(value, bool) or not isinstance(value, int | float) for value in both):
-            return None
-        change: float = self.second - self.first
-        return change
+        are_numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in both)
+        return self.second - self.first if are_numbers else None
 
 
 @dataclass(frozen=True)
@@ -81,30 +79,26 @@ class Comparison:
 
     def as_dict(self) -> dict[str, Any]:
         """Return JSON types; "change" is the difference of two numbers."""
-        return {
-            "urls": list(self.urls),
-            **{
-                name: [{**asdict(d), "change": d.change} for d in differences]
-                for name, differences in (("sizes", self.sizes), ("params", self.params), ("scores", self.scores))
-            },
-            "neighbours": [
-                {
-                    "word": pair.word,
-                    "first": [list(near) for near in pair.first],
-                    "second": [list(near) for near in pair.second],
-                    "shared": sorted(pair.shared),
-                }
-                for pair in self.neighbours
-            ],
-            "stability": asdict(self.stability),
+        values = {
+            name: [{**asdict(value), "change": value.change} for value in getattr(self, name)]
+            for name in ("sizes", "params", "scores")
         }
+        neighbours = [
+            {
+                "word": pair.word,
+                "first": [list(near) for near in pair.first],
+                "second": [list(near) for near in pair.second],
+                "shared": sorted(pair.shared),
+            }
+            for pair in self.neighbours
+        ]
+        return {"urls": list(self.urls), **values, "neighbours": neighbours, "stability": asdict(self.stability)}
 
     def rows(self) -> Iterator[tuple[str, ...]]:
         """Yield the rows of a table with `columns`."""
         yield "model", *(plain(url) for url in self.urls), ""
-        for difference in (*self.sizes, *self.params, *self.scores):
-            both = plain(difference.first), plain(difference.second)
-            yield shown(difference.name), *both, signed(difference.change)
+        for value in (*self.sizes, *self.params, *self.scores):
+            yield shown(value.name), plain(value.first), plain(value.second), signed(value.change)
         if self.stability.overlap is not None:
             yield f"nearest {self.stability.topn} that both share", "", "", percent(self.stability.overlap, 1)
         for pair in self.neighbours:
@@ -161,12 +155,12 @@ def compare(
     if words is None:
         words = chosen_words(first, _EXAMPLES, lambda word: word.isalpha() and word in second)
     near = zip(words, named_nearest(first, words, topn), named_nearest(second, words, topn), strict=True)
-    before, after = evaluations
+    params = _compared(*(model.metadata.get("params", {}) for model in (first, second)))
     return Comparison(
         (first.url, second.url),
-        tuple(_differences(_sizes(first), _sizes(second))),
-        tuple(d for d in _differences(*(each.metadata.get("params", {}) for each in (first, second))) if _differ(d)),
-        tuple(_differences(_scores(before), _scores(after))),
+        _compared(_sizes(first), _sizes(second)),
+        tuple(value for value in params if value.first != value.second),
+        _compared(*map(_scores, evaluations)),
         tuple(SideBySide(*each) for each in near),
         neighbour_stability(first, second, topn=topn),
     )
@@ -190,15 +184,10 @@ def _scores(evaluation: Evaluation | None) -> dict[str, float | None]:
     return {} if evaluation is None else {f"{s.name}, {s.measure}": s.value for s in evaluation.rows()}
 
 
-def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[ComparedValue]:
-    for name in {**first, **second}:
-        difference = ComparedValue(name, first.get(name), second.get(name))
-        if difference.first is not None or difference.second is not None:
-            yield difference
-
-
-def _differ(difference: ComparedValue) -> bool:
-    return bool(difference.first != difference.second)
+def _compared(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[ComparedValue, ...]:
+    """Return the values that either model has."""
+    values = (ComparedValue(name, first.get(name), second.get(name)) for name in {**first, **second})
+    return tuple(value for value in values if (value.first, value.second) != (None, None))
 
 
 def chosen_words(vectors: Vectors, n: int, usable: Callable[[str], bool] = str.isalpha) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from daskw2v.errors import ParameterError
 from daskw2v.evaluation import Evaluation, Score
@@ -63,7 +63,7 @@ def report(
     map_words
         Number of words on the map, the most frequent ones.
     map_method
-        `graph`, `umap` or `pca`, as in `word_map`.
+        `graph` or `umap`, as in `word_map`.
     storage_options
         Options for fsspec.
 
@@ -97,29 +97,26 @@ def report(
     check_map(map_words, map_method)
     if other is None and other_evaluation is not None:
         raise ParameterError("other_evaluation is given without other.", "Give the model that it belongs to.")
-    comparison = None
-    if other is not None:
-        comparison = compare(other, vectors, words, _TOPN, (other_evaluation, evaluation))
-    page = _render(vectors, evaluation, comparison, words, map_words, map_method)
+    both = other_evaluation, evaluation
+    comparison = None if other is None else compare(other, vectors, words, _TOPN, both)
+    chosen = chosen_words(vectors, _EXAMPLES) if words is None else words
+    page = _render(vectors, chosen, word_map(vectors, map_words, map_method), evaluation, comparison)
     with writing(target, storage_options) as f:
         f.write(page.encode())
     return Store(target).url
 
 
-def _templates() -> Environment:
-    """Return the templates, which escape every value."""
+def _template() -> Template:
+    """Return the page's template, which escapes every value."""
+    loader = PackageLoader("daskw2v.reports")
     templates = Environment(
-        loader=PackageLoader("daskw2v.reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     # Bokeh defines a model where it first occurs and refers to it later, so keys must keep their order.
     templates.policies["json.dumps_kwargs"] = {"sort_keys": False, "separators": (",", ":")}
     filters = (text.shown, text.plain, text.number, text.signed, text.fixed, text.percent, text.size, text.duration)
     templates.filters.update({write.__name__: write for write in filters})
-    return templates
+    return templates.get_template("page.html")
 
 
 def _name(url: str | None) -> str:
@@ -138,58 +135,43 @@ def _on_map(drawn: WordMap, words: Sequence[str]) -> dict[str, Any]:
 
 
 def _render(
-    vectors: Vectors,
-    evaluation: Evaluation | None,
-    comparison: Comparison | None,
-    words: Sequence[str] | None,
-    map_words: int,
-    map_method: str,
+    vectors: Vectors, words: Sequence[str], drawn: WordMap, evaluation: Evaluation | None, comparison: Comparison | None
 ) -> str:
     metadata, metrics = vectors.metadata, vectors.metadata.get("metrics", {})
-    if words is None:
-        words = chosen_words(vectors, _EXAMPLES)
-    steps, (progress, curves) = steps_of(metrics, _MOST_STEPS), curves_of(metrics)
-    drawn = word_map(vectors, map_words, map_method)
+    steps = steps_of(metrics, _MOST_STEPS)
+    progress, curves = curves_of(metrics)
+    measured, losses = held_out_of(metrics)
     drawings = {"map": plots.map_plot(drawn)}
     if steps:
-        drawings |= {
-            "loss": plots.loss_curve(steps),
-            "alpha": plots.alpha_curve(steps),
-            "speed": plots.speed_curve(steps),
-        }
-    measured, losses = held_out_of(metrics)
+        drawings |= plots.training_curves(steps)
     if measured:
-        drawings["held_out"] = plots.held_out_curve(measured, losses)
+        drawings["held_out"] = plots.over_tokens(measured, {"loss": losses})
     if curves:
-        drawings["scores"] = plots.score_curves(progress, curves)
-    return (
-        _templates()
-        .get_template("page.html")
-        .render(
-            name=_name(vectors.url),
-            url=vectors.url,
-            version=metadata.get("daskw2v"),
-            created=metadata.get("created"),
-            facts=list(facts_of(vectors)),
-            text=list(text_of(metadata)),
-            choices=chosen_settings(metadata.get("params", {})),
-            steps=steps_of(metrics, _MOST_ROWS),
-            stages=stages_of(metrics),
-            workers=metrics.get("workers", []),
-            curves=curves,
-            series_colours=plots.SERIES_COLOURS,
-            scores=[] if evaluation is None else list(rated(evaluation)),
-            intervals=[] if evaluation is None else interval_notes(evaluation),
-            map=drawn,
-            kept={among: drawn.kept(among) for among in (10, 50)},
-            cluster_labels=[", ".join(text.shown(word, 24) for word in cluster.label) for cluster in drawn.clusters],
-            on_map=_on_map(drawn, words),
-            neighbours=list(zip(words, named_nearest(vectors, words, _TOPN), strict=True)),
-            comparison=comparison,
-            other=_name(comparison.urls[0]) if comparison else None,
-            drawings=drawings,
-            library=plots.library(),
-        )
+        drawings["scores"] = plots.over_tokens(progress, curves)
+    return _template().render(
+        name=_name(vectors.url),
+        url=vectors.url,
+        version=metadata.get("daskw2v"),
+        created=metadata.get("created"),
+        facts=list(facts_of(vectors)),
+        text=list(text_of(metadata)),
+        choices=chosen_settings(metadata.get("params", {})),
+        steps=steps_of(metrics, _MOST_ROWS),
+        stages=stages_of(metrics),
+        workers=metrics.get("workers", []),
+        curves=curves,
+        series_colours=plots.SERIES_COLOURS,
+        scores=[] if evaluation is None else list(rated(evaluation)),
+        intervals=[] if evaluation is None else interval_notes(evaluation),
+        map=drawn,
+        kept={among: drawn.kept(among) for among in (10, 50)},
+        cluster_labels=[", ".join(text.shown(word, 24) for word in cluster.label) for cluster in drawn.clusters],
+        on_map=_on_map(drawn, words),
+        neighbours=list(zip(words, named_nearest(vectors, words, _TOPN), strict=True)),
+        comparison=comparison,
+        other=_name(comparison.urls[0]) if comparison else None,
+        drawings=drawings,
+        library=plots.library(),
     )
 
 
@@ -225,18 +207,16 @@ class Rated:
 def rated(evaluation: Evaluation) -> Iterator[Rated]:
     """Yield all scores, with the scores of groups and categories."""
     for score in evaluation.rows():
+        coverage, parts = score.coverage, dict[str, tuple[CategoryScore, ...]]()
         if score.kind == "analogy":
             answers = evaluation.analogy[score.name][score.measure]
-            yield Rated(score, score.coverage, _parts(answers.groups), _parts(answers.categories))
+            parts = {"groups": _parts(answers.groups), "categories": _parts(answers.categories)}
         elif score.kind == "outliers":
             topics = evaluation.outliers[score.name].topics
-            yield Rated(
-                score, score.coverage, (), tuple(CategoryScore(name, value, None) for name, value in topics.items())
-            )
+            parts = {"categories": tuple(CategoryScore(name, value, None) for name, value in topics.items())}
         elif score.kind == "classification":  # all texts are evaluated; the coverage is that of their words
-            yield Rated(score, evaluation.classification[score.name][score.measure].coverage)
-        else:
-            yield Rated(score, score.coverage)
+            coverage = evaluation.classification[score.name][score.measure].coverage
+        yield Rated(score, coverage, **parts)
 
 
 def interval_notes(evaluation: Evaluation) -> list[str]:

@@ -39,61 +39,41 @@ class Drawing(NamedTuple):
     up: str = ""
 
 
-class _Unit(NamedTuple):
-    """A factor to divide numbers by, and its name."""
-
-    factor: float
-    name: str
-
-
 def library() -> list[str]:
     """Return the parts of BokehJS that these plots need."""
     scripts: list[str] = Resources("inline", components=["bokeh"]).js_raw
     return [script.replace("</script", r"<\/script") for script in scripts]
 
 
-def loss_curve(steps: Sequence[TrainingPoint]) -> Drawing:
-    """Draw the mean loss of a pair against the tokens seen."""
-    return _over_tokens([step.progress for step in steps], {"loss": [step.loss for step in steps]}, "0.000")
-
-
-def held_out_curve(progress: Sequence[int], losses: Sequence[float | None]) -> Drawing:
-    """Draw the loss on held-out text against the tokens seen."""
-    return _over_tokens(progress, {"loss": losses}, "0.000")
-
-
-def alpha_curve(steps: Sequence[TrainingPoint]) -> Drawing:
-    """Draw the learning rate against the tokens seen."""
-    rates = {"learning rate": [step.alpha for step in steps]}
-    return _over_tokens([step.progress for step in steps], rates, "0.0000", first_colour=1, from_zero=True)
-
-
-def speed_curve(steps: Sequence[TrainingPoint]) -> Drawing:
-    """Draw words per second against the time of training."""
+def training_curves(steps: Sequence[TrainingPoint]) -> dict[str, Drawing]:
+    """Draw the mean loss of a pair and the learning rate against the tokens seen, and words per second against time."""
+    progress = [step.progress for step in steps]
     hours = steps[-1].elapsed > 2 * 3600
-    unit = _Unit(3600, "hours") if hours else _Unit(1, "seconds")
-    times = [step.elapsed / unit.factor for step in steps]
-    speed = _unit(max(step.words_per_second for step in steps), "words/s")
-    speeds = {"speed": [step.words_per_second / speed.factor for step in steps]}
-    return _curves(times, unit.name, speeds, "0.00", y_name=speed.name, first_colour=2, from_zero=True)
+    times = [step.elapsed / (3600 if hours else 1) for step in steps]
+    rates = {"learning rate": [step.alpha for step in steps]}
+    factor, unit = _unit(max(step.words_per_second for step in steps), "words/s")
+    speeds = {"speed": [step.words_per_second / factor for step in steps]}
+    across = "hours" if hours else "seconds"
+    return {
+        "loss": over_tokens(progress, {"loss": [step.loss for step in steps]}),
+        "alpha": over_tokens(progress, rates, "0.0000", first_colour=1, from_zero=True),
+        "speed": _curves(times, across, speeds, "0.00", y_name=unit, first_colour=2, from_zero=True),
+    }
 
 
-def score_curves(progress: Sequence[int], scores: Mapping[str, Sequence[float | None]]) -> Drawing:
-    """Draw the score of each set against the tokens seen."""
-    return _over_tokens(progress, scores, "0.000")
-
-
-def _over_tokens(
-    progress: Sequence[int], lines: Mapping[str, Sequence[float | None]], form: str, **style: Any
+def over_tokens(
+    progress: Sequence[int], lines: Mapping[str, Sequence[float | None]], form: str = "0.000", **style: Any
 ) -> Drawing:
-    unit = _unit(max(progress), "tokens seen")
-    return _curves([tokens / unit.factor for tokens in progress], unit.name, lines, form, **style)
+    """Draw named lines, such as the scores of sets, against the tokens seen, their values in a number format."""
+    factor, unit = _unit(max(progress), "tokens seen")
+    return _curves([tokens / factor for tokens in progress], unit, lines, form, **style)
 
 
-def _unit(largest: float, what: str) -> _Unit:
-    units = (_Unit(1e9, "billion "), _Unit(1e6, "million "), _Unit(1e3, "thousand "))
-    unit = next((unit for unit in units if largest >= unit.factor), _Unit(1, ""))
-    return _Unit(unit.factor, unit.name + what)
+def _unit(largest: float, what: str) -> tuple[float, str]:
+    """Return the factor to divide numbers by, and the name of their unit."""
+    units = ((1e9, "billion "), (1e6, "million "), (1e3, "thousand "))
+    factor, name = next((unit for unit in units if largest >= unit[0]), (1, ""))
+    return factor, name + what
 
 
 def _curves(
@@ -111,14 +91,9 @@ def _curves(
     Names of lines are in the data only, not in titles, axes or legends: if one of these contained $$, Bokeh would fetch
     MathJax.
     """
-    plot = figure(
-        height=_CURVE_HEIGHT,
-        sizing_mode="stretch_width",
-        toolbar_location=None,
-        tools="",
-        x_range=_range_of(x),
-        y_range=_range_of([score for values in lines.values() for score in values if score is not None], from_zero),
-    )
+    plot = figure(height=_CURVE_HEIGHT, sizing_mode="stretch_width", toolbar_location=None, tools="")
+    plot.x_range = _range_of(x)
+    plot.y_range = _range_of([score for values in lines.values() for score in values if score is not None], from_zero)
     drawn = []
     for number, (name, values) in enumerate(lines.items()):
         y = np.array([np.nan if score is None else score for score in values])
@@ -139,7 +114,7 @@ def _curves(
 
 def cluster_colours(words: WordMap) -> list[str]:
     """Return a colour of the page for each cluster: the colour whose other clusters are farthest away."""
-    middles = words.places[[cluster.word for cluster in words.clusters]]
+    middles = words.positions[[cluster.word for cluster in words.clusters]]
     distances = np.linalg.norm(middles[:, None] - middles, axis=2)
     taken: list[int] = []
     for away in distances:
@@ -153,6 +128,7 @@ def map_plot(words: WordMap) -> Drawing:
     colours = np.full(len(words.words), "--dot", dtype="<U10")
     for cluster, colour in zip(words.clusters, cluster_colours(words), strict=True):
         colours[cluster.members] = colour
+    x, y = words.positions[:, 0], words.positions[:, 1]
     pan, wheel = PanTool(name="pan"), WheelZoomTool()
     plot = figure(
         name="map",
@@ -162,16 +138,16 @@ def map_plot(words: WordMap) -> Drawing:
         tools=[pan, wheel],
         active_drag=pan,
         active_scroll=wheel,
-        x_range=_range_of(words.places[:, 0]),
-        y_range=_range_of(words.places[:, 1]),
+        x_range=_range_of(x),
+        y_range=_range_of(y),
     )
     plot.axis.visible = plot.grid.visible = False
     n = len(words.words)
     sizes = _SMALLEST + (_LARGEST - _SMALLEST) / np.sqrt(1 + np.arange(n) / 20)
     source = ColumnDataSource(
         {
-            "x": words.places[:, 0],
-            "y": words.places[:, 1],
+            "x": x,
+            "y": y,
             "word": [shown(word) for word in words.words],
             "label": [shown(word, _LONGEST_LABEL) for word in words.words],
             "rank": np.arange(1, n + 1, dtype=np.int32),
@@ -184,7 +160,10 @@ def map_plot(words: WordMap) -> Drawing:
     dots = plot.scatter("x", "y", size="size", source=source, fill_color="colour", fill_alpha=0.5, line_color=None)
     dots.nonselection_glyph = dots.selection_glyph = None
     _marks(plot, "labels", "--ink", 0, "12px")
-    _cluster_labels(plot)
+    # Labels of clusters have colours of their own, and a background in the map's colour: they cover dots.
+    glyph = _labels(plot, _layer("clusters"), "bold 14px").glyph
+    glyph.update(background_fill_alpha=0.75, padding=2, border_radius=3)
+    _coloured(glyph, background_fill_color="--raised")
     _marks(plot, "matches", "--strong", 9, "13px")
     _marks(plot, "near", "--accent", 8, "13px")
     _marks(plot, "found", "--strong", 13, "bold 15px")
@@ -205,18 +184,10 @@ def _marks(plot: Any, name: str, colour: str, size: float, font: str) -> None:
     _coloured(_labels(plot, source, font).glyph, text_color=colour)
 
 
-def _cluster_labels(plot: Any) -> None:
-    """Add an empty layer of labels in colours of their own, before the colour of the map: they cover dots."""
-    glyph = _labels(plot, _layer("clusters"), "bold 14px").glyph
-    glyph.update(background_fill_alpha=0.75, padding=2, border_radius=3)
-    _coloured(glyph, background_fill_color="--raised")
-
-
 def _layer(name: str) -> ColumnDataSource:
     """Return an empty source of labels of this name, which the page's script fills."""
-    return ColumnDataSource(
-        {column: [] for column in ("x", "y", "label", "offset", "align", "paint", "colour")}, name=name
-    )
+    columns = ("x", "y", "label", "offset", "align", "paint", "colour")
+    return ColumnDataSource({column: [] for column in columns}, name=name)
 
 
 def _labels(plot: Any, source: ColumnDataSource, font: str) -> Any:
@@ -262,12 +233,7 @@ def _finished(plot: Plot) -> Mapping[str, Any]:
     for axis in plot.axis:
         axis.major_label_text_font, axis.major_label_text_font_size = _FONT, "12px"
         axis.minor_tick_line_color = None
-        _coloured(
-            axis,
-            major_label_text_color="--soft",
-            axis_line_color="--line",
-            major_tick_line_color="--line",
-        )
+        _coloured(axis, major_label_text_color="--soft", axis_line_color="--line", major_tick_line_color="--line")
     for grid in plot.grid:
         _coloured(grid, grid_line_color="--line")
     item: Mapping[str, Any] = json_item(plot)

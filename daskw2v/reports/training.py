@@ -67,9 +67,8 @@ class TrainingPoint:
 
 def facts_of(vectors: Vectors) -> Iterator[Fact]:
     """Yield the main facts: sizes, text, objective, strategy, device, time and speed."""
-    corpus, vocabulary, params, resources, metrics = (
-        vectors.metadata.get(part, {}) for part in ("corpus", "vocabulary", "params", "resources", "metrics")
-    )
+    names = ("corpus", "vocabulary", "params", "resources", "metrics")
+    corpus, vocabulary, params, resources, metrics = (vectors.metadata.get(name, {}) for name in names)
     types = vocabulary.get("raw_types")
     yield Fact("words", number(len(vectors)), "" if types is None else f"of {number(types)} types")
     yield Fact("dimensions", number(vectors.vector_size))
@@ -80,7 +79,9 @@ def facts_of(vectors: Vectors) -> Iterator[Fact]:
         epochs = params.get("epochs")
         yield Fact("objective", str(params["objective"]), "" if epochs is None else _many(epochs, "epoch"))
     if "strategy" in params:
-        yield Fact("strategy", str(params["strategy"]), ", ".join(_describe_run(params, metrics)))
+        name = str(params["strategy"])
+        strategy, rounds = STRATEGIES.known(name), len(metrics.get("history", ()))
+        yield Fact("strategy", name, ", ".join(strategy.describe_run(params, rounds)) if strategy else "")
     if choice := automatic_choice(vectors.metadata):
         yield Fact("chosen by auto", str(choice["strategy"]), str(choice["why"]))
     if "device" in resources:
@@ -99,13 +100,6 @@ def facts_of(vectors: Vectors) -> Iterator[Fact]:
         yield Fact("stopped early", f"after {_many(stopped['epochs'], 'epoch')}", str(stopped["reason"]))
     if any("sent" in worker for worker in metrics.get("workers", ())):
         yield Fact("moved", size(sum(worker.get("sent", 0) for worker in metrics["workers"])), "between workers")
-
-
-def _describe_run(params: Mapping[str, Any], metrics: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the strategy's summary of the run, such as the numbers of replicas and merges; nothing if it is unknown."""
-    strategy = STRATEGIES.known(str(params["strategy"]))
-    if strategy is not None:
-        yield from strategy.describe_run(params, len(metrics.get("history", ())))
 
 
 def text_of(metadata: Mapping[str, Any]) -> Iterator[Fact]:
@@ -135,9 +129,8 @@ def chosen_settings(params: Mapping[str, Any]) -> list[ChosenSetting]:
     defaults = {**{name: default_of(f) for name, f in known.items()}, **Params().as_dict()}
     objective = OBJECTIVES.known(str(params.get("objective")))
     if objective is not None:
-        alphas = objective.alphas
-        own = next(iter(alphas))
-        defaults |= {"optimizer": own, "alpha": alphas.get(params.get("optimizer", own), alphas[own])}
+        own, alpha = next(iter(objective.alphas.items()))
+        defaults |= {"optimizer": own, "alpha": objective.alphas.get(params.get("optimizer", own), alpha)}
     return [
         ChosenSetting(
             name,
@@ -175,10 +168,8 @@ def curves_of(metrics: Mapping[str, Any]) -> tuple[list[int], dict[str, list[flo
     """Return the progress at which the model was evaluated during training, and the scores of each set."""
     evaluations = metrics.get("evaluations", ())
     names = dict.fromkeys(name for entry in evaluations for name in entry["scores"])
-    return (
-        [entry["progress"] for entry in evaluations],
-        {name: [entry["scores"].get(name) for entry in evaluations] for name in names},
-    )
+    scores = {name: [entry["scores"].get(name) for entry in evaluations] for name in names}
+    return [entry["progress"] for entry in evaluations], scores
 
 
 def held_out_of(metrics: Mapping[str, Any]) -> tuple[list[int], list[float | None]]:

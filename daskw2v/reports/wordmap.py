@@ -1,26 +1,25 @@
-"""A two-dimensional map of the most frequent words: their places, and their clusters with labels.
+"""A two-dimensional map of the most frequent words: their positions, and their clusters with labels.
 
 A layout takes the unit vectors of n words, shape (n, vector_size) float32, and the indices of each word's nearest words
-among them, best first, shape (n, k) int64. It returns places, shape (n, 2) float32, and a sentence that says how they
-were computed. Equal vectors have equal places on one machine; only UMAP draws at random, from a fixed seed.
+among them, best first, shape (n, k) int64. It returns positions, shape (n, 2) float32, and a sentence on how they were
+computed. Equal vectors have equal positions on one machine; only UMAP draws at random, from a fixed seed.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from daskw2v.errors import ParameterError
 from daskw2v.extras import needed
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.reports.text import number, percent
+from daskw2v.models.stored.blocks import cut
 from daskw2v.types import Float32Array, Float64Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 NEIGHBOURS = 15  # edges that each word has in the graph; UMAP's default, too
 
-_COMPARED = 10  # nearest words of each word whose places on the map are looked at
+_COMPARED = 10  # nearest words of each word whose positions on the map are compared
 _RANKED = 512  # words whose distances on the map are computed at once
 _SEED = 1  # of UMAP, and of the first centers of clusters
 
@@ -47,7 +46,7 @@ class Cluster:
     label
         Its most frequent words among the half that is nearest to its center.
     word
-        Index of the word whose place on the map is in the middle of the label's half.
+        Index of the word whose position on the map is in the middle of the label's half.
     """
 
     members: Int64Array
@@ -65,7 +64,7 @@ class WordMap:
         The n words, most frequent first.
     counts
         Occurrences of each word, shape (n,) int64.
-    places
+    positions
         Coordinates, shape (n, 2) float32.
     neighbours, cosines
         For each word, the indices and cosines of its nearest among the n words, best first, both of shape (n, k).
@@ -77,7 +76,7 @@ class WordMap:
 
     words: list[str]
     counts: Int64Array
-    places: Float32Array
+    positions: Float32Array
     neighbours: Int64Array
     cosines: Float32Array
     clusters: list[Cluster]
@@ -91,7 +90,7 @@ class WordMap:
         near = self.neighbours[:, :_COMPARED]
         if near.shape[1] < _COMPARED:
             return None
-        return float(np.mean(_ranks_on_map(self.places, near) < among))
+        return float(np.mean(_ranks_on_map(self.positions, near) < among))
 
 
 def word_map(vectors: Vectors, n_words: int = 2000, method: str = "graph") -> WordMap:
@@ -105,8 +104,7 @@ def word_map(vectors: Vectors, n_words: int = 2000, method: str = "graph") -> Wo
         Number of words; all if the model has fewer. Time grows with its square.
     method
         `graph`: the graph of nearest words, laid out by the forces of t-SNE. `umap`: UMAP, which needs `daskw2v[umap]`.
-        Both keep near words near; distances between far ones mean little. `pca`: the first two principal components of
-        the unit vectors.
+        Both keep near words near; distances between far ones mean little.
 
     Raises
     ------
@@ -124,9 +122,8 @@ def word_map(vectors: Vectors, n_words: int = 2000, method: str = "graph") -> Wo
     counts = vectors.vocabulary.counts[:n]
     among = Vectors(Vocabulary.from_words(words, counts), units)
     near, cosines = among.nearest(words, NEIGHBOURS)
-    places, note = LAYOUTS[method](units, near)
-    clusters = clusters_of(units, words, places)
-    return WordMap(words, counts, places, near, cosines, clusters, note)
+    positions, note = LAYOUTS[method](units, near)
+    return WordMap(words, counts, positions, near, cosines, clusters_of(units, words, positions), note)
 
 
 def check_map(n_words: int, method: str) -> None:
@@ -137,54 +134,25 @@ def check_map(n_words: int, method: str) -> None:
     ParameterError
         If the method is unknown, or there are no words.
     """
-    check_layout(method)
+    if method not in LAYOUTS:
+        raise ParameterError(f"map_method={method!r} is unknown.", f"Give one of {', '.join(LAYOUTS)}.")
     if n_words < 1:
         raise ParameterError(f"map_words={n_words!r} is below 1.", "Give the number of words on the map, such as 2000.")
 
 
-def _ranks_on_map(places: Float32Array, near: Int64Array) -> Int64Array:
+def _ranks_on_map(positions: Float32Array, near: Int64Array) -> Int64Array:
     """Return how many other words are nearer on the map than each of the words `near`, of the same shape."""
     ranks = np.empty_like(near)
-    for start in range(0, len(places), _RANKED):
-        block = slice(start, start + _RANKED)
-        away = ((places[block, None] - places) ** 2).sum(axis=2)
-        away[np.arange(len(away)), np.arange(start, start + len(away))] = np.inf
+    for block in cut(len(positions), _RANKED):
+        away = ((positions[block, None] - positions) ** 2).sum(axis=2)
+        away[np.arange(len(away)), np.arange(block.start, block.stop)] = np.inf
         wanted = np.take_along_axis(away, near[block], axis=1)
         ranks[block] = (away[:, None, :] < wanted[:, :, None]).sum(axis=2)
     return ranks
 
 
-class MapLayout(NamedTuple):
-    """Places of words, shape (n, 2) float32, and how they were computed."""
-
-    places: Float32Array
-    note: str
-
-
-def check_layout(name: str) -> None:
-    """Refuse a name that no layout has.
-
-    Raises
-    ------
-    ParameterError
-        If the name is unknown.
-    """
-    if name not in LAYOUTS:
-        raise ParameterError(f"map_method={name!r} is unknown.", f"Give one of {', '.join(LAYOUTS)}.")
-
-
-def principal_components(units: Float32Array, _: Int64Array) -> MapLayout:
-    """Place words by the first two principal components of their unit vectors."""
-    places, share = _projected(units)
-    return MapLayout(
-        places.astype(np.float32),
-        f"The first two principal components of the unit vectors, of {number(units.shape[1])} dimensions. They explain "
-        f"{percent(share)} of the variance, so words may look nearer than they are.",
-    )
-
-
-def neighbour_graph(units: Float32Array, near: Int64Array) -> MapLayout:
-    """Place words so that words joined in the graph of nearest words are near.
+def neighbour_graph(units: Float32Array, near: Int64Array) -> tuple[Float32Array, str]:
+    """Lay out words so that words joined in the graph of nearest words are near.
 
     Every edge pulls its two words together, and every two words push each other away: the forces of t-SNE (van der
     Maaten and Hinton, 2008, section 3), with equal weights of all edges, which change little (Böhm, Berens and Kobak,
@@ -192,16 +160,17 @@ def neighbour_graph(units: Float32Array, near: Int64Array) -> MapLayout:
     step is as long as n / 12 times the gradient (Kobak and Berens, 2019, "The art of using t-SNE for single-cell
     transcriptomics"), and for each coordinate longer while its sign stays. Time grows with n squared.
     """
-    places = _descended(_started(units), *_edges(near))
-    return MapLayout(
-        _projected(places)[0].astype(np.float32),  # its longer side across
+    first = principal_components(units)
+    start = (first * (_FIRST_DEVIATION / (first[:, 0].std() or 1))).astype(np.float32)
+    positions = principal_components(_descended(start, *_edges(near)))  # its longer side across
+    return positions.astype(np.float32), (
         f"The graph that joins each word to its {near.shape[1]} nearest, laid out so that edges are short: words close "
-        "together are similar; distances between clusters mean little.",
+        "together are similar; distances between clusters mean little."
     )
 
 
-def umap_layout(units: Float32Array, _: Int64Array) -> MapLayout:
-    """Place words by UMAP (McInnes, Healy and Melville, 2018).
+def umap_layout(units: Float32Array, _: Int64Array) -> tuple[Float32Array, str]:
+    """Lay out words by UMAP (McInnes, Healy and Melville, 2018).
 
     Raises
     ------
@@ -217,39 +186,26 @@ def umap_layout(units: Float32Array, _: Int64Array) -> MapLayout:
         )
     umap = needed("umap", "umap")
     reducer = umap.UMAP(n_neighbors=NEIGHBOURS, metric="cosine", random_state=_SEED, n_jobs=1)
-    return MapLayout(
-        np.asarray(reducer.fit_transform(units), np.float32),
-        "UMAP of the unit vectors by cosine: words close together are similar; distances between clusters mean little.",
+    return np.asarray(reducer.fit_transform(units), np.float32), (
+        "UMAP of the unit vectors by cosine: words close together are similar; distances between clusters mean little."
     )
 
 
-LAYOUTS: dict[str, Callable[[Float32Array, Int64Array], MapLayout]] = {
+LAYOUTS: dict[str, Callable[[Float32Array, Int64Array], tuple[Float32Array, str]]] = {
     "graph": neighbour_graph,
     "umap": umap_layout,
-    "pca": principal_components,
 }
 
 
-def _projected(rows: Float32Array) -> tuple[Float64Array, float]:
-    """Return the first two principal components of rows, shape (n, 2), and their share of the variance."""
+def principal_components(rows: Float32Array) -> Float64Array:
+    """Return the first two principal components of rows, shape (n, 2)."""
     centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
     left, scales, _ = np.linalg.svd(centred, full_matrices=False)
-    places = np.zeros((len(rows), 2))
+    positions = np.zeros((len(rows), 2))
     flat = left[:, :2] * scales[:2]
-    places[:, : flat.shape[1]] = flat * _signs(flat)
-    whole = float(scales @ scales)
-    return places, float(scales[:2] @ scales[:2]) / whole if whole > 0 else 1.0
-
-
-def _signs(columns: Float64Array) -> Float64Array:
-    """Return the sign of each column's largest entry; SVD leaves the signs undetermined."""
-    largest = np.abs(columns).argmax(axis=0)
-    return np.where(columns[largest, np.arange(columns.shape[1])] < 0, -1.0, 1.0)
-
-
-def _started(units: Float32Array) -> Float32Array:
-    places, _ = _projected(units)
-    return (places * (_FIRST_DEVIATION / (places[:, 0].std() or 1))).astype(np.float32)
+    largest = flat[np.abs(flat).argmax(axis=0), np.arange(flat.shape[1])]
+    positions[:, : flat.shape[1]] = flat * np.where(largest < 0, -1.0, 1.0)  # SVD leaves the signs undetermined
+    return positions
 
 
 def _edges(near: Int64Array) -> tuple[Int64Array, Int64Array, Float32Array]:
@@ -263,35 +219,33 @@ def _edges(near: Int64Array) -> tuple[Int64Array, Int64Array, Float32Array]:
     return keys // n, keys % n, (times / max(times.sum(), 1)).astype(np.float32)
 
 
-def _descended(places: Float32Array, one: Int64Array, other: Int64Array, weights: Float32Array) -> Float32Array:
-    """Move the places by gradient descent."""
-    rate = len(places) / _EXAGGERATION
-    moves, gains = np.zeros_like(places), np.ones_like(places)
+def _descended(positions: Float32Array, one: Int64Array, other: Int64Array, weights: Float32Array) -> Float32Array:
+    """Move the positions by gradient descent."""
+    rate = len(positions) / _EXAGGERATION
+    moves, gains = np.zeros_like(positions), np.ones_like(positions)
     for step in range(_STEPS):
-        early = step < _EARLY_STEPS
-        pull = _pull(places, one, other, weights) * (_EXAGGERATION if early else 1.0)
-        gradient = 4 * (pull - _push(places))
+        exaggeration = _EXAGGERATION if step < _EARLY_STEPS else 1.0
+        gradient = 4 * (_pull(positions, one, other, weights) * exaggeration - _push(positions))
         # The adaptive steps of Jacobs (1988), as in t-SNE
         gains = np.where(gradient * moves < 0, gains + 0.2, np.maximum(gains * 0.8, 0.01))
         moves = 0.8 * moves - rate * gains * gradient
-        places = places + moves
-    return places
+        positions = positions + moves
+    return positions
 
 
-def _pull(places: Float32Array, one: Int64Array, other: Int64Array, weights: Float32Array) -> Float32Array:
+def _pull(positions: Float32Array, one: Int64Array, other: Int64Array, weights: Float32Array) -> Float32Array:
     """Return the gradient of the edges' pull, shape (n, 2)."""
-    apart = places[one] - places[other]
+    apart = positions[one] - positions[other]
     apart *= (weights / (1 + (apart * apart).sum(axis=1)))[:, None]
-    sums = [np.bincount(one, apart[:, axis], len(places)) for axis in (0, 1)]
+    sums = [np.bincount(one, apart[:, axis], len(positions)) for axis in (0, 1)]
     return np.stack(sums, axis=1).astype(np.float32)
 
 
-def _push(places: Float32Array) -> Float32Array:
+def _push(positions: Float32Array) -> Float32Array:
     """Return the gradient of the push between all words, shape (n, 2)."""
-    push, whole = np.empty_like(places), 0.0
-    x, y = places.T.copy()
-    for start in range(0, len(places), _BLOCK):
-        block = slice(start, start + _BLOCK)
+    push, whole = np.empty_like(positions), 0.0
+    x, y = positions.T.copy()
+    for block in cut(len(positions), _BLOCK):
         across, up = x[block, None] - x, y[block, None] - y
         closeness = across * across
         closeness += up * up
@@ -302,10 +256,10 @@ def _push(places: Float32Array) -> Float32Array:
         # No BLAS: its threads would wait for each other longer than such a small product takes
         push[block, 0] = np.einsum("ij,ij->i", closeness, across)
         push[block, 1] = np.einsum("ij,ij->i", closeness, up)
-    return push / np.float32(max(whole - len(places), 1e-9))  # a word does not push itself
+    return push / np.float32(max(whole - len(positions), 1e-9))  # a word does not push itself
 
 
-def clusters_of(units: Float32Array, words: Sequence[str], places: Float32Array) -> list[Cluster]:
+def clusters_of(units: Float32Array, words: Sequence[str], positions: Float32Array) -> list[Cluster]:
     """Divide words into clusters of 60 words on average, the largest first; too few words have no clusters.
 
     The method is k-means of the unit vectors, with cosines for distances (Dhillon and Modha, 2001, "Concept
@@ -318,8 +272,8 @@ def clusters_of(units: Float32Array, words: Sequence[str], places: Float32Array)
         Unit vectors of the n words, most frequent first, shape (n, vector_size).
     words
         The n words.
-    places
-        Places on the map, shape (n, 2).
+    positions
+        Positions on the map, shape (n, 2).
     """
     n_clusters = len(units) // _WORDS
     if n_clusters < 2:
@@ -334,7 +288,7 @@ def clusters_of(units: Float32Array, words: Sequence[str], places: Float32Array)
         for c in np.unique(labels):
             centers[c] = _unit(units[labels == c].sum(axis=0))
     groups = [np.flatnonzero(labels == c) for c in np.unique(labels)]
-    return [_cluster(members, units, words, places) for members in sorted(groups, key=len, reverse=True)]
+    return [_cluster(members, units, words, positions) for members in sorted(groups, key=len, reverse=True)]
 
 
 def _first_centers(units: Float32Array, n_clusters: int) -> Float32Array:
@@ -350,10 +304,10 @@ def _first_centers(units: Float32Array, n_clusters: int) -> Float32Array:
     return units[chosen]
 
 
-def _cluster(members: Int64Array, units: Float32Array, words: Sequence[str], places: Float32Array) -> Cluster:
+def _cluster(members: Int64Array, units: Float32Array, words: Sequence[str], positions: Float32Array) -> Cluster:
     cosines = units[members] @ _unit(units[members].sum(axis=0))
     core = np.sort(members[np.argsort(-cosines, kind="stable")[: (len(members) + 1) // 2]])
-    away = np.abs(places[core] - np.median(places[core], axis=0)).sum(axis=1)
+    away = np.abs(positions[core] - np.median(positions[core], axis=0)).sum(axis=1)
     return Cluster(members, tuple(words[i] for i in core[:_LABEL_WORDS]), int(core[np.argmin(away)]))
 
 

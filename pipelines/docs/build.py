@@ -1,10 +1,10 @@
-"""Build the documentation as a static site, and follow its links.
+"""Build the documentation as a static site, and check its links.
 
     python -m pipelines.docs.build [--without-notebooks] [FOLDER]
 
-Pages of `pipelines/docs`, the READMEs and the notebooks are brought together in FOLDER/source (build/docs by default),
-the site is FOLDER/html. Notebooks are run, unless told otherwise. A warning, a notebook that fails and a link that
-leads nowhere are errors.
+FOLDER/source (build/docs by default) gets the pages of `pipelines/docs`, the READMEs and the notebooks; the site is
+FOLDER/html. Notebooks are run, unless `--without-notebooks` is given. Warnings, failing notebooks and dead links are
+errors.
 """
 
 import argparse

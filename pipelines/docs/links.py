@@ -1,4 +1,4 @@
-"""Links of a static site that lead nowhere; those to other sites are not followed."""
+"""Dead links of a static site; links to other sites are not checked."""
 
 from html.parser import HTMLParser
 from pathlib import Path
@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 
 class Page(NamedTuple):
-    """Where a page's links lead, and the anchors that others may lead to."""
+    """The targets of a page's links, and the anchors that links may point to."""
 
     links: list[str]
     anchors: set[str]
@@ -19,9 +19,9 @@ class _Reader(HTMLParser):
         self.page = Page([], set())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = {name: value for name, value in attrs if value}
-        self.page.links.extend(found[name] for name in ("href", "src") if name in found)
-        self.page.anchors.update(found[name] for name in ("id", "name") if name in found)
+        values = {name: value for name, value in attrs if value}
+        self.page.links.extend(values[name] for name in ("href", "src") if name in values)
+        self.page.anchors.update(values[name] for name in ("id", "name") if name in values)
 
 
 def read_page(path: Path) -> Page:
@@ -32,7 +32,7 @@ def read_page(path: Path) -> Page:
 
 
 def dead_links(site: Path) -> list[str]:
-    """List links to pages, files and anchors of a site that are not there, as `page: link`."""
+    """List the links to missing pages, files and anchors of a site, as `page: link`."""
     pages = {path.resolve(): read_page(path) for path in sorted(site.resolve().rglob("*.html"))}
     return [
         f"{path.relative_to(site.resolve())}: {link}"

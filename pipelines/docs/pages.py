@@ -35,7 +35,7 @@ def notebooks() -> list[Path]:
 
 
 def write_pages(folder: Path) -> None:
-    """Write all sources to a folder. Each page has the place that it has in the repository, so that links lead on."""
+    """Write all sources to a folder, each page at its path in the repository, so that relative links stay valid."""
     shutil.copytree(HERE, folder, ignore=shutil.ignore_patterns("__pycache__", "build.py", "links.py", "pages.py"))
     for page in readmes():
         _copy_readme(page, folder)
@@ -48,7 +48,7 @@ def write_pages(folder: Path) -> None:
 
 
 def _write_notebook(path: Path, target: Path) -> None:
-    """Write a notebook as Jupyter has them; its links to others and to pages of the site lead to where these are."""
+    """Write a notebook in Jupyter's format; its links to notebooks and pages become links of the site."""
     text = _TO_ANOTHER.sub(r"\1.ipynb)", path.read_text(encoding="utf-8")).replace("](../docs/", "](../../")
     notebook = jupytext.reads(text, fmt="py:percent")
     notebook.metadata = {**notebook.metadata, **_KERNEL}
@@ -56,10 +56,10 @@ def _write_notebook(path: Path, target: Path) -> None:
 
 
 def _copy_readme(page: Path, folder: Path) -> None:
-    """Copy a page and the files that it links to; links to notebooks lead to their pages."""
+    """Copy a page and the files that it links to; its links to notebooks become links to their pages."""
     text = _TO_NOTEBOOK.sub(r"\1.ipynb)", (ROOT / page).read_text(encoding="utf-8"))
     if page == Path("README.md"):
-        text = _NAMED.sub(lambda found: f"[{found[1] or found[2]}]({found[0][1:-1]})", text)
+        text = _NAMED.sub(lambda match: f"[{match[1] or match[2]}]({match[0][1:-1]})", text)
     target = folder / page
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")

@@ -1,7 +1,7 @@
 # %% [markdown]
-# # Cold start: items that nobody has looked at yet
+# # Cold start: items without events
 #
-# A shop gets new products every day. Nobody has looked at them, so no session has them,
+# A shop gets new products every day. No user has viewed them, so no session has them,
 # and item2vec ([Items](items.py)) has no vectors of them. But the shop knows their
 # brand, their category and their price.
 #
@@ -92,9 +92,9 @@ shop.set_index("item").loc[[item for item, cosine in near]]
 # %% [markdown]
 # ## How often is it right?
 #
-# Of the five items nearest to each new one, how many are of its style? Nobody told the
-# model of styles: they are in the sessions. The table tells the style of four items in
-# five, and of a quarter of the others by chance: 85 % are the most that it can give.
+# Of the five items nearest to each new one, how many are of its style? Training gets no
+# styles, only sessions, which follow them. The brand shows the style of four items in
+# five, and by chance that of a quarter of the others: 85 % is the most it can reach.
 
 
 # %%

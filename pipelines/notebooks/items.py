@@ -1,9 +1,9 @@
 # %% [markdown]
-# # Items: vectors of what people look at
+# # Items: vectors of viewed products
 #
-# A shop's log says who looked at what, and when. What somebody looks at in one sitting
-# belongs together, so a session is a sentence and its items are the words. That is
-# item2vec (Barkan and Koenigstein, 2016).
+# A shop's log has a user, a product and a time for each view. The products that a user
+# views in one session belong together, so a session is a sentence and its items are the
+# words. That is item2vec (Barkan and Koenigstein, 2016).
 #
 # The log here is drawn at random: forty products of four departments, and users who
 # mostly stay in one.
@@ -63,7 +63,7 @@ vectors.most_similar("garden-0", topn=5)
 # %% [markdown]
 # ## Did it find the departments?
 #
-# It was told none.
+# Training had no departments.
 
 
 # %%

@@ -98,9 +98,9 @@ for word in ("file", "thread"):
 # %% [markdown]
 # ## Spam
 #
-# Somebody uploads garbage. A gate looks at the new text: its words are not known. The
-# candidate is not published, and readers keep the version of Tuesday. Exit code 4 wakes
-# somebody up.
+# Garbage is uploaded. A gate checks the new text: its words are not known. The
+# candidate is not published, and readers keep the version of Tuesday. A scheduler can
+# raise an alarm on exit code 4.
 
 # %%
 draw = random.Random(2)

@@ -2,7 +2,7 @@
 
 On failure
     2 (an error), 1 (a crash), signals and time that ran out: twice more, five minutes apart; it goes on where it
-    stopped. 4 (a gate stopped the version) and 5 (somebody else is at work there) fail at once. 3 (no text is new)
+    stopped. 4 (a gate stopped the version) and 5 (another run holds the lease) fail at once. 3 (no text is new)
     skips the task, and what follows it.
 Overlap
     The second run waits for the first. Runs outside of Airflow hold a lease: then it is 5.

@@ -2,7 +2,7 @@
 
 On failure
     2 (an error), 1 (a crash) and signals: twice more, five minutes apart; it goes on where it stopped. 4 (a gate
-    stopped the version) and 5 (somebody else is at work there) are not tried again. All fail, by these names; 3 (no
+    stopped the version) and 5 (another run holds the lease) are not tried again. All fail, by these names; 3 (no
     text is new) completes, by the name Skipped.
 Overlap
     The second run is cancelled. Runs outside of Prefect hold a lease: then it is 5.
@@ -18,7 +18,7 @@ from prefect.states import Completed, Failed
 from prefect.tasks import Task
 
 CONFIG = "/etc/daskw2v/retrain.toml"
-FINAL = {4: "Stopped", 5: "Busy"}  # who tries again gets the same
+FINAL = {4: "Stopped", 5: "Busy"}  # a retry would end the same
 
 
 def may_pass(_: Task, __: TaskRun, state: State) -> bool:

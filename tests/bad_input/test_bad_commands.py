@@ -88,7 +88,7 @@ MISUSED = {  # of click: what is given, and what is said
     ("evaluate", "MODEL", "--analogy", "a", "--restrict-vocab", "0"): "0 is not in the range x>=1",
     ("compare", "MODEL"): "Missing argument 'SECOND'",
     ("report", "MODEL"): "Missing argument 'URL'",
-    ("report", "MODEL", "r.html", "--map", "tsne"): "'tsne' is not one of 'graph', 'umap', 'pca'",
+    ("report", "MODEL", "r.html", "--map", "tsne"): "'tsne' is not one of 'graph', 'umap'",
 }
 
 REFUSED = {  # of daskw2v

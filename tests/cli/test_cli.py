@@ -73,7 +73,7 @@ def test_datasets__lists_what_there_is_and_fetches_what_is_named(monkeypatch):
     assert json.loads(invoke("datasets", "--json").stdout).keys() == {
         line.split()[0] for line in listed.splitlines()[1:]
     }
-    monkeypatch.setattr(datasets, "fetch", lambda name, folder: f"{folder}/{name}")
+    monkeypatch.setattr(datasets, "fetch", lambda dataset, store: f"{store.name}/{dataset.name}")
     assert invoke("datasets", "simlex999", "--folder", "sets").stdout == "sets/simlex999\n"
 
 

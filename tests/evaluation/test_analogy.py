@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
 from daskw2v.evaluation import analogy
-from daskw2v.evaluation.analogy import evaluate_analogy
-from daskw2v.evaluation.relations import KnownRelation, Relation, read_relations
+from daskw2v.evaluation.analogy import KnownRelation, Relation, evaluate_analogy, read_relations
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.queries.word_queries import COSMUL_EPSILON
 from daskw2v.models.stored.tables import StoredRows

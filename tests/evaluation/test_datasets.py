@@ -30,6 +30,11 @@ def publish(tmp_path, monkeypatch):
     return publish
 
 
+def fetch(name, folder):
+    """Return the path of a set that is downloaded unless the folder has it."""
+    return datasets.datasets(name, folder=folder)[name].path
+
+
 def archive(**files):
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as f:
@@ -67,10 +72,10 @@ def test_datasets__lists_all_and_downloads_some(publish, tmp_path):
 @pytest.mark.parametrize("folder", ["{tmp_path}/sets", "memory://sets-{tmp_path.name}"])
 def test_fetch__downloads_once(publish, tmp_path, folder):
     folder, source = folder.format(tmp_path=tmp_path), publish("ws353", b"a\tb\t1\r\n")
-    path = datasets.fetch("ws353", folder)
+    path = fetch("ws353", folder)
     assert path == f"{folder}/ws353.tsv"
     source.unlink()
-    assert datasets.fetch("ws353", folder) == path
+    assert fetch("ws353", folder) == path
     with fsspec.open(path, "rb") as f, fsspec.open(f"{folder}/ws353.json") as origin:
         assert f.read() == b"a\tb\t1\r\n"
         assert json.load(origin)["licence"] == "CC BY 4.0"
@@ -78,23 +83,23 @@ def test_fetch__downloads_once(publish, tmp_path, folder):
 
 def test_fetch__downloads_again_what_is_elsewhere_now(publish, tmp_path):
     publish("men", b"a b 1\n")
-    datasets.fetch("men", tmp_path)
+    fetch("men", tmp_path)
     source = publish("men", b"a b 2\n").rename(tmp_path / "elsewhere")
     publish("men", b"", url=f"file://{source}", checksum=None)
-    assert Path(datasets.fetch("men", tmp_path)).read_text() == "a b 2\n"
+    assert Path(fetch("men", tmp_path)).read_text() == "a b 2\n"
 
 
 def test_fetch__downloads_again_what_was_deleted(publish, tmp_path):
     publish("men", b"a b 1\n")
-    Path(datasets.fetch("men", tmp_path)).unlink()
-    assert Path(datasets.fetch("men", tmp_path)).read_bytes() == b"a b 1\n"
+    Path(fetch("men", tmp_path)).unlink()
+    assert Path(fetch("men", tmp_path)).read_bytes() == b"a b 1\n"
 
 
 def test_fetch__makes_folders_of_files(publish, tmp_path):
     files = {"BATS_3.0/1_I/I01 [noun].txt": "a\tb\n", "BATS_3.0/2_D/D01.txt": "c\td/e\n", "BATS_3.0/meta.json": "{}"}
     publish("bats", archive(**files, **{"__MACOSX/BATS_3.0/1_I/._I01.txt": "x"}))
     folder = tmp_path / "sets"
-    assert datasets.fetch("bats", folder) == str(folder / "bats")
+    assert fetch("bats", folder) == str(folder / "bats")
     found = {p.relative_to(folder).as_posix(): p.read_text() for p in folder.rglob("*.txt")}
     assert found == {"bats/1_I/I01 [noun].txt": "a\tb\n", "bats/2_D/D01.txt": "c\td/e\n"}
 
@@ -140,7 +145,7 @@ def test_unpack__makes_what_the_evaluations_read(layout, content, files):
 def test_fetch__names_a_file_of_another_layout(publish, tmp_path, name, content):
     publish(name, content)
     with pytest.raises(InputError, match=rf"is not in the layout '{DATASETS[name].layout}'.*get {name} from http"):
-        datasets.fetch(name, tmp_path / "sets")
+        fetch(name, tmp_path / "sets")
     with pytest.raises(ParameterError, match=r"no set \['ws353'\]"):
         datasets.datasets(["ws353"], folder=tmp_path / "sets")
     assert not (tmp_path / "sets").exists()
@@ -152,7 +157,7 @@ def test_fetch__refuses_another_content(publish, tmp_path, algorithm):
     with pytest.raises(
         InputError, match=rf"returned 3 bytes with {algorithm} {hashlib.new(algorithm, b'abc').hexdigest()}"
     ):
-        datasets.fetch("men", tmp_path / "sets")
+        fetch("men", tmp_path / "sets")
     with pytest.raises(ParameterError, match=r"no set \['ws353'\]"):
         datasets.datasets(["ws353"], folder=tmp_path / "sets")
     assert not (tmp_path / "sets").exists()
@@ -161,7 +166,7 @@ def test_fetch__refuses_another_content(publish, tmp_path, algorithm):
 def test_fetch__names_a_download_that_fails(publish, tmp_path):
     publish("men", b"").unlink()
     with pytest.raises(InputError, match=r"cannot be downloaded: FileNotFoundError.*Check the network"):
-        datasets.fetch("men", tmp_path)
+        fetch("men", tmp_path)
 
 
 def test_fetch__names_a_missing_package(publish, tmp_path, monkeypatch):
@@ -171,16 +176,16 @@ def test_fetch__names_a_missing_package(publish, tmp_path, monkeypatch):
     publish("men", b"")
     monkeypatch.setattr(datasets, "filesystem", open_)
     with pytest.raises(MissingExtraError, match=r"HTTPFileSystem requires aiohttp.*pip install aiohttp"):
-        datasets.fetch("men", tmp_path)
+        fetch("men", tmp_path)
 
 
 def test_fetch__names_the_sets_there_are(tmp_path):
     with pytest.raises(ParameterError, match=r"There is no set 'wordsim'. Give one of: ws353, .*outliers_888"):
-        datasets.fetch("wordsim", tmp_path)
+        fetch("wordsim", tmp_path)
 
 
 def test_fetch__says_where_to_get_what_has_no_download(tmp_path):
     with pytest.raises(ParameterError, match=r"No direct download of esslli2008_1a .*http.*1a.tsv, .*categorization"):
-        datasets.fetch("esslli2008_1a", tmp_path)
+        fetch("esslli2008_1a", tmp_path)
     (tmp_path / "esslli2008_1a.tsv").write_text("owl\tbird\n")
-    assert datasets.fetch("esslli2008_1a", tmp_path) == str(tmp_path / "esslli2008_1a.tsv")
+    assert fetch("esslli2008_1a", tmp_path) == str(tmp_path / "esslli2008_1a.tsv")

@@ -71,7 +71,7 @@ def test_evaluate_outliers__has_no_figure_without_outliers(vectors, tmp_path):
     assert evaluate_outliers(vectors, write(tmp_path, a="x\n\ny\n")) == OutlierResult(None, None, 0, 1, {"a": None})
 
 
-@pytest.mark.parametrize(("text", "groups"), [("", 1), ("a\nb\n", 1), ("a\n\nb\n \nc\n", 3)])
+@pytest.mark.parametrize(("text", "groups"), [("", 0), ("a\nb\n", 1), ("a\n\nb\n \nc\n", 3)])
 def test_evaluate_outliers__names_a_malformed_file(vectors, tmp_path, text, groups):
     with pytest.raises(InputError, match=rf"topic.txt has {groups} groups of lines, not 2.*a blank line"):
         evaluate_outliers(vectors, write(tmp_path, topic=text))
@@ -85,5 +85,5 @@ def test_evaluate_outliers__names_a_folder_without_topics(vectors, tmp_path):
 
 def test_evaluate_outliers__names_a_file_that_is_not_utf8(vectors, tmp_path):
     (tmp_path / "a.txt").write_bytes(b"caf\xe9\n\ntea\n")
-    with pytest.raises(InputError, match=r"a.txt is not UTF-8 .*Convert it to UTF-8"):
+    with pytest.raises(InputError, match=r"Line 1 of .*a.txt is not UTF-8 .*Convert the file to UTF-8"):
         evaluate_outliers(vectors, tmp_path)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from daskw2v.errors import InputError
-from daskw2v.evaluation.relations import KnownRelation, read_relations
+from daskw2v.evaluation.analogy import KnownRelation, read_relations
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 WORDS = [*"abcdef", "X"]

@@ -22,10 +22,10 @@ from daskw2v.corpus.pieces import RawText, ReadReport
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.corpus.streams import decompressed
 from daskw2v.corpus.tokenizers import make_tokenizer
+from daskw2v.evaluation.analogy import read_relations
 from daskw2v.evaluation.categorization import read_classes
 from daskw2v.evaluation.classification import read_texts
 from daskw2v.evaluation.outliers import read_topics
-from daskw2v.evaluation.relations import read_relations
 from daskw2v.evaluation.similarity import read_pairs
 from daskw2v.features.keys import FeatureKeys, HashedNGrams
 from daskw2v.features.table import TableFeatures, check_table, read_table

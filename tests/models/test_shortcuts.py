@@ -24,9 +24,9 @@ def test_evaluate__is_the_functions(tmp_path):
 
 
 def test_report__is_the_functions(tmp_path):
-    url = VECTORS.report(tmp_path / "method.html", words=["w1", "w2"], map_method="pca")
+    url = VECTORS.report(tmp_path / "method.html", words=["w1", "w2"])
     assert url == str(tmp_path / "method.html")
-    daskw2v.report(VECTORS, tmp_path / "function.html", words=["w1", "w2"], map_method="pca")
+    daskw2v.report(VECTORS, tmp_path / "function.html", words=["w1", "w2"])
     sizes = [(tmp_path / name).stat().st_size for name in ("method.html", "function.html")]
     assert sizes[0] == sizes[1] > 10_000  # Bokeh draws the ids of a drawing
 

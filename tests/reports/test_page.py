@@ -181,8 +181,6 @@ def test_page__says_how_the_map_was_laid_out(tmp_path, plain):
     said = "".join(parsed.texts)
     assert "joins each word to its 15 nearest" in said
     assert f"{kept[0]} are among its ten nearest on the map, {kept[1]} among its fifty" in said
-    _, parsed = written(tmp_path, plain, map_method="pca")
-    assert "The first two principal components" in "".join(parsed.texts)
 
 
 def test_page__lists_clusters_and_their_sizes(whole, trained):

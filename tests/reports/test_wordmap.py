@@ -1,4 +1,5 @@
 import importlib.util
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ from examples import model
 
 from daskw2v.errors import MissingExtraError, ParameterError
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.reports.wordmap import word_map
+from daskw2v.reports.wordmap import principal_components, word_map
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 TOPICS, OF_A_TOPIC = 12, 50
@@ -27,8 +28,9 @@ def topics():
 
 
 def test_word_map__graph_keeps_near_words_near(topics):
-    """Bounds are near what it reaches; the plane of principal components is far below them."""
-    graph, plane = word_map(topics), word_map(topics, method="pca")
+    """Bounds are near what it reaches; the plane of principal components, where it starts, is far below them."""
+    graph = word_map(topics)
+    plane = replace(graph, positions=principal_components(topics.units(np.arange(len(topics)))))
     assert graph.kept(10) > 0.47
     assert graph.kept(50) > 0.97
     assert plane.kept(10) < 0.15
@@ -38,18 +40,18 @@ def test_word_map__graph_keeps_near_words_near(topics):
 
 def test_word_map__graph_is_the_same_each_time(topics):
     first, second = word_map(topics, 300), word_map(topics, 300)
-    assert np.array_equal(first.places, second.places)
+    assert np.array_equal(first.positions, second.positions)
     assert [cluster.label for cluster in first.clusters] == [cluster.label for cluster in second.clusters]
 
 
 def test_word_map__graph_has_its_longer_side_across(topics):
-    across, up = np.ptp(word_map(topics).places, axis=0)
+    across, up = np.ptp(word_map(topics).positions, axis=0)
     assert across >= up
 
 
 def test_word_map__says_which_share_of_neighbours_it_keeps(topics):
     found = word_map(topics, 80)
-    away = np.linalg.norm(found.places[:, None] - found.places, axis=2)
+    away = np.linalg.norm(found.positions[:, None] - found.positions, axis=2)
     np.fill_diagonal(away, np.inf)
     on_map = np.argsort(away, axis=1)[:, :10]
     both = [len(set(a) & set(b)) for a, b in zip(found.neighbours[:, :10].tolist(), on_map.tolist(), strict=True)]
@@ -78,17 +80,19 @@ def test_word_map__few_words_have_no_clusters(plain):
     assert word_map(plain).clusters == []
 
 
-def test_word_map__pca_keeps_what_a_plane_can(plain):
-    found = word_map(plain, method="pca")
+def test_principal_components__keep_what_a_plane_can(plain):
     units = plain.units(np.arange(len(plain))).astype(np.float64)
+    positions = principal_components(units)
     centred = units - units.mean(axis=0)
     values = np.linalg.eigvalsh(centred.T @ centred)[::-1]
-    assert found.words == plain.vocabulary.words
-    assert np.allclose((found.places**2).sum(axis=0), values[:2], rtol=1e-4)
-    assert abs(found.places[:, 0] @ found.places[:, 1]) < 1e-4
-    share = values[:2].sum() / values.sum()
-    assert f"of 12 dimensions. They explain {100 * share:.0f}" in found.note
-    assert (found.places[np.abs(found.places).argmax(axis=0), [0, 1]] > 0).all()
+    assert np.allclose((positions**2).sum(axis=0), values[:2], rtol=1e-4)
+    assert abs(positions[:, 0] @ positions[:, 1]) < 1e-4
+    assert (positions[np.abs(positions).argmax(axis=0), [0, 1]] > 0).all()
+
+
+def test_word_map__takes_the_most_frequent_words(plain):
+    assert word_map(plain).words == plain.vocabulary.words
+    assert word_map(plain, 9).words == plain.vocabulary.words[:9]
 
 
 def test_word_map__finds_neighbours_among_its_words(plain):
@@ -100,24 +104,22 @@ def test_word_map__finds_neighbours_among_its_words(plain):
         assert np.allclose(found.cosines[i], [cosine for _, cosine in expected], atol=1e-6)
 
 
-@pytest.mark.parametrize("method", ["graph", "pca"])
 @pytest.mark.parametrize(("n", "size"), [(1, 12), (2, 12), (5, 1), (9, 12)])
-def test_word_map__takes_few_words_and_dimensions(n, size, method):
-    found = word_map(model([f"w{i}" for i in range(n)], size), method=method)
-    assert found.places.shape == (n, 2)
-    assert np.isfinite(found.places).all()
+def test_word_map__takes_few_words_and_dimensions(n, size):
+    found = word_map(model([f"w{i}" for i in range(n)], size))
+    assert found.positions.shape == (n, 2)
+    assert np.isfinite(found.positions).all()
     assert found.neighbours.shape == (n, min(15, n - 1))
     assert not (found.neighbours == np.arange(n)[:, None]).any()
 
 
-@pytest.mark.parametrize("method", ["graph", "pca"])
 @pytest.mark.parametrize("same", [20, 25])
-def test_word_map__takes_equal_and_zero_vectors(method, same):
+def test_word_map__takes_equal_and_zero_vectors(same):
     vectors = model([f"w{i}" for i in range(130)])
     vectors.vectors[: same * 4] = 1
     vectors.vectors[100:] = 0
-    found = word_map(vectors, method=method)
-    assert np.isfinite(found.places).all()
+    found = word_map(vectors)
+    assert np.isfinite(found.positions).all()
     assert found.neighbours.shape == (130, 15)
     assert not (found.neighbours == np.arange(130)[:, None]).any()
     assert sum(len(cluster.members) for cluster in found.clusters) == 130
@@ -128,12 +130,12 @@ def test_word_map__takes_vectors_that_are_all_equal(value):
     vectors = model([f"w{i}" for i in range(130)])
     vectors.vectors[:] = value
     found = word_map(vectors)
-    assert np.isfinite(found.places).all()
+    assert np.isfinite(found.positions).all()
     assert [len(cluster.members) for cluster in found.clusters] == [130]
 
 
 def test_word_map__names_what_it_cannot_do(plain):
-    with pytest.raises(ParameterError, match=r"map_method='tsne' is unknown. Give one of graph, umap, pca"):
+    with pytest.raises(ParameterError, match=r"map_method='tsne' is unknown. Give one of graph, umap"):
         word_map(plain, method="tsne")
     with pytest.raises(ParameterError, match="map_words=0"):
         word_map(plain, 0)
@@ -153,5 +155,5 @@ def test_word_map__says_how_to_install_umap(plain):
 def test_word_map__umap_lays_out_all_words(plain):
     pytest.importorskip("umap", reason="umap-learn comes with daskw2v[umap]")
     found = word_map(plain, method="umap")
-    assert found.places.shape == (len(plain), 2)
-    assert np.isfinite(found.places).all()
+    assert found.positions.shape == (len(plain), 2)
+    assert np.isfinite(found.positions).all()

@@ -241,7 +241,7 @@ def test_download__is_bounded(tmp_path, monkeypatch):
     fsspec.filesystem("memory").pipe_file("/large", b"0" * 10)
     monkeypatch.setitem(DATASETS, name, replace(DATASETS[name], url="memory://large", checksum=None))
     with pytest.raises(InputError, match="has more than 9 bytes"):
-        datasets.fetch(name, tmp_path)
+        datasets.datasets(name, folder=tmp_path)
 
 
 def test_list__that_is_no_archive_is_refused(tmp_path):
