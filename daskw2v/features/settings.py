@@ -63,10 +63,7 @@ class NGrams(ComposedWords):
     """
 
     minn: int = setting(
-        3,
-        "fewest characters of an n-gram, marks of the word's begin and end included",
-        integer(1, 255),
-        stage="train",
+        3, "fewest characters of an n-gram, marks of the word's begin and end included", integer(1, 255), stage="train"
     )
     maxn: int = setting(
         0,

@@ -109,13 +109,7 @@ class SegmentBuilder:
         self._keep = with_rest(keep)
         self._key = key
 
-    def add(
-        self,
-        codes: Int32Array,
-        starts: Int64Array,
-        ids: Int32Array,
-        position: int,
-    ) -> None:
+    def add(self, codes: Int32Array, starts: Int64Array, ids: Int32Array, position: int) -> None:
         """Add tokens of one shard.
 
         Parameters

@@ -28,11 +28,7 @@ ENTRY_BYTES = 8 * _ENTRY
 _FIRST_TYPES = 1 << 15
 _FIRST_BYTES = 1 << 19
 # Odd constants with well mixed bits (the fractional parts of the golden ratio, sqrt 2 and sqrt 3).
-_LENGTH, _STEP, _LAST = (
-    np.uint64(0x9E3779B97F4A7C15),
-    np.uint64(0x6A09E667F3BCC909),
-    np.uint64(0xBB67AE8584CAA73B),
-)
+_LENGTH, _STEP, _LAST = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0x6A09E667F3BCC909), np.uint64(0xBB67AE8584CAA73B))
 _29, _32 = np.uint64(29), np.uint64(32)
 _ONE, _CODE = np.uint64(1), np.uint64(0xFFFFFFFF)
 
@@ -153,12 +149,7 @@ def _find(
 
 @kernel
 def _encode(
-    data: UInt8Array,
-    begins: Int64Array,
-    ends: Int64Array,
-    codes: Int32Array,
-    memory: Any,
-    n_types: int,
+    data: UInt8Array, begins: Int64Array, ends: Int64Array, codes: Int32Array, memory: Any, n_types: int
 ) -> tuple[int, int]:
     """Look up or insert words while there is room for a batch; return the number done, and the number of types."""
     done, n = 0, len(begins)

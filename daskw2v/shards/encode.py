@@ -281,8 +281,7 @@ def encode_sources(
     home = store / LAYOUT.folder / encoding_signature(params, resources.block_bytes)
     stage = Stage(store, home, lambda: partial(run_tasks, client()), listener, "encode", "bytes")
     return stage.make(
-        partial(find_corpus, sources, store, params),
-        partial(_build, identity, sources, store, params, resources),
+        partial(find_corpus, sources, store, params), partial(_build, identity, sources, store, params, resources)
     )
 
 

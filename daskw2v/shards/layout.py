@@ -259,10 +259,7 @@ def corpus_identity(sources: Sequence[Source], params: Params) -> str:
 
 
 def write_shard(
-    store: Store,
-    codes: Sequence[Int32Array],
-    starts: Int64Array,
-    dictionary: Dictionary,
+    store: Store, codes: Sequence[Int32Array], starts: Int64Array, dictionary: Dictionary
 ) -> dict[str, int]:
     """Write a shard.
 

@@ -37,12 +37,7 @@ def _masks(data: UInt8Array, position: int) -> Any:
 
 @kernel
 def split(
-    data: UInt8Array,
-    position: int,
-    begins: Int64Array,
-    ends: Int64Array,
-    starts: Int64Array,
-    last_start: int,
+    data: UInt8Array, position: int, begins: Int64Array, ends: Int64Array, starts: Int64Array, last_start: int
 ) -> tuple[int, int, int]:
     """Find tokens from `position` on until the text ends or the arrays are full.
 

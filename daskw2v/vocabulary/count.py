@@ -205,12 +205,7 @@ def build_vocabulary(
 
 
 def count_words(
-    corpus: Corpus,
-    store: Store,
-    params: Params,
-    resources: Resources,
-    client: Callable[[], Client],
-    listener: Listener,
+    corpus: Corpus, store: Store, params: Params, resources: Resources, client: Callable[[], Client], listener: Listener
 ) -> StoredVocabulary:
     """Return the vocabulary of a corpus: the stored one, or a new one, for which `client` returns the cluster."""
     paths = [shard.path for shard in corpus.shards]

@@ -144,12 +144,7 @@ def read_ids(home: Store, pieces: Sequence[str], bounds: Int64Array, starts: Int
 
 @kernel
 def _prefixes(
-    words: UInt8Array,
-    offsets: Int64Array,
-    chosen: Int64Array,
-    skip: int,
-    prefixes: UInt64Array,
-    lengths: UInt8Array,
+    words: UInt8Array, offsets: Int64Array, chosen: Int64Array, skip: int, prefixes: UInt64Array, lengths: UInt8Array
 ) -> None:
     """Compute bytes skip .. skip + 8 of words as big-endian numbers, padded by zeros, and their number of bytes."""
     for i in range(len(chosen)):
