@@ -256,11 +256,16 @@ def read_stages(folder: Path) -> None:
         if found is not None:
             skipgrams.read_buckets(found.place, 0, 1, 0)
 
+    def contexts() -> None:
+        matrix = context_matrix.find_matrix(work / "matrices/x")
+        if matrix is not None:
+            context_matrix.read_contexts(matrix.place, (0, 4), (0, 3))
+
     _ask_each(
         load,
         vocabulary,
         pairs,
-        lambda: context_matrix.read_contexts(context_matrix.open_matrix(work / "matrices/x").place, (0, 4), (0, 3)),
+        contexts,
         lambda: context_matrix.read_base(work / "matrices/x"),
         lambda: hierarchy.read_partition_counts(work / "weights"),
     )
