@@ -22,14 +22,14 @@ from daskw2v.features.words import WordFeatures
 from daskw2v.kernels.distinct import distinct
 from daskw2v.store.threads import in_threads
 from daskw2v.types import Float64Array, Int64Array
-from daskw2v.vocabulary import word_tables
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from daskw2v.vocabulary.word_tables import NAMES, TableKind, as_text, check_text, single, word_column
 
 pa, pc = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow")
 
 KNOTS = 16  # of a column of numbers, at most
 _MOST = 1e300  # largest number: differences of two are finite
-_TITLE, _COLUMNS = "table of features", "word, or item, and one or more others"
+_COLUMNS = "word, or item, and one or more others"
 
 
 def read_table(source: Source, options: Mapping[str, Any], timeout: float) -> Iterator[tuple[Any, dict[str, Any]]]:
@@ -40,23 +40,17 @@ def read_table(source: Source, options: Mapping[str, Any], timeout: float) -> It
     InputError
         If the file cannot be read or is no table, or lacks a column.
     """
-    names = list[str]()
-
-    def choose(present: Sequence[str], url: str) -> list[str]:
-        chosen = _columns(present, url)
-        names[:] = chosen[1:]
-        return chosen
-
-    for word, *columns in word_tables.read_table(source, options, timeout, choose, {}, _TITLE):
-        yield word_tables.as_text(word, "word", source.url), dict(zip(names, columns, strict=True))
+    for batch in _TABLES.read(source, options, timeout):
+        (_, *names), (words, *columns) = batch.schema.names, batch.columns
+        yield as_text(words, "word", source.url), dict(zip(names, columns, strict=True))
 
 
 def read_types(source: Source, options: Mapping[str, Any], timeout: float) -> tuple[dict[str, Any], bool]:
     """Return the Arrow types of a file's features by name, and whether it has no row; raises as `read_table`."""
-    types, empty = word_tables.read_head(source, options, timeout, _columns, {}, _TITLE)
-    word, *names = types
-    word_tables.check_text(types[word], "word", source.url)
-    return {name: types[name] for name in names}, empty
+    types, empty = _TABLES.head(source, options, timeout)
+    (_, kind), *others = types.items()
+    check_text(kind, "word", source.url)
+    return dict(others), empty
 
 
 def check_table(
@@ -128,13 +122,16 @@ def summary_of(features: WordFeatures, columns: Sequence[FeatureColumn], base: S
 
 def _columns(present: Sequence[str], url: str) -> list[str]:
     """Return the columns of a table, the column of words first."""
-    word = word_tables.word_column(present, url, _COLUMNS)
-    if sum(name in present for name in word_tables.NAMES) > 1:
+    word = word_column(present, url, _COLUMNS)
+    if {*NAMES} <= {*present}:
         raise InputError(f"{url} has the columns word and item, which both name words.", "Leave one of them out.")
-    names = [word_tables.single(present, name, url, _COLUMNS) for name in present if name != word]
+    names = [single(present, name, url, _COLUMNS) for name in present if name != word]
     if not names:
         raise InputError(f"{url} has no column besides {word!r}.", f"Give a table with the columns {_COLUMNS}.")
     return [word, *names]
+
+
+_TABLES = TableKind("table of features", _columns)
 
 
 class TableFeatures:

@@ -32,16 +32,6 @@ class Tree(NamedTuple):
     steps: Int32Array
     starts: Int64Array
 
-    @property
-    def nodes(self) -> Int32Array:
-        """Return the inner nodes on the paths, shape (n,) int32."""
-        return nodes_of(self.steps)
-
-    @property
-    def turns(self) -> UInt8Array:
-        """Return the turn at each inner node on the paths, shape (n,) uint8."""
-        return turns_of(self.steps)
-
 
 def nodes_of(steps: Int32Array) -> Int32Array:
     """Return the node of each step of paths, shape (n,) int32."""
@@ -88,7 +78,7 @@ def huffman_tree(counts: Int64Array) -> Tree:
     _check(counts)
     if n_words < 2:
         return Tree(np.empty(0, np.int32), np.zeros(n_words + 1, np.int64))
-    return Tree(*_ways(*_parents(counts)))
+    return Tree(*_paths(*_grow(counts, np.argsort(counts, kind="stable"))))
 
 
 def huffman_forest(counts: Int64Array, n_trees: int) -> UInt64Array:
@@ -123,7 +113,8 @@ def huffman_forest(counts: Int64Array, n_trees: int) -> UInt64Array:
     trees = Partitions(n_words, min(n_trees, n_words))
     for words in map(trees.words, range(trees.n)):
         if len(words) > 1:
-            parents, turns = _parents(counts[words])
+            own = counts[words]
+            parents, turns = _grow(own, np.argsort(own, kind="stable"))
             things = np.concatenate([words, n_words + n_nodes + np.arange(len(words) - 1)])
             links[things] = 4 * (n_nodes + parents.astype(np.int64)) + 2 * (parents == 0) + turns
             depth = max(depth, int(_depths(parents).max()) + 1)
@@ -138,13 +129,8 @@ def followed(link: Any) -> Any:
     return np.int64(link >> np.uint64(2)), np.int64(link & np.uint64(1)), link & np.uint64(2) != np.uint64(0)
 
 
-def _parents(counts: Int64Array) -> tuple[Int32Array, UInt8Array]:
-    """Return the parents of words and inner nodes, and the turns to them, of two words or more."""
-    parents, turns = _grow(counts, np.argsort(counts, kind="stable"))
-    return parents, turns
-
-
 def _check(counts: Int64Array) -> None:
+    """Refuse counts that no tree has."""
     n_words = len(counts)
     if n_words >= 2**31:
         raise ParameterError(f"{n_words} words are too many for one tree.", "Keep fewer than 2**31 words.")
@@ -165,8 +151,7 @@ def _grow(counts: Int64Array, order: Int64Array) -> Any:
     and inner nodes in order of creation are two queues, and only their heads have to be compared.
     """
     n_words = len(counts)
-    parents = np.zeros(2 * n_words - 1, np.int32)
-    turns = np.zeros(2 * n_words - 1, np.uint8)
+    parents, turns = np.zeros(2 * n_words - 1, np.int32), np.zeros(2 * n_words - 1, np.uint8)
     sums = np.empty(n_words - 1, np.int64)
     taken = 0  # words joined so far
     head = n_words - 2  # first inner node not yet joined; none if it equals the node being made
@@ -197,7 +182,7 @@ def _depths(parents: Int32Array) -> Any:
 
 
 @kernel
-def _ways(parents: Int32Array, turns: UInt8Array) -> Any:
+def _paths(parents: Int32Array, turns: UInt8Array) -> Any:
     """Write the path of each word, from the word to the root; return the fields of a `Tree`."""
     n_words = (len(parents) + 1) // 2
     depths = _depths(parents)
