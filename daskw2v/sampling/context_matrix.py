@@ -196,7 +196,8 @@ def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
         start, text = find_new_text(base["text"], corpus, params)
     build = Build(run, stage.attempt(), 0 if base is None else base["generation"] + 1)
     declare(build)
-    text_words, pairs = _run(stage, build, base, list(cut(start, corpus.n_tokens, _stretch(params.window))))
+    pieces = list(cut(start, corpus.n_tokens, max(1, PAIRS // (2 * params.window))))
+    text_words, pairs = _run(stage, build, base, pieces)
     manifest = {
         "build": build.place.name,
         "words": vocabulary.size,
@@ -216,18 +217,13 @@ def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
     return _matrix(run.work / LAYOUT.folder / stage.home.name, manifest)  # without the lease, which ends
 
 
-def _stretch(window: int) -> int:
-    """Return the number of positions in a piece of text."""
-    return max(1, PAIRS // (2 * window))
-
-
 def _run(
-    stage: OpenStage, build: Build, base: dict[str, Any] | None, stretches: Sequence[tuple[int, int]]
+    stage: OpenStage, build: Build, base: dict[str, Any] | None, pieces: Sequence[tuple[int, int]]
 ) -> tuple[int, int]:
     """Run all tasks; return the number of known tokens and of pairs of all text."""
     parts = [] if base is None else list(cut(0, base["words"], band_of(base["words"], base["context_size"])))
-    total = len(stretches) + len(parts) + build.n_bands + (base is not None)
-    stage.expect(total, message=f"{counted(len(stretches), 'piece')} of text")
+    total = len(pieces) + len(parts) + build.n_bands + (base is not None)
+    stage.expect(total, message=f"{counted(len(pieces), 'piece')} of text")
 
     def call(step: str, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]) -> list[Any]:
         return stage.map(step, function, [(build, number, *job) for number, job in enumerate(jobs)])
@@ -237,7 +233,7 @@ def _run(
         rows = build.run.work / LAYOUT.folder / str(build.settings.base_matrix) / base["build"] / _MATRIX
         (ids,) = stage.map("match", match_base, [(build, rows)])
         ranges = [(rows, ids, *part) for part in parts]
-    sampled = call("sample", sample_text, stretches)
+    sampled = call("sample", sample_text, pieces)
     texts = [f"text/{i}/{attempt}" for i, (attempt, _) in enumerate(sampled)]
     bases = [f"base/{i}/{attempt}" for i, attempt in enumerate(call("carry", carry_rows, ranges))]
     filled = call("fill", fill_band, [(texts, bases)] * build.n_bands)
@@ -414,7 +410,7 @@ def read_contexts(place: Store, rows: tuple[int, int], columns: tuple[int, int])
     width = _open(place).chunks[1]
     start, stop = columns
     if stop - start >= width:
-        return _read(place, rows, start, stop)
+        return _open(place)[slice(*rows), start:stop]
     panels = range(start // width, -(-stop // width))
     parts = [_panel(place, rows, i)[:, max(0, start - i * width) : stop - i * width] for i in panels]
     return np.concatenate(parts, axis=1)
@@ -430,11 +426,7 @@ def _open(place: Store) -> StoredArray:
 def _panel(place: Store, rows: tuple[int, int], number: int) -> Int32Array:
     """Read the columns of a row of chunks. The chunks are cached, as the next columns are in them."""
     width = _open(place).chunks[1]
-    return _read(place, rows, number * width, (number + 1) * width)
-
-
-def _read(place: Store, rows: tuple[int, int], start: int, stop: int) -> Int32Array:
-    return _open(place)[slice(*rows), start:stop]
+    return _open(place)[slice(*rows), number * width : (number + 1) * width]
 
 
 def band_of(n_words: int, context_size: int) -> int:

@@ -164,7 +164,7 @@ class SegmentReader:
 
     def spans(self, low: int, high: int) -> Iterator[Span]:
         """Yield the tokens at the positions low..high-1, chunk by chunk."""
-        for number, a, b in self._shards(low, high):
+        for number, a, b in self._corpus.shards_in(low, high):
             shard, origin = self._open_shard(number), int(self._corpus.bounds[number])
             step = shard.codes.chunks[0]
             step *= -(-CHUNK // step)
@@ -212,19 +212,8 @@ class SegmentReader:
 
     def _has_start(self, low: int, high: int) -> bool:
         """Return whether a sentence starts at one of the positions low..high-1."""
-        shards = self._shards(low, high)
+        shards = self._corpus.shards_in(low, high)
         return any(int(np.diff(np.searchsorted(self._open_shard(n).starts, [a, b]))[0]) for n, a, b in shards)
-
-    def _shards(self, low: int, high: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the numbers of the shards that hold the positions low..high-1, with the range of tokens in each."""
-        bounds = self._corpus.bounds
-        for number in range(int(np.searchsorted(bounds, low, side="right")) - 1, len(self._corpus.shards)):
-            origin, end = int(bounds[number]), int(bounds[number + 1])
-            if origin >= high:
-                return
-            a, b = max(low, origin), min(high, end)
-            if a < b:
-                yield number, a - origin, b - origin
 
 
 class RunText(NamedTuple):
