@@ -171,13 +171,12 @@ class FeatureKeys(PickledFields):
         buckets.
         """
         kinds = {column.name: bool(column.knots) for column in self.columns}
-        of_table = self.of_values(
-            [
-                {column.name: value} if kinds.get(column.name) == bool(column.knots) else {}
-                for column in other.columns
-                for value in column.values or column.knots
-            ]
-        )
+        values = [
+            {column.name: value} if kinds.get(column.name) == bool(column.knots) else {}
+            for column in other.columns
+            for value in column.values or column.knots
+        ]
+        of_table = self.of_values(values)
         alike = self.ngrams.bucket == other.ngrams.bucket  # whatever the lengths of n-grams are
         rows = self.rows_of(other.buckets) if alike else np.full(len(other.buckets), -1, np.int32)
         known = rows >= 0

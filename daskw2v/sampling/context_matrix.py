@@ -489,10 +489,8 @@ def fill_band(build: Build, number: int, texts: Sequence[str], bases: Sequence[s
         reservoir.add(PairSample(build.read(piece, "rows", number, np.int32, 2), entries[:, 0]))
     contexts, seen = reservoir.contexts()
     for piece in bases:
-        rows, old = (
-            build.read(piece, "rows", number, np.int64, 2),
-            build.read(piece, "contexts", number, np.int32, size),
-        )
+        rows = build.read(piece, "rows", number, np.int64, 2)
+        old = build.read(piece, "contexts", number, np.int32, size)
         merge_rows(contexts, seen, first, rows, old, build.key(Purpose.GROWTH))
     repeat_contexts(contexts, seen, first, build.key(Purpose.REPEAT))
     group = build.matrix.open_group(writable=True)
