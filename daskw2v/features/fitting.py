@@ -1,4 +1,4 @@
-"""Fits rows of n-grams to words' vectors, so that a model has vectors of words that it has not seen.
+"""Rows of n-grams that are fitted to words' vectors, so that a model has vectors of words that it has not seen.
 
 Each word's vector is modelled as a sum of the rows of its n-grams, and the rows are found by ridge regression. The
 solver is the method of conjugate gradients, preconditioned by the diagonal (Jacobi; Shewchuk 1994, section 12), since

@@ -1,4 +1,4 @@
-"""Settings of words' features: their n-grams, and a table; what they take of memory, by estimate."""
+"""Settings of words' features, which are n-grams and columns of a table; and estimates of their memory."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -86,14 +86,14 @@ class NGrams(ComposedWords):
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureTable(ComposedWords):
-    """Composes a word's vector of its own row and of those of what a table says of it, such as a brand.
+    """Composes a word's vector of its own row and of the rows of its features in a table, such as a brand.
 
     Parameters
     ----------
     table
         URL of a table with the column word, or item, and others (Parquet, CSV, or a folder of them).
     weights
-        Weights of its columns, 1 for those that are not named; 0 leaves a column out.
+        Weights of its columns, 1 for columns that are not named; 0 leaves a column out.
     prior_count
         As in `NGrams`.
 
@@ -129,9 +129,9 @@ class FeatureTable(ComposedWords):
 
 @dataclass(frozen=True, kw_only=True)
 class NGramsAndTable(NGrams, FeatureTable):
-    """Composes a word's vector of its own row, of its n-grams' and of those of what a table says of it.
+    """Composes a word's vector of its own row and of the rows of its n-grams and of its features in a table.
 
-    Its settings are those of `NGrams` and of `FeatureTable`.
+    Its settings are the settings of `NGrams` and of `FeatureTable`.
 
     Raises
     ------
@@ -150,7 +150,7 @@ CLASSES = (NGrams, FeatureTable, NGramsAndTable)
 
 
 def has_features(params: Params) -> bool:
-    """Tell whether words have features."""
+    """Return whether words have features."""
     return params.features is not None
 
 

@@ -49,9 +49,9 @@ def read_table(source: Source, options: Mapping[str, Any], timeout: float) -> It
 def read_types(source: Source, options: Mapping[str, Any], timeout: float) -> tuple[dict[str, Any], bool]:
     """Return the Arrow types of a file's features by name, and whether it has no row; raises as `read_table`."""
     types, empty = _TABLES.head(source, options, timeout)
-    (_, kind), *others = types.items()
+    (_, kind), *features = types.items()
     check_text(kind, "word", source.url)
-    return dict(others), empty
+    return dict(features), empty
 
 
 def check_table(
@@ -143,7 +143,7 @@ class TableFeatures:
     vocabulary
         The words.
     weights
-        Weights of columns, by name: 1 for others; 0 leaves one out.
+        Weights of columns, by name, 1 for columns that are not named; 0 leaves a column out.
     """
 
     def __init__(self, vocabulary: Vocabulary, weights: Mapping[str, float]) -> None:
@@ -248,10 +248,9 @@ class _Numbers:
 
     def add(self, ids: Int64Array, column: Any) -> None:
         values = np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
-        there = np.isfinite(values)
-        values = np.clip(values, -_MOST, _MOST)
-        self._ids.append(ids[there])
-        self._values.append(values[there])
+        finite = np.isfinite(values)
+        self._ids.append(ids[finite])
+        self._values.append(np.clip(values[finite], -_MOST, _MOST))
 
     def finish(self, name: str, weight: float, counts: Int64Array) -> _Collected:
         """Return the column, and of each word the knots around its number, and their shares."""

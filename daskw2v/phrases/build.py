@@ -1,4 +1,4 @@
-"""Builds a corpus with joined phrases from a corpus, pass by pass."""
+"""Corpora with joined phrases, built from a corpus pass by pass."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -143,7 +143,7 @@ def _asked(corpus: Corpus, params: Params) -> str:
 
 
 def _find(store: Store, asked: str, corpus: Corpus) -> Corpus | None:
-    """Return the corpus that an earlier pass made, if it and its list of phrases are there."""
+    """Return the corpus that an earlier pass made, if it and its list of phrases exist."""
     known = Corpus.find(store, asked, len(corpus.bad_blocks))
     if known is None or not groups_exist(store, pieces_of(known.passes[-1])):
         return None

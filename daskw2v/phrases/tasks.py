@@ -33,9 +33,9 @@ from daskw2v.phrases.bigrams import (
     pairs_of,
 )
 from daskw2v.phrases.score import BigramTotals, PhraseRules
-from daskw2v.shards.layout import Corpus, open_codes, read_places, read_starts, read_words, write_shard
+from daskw2v.shards.layout import Corpus, open_codes, read_places, read_starts, read_words, write_arrays, write_shard
 from daskw2v.shards.words import take_words
-from daskw2v.store.arrays import read_array, write_array
+from daskw2v.store.arrays import read_array
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.stage import groups_exist, run_once
 from daskw2v.store.storage import Store
@@ -153,7 +153,7 @@ def _reader(job: PhraseJob) -> ShardReader:
 
 
 def finished(home: Store) -> dict[str, Any] | None:
-    """Return the manifest of a task that has finished and whose groups are there."""
+    """Return the manifest of a task that has finished and whose groups exist, or None."""
     manifest = home.read_manifest()
     groups = () if manifest is None else (f"{manifest['attempt']}/{name}" for name in manifest["groups"])
     return manifest if groups_exist(home, groups) else None
@@ -186,9 +186,8 @@ def merge_bucket(job: PhraseJob, bucket: int, attempts: Sequence[str]) -> dict[s
         keys, counts = merge_bigrams(parts)
         kept = counts >= job.rules.min_count  # rarer bigrams are never phrases
         pairs = pairs_of(keys[kept])
-        group = folder.create_group()
-        write_array(group, "pairs", pairs)
-        write_array(group, "counts", np.column_stack([counts[kept], _word_counts(job.vocabulary, pairs)]))
+        counts = np.column_stack([counts[kept], _word_counts(job.vocabulary, pairs)])
+        write_arrays(folder.create_group(), pairs=pairs, counts=counts)
         return {"groups": [""], "n_bigrams": len(keys)}
 
     return _once(job.home / "merge" / str(bucket), write)
@@ -230,9 +229,7 @@ def _write_piece(
 ) -> None:
     group = folder.create_group()
     words, offsets = _words_of(vocabulary, pairs.reshape(-1))
-    arrays = {"words": words, "offsets": offsets, "counts": counts, "scores": scores, "pairs": pairs}
-    for name, values in arrays.items():
-        write_array(group, name, values)
+    write_arrays(group, words=words, offsets=offsets, counts=counts, scores=scores, pairs=pairs)
 
 
 def _words_of(vocabulary: StoredVocabulary, ids: Int32Array) -> tuple[UInt8Array, Int64Array]:

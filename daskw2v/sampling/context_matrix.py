@@ -155,7 +155,7 @@ class Build(NamedTuple):
 def build_matrix(client: Client, run: Run, listener: Listener = silent) -> ContextMatrix:
     """Sample the word-context matrix of a run's text on the cluster, or return it if it was built before.
 
-    Windows and subsampling are those of the first epoch. With `base_matrix`, only text that is new since the base is
+    Windows and subsampling are as in the first epoch. With `base_matrix`, only text that is new since the base is
     read. A task holds PAIRS pairs, or a band of rows and the pairs of one piece of text for it.
 
     Parameters

@@ -1,9 +1,9 @@
 """Segments of text, cut on an NVIDIA GPU: the same tokens, positions and sentences as `segments`, by the same draws.
 
 Codes, the map of codes to words, and the starts of sentences lie on the GPU, as a shard has them. Words are looked up,
-and a word that is not kept is marked by -1. Then tiles of tokens count what they keep, and each writes its words behind
-those of all tiles before it. A sentence begins where as many words are kept before it: so sentences without kept words
-stay, as two equal bounds.
+and a word that is not kept is marked by -1. Then tiles of tokens count the words that they keep, and each writes its
+words behind the words of all tiles before it. A sentence begins where as many words are kept before it: so sentences
+without kept words stay, as two equal bounds.
 """
 
 from collections.abc import Sequence
@@ -84,7 +84,7 @@ class Cutter:
 def _look_up(
     codes: Any, ids: Any, keep: Any, key: Any, position: Any, inner: Any, outer: Any, words: Any, counts: Any
 ) -> None:
-    """Write the word of each token, -1 for one that is not kept; count what is known of inner..outer-1."""
+    """Write the word of each token, -1 for one that is not kept; count the known tokens of inner..outer-1."""
     lane, first = cuda.threadIdx.x, cuda.blockIdx.x * TILE
     last_known, known, bad = keep.size - 1, int32(0), int32(0)
     for i in range(first + lane, min(first + TILE, codes.size), LANES):

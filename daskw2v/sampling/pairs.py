@@ -1,6 +1,6 @@
 """Pairs of a context and a center: as single numbers, and dealt into buckets.
 
-A number has the center's row in its upper half and the context's in its lower half. Rows are those of partitions. If a
+A number has the center's row in its upper half and the context's in its lower half. Rows are rows of partitions. If a
 partition has fewer than 2**16 rows, a pair takes 4 bytes, else 8.
 
 There is a bucket for each partition of the center and of the context. The bucket of two partitions can be trained with
@@ -119,8 +119,7 @@ class Dealt(NamedTuple):
     entries
         Pairs, bucket by bucket, shape (n,).
     edges
-        Bounds of the buckets, shape (p * p + 1,) int64: those of a group of inputs stand side by side, and among them
-        those of a group of outputs, as `bucket_number` says.
+        Bounds of the buckets, in the order of `bucket_number`, shape (p * p + 1,) int64.
     """
 
     entries: Pairs

@@ -189,7 +189,7 @@ class Reservoir:
         -------
         contexts, seen
             Shapes (n_rows, size) int32 and (n_rows,) int64. A row has contexts in its first min(seen, size) columns
-            and NO_CONTEXT in the others.
+            and NO_CONTEXT in the rest.
         """
         contexts = np.full(self._heaps.shape, NO_CONTEXT, np.int32)
         _sort(self._heaps, self._seen, contexts)
@@ -259,8 +259,8 @@ def merge_rows(contexts: Any, seen: Any, first: Any, rows: Any, old: Any, key: A
     Parameters
     ----------
     contexts, seen
-        Rows of new text, as `Reservoir.contexts` returns them, shapes (n, l) and (n,); changed in place into those of
-        all text.
+        Rows of new text, as `Reservoir.contexts` returns them, shapes (n, l) and (n,); changed in place into rows
+        of all text.
     first
         Number of the first row.
     rows

@@ -60,7 +60,7 @@ _JOINED = 2 * SEGMENT  # positions that a task deals, at most, if it joins piece
 SLICE = 1 << 16  # positions of a slice for each bucket, at least: fewer pairs would wait for the rows of a partition
 _PAIRS, _NOISE = "pairs", "noise"
 _ORDER = "inputs"  # groups that stand side by side in a file first
-LAST = -(1 << 30)  # a priority below those of training
+LAST = -(1 << 30)  # below any priority of training
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Bucket(NamedTuple):
 
 
 class StoredPairs(NamedTuple):
-    """The folder of pairs, and the digest of its manifest, since pairs may be dealt there again."""
+    """The folder of pairs, and the digest of its manifest, since pairs may be dealt again into the same folder."""
 
     home: Store
     digest: str
@@ -147,7 +147,7 @@ class SkipGrams:
 def piece_length(n_partitions: int, length: int) -> int:
     """Return the positions of a piece, whole spans of `pairs`.
 
-    A task deals one piece. So there are at least as many as partitions are trained at a time, if the text has enough.
+    A task deals one piece. So a text that is long enough has as many pieces as partitions are trained at a time.
     The more buckets there are, the longer pieces may be, so that a bucket's part is worth reading.
     """
     most = min(_MOST_PIECE, max(SEGMENT, n_partitions**2 * (SEGMENT >> 8)))
@@ -258,6 +258,7 @@ def _kinds(dealer: Dealer, epoch: int) -> list[Noise | None]:
 
 @lru_cache(maxsize=2)
 def _table(weights: tuple[float, ...]) -> UInt64Array:
+    """Return the alias table of partitions."""
     return alias_table(np.array(weights))
 
 
@@ -276,7 +277,7 @@ def read_buckets(place: StoredPairs, number: int, outputs: int, inputs: int) -> 
     Raises
     ------
     DamageError
-        If pairs are missing, or differ from those that were written.
+        If pairs are missing, or are not what was written.
     """
     grams = _open(place)
     n, size = grams.n_partitions, grams.n_partitions // grams.n_groups
@@ -403,8 +404,8 @@ def hold_pairs(client: Client, dealer: Dealer, stretch: Stretch, key: str) -> He
 def _hold_piece(dealer: Dealer, stretch: Stretch) -> tuple[PairsPart, ...]:
     """Task: deal a piece of text; return its parts by group of inputs."""
     began = time.monotonic()
-    words, (pairs, *others) = deal_piece(dealer, stretch)
-    noise = others[0] if others else Dealt(pairs.entries[:0], np.zeros_like(pairs.edges))
+    words, (pairs, *kinds) = deal_piece(dealer, stretch)
+    noise = kinds[0] if kinds else Dealt(pairs.entries[:0], np.zeros_like(pairs.edges))
     n = dealer.n_groups
     of_groups = [(*_of_group(pairs, group, n), *_of_group(noise, group, n)) for group in range(n)]
     totals = PieceTotals(words, time.monotonic() - began)
@@ -437,7 +438,7 @@ def held_buckets(parts: Sequence[PairsPart]) -> Callable[[int], Bucket]:
 
 
 def _joined(parts: Sequence[tuple[Pairs, Int64Array]]) -> Callable[[int], Pairs]:
-    """Return a function that copies a bucket's entries; it is fast, as threads that train wait for each other there."""
+    """Return a function that copies a bucket's entries; it is fast, as threads that train wait for it."""
     filled = [(np.asarray(entries), edges.tolist()) for entries, edges in parts if len(entries)]
     if not filled:
         none = np.empty(0, parts[0][0].dtype)

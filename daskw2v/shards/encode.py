@@ -1,4 +1,4 @@
-"""Encodes text as corpus shards: every block is read once, by one task; small files in batches."""
+"""Text encoded as corpus shards: every block is read once, by one task; small files in batches."""
 
 import time
 from collections import Counter
@@ -49,13 +49,11 @@ class _Builder:
     """A builder of a shard, text by text."""
 
     def __init__(self, *, new_sentence: bool) -> None:
-        self.dictionary = Dictionary()
-        self.codes: list[Int32Array] = []
-        self.n_tokens = 0
-        self._starts = [np.zeros(int(new_sentence), np.int64)]
-        self._last_start = 0 if new_sentence else -1
-        self._n_starts = int(new_sentence)
-        self._found = np.empty((3, _BATCH), np.int64)
+        self.dictionary, self.codes, self.n_tokens = Dictionary(), list[Int32Array](), 0
+        self._starts, self._last_start, self._n_starts = [np.empty(0, np.int64)], -1, 0
+        self._tokens = np.empty((3, _BATCH), np.int64)  # begins, ends, and starts of sentences
+        if new_sentence:
+            self.end_sentence()
 
     @property
     def new_sentence(self) -> bool:
@@ -79,9 +77,10 @@ class _Builder:
             self._add_starts(np.array([self.n_tokens]))
 
     def add_text(self, text: RawText) -> None:
+        """Add text whose tokens are separated by blanks."""
         data = padded(text.data)
         unpadded = data[: len(text.data)]
-        begins, ends, starts = self._found
+        begins, ends, starts = self._tokens
         position = 0
         while position < len(unpadded):
             last_start = self._last_start - self.n_tokens
@@ -90,6 +89,7 @@ class _Builder:
             self._add_words(data, begins[:n], ends[:n])
 
     def add_tokens(self, tokens: Tokens) -> None:
+        """Add sentences of tokens."""
         starts = tokens.starts + self.n_tokens
         self._add_starts(starts[int(self.new_sentence) :])  # the builder has the start of the first word already
         self._add_words(padded(tokens.data), tokens.offsets[:-1], tokens.offsets[1:])
@@ -406,7 +406,7 @@ def _encode_all(
         "also": {f.name: value for f, value in params.items() if "format" in f.metadata["honoured_by"]},
     }
     home = replace(stage.home, options={**resources.storage_options, **stage.home.options})
-    todo = {batch.key: batch for batch in batches}  # text that is there twice is read once
+    todo = {batch.key: batch for batch in batches}  # text that the inputs have twice is read once
     sizes = _sizes(todo.values())
     quarantine, done = Quarantine(todo, params.max_bad_blocks, stage.listener), 0.0
     stage.expect(sum(sizes.values()), message=counted(len(todo), "block"))

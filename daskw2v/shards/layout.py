@@ -21,6 +21,8 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
+import zarr
 
 from daskw2v.config.identity import identity_values
 from daskw2v.config.params import Params
@@ -189,7 +191,7 @@ class Corpus:
         return int(self.bounds[-1])
 
     def shards_in(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the number of each shard that holds positions of start..stop-1, and the range of its tokens there."""
+        """Yield the number of each shard that holds positions of start..stop-1, and the range of its tokens in it."""
         for number in range(int(np.searchsorted(self.bounds, start, side="right")) - 1, len(self.shards)):
             origin, end = self.bounds[number : number + 2].tolist()
             if origin >= stop:
@@ -291,10 +293,14 @@ def write_shard(
     edges = np.cumsum([0, *np.bincount(tops, minlength=N_EDGES)], dtype=np.int32)
     group = store.create_group()
     write_array(group, "codes", flat, chunk_rows=_CODES_CHUNK)
-    arrays = {"starts": starts, "words": words, "offsets": offsets, "counts": counts, "places": places, "edges": edges}
+    write_arrays(group, starts=starts, words=words, offsets=offsets, counts=counts, places=places, edges=edges)
+    return {"n_tokens": len(flat), "n_sentences": len(starts), "n_types": len(order)}
+
+
+def write_arrays(group: zarr.Group, **arrays: npt.NDArray[Any]) -> None:
+    """Write arrays into a group, each under the name of its argument."""
     for name, values in arrays.items():
         write_array(group, name, values)
-    return {"n_tokens": len(flat), "n_sentences": len(starts), "n_types": len(order)}
 
 
 def open_codes(store: Store, shard: Shard) -> StoredArray:

@@ -1,9 +1,9 @@
-"""Merges the dictionaries of all shards exactly, one bucket of hashes at a time, with bounded memory.
+"""The exact merge of the dictionaries of all shards, one bucket of hashes at a time, with bounded memory.
 
 Each build has its own folder, `home`, so that two clients do not interfere. It contains:
 
     shards.json               paths of the shards, in order
-    listed                    the list of words, if there is one, as a shard, so that it has buckets, too
+    listed                    the list of words, if any, as a shard, so that it has buckets, too
     plan/<attempt>            from (buckets, shards) int64: index of a shard's first word in a bucket;
                               below (buckets, shards + 1) int64: number of the bucket's words in the shards before
     merged/<b>/<attempt>      words, offsets, counts: a bucket's words that may be kept, by (-count, bytes);

@@ -1,4 +1,4 @@
-"""Counts words over all shards: the vocabulary of a corpus, the maps from codes to ids, and the corpus as ids."""
+"""The words of all shards, counted: the vocabulary of a corpus, the maps from codes to ids, and the corpus as ids."""
 
 import time
 from collections.abc import Callable

@@ -45,7 +45,7 @@ def turns_of(steps: Int32Array) -> UInt8Array:
 
 @inline
 def taken(step: Any) -> Any:
-    """Return the node of one step, and the turn there, in a kernel."""
+    """Return the node of a step and the turn at it, in a kernel."""
     return (~step, 1) if step < 0 else (step, 0)
 
 
@@ -97,7 +97,7 @@ def huffman_forest(counts: Int64Array, n_trees: int) -> UInt64Array:
     -------
     links
         Shape (2 V,) uint64. Word w and inner node k are the things w and V + k. The link of a thing is four times the
-        number of its parent node, and 2 if that is a root, and the turn there. A word without a parent has `ALONE`.
+        number of its parent node, and 2 if that is a root, and the turn at it. A word without a parent has `ALONE`.
         Links of roots mean nothing, but for the last link: it is the number of nodes of the longest path.
 
     Raises
@@ -125,7 +125,7 @@ def huffman_forest(counts: Int64Array, n_trees: int) -> UInt64Array:
 
 @inline
 def followed(link: Any) -> Any:
-    """Return the node that a link of `huffman_forest` leads to, the turn there, and whether it is a root."""
+    """Return the node that a link of `huffman_forest` leads to, the turn at it, and whether it is a root."""
     return np.int64(link >> np.uint64(2)), np.int64(link & np.uint64(1)), link & np.uint64(2) != np.uint64(0)
 
 

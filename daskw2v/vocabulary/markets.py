@@ -1,8 +1,8 @@
 """Markets of words, such as the cities of listings: tables that name them, and the market of each word.
 
 A table has the columns `word`, or `item`, and `market`, and may have `count`: how often the word is in that market;
-once where there is none. A word of several markets is taken to be in that with the highest count, or of these in the
-first by name. So tables of parts of the data say together what one of all data would.
+once without that column. The market of a word is the one with the highest count; of equal counts, the first by name.
+So the tables of parts of the data say together what one table of all data would.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

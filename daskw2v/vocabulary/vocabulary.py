@@ -70,7 +70,7 @@ class WordIndex:
 
     def find_all(self, data: UInt8Array, offsets: Int64Array) -> Int32Array:
         """Return the id of each word in `data`, -1 if it is unknown, shape (n,) int32."""
-        found = np.full(len(offsets) - 1, -1, np.int32)
+        found_ids = np.full(len(offsets) - 1, -1, np.int32)
         keys = _sorted_keys(data, offsets)  # in order of the index: its memory is read from begin to end
         for start in range(0, len(keys), _LOOKED_UP):
             part = keys[start : start + _LOOKED_UP]
@@ -85,9 +85,9 @@ class WordIndex:
                 if not len(words):
                     break
                 same = same_words((self._data, self._offsets), ids, (data, offsets), words)
-                found[words[same]] = ids[same]
+                found_ids[words[same]] = ids[same]
                 words, hashes, places = words[~same], hashes[~same], places[~same] + 1
-        return found
+        return found_ids
 
     def _refuse_twins(self) -> None:
         """Raise an error where a word stands twice; only words of one hash are compared."""
