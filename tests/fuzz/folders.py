@@ -35,7 +35,7 @@ from daskw2v.models.versions.phrases import Phrases
 from daskw2v.models.versions.versions import Versions, publish
 from daskw2v.objectives.subwords.network import Alphabet, Subwords
 from daskw2v.objectives.subwords.training import initial_weights
-from daskw2v.sampling import context_matrix, hierarchy, skipgrams
+from daskw2v.sampling import context_matrix, skipgrams, weights
 from daskw2v.sequences import graph
 from daskw2v.sequences.rows import load_graph
 from daskw2v.shards import layout
@@ -267,7 +267,7 @@ def read_stages(folder: Path) -> None:
         pairs,
         contexts,
         lambda: context_matrix.read_base(work / "matrices/x"),
-        lambda: hierarchy.read_partition_counts(work / "weights"),
+        lambda: weights.read_partition_counts(work / "weights"),
     )
 
 
