@@ -21,12 +21,13 @@ from daskw2v.kernels.simd import huge_zeros, padded
 from daskw2v.objectives.base import is_finite
 from daskw2v.objectives.registry import find_objective
 from daskw2v.objectives.sgns.buckets.cpu import train_bucket
-from daskw2v.sampling.hierarchy import NS_EXPONENT, partition_counts, word_table
+from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.pairs import pack, pair_type
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.sampling.skipgrams import Dealer, Stretch, held_buckets, hold_pairs
+from daskw2v.sampling.weights import NS_EXPONENT, partition_counts
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.storage import Store
 from daskw2v.training.averaging.curvature import Curvature

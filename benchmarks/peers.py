@@ -29,7 +29,7 @@ from daskw2v.config.params import Params
 from daskw2v.extras import needed
 from daskw2v.features.settings import NGrams
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.sampling.hierarchy import NS_EXPONENT
+from daskw2v.sampling.weights import NS_EXPONENT
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

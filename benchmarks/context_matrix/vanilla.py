@@ -15,9 +15,10 @@ from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.kernels.simd import padded
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.objectives.base import initial_rows
-from daskw2v.sampling.hierarchy import NS_EXPONENT, word_table
+from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.segments import Segment, cut, keep_thresholds
+from daskw2v.sampling.weights import NS_EXPONENT
 from daskw2v.types import Float32Array, Int64Array
 
 

@@ -1,4 +1,4 @@
-"""Fits rows of n-grams to words' vectors, so that a model has vectors of words that it has not seen.
+"""Rows of n-grams that are fitted to words' vectors, so that a model has vectors of words that it has not seen.
 
 Each word's vector is modelled as a sum of the rows of its n-grams, and the rows are found by ridge regression. The
 solver is the method of conjugate gradients, preconditioned by the diagonal (Jacobi; Shewchuk 1994, section 12), since
@@ -24,9 +24,13 @@ _COLUMNS = 16  # columns that a thread fits at a time
 
 
 def fit_rows(
-    features: WordFeatures, n_rows: int, targets: Float32Array, weights: Float32Array, ridge: float = RIDGE,
+    features: WordFeatures,
+    n_rows: int,
+    targets: Float32Array,
+    weights: Float32Array,
+    ridge: float = RIDGE,
     steps: int = STEPS,
-) -> Float32Array:  # fmt: skip
+) -> Float32Array:
     """Return the rows of features, shape (n_rows, D) float32, whose sums approximate the words' targets.
 
     They minimize the sum over words of weight * |sum of rows / sqrt(number of rows) - target|^2, plus ridge * |rows|^2.
@@ -44,7 +48,8 @@ def fit_rows(
     steps
         Steps of the solver.
     """
-    scales = _scales(features, weights)
+    sizes = np.maximum(1, np.diff(features.offsets))
+    scales = (np.sqrt(weights) / np.sqrt(sizes)).astype(np.float32)  # of each word's sum of rows
     slabs = [slice(start, start + _COLUMNS) for start in range(0, targets.shape[1], _COLUMNS)]
 
     def fit(slab: slice) -> Float32Array:
@@ -65,12 +70,6 @@ def reference(
     matrix *= (np.sqrt(weights) / np.sqrt(np.maximum(1, np.diff(features.offsets))))[:, None]
     normal = matrix.T @ matrix + ridge * np.eye(n_rows)
     return np.asarray(np.linalg.solve(normal, matrix.T @ (targets * np.sqrt(weights)[:, None])), np.float64)
-
-
-def _scales(features: WordFeatures, weights: Float32Array) -> Float32Array:
-    """Return the factor of each word's sum of rows, shape (n,): the root of its weight per row."""
-    sizes = np.maximum(1, np.diff(features.offsets))
-    return (np.sqrt(weights) / np.sqrt(sizes)).astype(np.float32)
 
 
 def _fit(

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
+from itertools import accumulate
 from numbers import Real
 from typing import Any, NamedTuple, Self
 
@@ -114,11 +115,9 @@ class FeatureKeys(PickledFields):
     @cached_property
     def _places(self) -> list[tuple[int, dict[str, int]]]:
         """The first row of each column, and the number of each of its categories."""
-        firsts = np.cumsum([0, *(column.size for column in self.columns)])
-        return [
-            (int(first), {value: n for n, value in enumerate(column.values)})
-            for first, column in zip(firsts, self.columns, strict=False)
-        ]
+        firsts = accumulate((column.size for column in self.columns), initial=0)
+        numbers = ({value: n for n, value in enumerate(column.values)} for column in self.columns)
+        return list(zip(firsts, numbers, strict=False))
 
     def kept(self, ngrams: Int64Array) -> "FeatureKeys":
         """Return the keys of the table and of the n-grams whose buckets have these indices, shape (m,) int64."""
@@ -151,23 +150,19 @@ class FeatureKeys(PickledFields):
         ParameterError
             If there is no such column, or a value is of another kind than the column.
         """
-        rows, weights, sizes = list[int](), list[float](), list[int]()
+        pairs, offsets = list[tuple[int, float]](), [0]
         names = {column.name: n for n, column in enumerate(self.columns)}
         for item in items:
-            before = len(rows)
             for name, value in item.items():
                 if name not in names:
                     raise ParameterError(
                         f"{name!r} is no column that the model has rows of.",
                         f"Leave it out; the columns are: {', '.join(names)}.",
                     )
-                for row, weight in self._found(names[name], value):
-                    rows.append(row)
-                    weights.append(weight)
-            sizes.append(len(rows) - before)
-        offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-        own = np.zeros(len(sizes), np.float32)
-        return WordFeatures(offsets, np.array(rows, np.int32), np.array(weights, np.float32), own)
+                pairs += self._weighted_rows(names[name], value)
+            offsets.append(len(pairs))
+        rows, weights = np.array([row for row, _ in pairs], np.int32), np.array([w for _, w in pairs], np.float32)
+        return WordFeatures(np.array(offsets), rows, weights, np.zeros(len(items), np.float32))
 
     def of_keys(self, other: "FeatureKeys") -> WordFeatures:
         """Return, for each row of another table, the rows of this one with the same meaning.
@@ -175,26 +170,24 @@ class FeatureKeys(PickledFields):
         They are the rows of the same category, of the knots around a knot, or of the same bucket if there are as many
         buckets.
         """
-        mine = {column.name for column in self.columns}
-        values = [
-            {column.name: value} if column.name in mine else {}
-            for column in other.columns for value in column.values or column.knots
-        ]  # fmt: skip
         kinds = {column.name: bool(column.knots) for column in self.columns}
-        alike = {column.name for column in other.columns if kinds.get(column.name) == bool(column.knots)}
-        of_table = self.of_values([item if item.keys() <= alike else {} for item in values])
-        n = len(other.buckets)
-        alike_numbered = self.ngrams.bucket == other.ngrams.bucket  # whatever their lengths are
-        rows = self.rows_of(other.buckets) if alike_numbered else np.full(n, -1, np.int32)
+        values = [
+            {column.name: value} if kinds.get(column.name) == bool(column.knots) else {}
+            for column in other.columns
+            for value in column.values or column.knots
+        ]
+        of_table = self.of_values(values)
+        alike = self.ngrams.bucket == other.ngrams.bucket  # whatever the lengths of n-grams are
+        rows = self.rows_of(other.buckets) if alike else np.full(len(other.buckets), -1, np.int32)
         known = rows >= 0
         offsets = np.concatenate([of_table.offsets, of_table.offsets[-1] + np.cumsum(known)])
         weights = np.concatenate([of_table.weights, np.ones(known.sum(), np.float32)])
         own = np.zeros(len(offsets) - 1, np.float32)
         return WordFeatures(offsets, np.concatenate([of_table.rows, rows[known]]), weights, own)
 
-    def _found(self, number: int, value: Any) -> list[tuple[int, float]]:
+    def _weighted_rows(self, number: int, value: Any) -> list[tuple[int, float]]:
         """Return the rows and weights of a value of a column."""
-        column, (first, places) = self.columns[number], self._places[number]
+        column, (first, numbers) = self.columns[number], self._places[number]
         if value is None:
             return []
         if column.knots:
@@ -208,13 +201,12 @@ class FeatureKeys(PickledFields):
                     f"{column.name}={one!r:.60} is no category.", "Give a string, an integer, or a list of them."
                 )
         named = dict.fromkeys(category(one) for one in values if one is not None and not _is_nan(one))
-        return [(first + places[name], column.weight) for name in named if name in places]
+        return [(first + numbers[name], column.weight) for name in named if name in numbers]
 
     def save(self, group: zarr.Group) -> None:
         """Write the keys into a Zarr group."""
         write_array(group, _BUCKETS, self.buckets)
-        columns = [{**column._asdict(), "values": list(column.values), "knots": list(column.knots)}
-                   for column in self.columns]  # fmt: skip
+        columns = [{**c._asdict(), "values": list(c.values), "knots": list(c.knots)} for c in self.columns]
         group.attrs.update({_NGRAMS: self.ngrams._asdict(), _COLUMNS: columns, _PRUNED: self.pruned})
 
     @classmethod
@@ -230,7 +222,7 @@ class FeatureKeys(PickledFields):
         ngrams, buckets = typed(HashedNGrams, group.attrs.get(_NGRAMS), url), read_array(group, _BUCKETS)
         pruned = group.attrs.get(_PRUNED, False)  # versions of before have none that are
         if not isinstance(listed, list) or not isinstance(pruned, bool):
-            raise DamageError.of(url, "names no columns, or says not whether n-grams are pruned")
+            raise DamageError.of(url, "names no columns, or does not say whether n-grams are pruned")
         fits = buckets.dtype == np.int32 and buckets.ndim == 1 and ngrams.minn <= ngrams.maxn and ngrams.bucket >= 1
         if not fits or (len(buckets) and not 0 <= buckets.min() <= buckets.max() < ngrams.bucket):
             raise DamageError.of(url, f"has buckets that are not of {ngrams}")

@@ -18,7 +18,7 @@ def ngrams_in(
     Parameters
     ----------
     data, offsets
-        UTF-8 of n words, among others', and their bounds, as in `Vocabulary`.
+        UTF-8 that holds n words, and their bounds in it, as in `Vocabulary`.
     minn, maxn, bucket
         As in Params.
 
@@ -78,5 +78,5 @@ def _with_byte(hash: Any, byte: Any) -> Any:
 
 @inline
 def _ends_sentence(marked: Any, length: Any) -> Any:
-    """Tell whether a word between its marks is `ngrams.END_OF_SENTENCE`."""
+    """Return whether a word between its marks is `ngrams.END_OF_SENTENCE`."""
     return length == 6 and marked[1] == 60 and marked[2] == 47 and marked[3] == 115 and marked[4] == 62

@@ -50,8 +50,6 @@ def ngrams_of(words: Sequence[str], minn: int, maxn: int, bucket: int) -> tuple[
     offsets, buckets
         Bounds of each word's buckets, shape (n + 1,) int64, and the buckets, int32.
     """
-    found = [
-        [] if word == END_OF_SENTENCE else [hash % bucket for hash in hashes_of(word, minn, maxn)] for word in words
-    ]
-    offsets = np.cumsum([0, *map(len, found)], dtype=np.int64)
-    return offsets, np.array([one for buckets in found for one in buckets], np.int32)
+    hashes = [[] if word == END_OF_SENTENCE else [*hashes_of(word, minn, maxn)] for word in words]
+    offsets = np.cumsum([0, *map(len, hashes)], dtype=np.int64)
+    return offsets, np.array([hash % bucket for of_word in hashes for hash in of_word], np.int32)

@@ -1,6 +1,7 @@
-"""Settings of words' features: their n-grams, and a table; what they take of memory, by estimate."""
+"""Settings of words' features, which are n-grams and columns of a table; and estimates of their memory."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from daskw2v.config.choice import Group
@@ -8,6 +9,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.settings import URL, WEIGHTS, AxisName, integer, setting
 from daskw2v.errors import ParameterError
 
+_option = partial(setting, stage="train")
 _KERNEL: tuple[AxisName, ...] = ("objective", "strategy", "device")
 FEATURES = "features"  # the name of the table of their rows
 _NGRAMS = 12  # most rows of n-grams for each word of a vocabulary, by estimate
@@ -20,12 +22,11 @@ class ComposedWords(Group):
 
     axis = "features"
 
-    prior_count: int = setting(
+    prior_count: int = _option(
         2000,
         "occurrences of a word at which its own row weighs as much as all of its n-grams and features: four times as "
         "much at twice as many, but never less than one of them; 0 gives all rows the same weight, as fastText",
         integer(0, 2**62),
-        stage="train",
     )
 
     def check(self, settings: Any) -> None:
@@ -62,21 +63,17 @@ class NGrams(ComposedWords):
     True
     """
 
-    minn: int = setting(
-        3,
-        "fewest characters of an n-gram, marks of the word's begin and end included",
-        integer(1, 255),
-        stage="train",
+    minn: int = _option(
+        3, "fewest characters of an n-gram, marks of the word's begin and end included", integer(1, 255)
     )
-    maxn: int = setting(
+    maxn: int = _option(
         0,
         "most characters of an n-gram: a word's vector is composed of its own row and of its n-grams'; 0 for none",
         integer(0, 255),
-        stage="train",
         honoured_by=_KERNEL,
         key=True,
     )
-    bucket: int = setting(2_000_000, "numbers that n-grams are hashed to", integer(1, 2**31 - 1), stage="train")
+    bucket: int = _option(2_000_000, "numbers that n-grams are hashed to", integer(1, 2**31 - 1))
 
     def check(self, settings: Any) -> None:
         """Refuse a range that has no n-gram, and what `ComposedWords` refuses."""
@@ -89,14 +86,14 @@ class NGrams(ComposedWords):
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureTable(ComposedWords):
-    """Composes a word's vector of its own row and of those of what a table says of it, such as a brand.
+    """Composes a word's vector of its own row and of the rows of its features in a table, such as a brand.
 
     Parameters
     ----------
     table
         URL of a table with the column word, or item, and others (Parquet, CSV, or a folder of them).
     weights
-        Weights of its columns, 1 for those that are not named; 0 leaves a column out.
+        Weights of its columns, 1 for columns that are not named; 0 leaves a column out.
     prior_count
         As in `NGrams`.
 
@@ -113,30 +110,28 @@ class FeatureTable(ComposedWords):
     True
     """
 
-    table: str | None = setting(
+    table: str | None = _option(
         None,
         "URL of a table with the column word, or item, and others, such as a brand (Parquet, CSV, or a folder of "
         "them): a word's vector is composed of its own row and of those of what the table says of it",
         URL,
-        stage="train",
         honoured_by=_KERNEL,
         key=True,
         flat="features",
     )
-    weights: tuple[Any, ...] = setting(
+    weights: tuple[Any, ...] = _option(
         (),
         "weights of the columns of that table, 1 for those that are not named; 0 leaves a column out",
         WEIGHTS,
-        stage="train",
         flat="feature_weights",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class NGramsAndTable(NGrams, FeatureTable):
-    """Composes a word's vector of its own row, of its n-grams' and of those of what a table says of it.
+    """Composes a word's vector of its own row and of the rows of its n-grams and of its features in a table.
 
-    Its settings are those of `NGrams` and of `FeatureTable`.
+    Its settings are the settings of `NGrams` and of `FeatureTable`.
 
     Raises
     ------
@@ -155,7 +150,7 @@ CLASSES = (NGrams, FeatureTable, NGramsAndTable)
 
 
 def has_features(params: Params) -> bool:
-    """Tell whether words have features."""
+    """Return whether words have features."""
     return params.features is not None
 
 

@@ -22,14 +22,15 @@ from daskw2v.features.words import WordFeatures
 from daskw2v.kernels.distinct import distinct
 from daskw2v.store.threads import in_threads
 from daskw2v.types import Float64Array, Int64Array
-from daskw2v.vocabulary import word_tables
 from daskw2v.vocabulary.vocabulary import Vocabulary
+from daskw2v.vocabulary.word_tables import NAMES, TableKind, as_text, check_text, single, word_column
 
 pa, pc = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow")
 
+_Collected = tuple[FeatureColumn, Int64Array, Int64Array, Float64Array]  # a column; words, their rows and shares
 KNOTS = 16  # of a column of numbers, at most
 _MOST = 1e300  # largest number: differences of two are finite
-_TITLE, _COLUMNS = "table of features", "word, or item, and one or more others"
+_COLUMNS = "word, or item, and one or more others"
 
 
 def read_table(source: Source, options: Mapping[str, Any], timeout: float) -> Iterator[tuple[Any, dict[str, Any]]]:
@@ -40,23 +41,17 @@ def read_table(source: Source, options: Mapping[str, Any], timeout: float) -> It
     InputError
         If the file cannot be read or is no table, or lacks a column.
     """
-    names = list[str]()
-
-    def choose(present: Sequence[str], url: str) -> list[str]:
-        chosen = _columns(present, url)
-        names[:] = chosen[1:]
-        return chosen
-
-    for word, *columns in word_tables.read_table(source, options, timeout, choose, {}, _TITLE):
-        yield word_tables.as_text(word, "word", source.url), dict(zip(names, columns, strict=True))
+    for batch in _TABLES.read(source, options, timeout):
+        (_, *names), (words, *columns) = batch.schema.names, batch.columns
+        yield as_text(words, "word", source.url), dict(zip(names, columns, strict=True))
 
 
 def read_types(source: Source, options: Mapping[str, Any], timeout: float) -> tuple[dict[str, Any], bool]:
     """Return the Arrow types of a file's features by name, and whether it has no row; raises as `read_table`."""
-    types, empty = word_tables.read_head(source, options, timeout, _columns, {}, _TITLE)
-    word, *names = types
-    word_tables.check_text(types[word], "word", source.url)
-    return {name: types[name] for name in names}, empty
+    types, empty = _TABLES.head(source, options, timeout)
+    (_, kind), *features = types.items()
+    check_text(kind, "word", source.url)
+    return dict(features), empty
 
 
 def check_table(
@@ -70,9 +65,9 @@ def check_table(
         If one cannot be read or lacks a column; if a column is of a type that is no feature, or of two kinds; if none
         has a weight above 0, one that has a weight is missing, or names of folders tell one; or if no file has a row.
     """
-    found = in_threads(partial(read_types, options=options, timeout=timeout), sources)
-    kinds = dict[str, tuple[Any, Any, str]]()  # of each column: what collects it, its type, and the first such file
-    for source, (types, _) in zip(sources, found, strict=True):
+    heads = in_threads(partial(read_types, options=options, timeout=timeout), sources)
+    kinds = dict[str, tuple[Any, Any, str]]()  # of each column: the class that collects it, type, and first file
+    for source, (types, _) in zip(sources, heads, strict=True):
         for name, type_ in types.items():
             if weights.get(name, 1.0) == 0 or pa.types.is_null(type_):  # all values are missing
                 continue
@@ -83,7 +78,7 @@ def check_table(
                     f"Column {name!r} is {type_} in {source.url}, and {its_type} in {url}.",
                     "Give one type in all files: numbers such as 5.0, or categories.",
                 )
-    names = dict.fromkeys(name for types, _ in found for name in types)
+    names = dict.fromkeys(name for types, _ in heads for name in types)
     folders = _folders(sources) - names.keys()
     for name in weights.keys() - names.keys() - folders:
         raise InputError(
@@ -97,7 +92,7 @@ def check_table(
             )
     if all(weights.get(name, 1.0) == 0 for name in names):
         raise InputError(f"All columns of {place} weigh 0: {', '.join(names)}.", "Give one of them a weight above 0.")
-    if all(empty for _, empty in found):
+    if all(empty for _, empty in heads):
         raise InputError(f"{place} has no row, in {counted(len(sources), 'file')}.", "Write the table again.")
 
 
@@ -128,24 +123,27 @@ def summary_of(features: WordFeatures, columns: Sequence[FeatureColumn], base: S
 
 def _columns(present: Sequence[str], url: str) -> list[str]:
     """Return the columns of a table, the column of words first."""
-    word = word_tables.word_column(present, url, _COLUMNS)
-    if sum(name in present for name in word_tables.NAMES) > 1:
+    word = word_column(present, url, _COLUMNS)
+    if {*NAMES} <= {*present}:
         raise InputError(f"{url} has the columns word and item, which both name words.", "Leave one of them out.")
-    names = [word_tables.single(present, name, url, _COLUMNS) for name in present if name != word]
+    names = [single(present, name, url, _COLUMNS) for name in present if name != word]
     if not names:
         raise InputError(f"{url} has no column besides {word!r}.", f"Give a table with the columns {_COLUMNS}.")
     return [word, *names]
 
 
+_TABLES = TableKind("table of features", _columns)
+
+
 class TableFeatures:
-    """Collects the features of the words of a vocabulary.
+    """A collection of the features of the words of a vocabulary.
 
     Parameters
     ----------
     vocabulary
         The words.
     weights
-        Weights of columns, by name: 1 for others; 0 leaves one out.
+        Weights of columns, by name, 1 for columns that are not named; 0 leaves a column out.
     """
 
     def __init__(self, vocabulary: Vocabulary, weights: Mapping[str, float]) -> None:
@@ -186,16 +184,14 @@ class TableFeatures:
             If no word has a feature.
         """
         counts, columns, first = self._vocabulary.counts, list[FeatureColumn](), 0
-        ids, rows, weights = list[Int64Array](), list[Int64Array](), list[Float64Array]()
+        parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
         for name, collected in self._columns.items():
             weight = self._weights.get(name, 1.0)
-            column, owners, numbers, shares = collected.finish(name, weight, counts)
+            column, ids, numbers, shares = collected.finish(name, weight, counts)
             columns.append(column)
-            ids.append(owners)
-            rows.append(first + numbers)
-            weights.append(weight * shares)
+            parts.append((ids, first + numbers, weight * shares))
             first += column.size
-        owners = np.concatenate(ids) if ids else np.empty(0, np.int64)
+        owners, rows, weights = map(np.concatenate, zip(*parts, strict=True))
         if not len(owners):
             words = counted(len(counts), "word")
             raise InputError(
@@ -210,9 +206,8 @@ class TableFeatures:
         ]
         order = np.argsort(owners, kind="stable")
         offsets = np.searchsorted(owners[order], np.arange(len(counts) + 1))
-        found = np.concatenate(weights)[order].astype(np.float32)
-        ones = np.ones(len(counts), np.float32)
-        return tuple(columns), WordFeatures(offsets, np.concatenate(rows)[order].astype(np.int32), found, ones)
+        rows, weights = rows[order].astype(np.int32), weights[order].astype(np.float32)
+        return tuple(columns), WordFeatures(offsets, rows, weights, np.ones(len(counts), np.float32))
 
 
 class _Categories:
@@ -227,17 +222,12 @@ class _Categories:
         if pa.types.is_dictionary(column.type):  # it may hold categories of other words
             column = column.dictionary_decode()
         named = column.dictionary_encode()
-        names = named.dictionary.to_pylist()
-        codes = np.array([-1 if name in (None, "") else self._code(category(name)) for name in names] + [-1], np.int64)
-        codes = codes[named.indices.fill_null(len(names)).to_numpy()]
+        names, numbers = named.dictionary.to_pylist(), self._names
+        known = (-1 if name in (None, "") else numbers.setdefault(category(name), len(numbers)) for name in names)
+        codes = np.array([*known, -1], np.int64)[named.indices.fill_null(len(names)).to_numpy()]
         self._pairs.append((ids[codes >= 0] << 32) | codes[codes >= 0])
 
-    def _code(self, name: str) -> int:
-        return self._names.setdefault(name, len(self._names))
-
-    def finish(
-        self, name: str, weight: float, counts: Int64Array
-    ) -> tuple[FeatureColumn, Int64Array, Int64Array, Float64Array]:
+    def finish(self, name: str, weight: float, counts: Int64Array) -> _Collected:
         """Return the column, most frequent categories first, and of each pair the word, the category and its share."""
         pairs = distinct(np.concatenate([np.empty(0, np.int64), *self._pairs]))
         ids, codes = pairs >> 32, pairs & 0xFFFFFFFF
@@ -258,14 +248,11 @@ class _Numbers:
 
     def add(self, ids: Int64Array, column: Any) -> None:
         values = np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
-        there = np.isfinite(values)
-        values = np.clip(values, -_MOST, _MOST)
-        self._ids.append(ids[there])
-        self._values.append(values[there])
+        finite = np.isfinite(values)
+        self._ids.append(ids[finite])
+        self._values.append(np.clip(values[finite], -_MOST, _MOST))
 
-    def finish(
-        self, name: str, weight: float, counts: Int64Array
-    ) -> tuple[FeatureColumn, Int64Array, Int64Array, Float64Array]:
+    def finish(self, name: str, weight: float, counts: Int64Array) -> _Collected:
         """Return the column, and of each word the knots around its number, and their shares."""
         ids, places = np.unique(np.concatenate([np.empty(0, np.int64), *self._ids]), return_inverse=True)
         values = np.concatenate([np.empty(0), *self._values])

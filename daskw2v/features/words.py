@@ -125,7 +125,7 @@ def weigh_own_rows(features: WordFeatures, counts: Int64Array, prior_count: int)
 def compose_vectors(
     features: WordFeatures, own: Float32Array, rows_of: Callable[[Int32Array], Float32Array]
 ) -> Float32Array:
-    """Return the vectors of n words from their own rows, both shape (n, D) float32; others as in `sum_features`."""
+    """Return the vectors of n words from their own rows, both shape (n, D) float32; the rest as in `sum_features`."""
     totals = sum_features(features, rows_of, own.shape[1])
     vectors: Float32Array = (features.own[:, None] * own + totals) / (features.own + total_weights(features))[:, None]
     return vectors

@@ -14,7 +14,8 @@ from daskw2v.kernels.alias import alias_tables, choose, slot_in
 from daskw2v.kernels.jit import inline
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.objectives.settings import SharedNegatives
-from daskw2v.sampling.hierarchy import word_table, word_weights
+from daskw2v.sampling.hierarchy import word_table
+from daskw2v.sampling.weights import word_weights
 from daskw2v.types import Int32Array, Int64Array, UInt64Array
 
 BATCH = 4  # windows, pairs or rows that are trained at once

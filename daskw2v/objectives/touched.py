@@ -17,9 +17,10 @@ from daskw2v.kernels.rng import GOLDEN, draw, mix
 from daskw2v.objectives.noise import BATCH, Markets, PreparedNoise, negatives_of, pick_in_market
 from daskw2v.objectives.settings import SharedNegatives
 from daskw2v.objectives.tree import PreparedTree
-from daskw2v.sampling.hierarchy import RULES, split_negatives, word_weights
+from daskw2v.sampling.hierarchy import RULES, split_negatives
 from daskw2v.sampling.segments import Segment, keep_thresholds
 from daskw2v.sampling.settings import Partitioned
+from daskw2v.sampling.weights import word_weights
 from daskw2v.types import BoolArray, Float64Array, Int64Array, UInt64Array
 from daskw2v.vocabulary.huffman import ALONE, followed, taken
 

@@ -198,7 +198,7 @@ def join_codes(
 
 @kernel
 def _renumber(symbols: Any, numbers: Any, order: Any, counts: Any) -> Any:
-    """Replace symbols by numbers in order of first appearance; fill in order and counts; return how many there are."""
+    """Replace symbols by numbers in order of first appearance; fill in order and counts; return their number."""
     n = 0
     for i in range(len(symbols)):
         symbol = symbols[i]

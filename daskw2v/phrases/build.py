@@ -1,4 +1,4 @@
-"""Builds a corpus with joined phrases from a corpus, pass by pass."""
+"""Corpora with joined phrases, built from a corpus pass by pass."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -111,7 +111,7 @@ def check_joined(corpus: Corpus, params: Params) -> None:
     detection = PhraseDetection.find(params)
     asked = [] if detection is None else [detection.rules] * detection.passes
     shown = f" with {asked[0]}" if asked else ""
-    joined = [(found.min_count, found.threshold, found.scoring, found.delimiter) for found in corpus.passes]
+    joined = [(one.min_count, one.threshold, one.scoring, one.delimiter) for one in corpus.passes]
     if joined != asked:
         raise ParameterError(
             f"phrases={len(asked)}{shown}, but the phrases of the corpus were joined with {joined or 'nothing'}.",
@@ -124,8 +124,7 @@ def _join_once(
 ) -> Corpus:
     rules, began = PhraseDetection.of(params).rules, time.monotonic()
     asked = _asked(corpus, params)
-    known = _find(store, asked, corpus)
-    if known is not None:
+    if (known := _find(store, asked, corpus)) is not None:
         return known
     vocabulary = count_words(corpus, store, Params(min_count=1), Resources(), client, listener)
     n_buckets = count_buckets(corpus.n_tokens)
@@ -144,15 +143,15 @@ def _asked(corpus: Corpus, params: Params) -> str:
 
 
 def _find(store: Store, asked: str, corpus: Corpus) -> Corpus | None:
-    """Return the corpus that an earlier pass made, if it and its list of phrases are there."""
+    """Return the corpus that an earlier pass made, if it and its list of phrases exist."""
     known = Corpus.find(store, asked, len(corpus.bad_blocks))
-    if known is not None and groups_exist(store, pieces_of(known.passes[-1])):
-        # The phrases of earlier passes may have been rebuilt since, at other paths
-        return replace(known, passes=(*corpus.passes, known.passes[-1]))
-    return None
+    if known is None or not groups_exist(store, pieces_of(known.passes[-1])):
+        return None
+    # The phrases of earlier passes may have been rebuilt since, at other paths
+    return replace(known, passes=(*corpus.passes, known.passes[-1]))
 
 
-def pieces_of(found: PhrasePass) -> list[str]:
+def pieces_of(joined: PhrasePass) -> list[str]:
     """Return the paths of a pass's pieces of phrases, below the work directory.
 
     Raises
@@ -160,9 +159,9 @@ def pieces_of(found: PhrasePass) -> list[str]:
     StoreError
         If the manifest names more pieces than any text has.
     """
-    if found.pieces > _MOST_PIECES:
-        raise refused(f"The list of phrases at {found.path}", f"has {found.pieces:,} pieces")
-    return [f"{found.path}/{number}" for number in range(found.pieces)]
+    if joined.pieces > _MOST_PIECES:
+        raise refused(f"The list of phrases at {joined.path}", f"has {joined.pieces:,} pieces")
+    return [f"{joined.path}/{number}" for number in range(joined.pieces)]
 
 
 def _build(asked: str, corpus: Corpus, joining: PhraseJob, began: float, stage: OpenStage) -> Corpus:
@@ -179,23 +178,14 @@ def _build(asked: str, corpus: Corpus, joining: PhraseJob, began: float, stage: 
     if pieces:
         parts = stage.map("join", tasks.join_shard, [(joining, shard, pieces) for shard in range(n_shards)])
     seconds = round(time.monotonic() - began, 3)
-    found = PhrasePass(
-        f"{LAYOUT.folder}/{home.name}/{path}",
-        len(pieces),
-        chosen["n_phrases"],
-        chosen["n_bigrams"],
-        *joining.rules,
-        seconds,
-    )
-    passes = (*corpus.passes, found)
+    folder, n_phrases = f"{LAYOUT.folder}/{home.name}/{path}", chosen["n_phrases"]
+    last = PhrasePass(folder, len(pieces), n_phrases, chosen["n_bigrams"], *joining.rules, seconds)
     shards = _shards(home, corpus.shards, parts) if pieces else corpus.shards
-    joined = Corpus(
-        asked, shards, corpus.sources, corpus.report, corpus.seconds, corpus.bad_blocks, passes, corpus.parts
-    )
+    joined = replace(corpus, asked=asked, shards=shards, passes=(*corpus.passes, last))
     results = {"choose/0": chosen["attempt"], **{f"join/{i}": part["attempt"] for i, part in enumerate(parts)}}
     stage.clean(f"{task}/{name}" for task, attempt in results.items() for name in (MANIFEST, attempt))
     joined.save(stage.guard(joining.work))
-    stage.report(finding + n_shards, f"{found.n_phrases} phrases")
+    stage.report(finding + n_shards, f"{n_phrases} phrases")
     return joined
 
 

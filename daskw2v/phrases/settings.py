@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from daskw2v.config.choice import Group
@@ -9,6 +10,8 @@ from daskw2v.config.params import Params
 from daskw2v.config.settings import DELIMITER, integer, number, one_of, setting
 from daskw2v.errors import ParameterError
 from daskw2v.phrases.score import SCORINGS, PhraseRules
+
+_option = partial(setting, stage="phrases", honoured_by=("input",))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,47 +46,32 @@ class PhraseDetection(Group):
 
     axis = "phrases"
 
-    passes: int = setting(
+    passes: int = _option(
         0,
         "passes that join frequent bigrams: one makes phrases of two words, two of up to four",
         integer(0, 8),
-        stage="phrases",
-        honoured_by=("input",),
         key=True,
         flat="phrases",
     )
-    min_count: int = setting(
+    min_count: int = _option(
         5,
         "fewest occurrences of a phrase; the default score is lowered by as many",
         integer(1),
-        stage="phrases",
-        honoured_by=("input",),
         flat="phrase_min_count",
     )
-    threshold: float | None = setting(
+    threshold: float | None = _option(
         None,
         "score above which a bigram is a phrase; that of phrase_scoring when not given",
         number(-1, open_low=True),
-        stage="phrases",
-        honoured_by=("input",),
         flat="phrase_threshold",
     )
-    scoring: str = setting(
+    scoring: str = _option(
         "default",
         "score of a bigram: default, of Mikolov et al.; npmi, normalized pointwise mutual information, of -1 to 1",
         one_of("default", "npmi"),
-        stage="phrases",
-        honoured_by=("input",),
         flat="phrase_scoring",
     )
-    delimiter: str = setting(
-        "_",
-        "text between the words of a phrase",
-        DELIMITER,
-        stage="phrases",
-        honoured_by=("input",),
-        flat="phrase_delimiter",
-    )
+    delimiter: str = _option("_", "text between the words of a phrase", DELIMITER, flat="phrase_delimiter")
 
     @property
     def rules(self) -> PhraseRules:

@@ -33,9 +33,9 @@ from daskw2v.phrases.bigrams import (
     pairs_of,
 )
 from daskw2v.phrases.score import BigramTotals, PhraseRules
-from daskw2v.shards.layout import Corpus, open_codes, read_places, read_starts, read_words, write_shard
+from daskw2v.shards.layout import Corpus, open_codes, read_places, read_starts, read_words, write_arrays, write_shard
 from daskw2v.shards.words import take_words
-from daskw2v.store.arrays import read_array, write_array
+from daskw2v.store.arrays import read_array
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.stage import groups_exist, run_once
 from daskw2v.store.storage import Store
@@ -49,7 +49,7 @@ CHUNK_WORDS = 1 << 20  # words of the vocabulary to read at once: a chunk
 
 
 class ShardReader:
-    """Reads the shards of a corpus as ids, with the words before and after them in sentences that shards cut.
+    """A reader of the shards of a corpus as ids, with the words before and after them in sentences that shards cut.
 
     Parameters
     ----------
@@ -153,11 +153,10 @@ def _reader(job: PhraseJob) -> ShardReader:
 
 
 def finished(home: Store) -> dict[str, Any] | None:
-    """Return the manifest of a task that has finished and whose groups are there."""
+    """Return the manifest of a task that has finished and whose groups exist, or None."""
     manifest = home.read_manifest()
-    if manifest is None or not groups_exist(home, (f"{manifest['attempt']}/{name}" for name in manifest["groups"])):
-        return None
-    return manifest
+    groups = () if manifest is None else (f"{manifest['attempt']}/{name}" for name in manifest["groups"])
+    return manifest if groups_exist(home, groups) else None
 
 
 def _once(home: Store, make: Callable[[Store], dict[str, Any]]) -> dict[str, Any]:
@@ -167,34 +166,31 @@ def _once(home: Store, make: Callable[[Store], dict[str, Any]]) -> dict[str, Any
 
 def count_shard(job: PhraseJob, number: int) -> dict[str, Any]:
     """Task: count the bigrams that end in a shard."""
-    return _once(job.home / "count" / str(number), partial(_count, job, number))
 
+    def write(folder: Store) -> dict[str, Any]:
+        reader = _reader(job)
+        (before,) = reader.before(number, 1).tolist() or [NOTHING]
+        bigrams = count_keys(bigram_keys(reader.codes(number), reader.starts(number), reader.ids(number), before))
+        write_parts(folder, "bigrams", cut_keys(bigrams["key"], job.n_buckets), bigrams, named=True)
+        return {"groups": []}
 
-def _count(job: PhraseJob, number: int, folder: Store) -> dict[str, Any]:
-    reader = _reader(job)
-    before = reader.before(number, 1)
-    keys = bigram_keys(
-        reader.codes(number), reader.starts(number), reader.ids(number), before[-1] if len(before) else NOTHING
-    )
-    bigrams = count_keys(keys)
-    write_parts(folder, "bigrams", cut_keys(bigrams["key"], job.n_buckets), bigrams, named=True)
-    return {"groups": []}
+    return _once(job.home / "count" / str(number), write)
 
 
 def merge_bucket(job: PhraseJob, bucket: int, attempts: Sequence[str]) -> dict[str, Any]:
     """Task: add up the counts of a bucket's bigrams over all shards."""
-    return _once(job.home / "merge" / str(bucket), partial(_merge, job, bucket, attempts))
 
+    def write(folder: Store) -> dict[str, Any]:
+        counted = (job.home / "count" / str(shard) / attempt for shard, attempt in enumerate(attempts))
+        parts = [read_part(home, "bigrams", job.n_buckets, bucket, BIGRAM, 1)[:, 0] for home in counted]
+        keys, counts = merge_bigrams(parts)
+        kept = counts >= job.rules.min_count  # rarer bigrams are never phrases
+        pairs = pairs_of(keys[kept])
+        counts = np.column_stack([counts[kept], _word_counts(job.vocabulary, pairs)])
+        write_arrays(folder.create_group(), pairs=pairs, counts=counts)
+        return {"groups": [""], "n_bigrams": len(keys)}
 
-def _merge(job: PhraseJob, bucket: int, attempts: Sequence[str], folder: Store) -> dict[str, Any]:
-    homes = (job.home / "count" / str(shard) / attempt for shard, attempt in enumerate(attempts))
-    keys, counts = merge_bigrams([read_part(home, "bigrams", job.n_buckets, bucket, BIGRAM, 1)[:, 0] for home in homes])
-    kept = counts >= job.rules.min_count  # rarer bigrams are never phrases
-    pairs = pairs_of(keys[kept])
-    group = folder.create_group()
-    write_array(group, "pairs", pairs)
-    write_array(group, "counts", np.column_stack([counts[kept], _word_counts(job.vocabulary, pairs)]))
-    return {"groups": [""], "n_bigrams": len(keys)}
+    return _once(job.home / "merge" / str(bucket), write)
 
 
 def _word_counts(vocabulary: StoredVocabulary, pairs: Int32Array) -> Int64Array:
@@ -209,25 +205,23 @@ def _word_counts(vocabulary: StoredVocabulary, pairs: Int32Array) -> Int64Array:
 
 def choose_phrases(job: PhraseJob, attempts: Sequence[str], n_bigrams: int) -> dict[str, Any]:
     """Task: score the bigrams of all buckets and keep the phrases; `n_bigrams` is the number of distinct bigrams."""
-    return _once(job.home / "choose" / "0", partial(_choose, job, attempts, n_bigrams))
-
-
-def _choose(job: PhraseJob, attempts: Sequence[str], n_bigrams: int, folder: Store) -> dict[str, Any]:
     totals = BigramTotals(job.vocabulary.total, job.vocabulary.size + n_bigrams)
-    held: list[tuple[Int32Array, Int64Array, Float64Array]] = []
-    sizes: list[int] = []
-    for bucket, attempt in enumerate(attempts):
-        group = (job.home / "merge" / str(bucket) / attempt).open_group()
-        pairs, counts = read_array(group, "pairs"), read_array(group, "counts")
-        both, left, right = counts.T
-        chosen, scores = job.rules.choose(both, left, right, totals)
-        held.append((pairs[chosen], both[chosen], scores[chosen]))
-        n = sum(len(part) for part, _, _ in held)
-        if n >= PIECE or (n and bucket + 1 == len(attempts)):
-            _write_piece(job.vocabulary, folder / str(len(sizes)), *map(np.concatenate, zip(*held, strict=True)))
-            sizes.append(n)
-            held = []
-    return {"groups": [str(i) for i in range(len(sizes))], "n_phrases": sum(sizes), "n_bigrams": n_bigrams}
+
+    def write(folder: Store) -> dict[str, Any]:
+        held, sizes = list[tuple[Int32Array, Int64Array, Float64Array]](), list[int]()
+        for bucket, attempt in enumerate(attempts):
+            group = (job.home / "merge" / str(bucket) / attempt).open_group()
+            pairs, (both, left, right) = read_array(group, "pairs"), read_array(group, "counts").T
+            chosen, scores = job.rules.choose(both, left, right, totals)
+            held.append((pairs[chosen], both[chosen], scores[chosen]))
+            n = sum(len(part) for part, _, _ in held)
+            if n >= PIECE or (n and bucket + 1 == len(attempts)):
+                _write_piece(job.vocabulary, folder / str(len(sizes)), *map(np.concatenate, zip(*held, strict=True)))
+                sizes.append(n)
+                held.clear()
+        return {"groups": [str(i) for i in range(len(sizes))], "n_phrases": sum(sizes), "n_bigrams": n_bigrams}
+
+    return _once(job.home / "choose" / "0", write)
 
 
 def _write_piece(
@@ -235,21 +229,13 @@ def _write_piece(
 ) -> None:
     group = folder.create_group()
     words, offsets = _words_of(vocabulary, pairs.reshape(-1))
-    for name, values in (
-        ("words", words),
-        ("offsets", offsets),
-        ("counts", counts),
-        ("scores", scores),
-        ("pairs", pairs),
-    ):
-        write_array(group, name, values)
+    write_arrays(group, words=words, offsets=offsets, counts=counts, scores=scores, pairs=pairs)
 
 
 def _words_of(vocabulary: StoredVocabulary, ids: Int32Array) -> tuple[UInt8Array, Int64Array]:
     """Return the words of ids: bytes and offsets."""
     order = np.argsort(ids, kind="stable")
-    data: list[UInt8Array] = []
-    lengths: list[Int64Array] = []
+    data, lengths = list[UInt8Array](), list[Int64Array]()
     for start in range(0, int(ids.max(initial=-1)) + 1, CHUNK_WORDS):
         first, last = np.searchsorted(ids, [start, start + CHUNK_WORDS], sorter=order)
         stop = min(start + CHUNK_WORDS, vocabulary.size)
@@ -275,34 +261,34 @@ def join_shard(job: PhraseJob, number: int, pieces: Sequence[str]) -> dict[str, 
     pieces
         Folders of the pieces of phrases, below the folder of the pass.
     """
-    return _once(job.home / "join" / str(number), partial(_join, job, number, pieces))
 
+    def write(folder: Store) -> dict[str, Any]:
+        reader = _reader(job)
+        ids, words, ahead = reader.ids(number), reader.words(number), reader.after(number)
+        codes, starts = reader.codes(number), reader.starts(number)
+        taken, following = len(codes) > 0 and _is_taken(job, number, int(ids[codes[0]]), pieces), NOTHING
+        if ahead is not None:
+            words = words.with_word(ahead[1])
+            ids = np.append(ids, np.int32(ahead[0]))
+            following = int(_codes_of(ids, ids[-1:])[0])
+        pairs = _codes_of(ids, _read_pairs(job, pieces, ids))
+        symbols, starts = join_codes(codes, starts, pairs, len(ids), taken=taken, ahead=following)
+        del codes
+        if not len(symbols):
+            return {"groups": [], "shard": None}
+        symbols, dictionary = encode_symbols(symbols, words, pairs, job.rules.delimiter)
+        return {"groups": [""], "shard": write_shard(folder, [symbols], starts, dictionary)}
 
-def _join(job: PhraseJob, number: int, pieces: Sequence[str], folder: Store) -> dict[str, Any]:
-    reader = _reader(job)
-    ids, words, ahead = reader.ids(number), reader.words(number), reader.after(number)
-    codes, starts = reader.codes(number), reader.starts(number)
-    taken = len(codes) > 0 and _is_taken(job, number, int(ids[codes[0]]), pieces)
-    if ahead is not None:
-        words = words.with_word(ahead[1])
-        ids = np.append(ids, np.int32(ahead[0]))
-    pairs = _codes_of(ids, _read_pairs(job, pieces, ids))
-    following = NOTHING if ahead is None else int(_codes_of(ids, ids[-1:])[0])
-    joined = join_codes(codes, starts, pairs, len(ids), taken=taken, ahead=following)
-    del codes
-    if not len(joined.symbols):
-        return {"groups": [], "shard": None}
-    symbols, dictionary = encode_symbols(joined.symbols, words, pairs, job.rules.delimiter)
-    return {"groups": [""], "shard": write_shard(folder, [symbols], joined.starts, dictionary)}
+    return _once(job.home / "join" / str(number), write)
 
 
 def _read_pairs(job: PhraseJob, pieces: Sequence[str], ids: Int32Array) -> Int32Array:
     """Return the phrases with both words among `ids`, shape (n, 2)."""
-    found = [np.empty((0, 2), np.int32)]
+    parts = [np.empty((0, 2), np.int32)]
     for piece in pieces:
         pairs = read_array((job.home / piece).open_group(), "pairs")
-        found.append(pairs[np.isin(pairs, ids).all(axis=1)])
-    return np.concatenate(found)
+        parts.append(pairs[np.isin(pairs, ids).all(axis=1)])
+    return np.concatenate(parts)
 
 
 def _codes_of(ids: Int32Array, pairs: Int32Array) -> Int32Array:

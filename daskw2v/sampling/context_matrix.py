@@ -14,11 +14,15 @@ The tasks that build a matrix write below the folder of the build:
 
 A band is a range of rows: one Zarr shard, written by one task. Files other than `matrix` are part files
 (`store.partfile`) with a part for each band; they are deleted when the matrix is finished.
+
+A matrix may extend an earlier one, its base. The contexts of a row are in random order. So a row of all text is a
+random merge of the old and the new row: the next context is an old one with the probability of old pairs among the
+remaining pairs. This needs only the number of pairs of each row, not the old pairs that were not sampled.
 """
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -27,17 +31,19 @@ import numpy.typing as npt
 from distributed import Client
 
 from daskw2v.cluster.tasks import run_tasks
+from daskw2v.config.identity import identity_fields
+from daskw2v.config.params import Params
+from daskw2v.config.settings import default_of
 from daskw2v.corpus.files import Source
-from daskw2v.errors import StoreError, counted
+from daskw2v.errors import InputError, ParameterError, StoreError, VocabularyError, counted
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.progress import Listener, Progress, silent
-from daskw2v.sampling.growth import check_rules, describe_text, find_new_text, match_words, merge_rows, sampling_rules
 from daskw2v.sampling.reader import read_text, thresholds_of
-from daskw2v.sampling.reservoir import NO_CONTEXT, PairSample, Reservoir, repeat_contexts, sample_pairs
+from daskw2v.sampling.reservoir import NO_CONTEXT, PairSample, Reservoir, merge_rows, repeat_contexts, sample_pairs
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
 from daskw2v.sampling.settings import SampledContexts
-from daskw2v.shards.layout import Corpus, digest
+from daskw2v.shards.layout import Corpus, corpus_identity, digest
 from daskw2v.store.arrays import StoredArray, create_array, finish_arrays, open_array, read_array, write_rows
 from daskw2v.store.checksums import Written
 from daskw2v.store.limits import refused, typed
@@ -58,6 +64,7 @@ BAND = 1 << 23  # most entries of a band: 64 MB
 BANDS = 16  # bands of a small matrix, so that there is work for several workers
 ROWS, COLUMNS = 512, 128  # of a chunk, 256 KB; training reads few columns of many rows
 UNWRITTEN = NO_CONTEXT - 1
+_OWN = ("seed", "base_matrix")  # fields in which a matrix and its base may differ
 
 
 @dataclass(frozen=True)
@@ -113,9 +120,19 @@ class Build(NamedTuple):
     generation: int
 
     @property
+    def matrix(self) -> Store:
+        """The folder of the matrix itself."""
+        return self.place / _MATRIX
+
+    @property
+    def settings(self) -> SampledContexts:
+        """The settings of the matrix."""
+        return SampledContexts.of(self.run.params)
+
+    @property
     def band(self) -> int:
         """Number of rows in a band."""
-        return band_of(self.run.vocabulary.size, SampledContexts.of(self.run.params).context_size)
+        return band_of(self.run.vocabulary.size, self.settings.context_size)
 
     @property
     def n_bands(self) -> int:
@@ -138,7 +155,7 @@ class Build(NamedTuple):
 def build_matrix(client: Client, run: Run, listener: Listener = silent) -> ContextMatrix:
     """Sample the word-context matrix of a run's text on the cluster, or return it if it was built before.
 
-    Windows and subsampling are those of the first epoch. With `base_matrix`, only text that is new since the base is
+    Windows and subsampling are as in the first epoch. With `base_matrix`, only text that is new since the base is
     read. A task holds PAIRS pairs, or a band of rows and the pairs of one piece of text for it.
 
     Parameters
@@ -166,7 +183,7 @@ def build_matrix(client: Client, run: Run, listener: Listener = silent) -> Conte
     asked = [corpus.identity, run.vocabulary.identity, sampling_rules(params), params.seed, base]
     home = run.work / LAYOUT.folder / digest(asked)
     stage = Stage(run.work, home, lambda: partial(run_tasks, client), listener, "matrix")
-    return stage.make(partial(_find, home), partial(_build, corpus, run))
+    return stage.make(partial(find_matrix, home), partial(_build, corpus, run))
 
 
 def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
@@ -179,7 +196,8 @@ def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
         start, text = find_new_text(base["text"], corpus, params)
     build = Build(run, stage.attempt(), 0 if base is None else base["generation"] + 1)
     declare(build)
-    text_words, pairs = _run(stage, build, base, list(cut(start, corpus.n_tokens, _stretch(params.window))))
+    pieces = list(cut(start, corpus.n_tokens, max(1, PAIRS // (2 * params.window))))
+    text_words, pairs = _run(stage, build, base, pieces)
     manifest = {
         "build": build.place.name,
         "words": vocabulary.size,
@@ -199,51 +217,35 @@ def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
     return _matrix(run.work / LAYOUT.folder / stage.home.name, manifest)  # without the lease, which ends
 
 
-def _stretch(window: int) -> int:
-    """Return the number of positions in a piece of text."""
-    return max(1, PAIRS // (2 * window))
-
-
 def _run(
-    stage: OpenStage, build: Build, base: dict[str, Any] | None, stretches: Sequence[tuple[int, int]]
+    stage: OpenStage, build: Build, base: dict[str, Any] | None, pieces: Sequence[tuple[int, int]]
 ) -> tuple[int, int]:
     """Run all tasks; return the number of known tokens and of pairs of all text."""
     parts = [] if base is None else list(cut(0, base["words"], band_of(base["words"], base["context_size"])))
-    total = len(stretches) + len(parts) + build.n_bands + (base is not None)
-    stage.expect(total, message=f"{counted(len(stretches), 'piece')} of text")
+    total = len(pieces) + len(parts) + build.n_bands + (base is not None)
+    stage.expect(total, message=f"{counted(len(pieces), 'piece')} of text")
 
     def call(step: str, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]) -> list[Any]:
         return stage.map(step, function, [(build, number, *job) for number, job in enumerate(jobs)])
 
     ranges: list[tuple[Any, ...]] = []
     if base is not None:
-        place = (
-            build.run.work
-            / LAYOUT.folder
-            / str(SampledContexts.of(build.run.params).base_matrix)
-            / base["build"]
-            / _MATRIX
-        )
-        (ids,) = stage.map("match", match_base, [(build, place)])
-        ranges = [(place, ids, *part) for part in parts]
-    sampled = call("sample", sample_text, stretches)
+        rows = build.run.work / LAYOUT.folder / str(build.settings.base_matrix) / base["build"] / _MATRIX
+        (ids,) = stage.map("match", match_base, [(build, rows)])
+        ranges = [(rows, ids, *part) for part in parts]
+    sampled = call("sample", sample_text, pieces)
     texts = [f"text/{i}/{attempt}" for i, (attempt, _) in enumerate(sampled)]
     bases = [f"base/{i}/{attempt}" for i, attempt in enumerate(call("carry", carry_rows, ranges))]
     filled = call("fill", fill_band, [(texts, bases)] * build.n_bands)
-    finish_arrays((build.place / _MATRIX).open_group(writable=True), [written for _, written in filled])
+    finish_arrays(build.matrix.open_group(writable=True), [written for _, written in filled])
     pairs = sum(n for n, _ in filled)
     return sum(words for _, words in sampled) + (0 if base is None else base["text_words"]), pairs
 
 
-def open_matrix(home: Store) -> ContextMatrix:
-    """Open the matrix in a folder.
-
-    Raises
-    ------
-    StoreError
-        If the folder has no finished matrix.
-    """
-    return _matrix(home, _need_manifest(home))
+def find_matrix(home: Store) -> ContextMatrix | None:
+    """Return the finished matrix in a folder, or None."""
+    manifest = _read_manifest(home)
+    return None if manifest is None else _matrix(home, manifest)
 
 
 def _matrix(home: Store, manifest: dict[str, Any]) -> ContextMatrix:
@@ -251,26 +253,11 @@ def _matrix(home: Store, manifest: dict[str, Any]) -> ContextMatrix:
     return typed(ContextMatrix, {name: manifest[name] for name in fields}, f"{home.url}/{MANIFEST}", home=home)
 
 
-def _find(home: Store) -> ContextMatrix | None:
-    manifest = _read_manifest(home)
-    return None if manifest is None else _matrix(home, manifest)
-
-
 def _read_manifest(home: Store) -> dict[str, Any] | None:
+    """Read the manifest of a finished matrix; return None if there is none."""
     manifest = home.read_manifest()
-    if manifest is None or not groups_exist(home, [f"{_matrix(home, manifest).build}/{_MATRIX}"]):
-        return None
-    return manifest
-
-
-def _need_manifest(home: Store) -> dict[str, Any]:
-    manifest = _read_manifest(home)
-    if manifest is None:
-        raise StoreError(
-            f"{home.url} holds no finished word-context matrix.",
-            "Build it first, in the same work directory; base_matrix is its name.",
-        )
-    return manifest
+    exists = manifest is not None and groups_exist(home, [f"{_matrix(home, manifest).build}/{_MATRIX}"])
+    return manifest if exists else None
 
 
 def read_base(home: Store) -> dict[str, Any]:
@@ -281,7 +268,12 @@ def read_base(home: Store) -> dict[str, Any]:
     StoreError
         If the folder has no finished matrix, or its manifest lacks a field that a base must have.
     """
-    match manifest := _need_manifest(home):
+    match manifest := _read_manifest(home):
+        case None:
+            raise StoreError(
+                f"{home.url} holds no finished word-context matrix.",
+                "Build it first, in the same work directory; base_matrix is its name.",
+            )
         case {
             "generation": int(generation),
             "text": {"identity": str(), "reading": str(), "tokens": int(tokens), "sources": [*sources]},
@@ -290,6 +282,109 @@ def read_base(home: Store) -> dict[str, Any]:
                 typed(Source, source, f"{home.url}/{MANIFEST}")
             return manifest
     raise refused(f"{home.url}/{MANIFEST}", "does not describe the text of a matrix")
+
+
+def sampling_rules(params: Params) -> dict[str, Any]:
+    """Return the fields that must be equal in a matrix and its base, as JSON types."""
+    rules = identity_fields(params, "matrix", without=_OWN)
+    return {"context_size": rules["context_size"], **rules}  # in the order of the first release
+
+
+def check_rules(base: Mapping[str, Any], params: Params) -> None:
+    """Refuse a base whose manifest has other sampling rules than the Params.
+
+    Raises
+    ------
+    ParameterError
+        If one of the `sampling_rules` differs.
+    """
+    name = SampledContexts.of(params).base_matrix
+    for f, value in params.items():
+        if f.metadata["stage"] == "matrix" and f.name not in _OWN:
+            of_base = base.get(f.name, default_of(f))
+            if value != of_base:
+                raise ParameterError(
+                    f"{f.name}={value!r}, but base_matrix={name!r} was made with {of_base!r}.",
+                    f"Give {f.name}={of_base!r}, or leave base_matrix out and read all text again.",
+                )
+
+
+def describe_text(identity: str, sources: Sequence[Source], tokens: int, params: Params) -> dict[str, Any]:
+    """Return a description of a matrix's text as JSON types, for its manifest and `find_new_text`.
+
+    Parameters
+    ----------
+    identity
+        `corpus_identity` of the sources.
+    sources, tokens
+        The files in order, and their number of tokens.
+    params
+        The Params for reading them.
+    """
+    reading = corpus_identity((), params)  # of the rules alone
+    return {"identity": identity, "reading": reading, "tokens": tokens, "sources": [asdict(s) for s in sources]}
+
+
+def find_new_text(seen: Mapping[str, Any], corpus: Corpus, params: Params) -> tuple[int, dict[str, Any]]:
+    """Find the text that is new since a base: the rest of a corpus that begins with its text, or all of another corpus.
+
+    Parameters
+    ----------
+    seen
+        The base's text, from `describe_text`.
+    corpus, params
+        The corpus, and the Params for reading it.
+
+    Returns
+    -------
+    start, text
+        The first new position; and the text of base and corpus together, as in `describe_text`.
+
+    Raises
+    ------
+    InputError
+        If base and corpus share files, but the corpus does not begin with the base's text.
+    ParameterError
+        If the new files are read by other rules.
+    """
+    sources, n = [Source(**source) for source in seen["sources"]], len(seen["sources"])
+    if corpus_identity(corpus.sources[:n], params) == seen["identity"]:
+        return seen["tokens"], describe_text(corpus.identity, corpus.sources, corpus.n_tokens, params)
+    base, urls = SampledContexts.of(params).base_matrix, {source.url for source in sources}
+    shared = [source.url for source in corpus.sources if source.url in urls]
+    if shared:
+        raise InputError(
+            f"{shared[0]} is in the text of base_matrix={base!r}, but the corpus does not begin with all of "
+            f"that text ({counted(n, 'file')}, read by the same rules and unchanged).",
+            "Give the base's files first, in their order, followed by new files; or give new files only; or leave "
+            "base_matrix out.",
+        )
+    if corpus_identity((), params) != seen["reading"]:
+        raise ParameterError(
+            f"The text of base_matrix={base!r} was read by another tokenizer, format, column or errors.",
+            "Read the new text with the same Params, or leave base_matrix out and read all text again.",
+        )
+    together = [*sources, *corpus.sources]
+    return 0, describe_text(corpus_identity(together, params), together, seen["tokens"] + corpus.n_tokens, params)
+
+
+def match_words(old: Vocabulary, new: Vocabulary) -> Int32Array:
+    """Return the new id of each old word, shape (old words,) int32.
+
+    Raises
+    ------
+    VocabularyError
+        If the new vocabulary lacks an old word.
+    """
+    ids = [new.find(word) for word in old.words]
+    if None in ids:
+        raise VocabularyError(
+            f"{ids.count(None)} of {counted(len(ids), 'word')} of the base matrix are not in the vocabulary, such as "
+            f"{old.word(ids.index(None))!r}.",
+            "Give the base's files before the new ones, so that their words count, and keep as many words (min_count, "
+            "max_final_vocab, vocabulary); or leave base_matrix out.",
+        )
+    return np.array(ids, np.int32)
 
 
 def read_contexts(place: Store, rows: tuple[int, int], columns: tuple[int, int]) -> Int32Array:
@@ -315,7 +410,7 @@ def read_contexts(place: Store, rows: tuple[int, int], columns: tuple[int, int])
     width = _open(place).chunks[1]
     start, stop = columns
     if stop - start >= width:
-        return _read(place, rows, start, stop)
+        return _open(place)[slice(*rows), start:stop]
     panels = range(start // width, -(-stop // width))
     parts = [_panel(place, rows, i)[:, max(0, start - i * width) : stop - i * width] for i in panels]
     return np.concatenate(parts, axis=1)
@@ -331,11 +426,7 @@ def _open(place: Store) -> StoredArray:
 def _panel(place: Store, rows: tuple[int, int], number: int) -> Int32Array:
     """Read the columns of a row of chunks. The chunks are cached, as the next columns are in them."""
     width = _open(place).chunks[1]
-    return _read(place, rows, number * width, (number + 1) * width)
-
-
-def _read(place: Store, rows: tuple[int, int], start: int, stop: int) -> Int32Array:
-    return _open(place)[slice(*rows), start:stop]
+    return _open(place)[slice(*rows), number * width : (number + 1) * width]
 
 
 def band_of(n_words: int, context_size: int) -> int:
@@ -346,31 +437,29 @@ def band_of(n_words: int, context_size: int) -> int:
 
 def declare(build: Build) -> None:
     """Create the group of the matrix: its words, and empty arrays."""
-    group, vocabulary = (build.place / "matrix").create_group(), build.run.vocabulary
+    group, vocabulary, band = build.matrix.create_group(), build.run.vocabulary, build.band
     vocabulary.save(group)
-    shape, rows = (vocabulary.size, SampledContexts.of(build.run.params).context_size), min(build.band, ROWS)
-    create_array(
-        group, "contexts", shape, np.int32, rows, chunk_columns=COLUMNS, shard_rows=build.band, fill_value=UNWRITTEN
-    )
-    create_array(group, "seen", shape[:1], np.int64, build.band, fill_value=UNWRITTEN)
+    shape, rows = (vocabulary.size, build.settings.context_size), min(band, ROWS)
+    create_array(group, "contexts", shape, np.int32, rows, chunk_columns=COLUMNS, shard_rows=band, fill_value=UNWRITTEN)
+    create_array(group, "seen", shape[:1], np.int64, band, fill_value=UNWRITTEN)
 
 
 def sample_text(build: Build, number: int, start: int, stop: int) -> tuple[str, int]:
     """Task: sample the pairs of the positions start..stop-1; return the attempt and the number of known tokens."""
     segment, words, windows = read_text(build.run, 0, start, stop)
-    size, key = SampledContexts.of(build.run.params).context_size, build.key(Purpose.MATRIX)
-    keep = thresholds_of(build.run.vocabulary, SampledContexts.of(build.run.params).context_sample)
-    found = sample_pairs(segment, *segment.centers(start, stop), windows, key, build.run.vocabulary.size, size, keep)
-    edges, attempt = build.edges(found.rows[:, 0]), new_attempt()
-    place = build.place / "text" / str(number) / attempt
-    write_parts(place, "rows", edges, found.rows)
-    write_parts(place, "entries", np.cumsum([0, *np.minimum(found.rows[:, 1], size)])[edges], found.entries)
+    vocabulary, size, key = build.run.vocabulary, build.settings.context_size, build.key(Purpose.MATRIX)
+    keep = thresholds_of(vocabulary, build.settings.context_sample)
+    rows, entries = sample_pairs(segment, *segment.centers(start, stop), windows, key, vocabulary.size, size, keep)
+    edges, attempt = build.edges(rows[:, 0]), new_attempt()
+    folder = build.place / "text" / str(number) / attempt
+    write_parts(folder, "rows", edges, rows)
+    write_parts(folder, "entries", np.cumsum([0, *np.minimum(rows[:, 1], size)])[edges], entries)
     return attempt, words
 
 
 def match_base(build: Build, base: Store) -> str:
     """Task: find the new ids of the words of a base matrix; return the attempt."""
-    old, new = (Vocabulary.load(store.open_group()) for store in (base, build.place / "matrix"))
+    old, new = (Vocabulary.load(store.open_group()) for store in (base, build.matrix))
     attempt = new_attempt()
     write_parts(build.place / "base", f"ids-{attempt}", [0, len(old)], match_words(old, new))
     return attempt
@@ -385,27 +474,26 @@ def carry_rows(build: Build, number: int, base: Store, matched: str, start: int,
     order = order[seen[order] > 0]  # rows without pairs have no contexts
     rows = np.column_stack([ids[start:stop][order].astype(np.int64), seen[order]])
     edges, attempt = build.edges(rows[:, 0]), new_attempt()
-    place = build.place / "base" / str(number) / attempt
-    write_parts(place, "rows", edges, rows)
-    write_parts(place, "contexts", edges, ids[contexts[order]])
+    folder = build.place / "base" / str(number) / attempt
+    write_parts(folder, "rows", edges, rows)
+    write_parts(folder, "contexts", edges, ids[contexts[order]])
     return attempt
 
 
 def fill_band(build: Build, number: int, texts: Sequence[str], bases: Sequence[str]) -> tuple[int, Written]:
     """Task: write a band from all pieces of text and of the base; return its pairs, and checksums."""
-    first, size = number * build.band, SampledContexts.of(build.run.params).context_size
+    first, size = number * build.band, build.settings.context_size
     reservoir = Reservoir(first, min(build.band, build.run.vocabulary.size - first), size)
     for piece in texts:
         entries = build.read(piece, "entries", number, np.uint64, 1)
         reservoir.add(PairSample(build.read(piece, "rows", number, np.int32, 2), entries[:, 0]))
     contexts, seen = reservoir.contexts()
     for piece in bases:
+        rows = build.read(piece, "rows", number, np.int64, 2)
         old = build.read(piece, "contexts", number, np.int32, size)
-        merge_rows(
-            contexts, seen, first, build.read(piece, "rows", number, np.int64, 2), old, build.key(Purpose.GROWTH)
-        )
+        merge_rows(contexts, seen, first, rows, old, build.key(Purpose.GROWTH))
     repeat_contexts(contexts, seen, first, build.key(Purpose.REPEAT))
-    group = (build.place / "matrix").open_group(writable=True)
+    group = build.matrix.open_group(writable=True)
     stored, counts = open_array(group, "contexts"), open_array(group, "seen")
     write_rows(stored, first, contexts)
     write_rows(counts, first, seen)

@@ -1,9 +1,9 @@
-"""Cuts text into segments on an NVIDIA GPU: the same tokens, positions and sentences as `segments`, by the same draws.
+"""Segments of text, cut on an NVIDIA GPU: the same tokens, positions and sentences as `segments`, by the same draws.
 
 Codes, the map of codes to words, and the starts of sentences lie on the GPU, as a shard has them. Words are looked up,
-and a word that is not kept is marked by -1. Then tiles of tokens count what they keep, and each writes its words behind
-those of all tiles before it. A sentence begins where as many words are kept before it: so sentences without kept words
-stay, as two equal bounds.
+and a word that is not kept is marked by -1. Then tiles of tokens count the words that they keep, and each writes its
+words behind the words of all tiles before it. A sentence begins where as many words are kept before it: so sentences
+without kept words stay, as two equal bounds.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ KNOWN, BAD = 0, 1  # of `counts`: known tokens before subsampling, and codes tha
 
 
 class Cutter:
-    """Cuts stretches of text one after the other; each call overwrites the arrays that the last one returned."""
+    """A cutter of stretches of text; each call overwrites the arrays that the last one returned."""
 
     def __init__(self) -> None:
         self._arrays: dict[str, Any] = {}
@@ -53,15 +53,11 @@ class Cutter:
             `Segment.centers` of start..stop-1, shape (1,) int64 each.
         """
         low, length = spans[0].position, sum(len(span.codes) for span in spans)
-        tiles, n_bounds = -(-length // TILE), 2 + sum(len(span.starts) for span in spans)
-        words, before = self._room("words", length, np.int32), self._room("before", length + 1, np.int32)
-        kept = self._room("kept", tiles, np.int32)
-        segment = Segment(
-            self._room("tokens", length, np.int32),
-            self._room("positions", length, np.int64),
-            self._room("bounds", n_bounds, np.int64),
-        )
-        centers, sentence = self._room("centers", 2, np.int64), 1
+        tiles, n_bounds, room = -(-length // TILE), 2 + sum(len(span.starts) for span in spans), self._room
+        words, before = room("words", length, np.int32), room("before", length + 1, np.int32)
+        kept, tokens = room("kept", tiles, np.int32), room("tokens", length, np.int32)
+        segment = Segment(tokens, room("positions", length, np.int64), room("bounds", n_bounds, np.int64))
+        centers, sentence = room("centers", 2, np.int64), 1
         for span in spans:
             offset, n = span.position - low, len(span.codes)
             inner = max(start - span.position, 0), min(stop - span.position, n)
@@ -88,7 +84,7 @@ class Cutter:
 def _look_up(
     codes: Any, ids: Any, keep: Any, key: Any, position: Any, inner: Any, outer: Any, words: Any, counts: Any
 ) -> None:
-    """Write the word of each token, -1 for one that is not kept; count what is known of inner..outer-1."""
+    """Write the word of each token, -1 for one that is not kept; count the known tokens of inner..outer-1."""
     lane, first = cuda.threadIdx.x, cuda.blockIdx.x * TILE
     last_known, known, bad = keep.size - 1, int32(0), int32(0)
     for i in range(first + lane, min(first + TILE, codes.size), LANES):
@@ -135,13 +131,13 @@ def _place(words: Any, kept: Any, low: Any, tokens: Any, positions: Any, before:
     for start in range(first, last, LANES):
         i = start + lane
         word = at(words, i) if i < last else int32(-1)
-        those = ballot(word >= 0)
-        own = n + int32(cuda.popc(those & ((np.uint32(1) << np.uint32(lane)) - np.uint32(1))))
+        kept_lanes = ballot(word >= 0)
+        own = n + int32(cuda.popc(kept_lanes & ((np.uint32(1) << np.uint32(lane)) - np.uint32(1))))
         if i < last:
             before[np.uint64(i)] = own
         if word >= 0:
             tokens[np.uint64(own)], positions[np.uint64(own)] = word, low + i
-        n += int32(cuda.popc(those))
+        n += int32(cuda.popc(kept_lanes))
     if lane == 0 and last == words.size:
         before[np.uint64(words.size)] = n
 

@@ -37,23 +37,17 @@ def join_ranges(ranges: Sequence[Range]) -> list[Range]:
     """Join adjacent ranges and drop empty ones."""
     joined: list[Range] = []
     for start, stop in ranges:
-        if start >= stop:
-            continue
-        if joined and joined[-1][1] == start:
+        if joined and joined[-1][1] == start < stop:
             joined[-1] = joined[-1][0], stop
-        else:
+        elif start < stop:
             joined.append((start, stop))
     return joined
 
 
 def _parts(corpus: Corpus, start: int, stop: int) -> Iterator[Shard]:
-    bounds = corpus.bounds
-    for number in range(int(np.searchsorted(bounds, start, side="right")) - 1, len(corpus.shards)):
-        shard, origin = corpus.shards[number], int(bounds[number])
-        a, b = max(start - origin, 0), min(stop - origin, shard.n_tokens)
-        if a >= b:
-            return
-        begins = origin + a == start or (a == 0 and shard.begins)
+    for number, a, b in corpus.shards_in(start, stop):
+        shard = corpus.shards[number]
+        begins = bool(corpus.bounds[number] + a == start) or (a == 0 and shard.begins)
         yield replace(shard, n_tokens=b - a, first=shard.first + a, begins=begins)
 
 

@@ -1,6 +1,6 @@
 """Pairs of a context and a center: as single numbers, and dealt into buckets.
 
-A number has the center's row in its upper half and the context's in its lower half. Rows are those of partitions. If a
+A number has the center's row in its upper half and the context's in its lower half. Rows are rows of partitions. If a
 partition has fewer than 2**16 rows, a pair takes 4 bytes, else 8.
 
 There is a bucket for each partition of the center and of the context. The bucket of two partitions can be trained with
@@ -33,7 +33,7 @@ _STEP = 5  # neighbours that are visited in a row: a loop of constant length unr
 
 def pair_type(n_rows: int) -> np.dtype[Any]:
     """Return the type of pairs of partitions with so many rows, at most; one number stands for no row."""
-    return np.dtype(PAIR_TYPES[0 if n_rows < 1 << 16 else 1])
+    return np.dtype(PAIR_TYPES[n_rows >= 1 << 16])
 
 
 def empty_pairs(n: int, dtype: npt.DTypeLike) -> Pairs:
@@ -68,7 +68,8 @@ def context_of(pair: Any, half: Any) -> Any:
 
 def pack(rows: Sequence[Int64Array] | Int64Array, dtype: npt.DTypeLike) -> Pairs:
     """Return the pairs of contexts and centers; -1 is a center in another partition."""
-    half, (contexts, centers) = np.uint64(4 * np.dtype(dtype).itemsize), np.asarray(rows, np.int64).view(np.uint64)
+    half = np.uint64(4 * np.dtype(dtype).itemsize)
+    contexts, centers = np.asarray(rows, np.int64).view(np.uint64)
     packed: Pairs = ((centers & no_row.py_func(half)) << half | contexts).astype(dtype)
     return packed
 
@@ -118,8 +119,7 @@ class Dealt(NamedTuple):
     entries
         Pairs, bucket by bucket, shape (n,).
     edges
-        Bounds of the buckets, shape (p * p + 1,) int64: those of a group of inputs stand side by side, and among them
-        those of a group of outputs, as `bucket_number` says.
+        Bounds of the buckets, in the order of `bucket_number`, shape (p * p + 1,) int64.
     """
 
     entries: Pairs
@@ -362,6 +362,6 @@ def _deal_noise(text: Any, order: Any, noise: Any, places: Any, entries: Any, wr
             for k in range(noise.negative if noise.rule == BNS else 1):
                 partner = partition_of(noise.rule, state, k, own, noise.table)
                 if write:
-                    told = row if partner == own else no_row(half) << half
-                    entries[places[partner, part]] = told | _row(context, text.bits)
+                    center_bits = row if partner == own else no_row(half) << half
+                    entries[places[partner, part]] = center_bits | _row(context, text.bits)
                 places[partner, part] += np.uint64(1)

@@ -1,4 +1,4 @@
-"""Reads the text of a run from its shards: subsampled segments of any range of the corpus, and an epoch's windows."""
+"""The text of a run, read from its shards: subsampled segments of any range of the corpus, and an epoch's windows."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -89,7 +89,7 @@ class _Shard(NamedTuple):
 
 
 class SegmentReader:
-    """Reads any range of corpus positions as word ids, across shards.
+    """A reader of any range of corpus positions as word ids, across shards.
 
     Parameters
     ----------
@@ -109,6 +109,7 @@ class SegmentReader:
             _check_numbers(ids, -1, vocabulary.size, f"{vocabulary.home.url}/maps")
             return open_array(group, "codes"), read_array(group, "starts"), ids
 
+        @lru_cache(OPEN_SHARDS)
         def open_shard(number: int) -> _Shard:
             shard = corpus.shards[number]
             codes, starts, _ = open_stored(shard.path)
@@ -121,11 +122,7 @@ class SegmentReader:
             _check_numbers(codes, 0, len(ids), array.url)
             return codes
 
-        self._open_stored, self._open_shard, self._read_codes = (
-            open_stored,
-            lru_cache(OPEN_SHARDS)(open_shard),
-            read_codes,
-        )
+        self._open_stored, self._open_shard, self._read_codes = open_stored, open_shard, read_codes
 
     def read(self, start: int, stop: int, window: int, keep: UInt64Array, key: np.uint64) -> tuple[Segment, int]:
         """Read the positions start..stop-1, with a margin on both sides that completes all windows.
@@ -167,7 +164,7 @@ class SegmentReader:
 
     def spans(self, low: int, high: int) -> Iterator[Span]:
         """Yield the tokens at the positions low..high-1, chunk by chunk."""
-        for number, a, b in self._shards(low, high):
+        for number, a, b in self._corpus.shards_in(low, high):
             shard, origin = self._open_shard(number), int(self._corpus.bounds[number])
             step = shard.codes.chunks[0]
             step *= -(-CHUNK // step)
@@ -187,8 +184,8 @@ class SegmentReader:
 
     def unchecked_codes(self, span: Span) -> Int32Array:
         """Return the codes of a span's chunk as they are stored; the caller checks that each code has a word."""
-        chunk = span.chunk
-        codes: Int32Array = self._open_stored(chunk.path)[0][chunk.start : chunk.stop]
+        path, start, stop = span.chunk
+        codes: Int32Array = self._open_stored(path)[0][start:stop]
         return codes
 
     def ids(self, span: Span) -> Int32Array:
@@ -214,20 +211,9 @@ class SegmentReader:
         return sum(int(count_known(self.codes(s)[s.first : s.first + s.n], self.ids(s))) for s in spans)
 
     def _has_start(self, low: int, high: int) -> bool:
-        """Tell whether a sentence starts at one of the positions low..high-1."""
-        shards = self._shards(low, high)
+        """Return whether a sentence starts at one of the positions low..high-1."""
+        shards = self._corpus.shards_in(low, high)
         return any(int(np.diff(np.searchsorted(self._open_shard(n).starts, [a, b]))[0]) for n, a, b in shards)
-
-    def _shards(self, low: int, high: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the numbers of the shards that hold the positions low..high-1, with the range of tokens in each."""
-        bounds = self._corpus.bounds
-        for number in range(int(np.searchsorted(bounds, low, side="right")) - 1, len(self._corpus.shards)):
-            origin, end = int(bounds[number]), int(bounds[number + 1])
-            if origin >= high:
-                return
-            a, b = max(low, origin), min(high, end)
-            if a < b:
-                yield number, a - origin, b - origin
 
 
 class RunText(NamedTuple):

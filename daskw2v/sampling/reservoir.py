@@ -92,7 +92,7 @@ def sample_pairs(
 @kernel
 def _deal(
     segment: Any, first: Any, last: Any, windows: Any, key: Any, keep: Any, places: Any, entries: Any, write: Any
-) -> None:  # fmt: skip
+) -> None:
     """Advance the index of each center's word by its pairs, and write their entries if `write`.
 
     The upper half of a pair's draw is its priority; the lower half says whether its context is kept.
@@ -189,7 +189,7 @@ class Reservoir:
         -------
         contexts, seen
             Shapes (n_rows, size) int32 and (n_rows,) int64. A row has contexts in its first min(seen, size) columns
-            and NO_CONTEXT in the others.
+            and NO_CONTEXT in the rest.
         """
         contexts = np.full(self._heaps.shape, NO_CONTEXT, np.int32)
         _sort(self._heaps, self._seen, contexts)
@@ -250,3 +250,36 @@ def repeat_contexts(contexts: Any, seen: Any, first: Any, key: Any) -> None:
             j = i + np.int64(below(draw(key, (first + row) * size + column), n - i))
             shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
             contexts[row, column] = shuffled[i]
+
+
+@kernel
+def merge_rows(contexts: Any, seen: Any, first: Any, rows: Any, old: Any, key: Any) -> None:
+    """Merge rows of old text into rows of new text, both in random order.
+
+    Parameters
+    ----------
+    contexts, seen
+        Rows of new text, as `Reservoir.contexts` returns them, shapes (n, l) and (n,); changed in place into rows
+        of all text.
+    first
+        Number of the first row.
+    rows
+        Numbers of the old rows, and their numbers of pairs, shape (m, 2) int64.
+    old
+        Contexts of the old rows, shape (m, l).
+    key
+        Stream of the draws.
+    """
+    size = contexts.shape[1]
+    for k in range(len(rows)):
+        row, old_left = rows[k, 0] - first, rows[k, 1]
+        new, new_left, taken = contexts[row].copy(), seen[row], 0
+        seen[row] += old_left
+        for column in range(min(seen[row], size)):
+            left = np.uint64(old_left + new_left)  # beyond 2**32 for a frequent word
+            if draw(key, rows[k, 0] * size + column) % left < np.uint64(old_left):
+                contexts[row, column] = old[k, taken]
+                old_left, taken = old_left - 1, taken + 1
+            else:
+                contexts[row, column] = new[column - taken]
+                new_left -= 1

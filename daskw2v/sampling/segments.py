@@ -87,7 +87,7 @@ def cut(start: int, stop: int, length: int = SEGMENT) -> Iterator[tuple[int, int
 
 
 class SegmentBuilder:
-    """Builds a segment from pieces of consecutive shards.
+    """A builder of a segment from parts of consecutive shards.
 
     Parameters
     ----------
@@ -100,22 +100,13 @@ class SegmentBuilder:
     """
 
     def __init__(self, capacity: int, keep: UInt64Array, key: np.uint64) -> None:
-        self._tokens = np.empty(capacity, np.int32)
-        self._positions = np.empty(capacity, np.int64)
-        self._bounds = np.empty(capacity + 2, np.int64)
-        self._bounds[0] = 0
-        self._n = 0
-        self._sentences = 1
-        self._keep = with_rest(keep)
-        self._key = key
+        bounds = np.empty(capacity + 2, np.int64)
+        bounds[0] = 0
+        self._segment = Segment(np.empty(capacity, np.int32), np.empty(capacity, np.int64), bounds)
+        self._n, self._sentences = 0, 1
+        self._keep, self._key = with_rest(keep), key
 
-    def add(
-        self,
-        codes: Int32Array,
-        starts: Int64Array,
-        ids: Int32Array,
-        position: int,
-    ) -> None:
+    def add(self, codes: Int32Array, starts: Int64Array, ids: Int32Array, position: int) -> None:
         """Add tokens of one shard.
 
         Parameters
@@ -129,29 +120,28 @@ class SegmentBuilder:
         position
             Corpus position of codes[0].
         """
-        self._n, self._sentences = _select(
-            codes, starts, ids, position, self._keep, self._key, self._tokens, self._positions, self._bounds,
-            self._n, self._sentences,
-        )  # fmt: skip
+        rest = self._keep, self._key, self._segment, self._n, self._sentences
+        self._n, self._sentences = _select(codes, starts, ids, position, *rest)
 
     def finish(self) -> Segment:
         """Return the segment; the builder must not be used again."""
-        if self._sentences > 1 and self._bounds[self._sentences - 1] == self._n:
+        tokens, positions, bounds = self._segment
+        if self._sentences > 1 and bounds[self._sentences - 1] == self._n:
             self._sentences -= 1  # no token of the last sentence was kept
-        self._bounds[self._sentences] = self._n
-        return Segment(self._tokens[: self._n], self._positions[: self._n], self._bounds[: self._sentences + 1])
+        bounds[self._sentences] = self._n
+        return Segment(tokens[: self._n], positions[: self._n], bounds[: self._sentences + 1])
 
 
 @kernel
 def _select(
-    codes: Any, starts: Any, ids: Any, position: Any, keep: Any, key: Any, tokens: Any, positions: Any,
-    bounds: Any, n: Any, sentences: Any,
-) -> Any:  # fmt: skip
-    """Append the kept tokens; return the new numbers of tokens and of sentences.
+    codes: Any, starts: Any, ids: Any, position: Any, keep: Any, key: Any, segment: Any, n: Any, sentences: Any
+) -> Any:
+    """Append the kept tokens to a segment; return the new numbers of tokens and of sentences.
 
     The last threshold of `keep` is for all words beyond. Each token is written, and the next one over it if it is not
     kept: a branch that depends on a draw cannot be predicted, and would take four times as long.
     """
+    tokens, positions, bounds = segment
     n, n_starts, last_known = np.uint64(n), len(starts), len(keep) - 1
     for s in range(n_starts + 1):
         first = np.uint64(starts[s - 1]) if s else np.uint64(0)

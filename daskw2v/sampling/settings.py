@@ -43,10 +43,7 @@ class SampledContexts(NegativeSampling):
         stage="matrix",
     )
     base_matrix: str | None = setting(
-        None,
-        "name of an earlier word-context matrix that new text extends",
-        TEXT,
-        stage="matrix",
+        None, "name of an earlier word-context matrix that new text extends", TEXT, stage="matrix"
     )
 
 

@@ -60,7 +60,7 @@ _JOINED = 2 * SEGMENT  # positions that a task deals, at most, if it joins piece
 SLICE = 1 << 16  # positions of a slice for each bucket, at least: fewer pairs would wait for the rows of a partition
 _PAIRS, _NOISE = "pairs", "noise"
 _ORDER = "inputs"  # groups that stand side by side in a file first
-LAST = -(1 << 30)  # a priority below those of training
+LAST = -(1 << 30)  # below any priority of training
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Bucket(NamedTuple):
 
 
 class StoredPairs(NamedTuple):
-    """The folder of pairs, and the digest of its manifest, since pairs may be dealt there again."""
+    """The folder of pairs, and the digest of its manifest, since pairs may be dealt again into the same folder."""
 
     home: Store
     digest: str
@@ -147,7 +147,7 @@ class SkipGrams:
 def piece_length(n_partitions: int, length: int) -> int:
     """Return the positions of a piece, whole spans of `pairs`.
 
-    A task deals one piece. So there are at least as many as partitions are trained at a time, if the text has enough.
+    A task deals one piece. So a text that is long enough has as many pieces as partitions are trained at a time.
     The more buckets there are, the longer pieces may be, so that a bucket's part is worth reading.
     """
     most = min(_MOST_PIECE, max(SEGMENT, n_partitions**2 * (SEGMENT >> 8)))
@@ -199,25 +199,20 @@ def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretc
     A task holds the text and the pairs of a piece. Tasks that wait for a worker let all others go first: they fill the
     gaps of a training.
     """
-    known = read_skipgrams(home)
-    if known is not None:
-        return known
+    stored = read_skipgrams(home)
+    if stored is not None:
+        return stored
     stage = OpenStage(home, partial(run_tasks, client, priority=LAST))  # the run holds the lease
     pieces, together = cut_stretch(dealer, stretch)
     dealt = stage.map("deal", _write_piece, [(dealer, home, number, piece) for number, piece in enumerate(pieces)])
-    found = SkipGrams(
-        home,
-        dealer.partitions.n,
-        dealer.n_groups,
-        pair_type(dealer.partitions.most).name,
-        tuple(one["attempt"] for one in dealt),
-        together,
-        *(sum(one[name] for one in dealt) for name in ("words", _PAIRS, _NOISE)),
-    )
-    manifest = {"order": _ORDER, **{name: value for name, value in vars(found).items() if name != "home"}}
+    partitions, attempts = dealer.partitions, tuple(piece["attempt"] for piece in dealt)
+    totals = (sum(piece[name] for piece in dealt) for name in ("words", _PAIRS, _NOISE))
+    dtype = pair_type(partitions.most).name
+    grams = SkipGrams(home, partitions.n, dealer.n_groups, dtype, attempts, together, *totals)
+    manifest = {"order": _ORDER, **{name: value for name, value in vars(grams).items() if name != "home"}}
     # Part files are not forced to the disk: pairs are soon deleted, and dealt again if a power loss took them
-    stage.finish(manifest, [f"{number}/{name}" for number, name in enumerate(found.attempts)], alone=True)
-    return found
+    stage.finish(manifest, [f"{number}/{name}" for number, name in enumerate(attempts)], alone=True)
+    return grams
 
 
 def read_skipgrams(home: Store) -> SkipGrams | None:
@@ -226,15 +221,13 @@ def read_skipgrams(home: Store) -> SkipGrams | None:
     if manifest is None or manifest.get("order") != _ORDER:
         return None
     del manifest["format_version"], manifest["order"]
-    found = typed(SkipGrams, manifest, f"{home.url}/{MANIFEST}", home=home)
-    if found.dtype not in PAIR_TYPES or found.n_groups < 1 or found.n_partitions % found.n_groups:
-        raise refused(
-            home.url,
-            f"holds pairs of type {shown(found.dtype)} in {found.n_groups} groups of {found.n_partitions} partitions",
-        )
-    if found.together < 1:
-        raise refused(home.url, f"has slices of {found.together} pieces")
-    return found
+    grams = typed(SkipGrams, manifest, f"{home.url}/{MANIFEST}", home=home)
+    n, n_groups, dtype = grams.n_partitions, grams.n_groups, grams.dtype
+    if dtype not in PAIR_TYPES or n_groups < 1 or n % n_groups:
+        raise refused(home.url, f"holds pairs of type {shown(dtype)} in {n_groups} groups of {n} partitions")
+    if grams.together < 1:
+        raise refused(home.url, f"has slices of {grams.together} pieces")
+    return grams
 
 
 def _write_piece(dealer: Dealer, home: Store, number: int, stretch: Stretch) -> dict[str, Any]:
@@ -250,11 +243,8 @@ def _write_piece(dealer: Dealer, home: Store, number: int, stretch: Stretch) -> 
 def deal_piece(dealer: Dealer, stretch: Stretch) -> tuple[int, list[Dealt]]:
     """Deal a piece of text; return its words, its pairs in buckets and, where the rule has it, noise in buckets."""
     segment, words, windows = read_text(dealer.run, *stretch)
-    rest = windows, dealer.partitions
-    return words, [
-        deal_pairs(segment, stretch.start, stretch.stop, *rest, noise, dealer.n_groups)
-        for noise in _kinds(dealer, stretch.epoch)
-    ]
+    text = segment, stretch.start, stretch.stop, windows, dealer.partitions
+    return words, [deal_pairs(*text, noise, dealer.n_groups) for noise in _kinds(dealer, stretch.epoch)]
 
 
 def _kinds(dealer: Dealer, epoch: int) -> list[Noise | None]:
@@ -268,6 +258,7 @@ def _kinds(dealer: Dealer, epoch: int) -> list[Noise | None]:
 
 @lru_cache(maxsize=2)
 def _table(weights: tuple[float, ...]) -> UInt64Array:
+    """Return the alias table of partitions."""
     return alias_table(np.array(weights))
 
 
@@ -286,7 +277,7 @@ def read_buckets(place: StoredPairs, number: int, outputs: int, inputs: int) -> 
     Raises
     ------
     DamageError
-        If pairs are missing, or differ from those that were written.
+        If pairs are missing, or are not what was written.
     """
     grams = _open(place)
     n, size = grams.n_partitions, grams.n_partitions // grams.n_groups
@@ -309,10 +300,10 @@ def read_buckets(place: StoredPairs, number: int, outputs: int, inputs: int) -> 
 @lru_cache(maxsize=4)
 def _open(place: StoredPairs) -> SkipGrams:
     """Return pairs that are complete."""
-    found = read_skipgrams(place.home)
-    if found is None or found.place != place:
+    grams = read_skipgrams(place.home)
+    if grams is None or grams.place != place:
         raise DamageError.of(f"{place.home.url}/{MANIFEST}", "is gone, or not what was written")
-    return found
+    return grams
 
 
 class PieceTotals(NamedTuple):
@@ -386,8 +377,8 @@ class HeldPairs:
 
     @cached_property
     def _dealt(self) -> PieceTotals:
-        found: list[PieceTotals] = gather(self.client, [self.totals], "Dealing pairs")
-        return found[0]
+        totals: list[PieceTotals] = gather(self.client, [self.totals], "Dealing pairs")
+        return totals[0]
 
 
 def hold_pairs(client: Client, dealer: Dealer, stretch: Stretch, key: str) -> HeldPairs:
@@ -401,13 +392,10 @@ def hold_pairs(client: Client, dealer: Dealer, stretch: Stretch, key: str) -> He
         client.submit(_hold_piece, dealer, piece, key=f"deal-{key}-{number}", priority=LAST, retries=2)
         for number, piece in enumerate(pieces)
     ]
-
-    def taken(group: int) -> list[Future]:
-        keys = [f"pairs-{group}-{future.key}" for future in dealt]
-        found: list[Future] = client.map(itemgetter(group), dealt, key=keys, priority=1)
-        return found
-
-    parts = [taken(group) for group in range(dealer.n_groups)]
+    parts: list[list[Future]] = [
+        client.map(itemgetter(group), dealt, key=[f"pairs-{group}-{future.key}" for future in dealt], priority=1)
+        for group in range(dealer.n_groups)
+    ]
     # From the parts of one group: a worker takes them anyway
     totals = client.submit(_totals, *parts[0], key=f"totals-{key}", priority=1)
     return HeldPairs(client, parts, together, totals)
@@ -416,12 +404,10 @@ def hold_pairs(client: Client, dealer: Dealer, stretch: Stretch, key: str) -> He
 def _hold_piece(dealer: Dealer, stretch: Stretch) -> tuple[PairsPart, ...]:
     """Task: deal a piece of text; return its parts by group of inputs."""
     began = time.monotonic()
-    words, (pairs, *others) = deal_piece(dealer, stretch)
-    noise = others[0] if others else Dealt(pairs.entries[:0], np.zeros_like(pairs.edges))
-    of_groups = [
-        (*_of_group(pairs, group, dealer.n_groups), *_of_group(noise, group, dealer.n_groups))
-        for group in range(dealer.n_groups)
-    ]
+    words, (pairs, *kinds) = deal_piece(dealer, stretch)
+    noise = kinds[0] if kinds else Dealt(pairs.entries[:0], np.zeros_like(pairs.edges))
+    n = dealer.n_groups
+    of_groups = [(*_of_group(pairs, group, n), *_of_group(noise, group, n)) for group in range(n)]
     totals = PieceTotals(words, time.monotonic() - began)
     return tuple(PairsPart(*of_group, totals) for of_group in of_groups)
 
@@ -448,13 +434,13 @@ def held_buckets(parts: Sequence[PairsPart]) -> Callable[[int], Bucket]:
     """
     pairs = _joined([(part.pairs, part.pair_edges) for part in parts])
     noise = _joined([(part.noise, part.noise_edges) for part in parts])
-    return lambda place: Bucket(pairs(place), noise(place))
+    return lambda number: Bucket(pairs(number), noise(number))
 
 
 def _joined(parts: Sequence[tuple[Pairs, Int64Array]]) -> Callable[[int], Pairs]:
-    """Return a function that copies a bucket's entries; it is fast, as threads that train wait for each other there."""
-    found = [(np.asarray(entries), edges.tolist()) for entries, edges in parts if len(entries)]
-    if not found:
+    """Return a function that copies a bucket's entries; it is fast, as threads that train wait for it."""
+    filled = [(np.asarray(entries), edges.tolist()) for entries, edges in parts if len(entries)]
+    if not filled:
         none = np.empty(0, parts[0][0].dtype)
-        return lambda place: none
-    return lambda place: np.concatenate([entries[edges[place] : edges[place + 1]] for entries, edges in found])
+        return lambda number: none
+    return lambda number: np.concatenate([entries[edges[number] : edges[number + 1]] for entries, edges in filled])

@@ -1,14 +1,7 @@
 """From words to codes: an exact, growing hash table over bytes, without a Python object for each word.
 
-Some hundred words at a time are digested (first 8 bytes, last 8 bytes, hash) and then looked up. Time for each word in
-ns, for 32 MiB of Wikipedia (5.7 M words, 129 K types), including whitespace.split, best of alternating runs on one busy
-core at 2.5 GHz (runs vary by 5 %):
-
-    a kernel that digests 16 K words, and one that looks them up, with a branch for each outcome     33
-    both on 512 words in one kernel; words in their first slot are found without a branch            31
-
-Of the latter, finding the words takes 6, digesting 7, and looking up the rest, of which a quarter is waiting for
-memory. Making `split` part of the kernel, other batch sizes, a simpler hash and a table half as full changed nothing.
+Some hundred words at a time are digested (first 8 bytes, last 8 bytes, hash) and then looked up; words in their first
+slot without a branch.
 """
 
 from typing import Any, NamedTuple
@@ -28,11 +21,7 @@ ENTRY_BYTES = 8 * _ENTRY
 _FIRST_TYPES = 1 << 15
 _FIRST_BYTES = 1 << 19
 # Odd constants with well mixed bits (the fractional parts of the golden ratio, sqrt 2 and sqrt 3).
-_LENGTH, _STEP, _LAST = (
-    np.uint64(0x9E3779B97F4A7C15),
-    np.uint64(0x6A09E667F3BCC909),
-    np.uint64(0xBB67AE8584CAA73B),
-)
+_LENGTH, _STEP, _LAST = map(np.uint64, (0x9E3779B97F4A7C15, 0x6A09E667F3BCC909, 0xBB67AE8584CAA73B))
 _29, _32 = np.uint64(29), np.uint64(32)
 _ONE, _CODE = np.uint64(1), np.uint64(0xFFFFFFFF)
 
@@ -52,21 +41,22 @@ class _Memory(NamedTuple):
     hashes: UInt64Array
 
 
+class _Digests(NamedTuple):
+    """Of each word the first 8 bytes, the last 8 if it is longer (else 0), and the hash."""
+
+    heads: UInt64Array
+    tails: UInt64Array
+    hashes: UInt64Array
+
+
 @kernel
-def _digest(
-    data: UInt8Array,
-    begins: Int64Array,
-    ends: Int64Array,
-    heads: UInt64Array,
-    tails: UInt64Array,
-    hashes: UInt64Array,
-    table: UInt64Array,
-) -> None:
-    """Compute each word's first 8 bytes, its last 8 if it is longer (else 0), and its hash; prefetch its table entry.
+def _digest(data: UInt8Array, begins: Int64Array, ends: Int64Array, digests: Any, table: UInt64Array) -> None:
+    """Compute the digest of each word; prefetch its table entry.
 
     Head, tail and length determine a word of up to 16 bytes. No branch depends on a length below that: it would be
     mispredicted, which costs more than everything else.
     """
+    heads, tails, hashes = digests
     slots = np.uint64(len(table) - 1)
     for i in range(len(begins)):
         begin, end = begins[i], ends[i]
@@ -95,16 +85,10 @@ def _same_middle(a: UInt8Array, i: int, b: UInt8Array, j: int, length: int) -> b
 
 @kernel
 def _look_up(
-    begins: Int64Array,
-    ends: Int64Array,
-    heads: UInt64Array,
-    tails: UInt64Array,
-    hashes: UInt64Array,
-    codes: Int32Array,
-    missed: Int64Array,
-    table: UInt64Array,
+    begins: Int64Array, ends: Int64Array, digests: Any, codes: Int32Array, missed: Int64Array, table: UInt64Array
 ) -> int:
     """Count the words that are in their first slot, without a branch; list the others in `missed`, return how many."""
+    heads, tails, hashes = digests
     slots, n_missed = np.uint64(len(table) - 1), np.uint64(0)
     for i in range(len(begins)):
         slot, length = hashes[i] & slots, ends[i] - begins[i]
@@ -120,14 +104,7 @@ def _look_up(
 
 @kernel
 def _find(
-    data: UInt8Array,
-    begin: int,
-    length: int,
-    head: np.uint64,
-    tail: np.uint64,
-    hash_: np.uint64,
-    n_types: int,
-    memory: Any,
+    data: UInt8Array, begin: int, length: int, head: Any, tail: Any, hash_: Any, n_types: int, memory: Any
 ) -> Any:
     """Return the slot of any word; if it is new it gets code `n_types`."""
     table, words, offsets, hashes = memory
@@ -153,23 +130,18 @@ def _find(
 
 @kernel
 def _encode(
-    data: UInt8Array,
-    begins: Int64Array,
-    ends: Int64Array,
-    codes: Int32Array,
-    memory: Any,
-    n_types: int,
+    data: UInt8Array, begins: Int64Array, ends: Int64Array, codes: Int32Array, memory: Any, n_types: int
 ) -> tuple[int, int]:
     """Look up or insert words while there is room for a batch; return the number done, and the number of types."""
     done, n = 0, len(begins)
-    digests = np.empty((3, _BATCH), np.uint64)
-    heads, tails, hashes = digests[0], digests[1], digests[2]
+    heads, tails, hashes = np.empty(_BATCH, np.uint64), np.empty(_BATCH, np.uint64), np.empty(_BATCH, np.uint64)
+    digests = _Digests(heads, tails, hashes)
     missed = np.empty(_BATCH, np.int64)
     while done < n and n_types + _BATCH <= len(memory.hashes):
         stop = min(done + _BATCH, n)
         a, b, c = begins[done:stop], ends[done:stop], codes[done:stop]
-        _digest(data, a, b, heads, tails, hashes, memory.table)
-        for m in range(_look_up(a, b, heads, tails, hashes, c, missed, memory.table)):
+        _digest(data, a, b, digests, memory.table)
+        for m in range(_look_up(a, b, digests, c, missed, memory.table)):
             i = missed[m]
             slot = _find(data, a[i], b[i] - a[i], heads[i], tails[i], hashes[i], n_types, memory)
             c[i] = np.int64(memory.table[slot, 2] & _CODE) - 1
@@ -305,14 +277,11 @@ class Dictionary:
         data = data.view()
         data.flags.writeable = False  # so that one compiled kernel serves writeable and read-only arrays
         self._reserve(int(ends[-1] - begins[0]))
-        done = 0
-        while True:
-            rest = slice(done, None)
-            step, self._n = _encode(data, begins[rest], ends[rest], codes[rest], self._memory, self._n)
-            done += step
-            if done == len(begins):
-                break
+        done, self._n = _encode(data, begins, ends, codes, self._memory, self._n)
+        while done < len(begins):
             self._grow()
+            step, self._n = _encode(data, begins[done:], ends[done:], codes[done:], self._memory, self._n)
+            done += step
         if weights is not None:
             _add(codes, weights - 1, self._memory.hashes, self._memory.table)
         return codes
@@ -327,11 +296,7 @@ class Dictionary:
     def _grow(self) -> None:
         """Make room for twice as many types."""
         old, words, offsets, hashes = self._memory
-        size = 2 * len(hashes)
-        self._memory = _Memory(
-            np.zeros((2 * size, _ENTRY), np.uint64),
-            words,
-            _grown(offsets, size + 1, self._n + 1),
-            _grown(hashes, size, self._n),
-        )
+        size, table = 2 * len(hashes), np.zeros((2 * len(old), _ENTRY), np.uint64)
+        offsets, hashes = _grown(offsets, size + 1, self._n + 1), _grown(hashes, size, self._n)
+        self._memory = _Memory(table, words, offsets, hashes)
         _move(old, self.hashes, self._memory.table)

@@ -1,6 +1,7 @@
-"""Encodes text as corpus shards: every block is read once, by one task; small files in batches."""
+"""Text encoded as corpus shards: every block is read once, by one task; small files in batches."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -45,16 +46,14 @@ SHARD_TYPES = 3 << 19  # distinct words at which a shard ends; with one more pie
 
 
 class _Builder:
-    """Builds a shard piece by piece."""
+    """A builder of a shard, text by text."""
 
     def __init__(self, *, new_sentence: bool) -> None:
-        self.dictionary = Dictionary()
-        self.codes: list[Int32Array] = []
-        self.n_tokens = 0
-        self._starts = [np.zeros(int(new_sentence), np.int64)]
-        self._last_start = 0 if new_sentence else -1
-        self._n_starts = int(new_sentence)
-        self._found = np.empty((3, _BATCH), np.int64)
+        self.dictionary, self.codes, self.n_tokens = Dictionary(), list[Int32Array](), 0
+        self._starts, self._last_start, self._n_starts = [np.empty(0, np.int64)], -1, 0
+        self._tokens = np.empty((3, _BATCH), np.int64)  # begins, ends, and starts of sentences
+        if new_sentence:
+            self.end_sentence()
 
     @property
     def new_sentence(self) -> bool:
@@ -78,9 +77,10 @@ class _Builder:
             self._add_starts(np.array([self.n_tokens]))
 
     def add_text(self, text: RawText) -> None:
+        """Add text whose tokens are separated by blanks."""
         data = padded(text.data)
         unpadded = data[: len(text.data)]
-        begins, ends, starts = self._found
+        begins, ends, starts = self._tokens
         position = 0
         while position < len(unpadded):
             last_start = self._last_start - self.n_tokens
@@ -89,6 +89,7 @@ class _Builder:
             self._add_words(data, begins[:n], ends[:n])
 
     def add_tokens(self, tokens: Tokens) -> None:
+        """Add sentences of tokens."""
         starts = tokens.starts + self.n_tokens
         self._add_starts(starts[int(self.new_sentence) :])  # the builder has the start of the first word already
         self._add_words(padded(tokens.data), tokens.offsets[:-1], tokens.offsets[1:])
@@ -159,11 +160,9 @@ def _write_shards(
     batch: Batch, store: Store, rules: Mapping[str, Any], shard_bytes: int, folder: Store
 ) -> dict[str, Any]:
     """Read a batch and write its shards below a folder; return the manifest."""
-    report = ReadReport()
-    shards: list[dict[str, Any]] = []
+    report, shards, unsplit = ReadReport(), list[dict[str, Any]](), list[str]()
     builder, filled, written = _Builder(new_sentence=True), 0, 0
-    sentences: list[int] = []  # of each block
-    unsplit: list[str] = []
+    sentences = list[int]()  # of each block
 
     def finish(builder: _Builder) -> _Builder:
         name = str(len(shards))
@@ -194,9 +193,8 @@ def _write_shards(
 def _finished(store: Store, key: str) -> dict[str, Any] | None:
     """Return a batch's manifest if its shards exist."""
     manifest = (store / key).read_manifest()
-    if manifest is None or not groups_exist(store, (shard["path"] for shard in manifest["shards"])):
-        return None
-    return manifest
+    groups = () if manifest is None else (shard["path"] for shard in manifest["shards"])
+    return manifest if groups_exist(store, groups) else None
 
 
 def _encode(batch: Batch, store: Store, rules: Mapping[str, Any]) -> None:
@@ -281,8 +279,7 @@ def encode_sources(
     home = store / LAYOUT.folder / encoding_signature(params, resources.block_bytes)
     stage = Stage(store, home, lambda: partial(run_tasks, client()), listener, "encode", "bytes")
     return stage.make(
-        partial(find_corpus, sources, store, params),
-        partial(_build, identity, sources, store, params, resources),
+        partial(find_corpus, sources, store, params), partial(_build, identity, sources, store, params, resources)
     )
 
 
@@ -331,17 +328,15 @@ def _say_unsplit(urls: Sequence[str], stage: OpenStage) -> None:
 
 def _no_word(sources: Sequence[Source], report: ReadReport) -> InputError:
     size = counted(sum(source.size for source in sources), "byte")
-    skipped = (
-        f" ({counted(report.skipped, 'line')} skipped, the first: {report.first_offence})" if report.skipped else ""
-    )
+    skipped = f" ({counted(report.skipped, 'line')} skipped, the first: {report.first_offence})"
     return InputError(
-        f"There is no word in {counted(len(sources), 'file')} of {size}{skipped}.",
+        f"There is no word in {counted(len(sources), 'file')} of {size}{skipped if report.skipped else ''}.",
         "Check the inputs, the tokenizer and the column.",
     )
 
 
 class Quarantine:
-    """Decides about batches that failed. One of several blocks is split, until the bad block is alone.
+    """Decisions about batches that failed. A batch of several blocks is split, until the bad block is alone.
 
     Parameters
     ----------
@@ -411,7 +406,7 @@ def _encode_all(
         "also": {f.name: value for f, value in params.items() if "format" in f.metadata["honoured_by"]},
     }
     home = replace(stage.home, options={**resources.storage_options, **stage.home.options})
-    todo = {batch.key: batch for batch in batches}  # text that is there twice is read once
+    todo = {batch.key: batch for batch in batches}  # text that the inputs have twice is read once
     sizes = _sizes(todo.values())
     quarantine, done = Quarantine(todo, params.max_bad_blocks, stage.listener), 0.0
     stage.expect(sum(sizes.values()), message=counted(len(todo), "block"))
@@ -430,9 +425,9 @@ def _encode_all(
 
 def _sizes(batches: Iterable[Batch]) -> dict[str, float]:
     """Return the bytes of batches, as stored, by key: of a block its share of the file, in bytes or row groups."""
-    units: dict[str, int] = {}
+    units = Counter[str]()
     for block in chain.from_iterable(batch.blocks for batch in batches):
-        units[block.source.url] = units.get(block.source.url, 0) + block.stop - block.start
+        units[block.source.url] += block.stop - block.start
 
     def size(block: TextBlock) -> float:
         return block.source.size * (block.stop - block.start) / units[block.source.url]

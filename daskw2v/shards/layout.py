@@ -15,12 +15,14 @@ Codes by first appearance compress better than indices in the dictionary (by 18 
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
+import zarr
 
 from daskw2v.config.identity import identity_values
 from daskw2v.config.params import Params
@@ -130,6 +132,10 @@ class PhrasePass:
     seconds: float = field(default=0.0, compare=False)
 
 
+# Fields of a corpus that are lists in its manifest
+_ITEMS = {"shards": Shard, "sources": Source, "bad_blocks": BadBlock, "passes": PhrasePass, "parts": BatchBlock}
+
+
 @dataclass(frozen=True)
 class Corpus:
     """All shards, in the order of the text.
@@ -184,6 +190,16 @@ class Corpus:
         """Number of tokens in the corpus."""
         return int(self.bounds[-1])
 
+    def shards_in(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+        """Yield the number of each shard that holds positions of start..stop-1, and the range of its tokens in it."""
+        for number in range(int(np.searchsorted(self.bounds, start, side="right")) - 1, len(self.shards)):
+            origin, end = self.bounds[number : number + 2].tolist()
+            if origin >= stop:
+                return
+            a, b = max(start, origin), min(stop, end)
+            if a < b:
+                yield number, a - origin, b - origin
+
     def save(self, store: Store) -> None:
         """Write the manifest to a work directory."""
         (store / CORPORA.folder).write_manifest(asdict(self), f"{self.name}.json")
@@ -212,26 +228,15 @@ class Corpus:
             raise DamageError(
                 f"{store.url} holds no corpus {name}.", "Build one with build_corpus, or run train.", url=place
             )
+        values = {"passes": [], "parts": [], **values}  # earlier releases wrote neither
         match values:
-            case {
-                "asked": str(asked),
-                "shards": [*shards],
-                "sources": [*sources],
-                "report": report,
-                "seconds": float(seconds) | int(seconds),
-                "bad_blocks": [*blocks],
-            } if isinstance(values.get("passes", []), list):
-                return cls(
-                    asked,
-                    tuple(typed(Shard, shard, place) for shard in shards),
-                    tuple(typed(Source, source, place) for source in sources),
-                    typed(ReadReport, report, place),
-                    seconds,
-                    tuple(typed(BadBlock, block, place) for block in blocks),
-                    # Older ones have none of the following
-                    tuple(typed(PhrasePass, value, place) for value in values.get("passes", ())),
-                    tuple(typed(BatchBlock, value, place) for value in values.get("parts", ())),
-                )
+            case {"asked": str(asked), "report": report, "seconds": float(seconds) | int(seconds)} if all(
+                isinstance(values.get(name), list) for name in _ITEMS
+            ):
+                items: dict[str, Any] = {
+                    name: tuple(typed(kind, value, place) for value in values[name]) for name, kind in _ITEMS.items()
+                }
+                return cls(asked=asked, report=typed(ReadReport, report, place), seconds=seconds, **items)
         raise StoreError(f"{place} is not a manifest of a corpus.", "Delete it; the corpus is then built again.")
 
     @classmethod
@@ -259,10 +264,7 @@ def corpus_identity(sources: Sequence[Source], params: Params) -> str:
 
 
 def write_shard(
-    store: Store,
-    codes: Sequence[Int32Array],
-    starts: Int64Array,
-    dictionary: Dictionary,
+    store: Store, codes: Sequence[Int32Array], starts: Int64Array, dictionary: Dictionary
 ) -> dict[str, int]:
     """Write a shard.
 
@@ -286,18 +288,19 @@ def write_shard(
     order = np.argsort(tops, kind="stable")
     places = np.empty(len(order), np.int32)
     places[order] = np.arange(len(order), dtype=np.int32)
-    flat = np.concatenate(codes)
+    flat, counts = np.concatenate(codes), dictionary.counts()[order]
     words, offsets = take_words(dictionary.words, dictionary.offsets, order)
     edges = np.cumsum([0, *np.bincount(tops, minlength=N_EDGES)], dtype=np.int32)
     group = store.create_group()
     write_array(group, "codes", flat, chunk_rows=_CODES_CHUNK)
-    write_array(group, "starts", starts)
-    write_array(group, "words", words)
-    write_array(group, "offsets", offsets)
-    write_array(group, "counts", dictionary.counts()[order])
-    write_array(group, "places", places)
-    write_array(group, "edges", edges)
+    write_arrays(group, starts=starts, words=words, offsets=offsets, counts=counts, places=places, edges=edges)
     return {"n_tokens": len(flat), "n_sentences": len(starts), "n_types": len(order)}
+
+
+def write_arrays(group: zarr.Group, **arrays: npt.NDArray[Any]) -> None:
+    """Write arrays into a group, each under the name of its argument."""
+    for name, values in arrays.items():
+        write_array(group, name, values)
 
 
 def open_codes(store: Store, shard: Shard) -> StoredArray:

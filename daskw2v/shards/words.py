@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from daskw2v.types import Int64Array, UInt8Array
+from daskw2v.types import BoolArray, Int64Array, UInt8Array
 
+FlatWords = tuple[UInt8Array, Int64Array]  # data and offsets
 _AT_ONCE = 1 << 16  # bytes: arrays of results for each of them stay in the cache
 
 
 def are_words(data: npt.NDArray[Any], offsets: npt.NDArray[Any]) -> bool:
-    """Tell whether arrays, which a stranger may have written, are flat bytes of words and their offsets."""
+    """Return whether arrays, which a stranger may have written, are flat bytes of words and their offsets."""
     return bool(
         data.dtype == np.uint8
         and offsets.dtype == np.int64
@@ -23,6 +24,11 @@ def are_words(data: npt.NDArray[Any], offsets: npt.NDArray[Any]) -> bool:
         and offsets[-1] == len(data)
         and (offsets[:-1] <= offsets[1:]).all()  # differences could wrap around, and kernels read elsewhere
     )
+
+
+def word_at(data: UInt8Array, offsets: Int64Array, i: int) -> bytes:
+    """Return the bytes of word i."""
+    return data[offsets[i] : offsets[i + 1]].tobytes()
 
 
 def cut_words(offsets: Int64Array) -> Iterator[tuple[int, int]]:
@@ -53,15 +59,12 @@ def take_words(data: UInt8Array, offsets: Int64Array, order: Int64Array) -> tupl
     return taken, bounds
 
 
-def same_words(
-    data: UInt8Array, offsets: Int64Array, order: Int64Array,
-    other: UInt8Array, other_offsets: Int64Array, other_order: Int64Array,
-) -> npt.NDArray[np.bool_]:  # fmt: skip
-    """Tell which words order[0], order[1], ... equal the words other_order[0], other_order[1], ...; shape (k,)."""
-    lengths, other_lengths = (b[o + 1] - b[o] for b, o in ((offsets, order), (other_offsets, other_order)))
+def same_words(words: FlatWords, order: Int64Array, others: FlatWords, other_order: Int64Array) -> BoolArray:
+    """Return which words order[0], order[1], ... equal the other words other_order[0], ..., shape (k,)."""
+    lengths, other_lengths = (bounds[i + 1] - bounds[i] for (_, bounds), i in ((words, order), (others, other_order)))
     same = lengths == other_lengths
     compared = np.flatnonzero(same)
-    taken, bounds = take_words(data, offsets, order[compared])
-    unequal = np.flatnonzero(taken != take_words(other, other_offsets, other_order[compared])[0])
+    taken, bounds = take_words(*words, order[compared])
+    unequal = np.flatnonzero(taken != take_words(*others, other_order[compared])[0])
     same[compared[np.searchsorted(bounds, unequal, side="right") - 1]] = False
     return same

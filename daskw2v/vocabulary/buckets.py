@@ -1,9 +1,9 @@
-"""Merges the dictionaries of all shards exactly, one bucket of hashes at a time, with bounded memory.
+"""The exact merge of the dictionaries of all shards, one bucket of hashes at a time, with bounded memory.
 
 Each build has its own folder, `home`, so that two clients do not interfere. It contains:
 
     shards.json               paths of the shards, in order
-    listed                    the list of words, if there is one, as a shard, so that it has buckets, too
+    listed                    the list of words, if any, as a shard, so that it has buckets, too
     plan/<attempt>            from (buckets, shards) int64: index of a shard's first word in a bucket;
                               below (buckets, shards + 1) int64: number of the bucket's words in the shards before
     merged/<b>/<attempt>      words, offsets, counts: a bucket's words that may be kept, by (-count, bytes);
@@ -25,7 +25,7 @@ import zarr
 from daskw2v.errors import DamageError, VocabularyError, counted
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.shards.layout import N_EDGES, read_edges, read_places, read_words, write_shard
-from daskw2v.shards.words import take_words
+from daskw2v.shards.words import take_words, word_at
 from daskw2v.store.arrays import open_array, read_array, write_array
 from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
@@ -170,7 +170,7 @@ def merge_bucket(home: Store, work: Store, plan: str, bucket: int, rules: CountR
         "n_tokens": int(counts.sum()),
         "largest": int(counts.max(initial=0)),
         "missing": len(missing),
-        "missing_words": [(int(numbers[i]), _word(words, offsets, i).decode()) for i in missing[:MISSING_SHOWN]],
+        "missing_words": [(int(numbers[i]), word_at(words, offsets, i).decode()) for i in missing[:MISSING_SHOWN]],
     }
     kept = np.flatnonzero(listed >= rules.min_count)
     kept = kept[order.order_words(*take_words(words, offsets, kept), counts[kept])[: rules.limit]]
@@ -183,7 +183,7 @@ def merge_bucket(home: Store, work: Store, plan: str, bucket: int, rules: CountR
     write_array(group, "offsets", offsets, chunk_rows=order.SLICE_CHUNK)
     write_array(group, "counts", counts, chunk_rows=order.SLICE_CHUNK)
     write_array(group, "index", index)
-    sample = [(-int(counts[i]), _word(words, offsets, i)) for i in order.sample_places(bucket, n_buckets, len(kept))]
+    sample = [(-int(counts[i]), word_at(words, offsets, i)) for i in order.sample_places(bucket, n_buckets, len(kept))]
     return {**result, "attempt": attempt, "n_kept": len(kept), "sample": sample}
 
 
@@ -213,10 +213,6 @@ def _read_list(home: Store, bucket: int, n_buckets: int) -> tuple[Int64Array, UI
     return numbers, *take_words(words, offsets, places[numbers].astype(np.int64) - start)
 
 
-def _word(words: UInt8Array, offsets: Int64Array, i: int) -> bytes:
-    return words[offsets[i] : offsets[i + 1]].tobytes()
-
-
 def resolve_bucket(
     home: Store, bucket: int, merged: str, pieces: Sequence[str], bounds: Int64Array, starts: Int64Array
 ) -> str:
@@ -230,7 +226,7 @@ def resolve_bucket(
 
 
 class Maps:
-    """Reads the ids of the codes of shards. Arrays stay open, as opening one takes longer than reading.
+    """A reader of the ids of the codes of shards. Arrays stay open, as opening one takes longer than reading.
 
     Parameters
     ----------
@@ -243,18 +239,11 @@ class Maps:
     def __init__(self, home: Store, plan: str, maps: Sequence[str]) -> None:
         self._home = home
         self._below = cache(lambda: open_array((home / "plan" / plan).open_group(), "below"))
-        self._map = lru_cache(_OPEN_MAPS)(
-            lambda bucket: open_array((home / "maps" / str(bucket) / maps[bucket]).open_group(), "map")
-        )
+        groups = [home / "maps" / str(bucket) / attempt for bucket, attempt in enumerate(maps)]
+        self._map = lru_cache(_OPEN_MAPS)(lambda bucket: open_array(groups[bucket].open_group(), "map"))
 
     def read(self, path: str, shard: zarr.Group) -> Int32Array:
-        """Read the id of each code of a shard, which lies at a path of the work directory, or -1.
-
-        Returns
-        -------
-        Int32Array
-            Shape (n_types,).
-        """
+        """Read the id of each code of the shard at a path of the work directory, or -1, shape (n_types,)."""
         number = shard_numbers(self._home)[path]
         below = self._below()[:, number : number + 2].tolist()
         slices = [self._map(bucket)[start:stop] for bucket, (start, stop) in enumerate(below) if start < stop]

@@ -1,4 +1,4 @@
-"""Counts words over all shards: the vocabulary of a corpus, the maps from codes to ids, and the corpus as ids."""
+"""The words of all shards, counted: the vocabulary of a corpus, the maps from codes to ids, and the corpus as ids."""
 
 import time
 from collections.abc import Callable
@@ -88,10 +88,6 @@ class StoredVocabulary:
         maps = [f"maps/{bucket}/{attempt}" for bucket, attempt in enumerate(self.maps)]
         return [f"plan/{self.plan}", f"chosen/{self.chosen}", *maps]
 
-    def exists(self) -> bool:
-        """Return whether all its groups exist."""
-        return groups_exist(self.home, self.groups)
-
     def load(self) -> Vocabulary:
         """Read the words.
 
@@ -100,9 +96,10 @@ class StoredVocabulary:
         StoreError
             If they are gone.
         """
-        return Vocabulary.load(self._words())
+        return Vocabulary.load(self._open())
 
-    def _words(self) -> zarr.Group:
+    def _open(self) -> zarr.Group:
+        """Open the group of the words."""
         return (self.home / "chosen" / self.chosen).open_group()
 
     def read_counts(self, start: int = 0, stop: int | None = None) -> Int64Array:
@@ -113,12 +110,13 @@ class StoredVocabulary:
         StoreError
             If they are gone.
         """
-        return read_array(self._words(), "counts", start, stop)
+        return read_array(self._open(), "counts", start, stop)
 
     def between(self, start: int, stop: int) -> tuple[UInt8Array, Int64Array]:
         """Read the UTF-8 of the words start..stop-1, and its bounds there, shape (n + 1,) int64; raises as `load`."""
-        offsets = read_array(self._words(), "offsets", start, stop + 1)
-        return read_array(self._words(), "words", int(offsets[0]), int(offsets[-1])), offsets - offsets[0]
+        group = self._open()
+        offsets = read_array(group, "offsets", start, stop + 1)
+        return read_array(group, "words", int(offsets[0]), int(offsets[-1])), offsets - offsets[0]
 
     def save(self, group: zarr.Group) -> None:
         """Copy the vocabulary into a group, in the layout of `Vocabulary.save`, in small pieces.
@@ -129,7 +127,7 @@ class StoredVocabulary:
             If it is gone.
         """
         for name in ("words", "offsets", "counts"):
-            source = open_array(self._words(), name)
+            source = open_array(self._open(), name)
             copy = create_array(group, name, source.shape, source.dtype, held=True)
             for start in range(0, source.shape[0], COPIED_ROWS):
                 write_rows(copy, start, source[start : start + COPIED_ROWS])
@@ -205,12 +203,7 @@ def build_vocabulary(
 
 
 def count_words(
-    corpus: Corpus,
-    store: Store,
-    params: Params,
-    resources: Resources,
-    client: Callable[[], Client],
-    listener: Listener,
+    corpus: Corpus, store: Store, params: Params, resources: Resources, client: Callable[[], Client], listener: Listener
 ) -> StoredVocabulary:
     """Return the vocabulary of a corpus: the stored one, or a new one, for which `client` returns the cluster."""
     paths = [shard.path for shard in corpus.shards]
@@ -226,8 +219,8 @@ def count_words(
         home.write_manifest({"paths": paths}, "shards.json")
         if listed is not None:
             buckets.write_list(home, listed)
-        found = {"build": home.name, **_take_steps(stage, home, store, kept, buckets.count_buckets(n_types))}
-        manifest = {**found, "seconds": round(time.monotonic() - began, 3)}
+        fields = _take_steps(stage, home, store, kept, buckets.count_buckets(n_types))
+        manifest = {"build": home.name, **fields, "seconds": round(time.monotonic() - began, 3)}
         vocabulary = _stored(store, key, identity, manifest)
         stage.finish(manifest, [f"{home.name}/{name}" for name in ("shards.json", "listed", *vocabulary.groups)])
         return vocabulary
@@ -273,14 +266,12 @@ def corpus_ids(corpus: Corpus, vocabulary: StoredVocabulary) -> Any:
     [0, 2, 1, 0, 3]
     """
     known = {*shard_paths(vocabulary.home)}
-    other = next((shard.path for shard in corpus.shards if shard.path not in known), None)
-    if other is not None:
+    if other := next((shard.path for shard in corpus.shards if shard.path not in known), None):
         raise ParameterError(
             f"The vocabulary {vocabulary.key} knows no shard {other}.", "Give what build_vocabulary made of the corpus."
         )
     read, stored = dask.delayed(_read_ids, pure=True), dask.delayed(vocabulary)
-    parts = ((read(stored, shard), (shard.n_tokens,)) for shard in corpus.shards)
-    return da.concatenate([da.from_delayed(part, shape, np.int32) for part, shape in parts])
+    return da.concatenate([da.from_delayed(read(stored, s), (s.n_tokens,), np.int32) for s in corpus.shards])
 
 
 def _listed(params: Params, resources: Resources, listener: Listener = silent) -> list[str] | None:
@@ -297,12 +288,10 @@ def _names(corpus: Corpus, listed: list[str] | None, params: Params) -> tuple[st
 
 
 def _find(store: Store, key: str, identity: str) -> StoredVocabulary | None:
-    known = (store / LAYOUT.folder / key).read_manifest()
-    if known is not None:
-        vocabulary = _stored(store, key, identity, known)
-        if vocabulary.exists():
-            return vocabulary
-    return None
+    """Return the vocabulary in a folder, or None if it is not complete."""
+    manifest = (store / LAYOUT.folder / key).read_manifest()
+    vocabulary = None if manifest is None else _stored(store, key, identity, manifest)
+    return vocabulary if vocabulary and groups_exist(vocabulary.home, vocabulary.groups) else None
 
 
 def _stored(store: Store, key: str, identity: str, manifest: dict[str, Any]) -> StoredVocabulary:

@@ -32,16 +32,6 @@ class Tree(NamedTuple):
     steps: Int32Array
     starts: Int64Array
 
-    @property
-    def nodes(self) -> Int32Array:
-        """Return the inner nodes on the paths, shape (n,) int32."""
-        return nodes_of(self.steps)
-
-    @property
-    def turns(self) -> UInt8Array:
-        """Return the turn at each inner node on the paths, shape (n,) uint8."""
-        return turns_of(self.steps)
-
 
 def nodes_of(steps: Int32Array) -> Int32Array:
     """Return the node of each step of paths, shape (n,) int32."""
@@ -55,7 +45,7 @@ def turns_of(steps: Int32Array) -> UInt8Array:
 
 @inline
 def taken(step: Any) -> Any:
-    """Return the node of one step, and the turn there, in a kernel."""
+    """Return the node of a step and the turn at it, in a kernel."""
     return (~step, 1) if step < 0 else (step, 0)
 
 
@@ -88,7 +78,7 @@ def huffman_tree(counts: Int64Array) -> Tree:
     _check(counts)
     if n_words < 2:
         return Tree(np.empty(0, np.int32), np.zeros(n_words + 1, np.int64))
-    return Tree(*_ways(*_parents(counts)))
+    return Tree(*_paths(*_grow(counts, np.argsort(counts, kind="stable"))))
 
 
 def huffman_forest(counts: Int64Array, n_trees: int) -> UInt64Array:
@@ -107,7 +97,7 @@ def huffman_forest(counts: Int64Array, n_trees: int) -> UInt64Array:
     -------
     links
         Shape (2 V,) uint64. Word w and inner node k are the things w and V + k. The link of a thing is four times the
-        number of its parent node, and 2 if that is a root, and the turn there. A word without a parent has `ALONE`.
+        number of its parent node, and 2 if that is a root, and the turn at it. A word without a parent has `ALONE`.
         Links of roots mean nothing, but for the last link: it is the number of nodes of the longest path.
 
     Raises
@@ -123,7 +113,8 @@ def huffman_forest(counts: Int64Array, n_trees: int) -> UInt64Array:
     trees = Partitions(n_words, min(n_trees, n_words))
     for words in map(trees.words, range(trees.n)):
         if len(words) > 1:
-            parents, turns = _parents(counts[words])
+            own = counts[words]
+            parents, turns = _grow(own, np.argsort(own, kind="stable"))
             things = np.concatenate([words, n_words + n_nodes + np.arange(len(words) - 1)])
             links[things] = 4 * (n_nodes + parents.astype(np.int64)) + 2 * (parents == 0) + turns
             depth = max(depth, int(_depths(parents).max()) + 1)
@@ -134,17 +125,12 @@ def huffman_forest(counts: Int64Array, n_trees: int) -> UInt64Array:
 
 @inline
 def followed(link: Any) -> Any:
-    """Return the node that a link of `huffman_forest` leads to, the turn there, and whether it is a root."""
+    """Return the node that a link of `huffman_forest` leads to, the turn at it, and whether it is a root."""
     return np.int64(link >> np.uint64(2)), np.int64(link & np.uint64(1)), link & np.uint64(2) != np.uint64(0)
 
 
-def _parents(counts: Int64Array) -> tuple[Int32Array, UInt8Array]:
-    """Return the parents of words and inner nodes, and the turns to them, of two words or more."""
-    parents, turns = _grow(counts, np.argsort(counts, kind="stable"))
-    return parents, turns
-
-
 def _check(counts: Int64Array) -> None:
+    """Refuse counts that no tree has."""
     n_words = len(counts)
     if n_words >= 2**31:
         raise ParameterError(f"{n_words} words are too many for one tree.", "Keep fewer than 2**31 words.")
@@ -165,8 +151,7 @@ def _grow(counts: Int64Array, order: Int64Array) -> Any:
     and inner nodes in order of creation are two queues, and only their heads have to be compared.
     """
     n_words = len(counts)
-    parents = np.zeros(2 * n_words - 1, np.int32)
-    turns = np.zeros(2 * n_words - 1, np.uint8)
+    parents, turns = np.zeros(2 * n_words - 1, np.int32), np.zeros(2 * n_words - 1, np.uint8)
     sums = np.empty(n_words - 1, np.int64)
     taken = 0  # words joined so far
     head = n_words - 2  # first inner node not yet joined; none if it equals the node being made
@@ -197,7 +182,7 @@ def _depths(parents: Int32Array) -> Any:
 
 
 @kernel
-def _ways(parents: Int32Array, turns: UInt8Array) -> Any:
+def _paths(parents: Int32Array, turns: UInt8Array) -> Any:
     """Write the path of each word, from the word to the root; return the fields of a `Tree`."""
     n_words = (len(parents) + 1) // 2
     depths = _depths(parents)

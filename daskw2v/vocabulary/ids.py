@@ -75,13 +75,12 @@ class StableIds:
         known_ids = np.concatenate([self.ids, self.former_ids])
         data = np.concatenate([known.data, self.former_words])
         offsets = np.concatenate([known.offsets, len(known.data) + self.former_offsets[1:]])
-        found = WordIndex(data, offsets).find_all(new.data, new.offsets)
-        old = found >= 0
-        ids = np.empty(len(new), np.int64)
-        ids[old] = known_ids[found[old]]
-        ids[~old] = np.arange(self.next_id, self.next_id + np.count_nonzero(~old))
+        rows = WordIndex(data, offsets).find_all(new.data, new.offsets)
+        old = rows >= 0
+        ids = self.next_id - 1 + np.cumsum(~old)
+        ids[old] = known_ids[rows[old]]
         gone = np.ones(len(known_ids), bool)
-        gone[found[old]] = False
+        gone[rows[old]] = False
         former = np.flatnonzero(gone)
         former = former[np.argsort(known_ids[former])]
         return StableIds(ids, *take_words(data, offsets, former), known_ids[former])
@@ -120,8 +119,5 @@ class StableIds:
 
 def _are_all_numbers(ids: Int64Array) -> bool:
     """Return whether ids are a permutation of 0, 1, ..."""
-    if ((ids < 0) | (ids >= len(ids))).any():
-        return False
-    seen = np.zeros(len(ids), bool)
-    seen[ids] = True
-    return bool(seen.all())
+    n = len(ids)
+    return bool(((ids >= 0) & (ids < n)).all() and (np.bincount(ids, minlength=n) == 1).all())

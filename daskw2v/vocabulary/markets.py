@@ -1,8 +1,8 @@
-"""Markets of words, such as the cities of listings: tables that name them, and which one a word is taken to be in.
+"""Markets of words, such as the cities of listings: tables that name them, and the market of each word.
 
 A table has the columns `word`, or `item`, and `market`, and may have `count`: how often the word is in that market;
-once where there is none. A word of several markets is taken to be in that with the highest count, or of these in the
-first by name. So tables of parts of the data say together what one of all data would.
+once without that column. The market of a word is the one with the highest count; of equal counts, the first by name.
+So the tables of parts of the data say together what one table of all data would.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,14 +15,12 @@ from daskw2v.corpus.formats.columns import strings_of
 from daskw2v.errors import InputError
 from daskw2v.extras import Extra
 from daskw2v.types import Int32Array, Int64Array
-from daskw2v.vocabulary import word_tables
 from daskw2v.vocabulary.vocabulary import Vocabulary
-from daskw2v.vocabulary.word_tables import WORD
+from daskw2v.vocabulary.word_tables import WORD, TableKind, as_text, check_text, single, word_column
 
 pa, pc = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow")
 
 MARKET, COUNT = "market", "count"
-_TITLE = "table of markets"
 _PAIRS = 1 << 22  # pairs of word and market that are added up at once
 
 
@@ -34,9 +32,9 @@ def check_table(source: Source, options: Mapping[str, Any], timeout: float) -> N
     InputError
         If it cannot be read, lacks a column, or has one of another type.
     """
-    types, _ = word_tables.read_head(source, options, timeout, _columns, _csv_types(), _TITLE)
+    types, _ = _TABLES.head(source, options, timeout)
     for name, kind in zip((WORD, MARKET), types.values(), strict=False):
-        word_tables.check_text(kind, name, source.url)
+        check_text(kind, name, source.url)
     if COUNT in types and not pa.types.is_integer(types[COUNT]):
         raise _no_count(source.url)
 
@@ -49,27 +47,25 @@ def read_table(source: Source, options: Mapping[str, Any], timeout: float) -> It
     InputError
         If the file cannot be read or is no table, lacks a column, or has a count that is no integer of 0 or more.
     """
-    for columns in word_tables.read_table(source, options, timeout, _columns, _csv_types(), _TITLE):
-        yield _checked(columns, source.url)
+    for batch in _TABLES.read(source, options, timeout):
+        yield _checked(batch.columns, source.url)
 
 
 def _columns(names: Sequence[str], url: str) -> list[str]:
     """Return the columns that are read, the column of words first."""
     wanted = "word, or item, and market"
-    found = [word_tables.word_column(names, url, wanted), word_tables.single(names, MARKET, url, wanted)]
-    return [*found, *([COUNT] if COUNT in names else [])]
+    return [word_column(names, url, wanted), single(names, MARKET, url, wanted), *([COUNT] if COUNT in names else [])]
+
+
+_TABLES = TableKind("table of markets", _columns, lambda: {MARKET: pa.string(), COUNT: pa.int64()})
 
 
 def _checked(columns: Sequence[Any], url: str) -> Any:
-    texts = [word_tables.as_text(column, name, url) for name, column in zip((WORD, MARKET), columns, strict=False)]
+    texts = [as_text(column, name, url) for name, column in zip((WORD, MARKET), columns, strict=False)]
     counts = columns[2] if len(columns) > 2 else pa.array(np.ones(len(columns[0]), np.int64))
     if not pa.types.is_integer(counts.type) or counts.null_count or (len(counts) and pc.min(counts).as_py() < 0):
         raise _no_count(url)
     return pa.record_batch([*texts, counts.cast(pa.int64())], _schema())
-
-
-def _csv_types() -> dict[str, Any]:
-    return {MARKET: pa.string(), COUNT: pa.int64()}
 
 
 def _no_count(url: str) -> InputError:
@@ -82,12 +78,12 @@ def _schema() -> Any:
 
 def add_up(tables: Sequence[Any]) -> Any:
     """Return tables of Arrow with the columns word, market and count as one, sorted, with each pair once."""
-    found = pa.concat_tables([_schema().empty_table(), *tables]).group_by([WORD, MARKET]).aggregate([(COUNT, "sum")])
-    return found.rename_columns([WORD, MARKET, COUNT]).sort_by([(WORD, "ascending"), (MARKET, "ascending")])
+    sums = pa.concat_tables([_schema().empty_table(), *tables]).group_by([WORD, MARKET]).aggregate([(COUNT, "sum")])
+    return sums.rename_columns([WORD, MARKET, COUNT]).sort_by([(WORD, "ascending"), (MARKET, "ascending")])
 
 
 class MarketCounts:
-    """Counts how often each word of a vocabulary is in each market; small beside the vocabulary's words."""
+    """Counts of each word of a vocabulary in each market; small beside the vocabulary's words."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary, self._names = vocabulary, dict[str, int]()
@@ -96,8 +92,10 @@ class MarketCounts:
 
     def add(self, rows: Any) -> None:
         """Add a record batch of Arrow with the columns word, market and count. Other words are passed over."""
-        words, named = rows.column(WORD), rows.column(MARKET).dictionary_encode()
-        codes = np.array([self._code(name) for name in named.dictionary.to_pylist()], np.int64)
+        words, named, numbers = rows.column(WORD), rows.column(MARKET).dictionary_encode(), self._names
+        # Markets are numbered by first appearance; no name is -1
+        names = named.dictionary.to_pylist()
+        codes = np.array([numbers.setdefault(name, len(numbers)) if name else -1 for name in names], np.int64)
         ids = self._vocabulary.find_all(Vocabulary(*strings_of(words), np.zeros(len(words), np.int64)))
         markets = codes[named.indices.to_numpy()]
         known = (ids >= 0) & (markets >= 0)
@@ -113,14 +111,10 @@ class MarketCounts:
         rank = np.argsort(np.argsort(np.array([name.encode() for name in self._names], object)))
         ids, ranks = pairs >> 32, rank[pairs & 0xFFFFFFFF]
         order = np.lexsort((ranks, -counts, ids))
-        found = np.full(len(self._vocabulary), -1, np.int32)
-        first = np.flatnonzero(np.diff(ids[order], prepend=-1))
-        found[ids[order][first]] = ranks[order][first]
-        return found
-
-    def _code(self, name: str) -> int:
-        """Return the number of a market, by first appearance; -1 for no name."""
-        return self._names.setdefault(name, len(self._names)) if name else -1
+        markets = np.full(len(self._vocabulary), -1, np.int32)
+        best = order[np.flatnonzero(np.diff(ids[order], prepend=-1))]
+        markets[ids[best]] = ranks[best]
+        return markets
 
     def _add_up(self) -> tuple[Int64Array, Int64Array]:
         """Return each pair of word and market once, and its count; pairs without a count are dropped."""

@@ -7,6 +7,7 @@ it in all buckets. So each piece is sorted by its own task, and one task concate
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import partial
 from math import isqrt
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from daskw2v.kernels.jit import kernel
 from daskw2v.shards.layout import read_words
-from daskw2v.shards.words import take_words
+from daskw2v.shards.words import take_words, word_at
 from daskw2v.store.arrays import create_array, read_array, write_array
 from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
@@ -54,9 +55,7 @@ def cut_bucket(home: Store, bucket: int, merged: str, n_words: int, splitters: S
     falling = -counts
     for piece, (key, word) in enumerate(splitters, 1):
         begin, end = np.searchsorted(falling, key), np.searchsorted(falling, key, "right")
-        bounds[piece] = begin + bisect_left(
-            range(begin, end), word, key=lambda i: words[offsets[i] : offsets[i + 1]].tobytes()
-        )
+        bounds[piece] = begin + bisect_left(range(begin, end), word, key=partial(word_at, words, offsets))
     return bounds
 
 
@@ -144,12 +143,7 @@ def read_ids(home: Store, pieces: Sequence[str], bounds: Int64Array, starts: Int
 
 @kernel
 def _prefixes(
-    words: UInt8Array,
-    offsets: Int64Array,
-    chosen: Int64Array,
-    skip: int,
-    prefixes: UInt64Array,
-    lengths: UInt8Array,
+    words: UInt8Array, offsets: Int64Array, chosen: Int64Array, skip: int, prefixes: UInt64Array, lengths: UInt8Array
 ) -> None:
     """Compute bytes skip .. skip + 8 of words as big-endian numbers, padded by zeros, and their number of bytes."""
     for i in range(len(chosen)):

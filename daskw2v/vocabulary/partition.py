@@ -56,7 +56,7 @@ class Partitions:
         return rows * self.n + _turned(partition, rows, self.n)
 
     def place(self, words: npt.NDArray[np.integer[Any]]) -> tuple[RowIds, RowIds]:
-        """Return each word's partition, and its row there, shapes of `words`, int64."""
+        """Return each word's partition and its row in it, shapes of `words`, int64."""
         rows, dealt = np.divmod(words.astype(np.int64), self.n)
         return _turned(dealt, rows, self.n), rows
 

@@ -64,8 +64,7 @@ class WordRules:
         StoreError
             If a value has the wrong type.
         """
-        names = [field.name for field in fields(cls)]
-        return typed(cls, {name: params[name] for name in names if name in params}, place)
+        return typed(cls, {f.name: params[f.name] for f in fields(cls) if f.name in params}, place)
 
 
 class Entry(NamedTuple):
@@ -137,18 +136,17 @@ def compare_words(known: Vocabulary, new: Vocabulary, rules_before: WordRules, r
     rules_before, rules_now
         The old and the new rules.
     """
-    found = known.find_all(new)
-    stayed = np.zeros(len(known), bool)
-    stayed[found[found >= 0]] = True
-    entered, left = np.flatnonzero(found < 0), np.flatnonzero(~stayed)
+    rows = known.find_all(new)
+    gone = np.ones(len(known), bool)
+    gone[rows[rows >= 0]] = False
+    entered, left = np.flatnonzero(rows < 0), np.flatnonzero(gone)
+    why_entered = _reasons(new, entered, rules_now, known, rules_before)
+    why_left = _reasons(known, left, rules_before, new, rules_now)
     about = _about_rules(rules_before, rules_now)
-    return Turnover(
-        Moved(new, entered, _reasons(new, entered, rules_now, known, rules_before),
-              _about_bar(rules_before, new, "at least", "", "and") | about),
-        Moved(known, left, _reasons(known, left, rules_before, new, rules_now),
-              _about_bar(rules_now, new, "fewer than", "not ", "or not") | about),
-        len(new) - len(entered),
-    )  # fmt: skip
+    about_entered = _about_bar(rules_before, new, "at least", "", "and") | about
+    about_left = _about_bar(rules_now, new, "fewer than", "not ", "or not") | about
+    moved = Moved(new, entered, why_entered, about_entered), Moved(known, left, why_left, about_left)
+    return Turnover(*moved, len(new) - len(entered))
 
 
 def _reasons(
@@ -183,9 +181,8 @@ def _about_bar(bar: WordRules, new: Vocabulary, count: str, negation: str, junct
 
 def _about_rules(before: WordRules, now: WordRules) -> dict[Reason, str]:
     """Return the texts of the other reasons."""
-    texts = {
-        Reason[f"{field.name.upper()}_CHANGED"]:
-            f"{field.name} is {getattr(now, field.name)} now, was {getattr(before, field.name)}"
-        for field in fields(WordRules)
-    }  # fmt: skip
-    return texts | {Reason.UNKNOWN: "unknown: the Params of a version are not known"}
+    texts = {Reason.UNKNOWN: "unknown: the Params of a version are not known"}
+    for name in vars(now):
+        reason = Reason[f"{name.upper()}_CHANGED"]
+        texts[reason] = f"{name} is {getattr(now, name)} now, was {getattr(before, name)}"
+    return texts

@@ -4,12 +4,11 @@ From words to ids leads a sorted array of hashes and ids, of 8 bytes a word and 
 a query of a model loads no compiler.
 """
 
-import itertools
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, pairwise
 from numbers import Integral
 from typing import Any, Self, SupportsIndex, TypeGuard
 
@@ -19,7 +18,7 @@ import zarr
 from daskw2v.config.settings import is_number
 from daskw2v.errors import UnknownWordError, VocabularyError, counted
 from daskw2v.fields import PickledFields
-from daskw2v.shards.words import are_words, cut_words, same_words
+from daskw2v.shards.words import are_words, cut_words, same_words, word_at
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.types import Int32Array, Int64Array, UInt8Array, UInt64Array
 
@@ -65,13 +64,13 @@ class WordIndex:
             key = self._view[place]
             if key >> 32 != hash_:
                 break
-            if self._word(key & _ID) == word:
+            if word_at(self._data, self._offsets, key & _ID) == word:
                 return key & _ID
         return None
 
     def find_all(self, data: UInt8Array, offsets: Int64Array) -> Int32Array:
         """Return the id of each word in `data`, -1 if it is unknown, shape (n,) int32."""
-        found = np.full(len(offsets) - 1, -1, np.int32)
+        found_ids = np.full(len(offsets) - 1, -1, np.int32)
         keys = _sorted_keys(data, offsets)  # in order of the index: its memory is read from begin to end
         for start in range(0, len(keys), _LOOKED_UP):
             part = keys[start : start + _LOOKED_UP]
@@ -85,13 +84,10 @@ class WordIndex:
                 words, hashes, places, ids = words[alike], hashes[alike], places[alike], _ids(known[alike])
                 if not len(words):
                     break
-                same = same_words(self._data, self._offsets, ids, data, offsets, words)
-                found[words[same]] = ids[same]
+                same = same_words((self._data, self._offsets), ids, (data, offsets), words)
+                found_ids[words[same]] = ids[same]
                 words, hashes, places = words[~same], hashes[~same], places[~same] + 1
-        return found
-
-    def _word(self, id_: int) -> bytes:
-        return self._data[self._offsets[id_] : self._offsets[id_ + 1]].tobytes()
+        return found_ids
 
     def _refuse_twins(self) -> None:
         """Raise an error where a word stands twice; only words of one hash are compared."""
@@ -101,7 +97,7 @@ class WordIndex:
         for _, group in groupby((self._view[place] for place in places), lambda key: key >> 32):
             words = set[bytes]()
             for key in group:
-                word = self._word(key & _ID)
+                word = word_at(self._data, self._offsets, key & _ID)
                 if word in words:
                     raise VocabularyError(
                         f"The vocabulary holds {word.decode(errors='replace')!r} twice.",
@@ -148,7 +144,7 @@ def _powers(base: int, n: int) -> UInt64Array:
 
 
 def is_word(key: Any) -> TypeGuard[Word]:
-    """Tell whether a key is a text or an integer."""
+    """Return whether a key is a text or an integer."""
     return isinstance(key, str) or is_number(key, Integral)
 
 
@@ -207,7 +203,7 @@ class Vocabulary(PickledFields):
                 f"{counted(len(numbers), 'count')}.",
                 "Give each word once, and one count for each word.",
             )
-        offsets = np.concatenate([[0], np.cumsum([len(word) for word in encoded])]).astype(np.int64)
+        offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
         return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets, numbers)
 
     @cached_property
@@ -219,7 +215,7 @@ class Vocabulary(PickledFields):
         """Return the words of the ids from `start` to `stop` - 1."""
         bounds = self.offsets[start : max(start, stop) + 1]
         data, bounds = self.data[bounds[0] : bounds[-1]].tobytes(), bounds - bounds[0]
-        return [_decoded(data[a:b]) for a, b in itertools.pairwise(bounds.tolist())]
+        return [_decoded(data[a:b]) for a, b in pairwise(bounds.tolist())]
 
     def word(self, id_: int) -> str:
         """Return the word with an id, from 0 on.
@@ -231,7 +227,7 @@ class Vocabulary(PickledFields):
         """
         if not 0 <= id_ < len(self):
             raise IndexError(f"There is no word {id_} of {len(self)}.")
-        return _decoded(self.data[self.offsets[id_] : self.offsets[id_ + 1]].tobytes())
+        return _decoded(word_at(self.data, self.offsets, id_))
 
     @cached_property
     def _index(self) -> WordIndex:
@@ -255,15 +251,15 @@ class Vocabulary(PickledFields):
         UnknownWordError
             If the word is not in the vocabulary.
         """
-        found = self.find(word)
-        if found is None:
+        id_ = self.find(word)
+        if id_ is None:
             raise UnknownWordError(
                 f"{as_text(word)!r} is not among the {counted(len(self), 'word')} of the vocabulary.",
                 "Look for another form (case, spelling), or train with a lower min_count."
                 if isinstance(word, str)
                 else "A number is looked up as a word; index_to_key has the word of a row.",
             )
-        return found
+        return id_
 
     def save(self, group: zarr.Group) -> None:
         """Write the three arrays into a Zarr group."""

@@ -55,8 +55,7 @@ def read_list(
         If it cannot be read, is empty, or only its first lines have counts.
     """
     chunks = read_chunks(url, resources.storage_options, most, resources.store_timeout)
-    found: dict[bytes, None] = {}
-    form: _Form | None = None
+    distinct, form = dict[bytes, None](), None
     try:
         # Piece by piece: a list of all lines could take far more memory than the words that differ
         for offset, piece in pieces(chunks_with_newlines(chunks), 0, whole_lines=True):
@@ -65,8 +64,8 @@ def read_list(
             if not offset:
                 form = _form_of(words)
                 words = words[form is not None and form.pattern.fullmatch(words[0]) is None :]
-            found.update(dict.fromkeys(words if form is None else _words(words, form, url)))
-        decoded = [word.decode() for word in found if word]
+            distinct.update(dict.fromkeys(words if form is None else _words(words, form, url)))
+        decoded = [word.decode() for word in distinct if word]
     except UnicodeDecodeError as error:
         raise InputError(
             f"The list of words {url} cannot be read ({error}).", "Give UTF-8 text, one word a line."

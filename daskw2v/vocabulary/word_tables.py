@@ -18,33 +18,6 @@ WORD = "word"
 NAMES = (WORD, "item")  # of the column of words: the first that a table has
 _ROWS = 1 << 16  # of a Parquet file read at once
 
-Choose = Callable[[Sequence[str], str], list[str]]  # the columns to read, of the names of a table's columns and its URL
-
-
-def read_table(
-    source: Source, options: Mapping[str, Any], timeout: float, choose: Choose, types: Mapping[str, Any], kind: str
-) -> Iterator[list[Any]]:
-    """Yield the columns of a table that `choose` returns, batch by batch; raises what it raises.
-
-    Parameters
-    ----------
-    source, options, timeout
-        The file, options for fsspec, and seconds to wait for each answer of the store.
-    choose
-        Called with the names of all columns and the URL; returns the names of the columns to read.
-    types
-        Arrow types of columns of CSV, by name; others are inferred.
-    kind
-        Name of the kind of table, for errors.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or is no table.
-    """
-    with _opened(source, options, timeout, types, kind) as table:
-        yield from table.batches(choose(table.schema.names, source.url))
-
 
 class Head(NamedTuple):
     """The head of a table, which is known before its rows are read.
@@ -52,7 +25,7 @@ class Head(NamedTuple):
     Parameters
     ----------
     types
-        Arrow types of the columns that are chosen, by name.
+        Arrow types of the columns that are read, by name.
     empty
         Whether it has no row.
     """
@@ -61,13 +34,55 @@ class Head(NamedTuple):
     empty: bool
 
 
-def read_head(
-    source: Source, options: Mapping[str, Any], timeout: float, choose: Choose, types: Mapping[str, Any], kind: str
-) -> Head:
-    """Return the head of a table, from metadata or the first block of CSV; takes and raises what `read_table` does."""
-    with _opened(source, options, timeout, types, kind) as table:
-        chosen = choose(table.schema.names, source.url)
-        return Head({name: table.schema.field(name).type for name in chosen}, table.is_empty())
+class TableKind(NamedTuple):
+    """A kind of tables.
+
+    Parameters
+    ----------
+    title
+        Its name, for errors.
+    choose
+        Function of the names of all columns of a table and its URL, which returns the columns to read.
+    csv_types
+        Function that returns the Arrow types of columns of CSV, by name; other types are inferred.
+    """
+
+    title: str
+    choose: Callable[[Sequence[str], str], list[str]]
+    csv_types: Callable[[], Mapping[str, Any]] = dict
+
+    def read(self, source: Source, options: Mapping[str, Any], timeout: float) -> Iterator[Any]:
+        """Yield the columns of a table, in record batches of Arrow.
+
+        Parameters
+        ----------
+        source, options, timeout
+            The file, options for fsspec, and seconds to wait for each answer of the store.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read or is no table; and errors of `choose`.
+        """
+        with self._opened(source, options, timeout) as (table, columns):
+            yield from table.batches(columns)
+
+    def head(self, source: Source, options: Mapping[str, Any], timeout: float) -> Head:
+        """Return the head of a table, from metadata or the first block of CSV; arguments and errors as in `read`."""
+        with self._opened(source, options, timeout) as (table, columns):
+            return Head({name: table.schema.field(name).type for name in columns}, table.is_empty())
+
+    @contextmanager
+    def _opened(
+        self, source: Source, options: Mapping[str, Any], timeout: float
+    ) -> Iterator[tuple["_Table", list[str]]]:
+        """Open a table; return it and the columns to read. Errors as in `read`, also while it is read."""
+        opened = _OPENERS.get(source.format)
+        if opened is None:
+            raise InputError(f"{source.url} is {source.format}, not a {self.title}.", "Give Parquet or CSV.")
+        with open_source(source, options, timeout) as file, reading_as(source.format, source.url):
+            table = opened(file, source, self.csv_types())
+            yield table, self.choose(table.schema.names, source.url)
 
 
 def word_column(names: Sequence[str], url: str, columns: str) -> str:
@@ -76,14 +91,14 @@ def word_column(names: Sequence[str], url: str, columns: str) -> str:
     Raises
     ------
     InputError
-        If there is none, or several of that name; it says which `columns` the table is to have.
+        If there is none, or several of that name; the message names the `columns` that a table must have.
     """
     word = next((name for name in NAMES if name in names), WORD)
     return single(names, word, url, columns)
 
 
 def single(names: Sequence[str], name: str, url: str, columns: str) -> str:
-    """Return the name of a column that is there once; raises as `word_column` does."""
+    """Return the name of a column that a table has once; raises as `word_column` does."""
     if names.count(name) != 1:
         raise InputError(
             f"{url} has no single column {name!r}.",
@@ -115,28 +130,16 @@ class _Table(NamedTuple):
 
     schema: Any
     is_empty: Callable[[], bool]
-    batches: Callable[[Sequence[str]], Iterator[list[Any]]]
-
-
-@contextmanager
-def _opened(
-    source: Source, options: Mapping[str, Any], timeout: float, types: Mapping[str, Any], kind: str
-) -> Iterator[_Table]:
-    """Give a table; raises as `read_table` does, also while it is read."""
-    opened = _OPENERS.get(source.format)
-    if opened is None:
-        raise InputError(f"{source.url} is {source.format}, not a {kind}.", "Give Parquet or CSV.")
-    with open_source(source, options, timeout) as file, reading_as(source.format, source.url):
-        yield opened(file, source, types)
+    batches: Callable[[Sequence[str]], Iterator[Any]]
 
 
 def _open_parquet(file: Any, source: Source, _: Mapping[str, Any]) -> _Table:
     parquet = pq.ParquetFile(file, page_checksum_verification=True)
 
-    def batches(names: Sequence[str]) -> Iterator[list[Any]]:
+    def batches(names: Sequence[str]) -> Iterator[Any]:
         for batch in parquet.iter_batches(_ROWS, columns=names):
             batch.validate(full=True)  # a damaged file may point outside its dictionaries
-            yield [batch.column(name) for name in names]
+            yield batch.select(names)
 
     return _Table(parquet.schema_arrow, lambda: not parquet.metadata.num_rows, batches)
 
@@ -148,12 +151,9 @@ def _open_csv(file: Any, source: Source, types: Mapping[str, Any], delimiter: st
         pa_csv.ParseOptions(delimiter=delimiter),
         pa_csv.ConvertOptions(column_types={**dict.fromkeys(NAMES, pa.string()), **types}),
     )
-
-    def batches(names: Sequence[str]) -> Iterator[list[Any]]:
-        for batch in reader:
-            yield [batch.column(name) for name in names]
-
-    return _Table(reader.schema, lambda: not any(map(len, reader)), batches)
+    return _Table(
+        reader.schema, lambda: not any(map(len, reader)), lambda names: (batch.select(names) for batch in reader)
+    )
 
 
 _OPENERS: Mapping[str, Callable[..., _Table]] = {

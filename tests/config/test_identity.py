@@ -12,7 +12,7 @@ from daskw2v.config.params import REMOVED, Params
 from daskw2v.config.settings import STAGE_NAMES, integer, setting
 from daskw2v.corpus.files import Source
 from daskw2v.errors import ParameterError
-from daskw2v.sampling.growth import sampling_rules
+from daskw2v.sampling.context_matrix import sampling_rules
 from daskw2v.shards.encode import encoding_signature
 from daskw2v.shards.layout import corpus_identity
 from daskw2v.training.planned import run_identity, settled_params

@@ -35,7 +35,7 @@ from daskw2v.models.versions.phrases import Phrases
 from daskw2v.models.versions.versions import Versions, publish
 from daskw2v.objectives.subwords.network import Alphabet, Subwords
 from daskw2v.objectives.subwords.training import initial_weights
-from daskw2v.sampling import context_matrix, hierarchy, skipgrams
+from daskw2v.sampling import context_matrix, skipgrams, weights
 from daskw2v.sequences import graph
 from daskw2v.sequences.rows import load_graph
 from daskw2v.shards import layout
@@ -256,13 +256,18 @@ def read_stages(folder: Path) -> None:
         if found is not None:
             skipgrams.read_buckets(found.place, 0, 1, 0)
 
+    def contexts() -> None:
+        matrix = context_matrix.find_matrix(work / "matrices/x")
+        if matrix is not None:
+            context_matrix.read_contexts(matrix.place, (0, 4), (0, 3))
+
     _ask_each(
         load,
         vocabulary,
         pairs,
-        lambda: context_matrix.read_contexts(context_matrix.open_matrix(work / "matrices/x").place, (0, 4), (0, 3)),
+        contexts,
         lambda: context_matrix.read_base(work / "matrices/x"),
-        lambda: hierarchy.read_partition_counts(work / "weights"),
+        lambda: weights.read_partition_counts(work / "weights"),
     )
 
 

@@ -12,6 +12,7 @@ from daskw2v.objectives.cpu.centers import RUN, TableAddresses
 from daskw2v.objectives.cpu.steps import MAX_TARGETS
 from daskw2v.objectives.cpu.targets import SMALLEST, path_scratch, spread, write_paths
 from daskw2v.objectives.tree import path_of, prepare_tree, tree_tables
+from daskw2v.vocabulary.huffman import nodes_of, turns_of
 
 WIDTH, BASE = 16, 4096
 counts_of_words = st.lists(st.integers(0, 10**6), min_size=1, max_size=70).map(np.array)
@@ -31,8 +32,8 @@ def test_way_of__is_the_trees_from_the_leaf_up(counts):
     for word in range(len(counts)):
         nodes, signs = path_of(tree, word)
         start, stop = tree.starts[word], tree.starts[word + 1]
-        assert nodes[::-1].tolist() == tree.nodes[start:stop].tolist()
-        assert signs[::-1].tolist() == [-1.0 if turn else 1.0 for turn in tree.turns[start:stop]]
+        assert nodes[::-1].tolist() == nodes_of(tree.steps[start:stop]).tolist()
+        assert signs[::-1].tolist() == [-1.0 if turn else 1.0 for turn in turns_of(tree.steps[start:stop])]
 
 
 @given(counts_of_words)

@@ -10,9 +10,10 @@ from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.objectives.sg_hs.buckets.reference import paths_of
 from daskw2v.objectives.touched import contexts_in_partition, nodes_in_partition, words_in_partition
 from daskw2v.objectives.tree import linked_trees, path_of
-from daskw2v.sampling.hierarchy import word_table, word_weights
+from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.sampling.settings import NegativeSampling
+from daskw2v.sampling.weights import word_weights
 
 WINDOWS = sorted(name for name, objective in OBJECTIVES.items() if objective.touched is not None)
 

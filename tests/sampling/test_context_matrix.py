@@ -12,7 +12,7 @@ from daskw2v import Params, Resources
 from daskw2v.errors import DamageError, StoreError
 from daskw2v.kernels.rng import Purpose, draws, mix, stream
 from daskw2v.sampling import context_matrix
-from daskw2v.sampling.context_matrix import build_matrix, open_matrix, read_contexts
+from daskw2v.sampling.context_matrix import build_matrix, find_matrix, read_base, read_contexts
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.sampling.settings import SampledContexts
@@ -208,7 +208,7 @@ def test_build_matrix__that_is_there_is_not_made_again(client, run):
     # What only training reads is no part of it.
     assert build_matrix(client, replace(run, params=params.replace(epochs=3, alpha=0.1)), again.append) == matrix
     assert not again
-    assert open_matrix(matrix.home) == matrix
+    assert find_matrix(matrix.home) == matrix
 
 
 @pytest.mark.parametrize("gone", ["manifest.json", "matrix"])
@@ -218,7 +218,7 @@ def test_build_matrix__that_was_never_finished_or_is_damaged_is_made_again(clien
     contexts, first = contexts_of(matrix), matrix.home.read_manifest()["build"]
     (matrix.home / gone if gone.endswith("json") else matrix.home / first / gone).remove()
     with pytest.raises(StoreError, match="holds no finished word-context matrix"):
-        open_matrix(matrix.home)
+        read_base(matrix.home)
     again = build_matrix(client, run)
     assert again.home == matrix.home
     assert again.home.read_manifest()["build"] != first

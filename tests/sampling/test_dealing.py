@@ -15,9 +15,10 @@ from daskw2v.objectives.base import Rate
 from daskw2v.objectives.reference import windows_in
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling import pairs
-from daskw2v.sampling.hierarchy import BNS, SNS, word_weights
+from daskw2v.sampling.hierarchy import BNS, SNS
 from daskw2v.sampling.pairs import Noise, WindowSize, deal_pairs, unpack
 from daskw2v.sampling.segments import Segment
+from daskw2v.sampling.weights import word_weights
 from daskw2v.vocabulary.partition import Partitions
 
 

@@ -13,7 +13,7 @@ from daskw2v.errors import InputError, ParameterError, StoreError, VocabularyErr
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sampling import context_matrix
 from daskw2v.sampling.context_matrix import build_matrix, read_contexts
-from daskw2v.sampling.growth import merge_rows
+from daskw2v.sampling.reservoir import merge_rows
 from daskw2v.sampling.run import Run
 from daskw2v.stages import Store, build_corpus, build_vocabulary
 from daskw2v.store.arrays import read_array

@@ -7,7 +7,8 @@ from scipy.stats import chi2_contingency, chisquare
 from daskw2v.kernels.alias import alias_table
 from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.rng import Purpose, draw, stream
-from daskw2v.sampling.hierarchy import BNS, SNS, TNS, partition_of, row_of_negative, word_table, word_weights
+from daskw2v.sampling.hierarchy import BNS, SNS, TNS, partition_of, row_of_negative, word_table
+from daskw2v.sampling.weights import word_weights
 from daskw2v.vocabulary.partition import Partitions
 
 PAIRS, NEGATIVE, EXPONENT = 400_000, 5, 0.75

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from daskw2v import Params, Resources
-from daskw2v.sampling import hierarchy
-from daskw2v.sampling.hierarchy import partition_counts, word_weights
+from daskw2v.sampling import weights
+from daskw2v.sampling.weights import partition_counts, word_weights
 from daskw2v.stages import Store, build_corpus, build_vocabulary
 from daskw2v.vocabulary.partition import Partitions
 
@@ -22,7 +22,7 @@ def vocabulary(client, tmp_path_factory):
 @pytest.mark.parametrize("n", [1, pytest.param(3, marks=pytest.mark.slow), 8, pytest.param(64, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("at_once", [pytest.param(1, marks=pytest.mark.slow), 40, 1 << 22])
 def test_partition_counts__are_those_of_the_partitions_words(client, vocabulary, tmp_path, monkeypatch, n, at_once):
-    monkeypatch.setattr(hierarchy, "TASK_WORDS", at_once)
+    monkeypatch.setattr(weights, "TASK_WORDS", at_once)
     partitions, home = Partitions(vocabulary.size, n), Store(str(tmp_path))
     found = partition_counts(client, vocabulary, partitions, 0.75, home)
     counts = vocabulary.load().counts

@@ -41,4 +41,4 @@ def test_same_words__compares_word_by_word(known, other, data):
     pairs = st.tuples(st.integers(0, len(known) - 1), st.integers(0, len(other) - 1))
     a, b = np.array(data.draw(st.lists(pairs, max_size=60)), np.int64).reshape(-1, 2).T
     equal = [known[i] == other[j] for i, j in zip(a, b, strict=True)]
-    assert same_words(*flat(known), a, *flat(other), b).tolist() == equal
+    assert same_words(flat(known), a, flat(other), b).tolist() == equal

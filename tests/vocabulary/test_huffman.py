@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.errors import ParameterError
-from daskw2v.vocabulary.huffman import ALONE, huffman_forest, huffman_tree
+from daskw2v.vocabulary.huffman import ALONE, huffman_forest, huffman_tree, nodes_of, turns_of
 from daskw2v.vocabulary.partition import Partitions
 
 # Few different counts make ties; doubling ones make deep trees.
@@ -24,7 +24,7 @@ counts_of = st.one_of(
 def ways(counts):
     """Each word's way: a list of (node, turn)."""
     tree = huffman_tree(np.array(counts, np.int64))
-    nodes, turns, starts = tree.nodes, tree.turns, tree.starts
+    nodes, turns, starts = nodes_of(tree.steps), turns_of(tree.steps), tree.starts
     assert (nodes.dtype, turns.dtype, starts.dtype) == (np.int32, np.uint8, np.int64)
     assert len(starts) == len(counts) + 1
     assert (starts[0], starts[-1]) == (0, len(nodes))
@@ -161,7 +161,7 @@ def test_huffman_tree__has_no_nodes_below_two_words(n_words):
 def test_huffman_tree__takes_counts_it_may_not_write_and_leaves_them():
     counts = np.repeat(np.array([3, 1, 2], np.int64), 2)[::2]
     counts.flags.writeable = False
-    assert huffman_tree(counts).turns.tolist() == huffman_tree(counts.copy()).turns.tolist()
+    assert huffman_tree(counts).steps.tolist() == huffman_tree(counts.copy()).steps.tolist()
     assert counts.tolist() == [3, 1, 2]
 
 
@@ -171,7 +171,7 @@ def test_huffman_tree__refuses_counts_below_zero():
 
 
 def test_huffman_tree__refuses_only_sums_that_do_not_fit():
-    assert len(huffman_tree(np.array([2**62, 2**62 - 1], np.int64)).nodes) == 2
+    assert len(huffman_tree(np.array([2**62, 2**62 - 1], np.int64)).steps) == 2
     for counts in ([2**62, 2**62], [2**62] * 4, [2**63 - 1] * 3):  # the sums of the last two wrap to 0 and above
         with pytest.raises(ParameterError, match=r"sum, .*e\+\d+, is not below 2\*\*63\. Divide"):
             huffman_tree(np.array(counts, np.int64))

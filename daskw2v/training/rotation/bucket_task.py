@@ -18,8 +18,8 @@ from daskw2v.kernels.rng import Purpose, draws, stream
 from daskw2v.models.stored.tables import read_partition, write_partition
 from daskw2v.objectives.base import is_finite
 from daskw2v.objectives.registry import find_objective
-from daskw2v.sampling.hierarchy import PartitionCounts
 from daskw2v.sampling.run import Run
+from daskw2v.sampling.weights import PartitionCounts
 from daskw2v.store.checksums import Written
 from daskw2v.store.durability import durable
 from daskw2v.store.partfile import read_part, write_parts

@@ -27,9 +27,9 @@ from daskw2v.errors import counted
 from daskw2v.models.stored.store import finish_tables
 from daskw2v.models.stored.tables import create_model
 from daskw2v.progress import Listener, Progress
-from daskw2v.sampling.hierarchy import partition_counts
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.skipgrams import Dealer, HeldPairs, SkipGrams, Stretch, build_skipgrams, hold_pairs
+from daskw2v.sampling.weights import partition_counts
 from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import threads_of

@@ -15,7 +15,7 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.features.settings import has_features, most_rows
 from daskw2v.objectives.settings import SGNS
-from daskw2v.sampling.hierarchy import NS_EXPONENT
+from daskw2v.sampling.weights import NS_EXPONENT
 from daskw2v.training.sizes.text import Text
 from daskw2v.types import Float64Array
 

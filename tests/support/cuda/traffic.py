@@ -9,6 +9,7 @@ from daskw2v.kernels.simd import padded
 from daskw2v.objectives.settings import SharedNegatives
 from daskw2v.objectives.tree import PreparedTree
 from daskw2v.sampling.segments import Segment
+from daskw2v.vocabulary.huffman import nodes_of
 from tests.support.cuda.cases import rule_of
 from tests.support.windows import count_contexts, reaches
 
@@ -46,7 +47,7 @@ def rows_of(
     contexts = count_contexts(segment, params)
     n, hidden, met = len(contexts), rule_of(params.objective.name).as_one, contexts > 0
     if isinstance(prepared, PreparedTree):
-        below_top = np.concatenate([[0], np.cumsum(prepared.tree.nodes >= top)])
+        below_top = np.concatenate([[0], np.cumsum(nodes_of(prepared.tree.steps) >= top)])
         targets = np.diff(below_top[prepared.tree.starts])[segment.tokens]
     else:
         of = SharedNegatives.of(params)
