@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from daskw2v.errors import ParameterError, VocabularyError
-from daskw2v.models.queries.unseen import FeatureVectors
+from daskw2v.models.queries.features import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.blocks import cut
 from daskw2v.objectives.subwords.network import Subwords

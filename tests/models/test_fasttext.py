@@ -11,7 +11,7 @@ from daskw2v import Params, Resources, Vectors, export, import_vectors, train
 from daskw2v.errors import InputError, StoreError, UnknownWordError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams
 from daskw2v.models.formats.fasttext import composing, layout
-from daskw2v.models.queries.unseen import FeatureVectors
+from daskw2v.models.queries.features import FeatureVectors
 from daskw2v.models.stored.tables import read_table
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary

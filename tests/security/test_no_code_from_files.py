@@ -44,7 +44,7 @@ _IMPORTERS = {
     "estimators/base.py",
     "models/index/binary.py",
     "models/index/product.py",
-    "models/index/table.py",
+    "models/index/tables.py",
     "models/queries/outputs.py",
     "models/queries/shortcuts.py",
     "models/queries/unseen.py",

@@ -1,15 +1,15 @@
 """Builds an index and measures its recall."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from daskw2v.config.registry import find
 from daskw2v.errors import ParameterError
-from daskw2v.models.index.kinds import KINDS, options_of
 from daskw2v.models.index.searcher import EFFORT
-from daskw2v.models.index.vectors import IndexedVectors
-from daskw2v.models.queries.vectors import Vectors, open_model
+from daskw2v.models.index.vectors import KINDS, IndexedVectors
 from daskw2v.models.stored.arguments import at_least_one
 from daskw2v.models.stored.blocks import scaled
 from daskw2v.models.stored.index_files import IndexSummary, write_index, written
@@ -94,25 +94,24 @@ def index_version(store: Store, kind: str = "hnsw", threads: int = 0, **chosen: 
 
     The folder may be guarded by a lease.
     """
-    options, opened = options_of(kind, chosen), open_model(store, None)
-    vectors = Vectors(*opened)
-    if not len(vectors):
+    options, indexed = options_of(kind, chosen), IndexedVectors._read(store, None)
+    if not len(indexed):
         raise ParameterError(f"{store.url} has no words.", "Build an index of a model that has some.")
-    words, dimensions = shape = opened.vectors.shape
-    searcher = KINDS[kind].searcher(shape, EFFORT, **options)
-    for rows in vectors.slices():
-        searcher.add(rows.start, scaled(vectors.rows(rows)), threads)
+    shape = len(indexed), indexed.vector_size
+    searcher = KINDS[kind](shape, EFFORT, **options)
+    for rows in indexed.slices():
+        searcher.add(rows.start, scaled(indexed.rows(rows)), threads)
     content = searcher.content()
-    searcher = KINDS[kind].searcher(shape, EFFORT)
+    searcher = KINDS[kind](shape, EFFORT)
     searcher.read(content, "what was built")
-    ids = np.sort(np.random.default_rng(0).choice(len(vectors), min(_QUERIES, len(vectors)), replace=False))
+    ids = np.sort(np.random.default_rng(0).choice(len(indexed), min(_QUERIES, len(indexed)), replace=False))
     file, size, digest = written(content)
     summary = IndexSummary(
-        words=words,
-        dimensions=dimensions,
+        words=len(indexed),
+        dimensions=indexed.vector_size,
         connectivity=options.get("connectivity", 0),
         expansion=options.get("expansion", 0),
-        recall=_recall(vectors, IndexedVectors(*opened, searcher), ids),
+        recall=_recall(replace(indexed, vectors=indexed._rows, searcher=searcher), ids),
         queries=len(ids),
         file=file,
         size=size,
@@ -124,10 +123,28 @@ def index_version(store: Store, kind: str = "hnsw", threads: int = 0, **chosen: 
     return summary
 
 
-def _recall(vectors: Vectors, indexed: IndexedVectors, ids: Int64Array) -> float:
+def options_of(kind: str, values: Mapping[str, int | None]) -> dict[str, int]:
+    """Return the options of an index; the kind's default for an option that is None.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such kind, or it does not read an option that is not None.
+    """
+    defaults = find(KINDS, "kind", kind).OPTIONS
+    chosen = {name: value for name, value in values.items() if value is not None}
+    for name in chosen.keys() - defaults.keys():
+        readers = " or ".join(repr(other) for other, reader in KINDS.items() if name in reader.OPTIONS)
+        raise ParameterError(
+            f"kind={kind!r} does not read {name}={chosen[name]}.", f"Leave it out, or give kind={readers}."
+        )
+    return {**defaults, **chosen}
+
+
+def _recall(indexed: IndexedVectors, ids: Int64Array) -> float:
     """Return the share of the nearest words of `ids`, without themselves, that an index finds."""
-    units = vectors.units(ids)
-    nearest, indexed_ids = (each.nearest(units, _TOPN + 1)[0] for each in (vectors, indexed))
-    wanted = [set(row) - {own} for row, own in zip(nearest.tolist(), ids.tolist(), strict=True)]
-    hits = sum(len(words.intersection(row)) for words, row in zip(wanted, indexed_ids.tolist(), strict=True))
+    units = indexed.units(ids)
+    nearest, indexed_ids = (search(units, _TOPN + 1)[0].tolist() for search in (indexed.exact, indexed.nearest))
+    wanted = [set(row) - {own} for row, own in zip(nearest, ids.tolist(), strict=True)]
+    hits = sum(len(words.intersection(row)) for words, row in zip(wanted, indexed_ids, strict=True))
     return hits / max(1, sum(map(len, wanted)))

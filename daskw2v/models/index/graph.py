@@ -1,6 +1,8 @@
 """A graph of near words, which is searched from neighbour to neighbour: a wrapper of usearch's index."""
 
 import threading
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,6 +27,8 @@ class GraphIndex(Searcher):
     connectivity, expansion
         As for `build_index`; an index that is read has its own.
     """
+
+    OPTIONS: ClassVar[Mapping[str, int]] = {"connectivity": CONNECTIVITY, "expansion": EXPANSION}
 
     def __init__(
         self, shape: tuple[int, int], effort: int, connectivity: int = CONNECTIVITY, expansion: int = EXPANSION

@@ -3,7 +3,6 @@
 An integer stands for the word that is its digits, so that ids of items can be asked for as they are.
 """
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -11,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import ParameterError
-from daskw2v.models.queries.reader import RowReader
+from daskw2v.models.queries.rows import WordRows
 from daskw2v.models.stored.arguments import (
     Weighted,
     at_least_one,
@@ -22,30 +21,44 @@ from daskw2v.models.stored.arguments import (
     texts_of,
     weighted,
 )
-from daskw2v.models.stored.blocks import Ranking, scaled, unit
+from daskw2v.models.stored.blocks import Ranking, compared, cut, scaled, unit
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Word
 
 Search = Callable[[Float32Array, int, int | None], tuple[Int64Array, Float32Array]]
 AnalogyMethod = Literal["3cosadd", "3cosmul"]
 
+QUERIES = 1 << 10  # queries compared with a block of words at once
 COSMUL_EPSILON = 1e-3  # Levy and Goldberg (2014)
 GENSIM_EPSILON = 1e-6  # as in gensim
 _NONE = np.empty(0, np.int64)
 
 
-class WordQueries(RowReader):
-    """The nearest words, by abstract methods that look words up, search the words near vectors and read all rows."""
+class WordQueries(WordRows):
+    """The words nearest to words and vectors."""
 
-    @abstractmethod
     def _nearest(
         self, queries: Float32Array, topn: int, restrict_vocab: int | None = None
     ) -> tuple[Int64Array, Float32Array]:
         """Return ids and cosines of the words nearest to n vectors, both of shape (n, topn) or narrower, best first."""
+        limit = self._limit(restrict_vocab)
+        groups = [unit(queries[rows]) for rows in cut(len(queries), QUERIES)]
+        rankings = [Ranking(len(units), topn) for units in groups]
+        blocks = self.blocks_for(min(len(queries), QUERIES), limit)
+        by_threads = len(queries) == 1 and self.in_memory and self._fill_a_block(limit)
+        for block, scores in compared(blocks, groups, by_threads=by_threads):
+            for cosines_of, ranking in zip(scores, rankings, strict=True):
+                ranking.add(cosines_of, block.ids)
+        ids = np.empty((len(queries), min(topn, limit)), np.int64)
+        cosines = np.empty(ids.shape, np.float32)
+        for rows, ranking in zip(cut(len(queries), QUERIES), rankings, strict=True):
+            ids[rows], cosines[rows] = ranking.best()
+        return ids, cosines
 
-    @abstractmethod
     def _limit(self, restrict_vocab: int | None) -> int:
-        """Return the number of words to search."""
+        if restrict_vocab is None:
+            return len(self)
+        return min(len(self), at_least_one("restrict_vocab", restrict_vocab))
 
     def nearest(
         self, queries: Word | Sequence[Word] | npt.ArrayLike, topn: int = 10, restrict_vocab: int | None = None

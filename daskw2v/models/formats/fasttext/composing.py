@@ -9,7 +9,7 @@ from daskw2v.features.keys import FeatureKeys
 from daskw2v.features.ngram_kernel import ngrams_in
 from daskw2v.features.words import WordFeatures, compose_vectors, own_rows
 from daskw2v.models.formats.word2vec import refuse_words
-from daskw2v.models.queries.unseen import FeatureVectors
+from daskw2v.models.queries.features import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.blocks import cut
 from daskw2v.models.stored.tables import StoredRows

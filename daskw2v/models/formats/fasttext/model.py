@@ -22,7 +22,7 @@ from daskw2v.models.formats.fasttext.layout import (
 from daskw2v.models.formats.fasttext.quantized import read_buckets, read_codes
 from daskw2v.models.formats.safetensors import write_numbers
 from daskw2v.models.formats.word2vec import check_rows
-from daskw2v.models.queries.unseen import FeatureVectors
+from daskw2v.models.queries.features import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.limits import check_room
 from daskw2v.types import Float32Array, Int32Array

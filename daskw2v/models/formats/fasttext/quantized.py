@@ -24,7 +24,7 @@ from daskw2v.models.formats.fasttext.layout import (
     write_words,
 )
 from daskw2v.models.formats.safetensors import write_numbers
-from daskw2v.models.queries.unseen import FeatureVectors
+from daskw2v.models.queries.features import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.quantization import CENTROIDS, Codebook, CodedRows, check_part_size
 from daskw2v.types import Float32Array, Int32Array, UInt8Array
