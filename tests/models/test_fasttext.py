@@ -10,7 +10,8 @@ import pytest
 from daskw2v import Params, Resources, Vectors, export, import_vectors, train
 from daskw2v.errors import InputError, StoreError, UnknownWordError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams
-from daskw2v.models.formats.fasttext import composing, layout
+from daskw2v.models.formats.fasttext import layout
+from daskw2v.models.formats.fasttext import model as module
 from daskw2v.models.queries.features import FeatureVectors
 from daskw2v.models.stored.tables import read_table
 from daskw2v.store.storage import Store
@@ -66,8 +67,8 @@ def test_import__gives_unseen_words_fasttexts_vectors(facebook, tmp_path):
 
 def test_import__reads_many_words_in_parts(facebook, monkeypatch):
     whole = import_vectors(facebook)
-    monkeypatch.setattr(composing, "NGRAMS_AT_ONCE", 30)
-    monkeypatch.setattr(composing, "ROW_BYTES_AT_ONCE", 4 * 8 * 3)
+    monkeypatch.setattr(module, "NGRAMS_AT_ONCE", 30)
+    monkeypatch.setattr(module, "ROW_BYTES_AT_ONCE", 4 * 8 * 3)
     np.testing.assert_array_equal(import_vectors(facebook).vectors, whole.vectors)
 
 
@@ -100,9 +101,9 @@ def test_export__is_read_by_fasttext_and_gensim(tmp_path, monkeypatch, stored):
     if stored:
         vectors.save(tmp_path / "model")
         vectors = Vectors.open(tmp_path / "model", in_memory=False)
-        monkeypatch.setattr(composing, "free_memory", lambda: 0)  # rows of n-grams stay in the store
-    monkeypatch.setattr(composing, "NGRAMS_AT_ONCE", 30)
-    monkeypatch.setattr(composing, "ROW_BYTES_AT_ONCE", 4 * 5 * 3)
+        monkeypatch.setattr(module, "free_memory", lambda: 0)  # rows of n-grams stay in the store
+    monkeypatch.setattr(module, "NGRAMS_AT_ONCE", 30)
+    monkeypatch.setattr(module, "ROW_BYTES_AT_ONCE", 4 * 5 * 3)
     export(vectors, tmp_path / "m.bin", format="fasttext")
     model = fasttext.load_model(str(tmp_path / "m.bin"))
     words, counts = model.get_words(include_freq=True)
@@ -261,7 +262,7 @@ def test_import__refuses_more_than_memory(tmp_path):
 
 def test_import__holds_rows_of_n_grams_once(tmp_path, monkeypatch):
     """Some rows are zeros, as in all models whose words have not all of the buckets' n-grams."""
-    monkeypatch.setattr(composing, "ROW_BYTES_AT_ONCE", 1 << 20)
+    monkeypatch.setattr(module, "ROW_BYTES_AT_ONCE", 1 << 20)
     rows = np.ones((2 + 40_000, 64), "<f4")
     rows[5::1000] = 0.0
     (tmp_path / "m.bin").write_bytes(content(rows, dim=64, bucket=40_000, minn=3, maxn=6))

@@ -8,7 +8,7 @@ import pytest
 from daskw2v import Vectors, export, import_vectors
 from daskw2v.errors import InputError, ParameterError, StoreError, UnknownWordError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams
-from daskw2v.models.formats.fasttext import composing, quantized
+from daskw2v.models.formats.fasttext import model as module
 from daskw2v.models.queries.features import FeatureVectors
 from daskw2v.models.stored.quantization import Codebook, CodedRows
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -56,8 +56,8 @@ def cosines(some, others):
 @pytest.mark.parametrize("features", [None, 300, 800])
 def test_export__is_read_by_fasttext_as_by_us(tmp_path, monkeypatch, part_size, features):
     """Parts of three dimensions leave one over."""
-    monkeypatch.setattr(composing, "NGRAMS_AT_ONCE", 300)
-    monkeypatch.setattr(composing, "ROW_BYTES_AT_ONCE", 4 * SIZE * 90)
+    monkeypatch.setattr(module, "NGRAMS_AT_ONCE", 300)
+    monkeypatch.setattr(module, "ROW_BYTES_AT_ONCE", 4 * SIZE * 90)
     vectors = made() if features is not None else Vectors(made().vocabulary, made().vectors)
     small = vectors if features in (None, 800) else vectors.prune(features)
     export(small, tmp_path / "m.ftz", part_size=part_size)
@@ -165,7 +165,7 @@ def test_command__refuses_ngrams_that_a_format_does_not_keep(tmp_path):
 
 
 def test_export__refuses_more_codes_than_the_format_counts(tmp_path, monkeypatch):
-    monkeypatch.setattr(quantized, "Codebook", None)  # it is made of rows, which would take memory
+    monkeypatch.setattr(module, "Codebook", None)  # it is made of rows, which would take memory
     rows = np.broadcast_to(np.float32(1), (len(WORDS), 6_000_000))
     with pytest.raises(InputError, match="405 rows of 6000000 dimensions have more codes than the 2147483647"):
         export(Vectors(made().vocabulary, rows), tmp_path / "m.ftz", part_size=1)

@@ -123,7 +123,5 @@ def _write_words(vectors: Vectors, steps: Mapping[str, Any], f: BinaryIO) -> Non
     head = json.dumps({"version": "1.0", **absent, "added_tokens": [{**token, **flags}], **steps})
     model = json.dumps({"type": "WordLevel", "unk_token": unknown})
     f.write(f'{head[:-1]}, "model": {model[:-1]}, "vocab": {{'.encode())
-    for ids in vectors.slices():
-        words = enumerate(vectors.vocabulary.between(ids.start, ids.stop), ids.start)
-        f.writelines(f"{json.dumps(word)}: {number}, ".encode() for number, word in words)
+    f.writelines(f"{json.dumps(word)}: {number}, ".encode() for number, word in enumerate(vectors))
     f.write(f"{json.dumps(unknown)}: {len(vectors)}}}}}}}".encode())
