@@ -49,10 +49,7 @@ class Alignment:
 
     def as_dict(self) -> dict[str, Any]:
         """Return all but the rotation, as JSON types."""
-        return {
-            "shared": self.shared, "words": self.words, "before": self.before, "after": self.after,
-            "residual": self.residual,
-        }  # fmt: skip
+        return {name: getattr(self, name) for name in ("shared", "words", "before", "after", "residual")}
 
 
 def find_alignment(new: Vectors, other: Vectors, most_words: int | None = None) -> Alignment:

@@ -7,6 +7,7 @@ direction of a set of sentences, which an export of words does not have.
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -97,13 +98,14 @@ class _Words:
 
     def __init__(self, vectors: Vectors, tokenizer: Any) -> None:
         self._vectors, self._tokenizer = vectors, tokenizer
-        self._split: Split | None = None  # made for the first text, as lists of words need no tokenizer
+
+    @cached_property
+    def _split(self) -> Split:  # made for the first text, as lists of words need no tokenizer
+        split, phrases = _split_by(self._vectors, self._tokenizer), _phrases_of(self._vectors)
+        return split if phrases is None else lambda text: phrases.apply(split(text))
 
     def __call__(self, text: str | Sequence[Word]) -> Sequence[str]:
         if isinstance(text, str):
-            if self._split is None:
-                split, phrases = _split_by(self._vectors, self._tokenizer), _phrases_of(self._vectors)
-                self._split = split if phrases is None else lambda text: phrases.apply(split(text))
             return self._split(text)
         words = None if isinstance(text, bytes) or not isinstance(text, Iterable) else list(text)
         if words is None or not all(map(is_word, words)):

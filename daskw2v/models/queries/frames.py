@@ -40,9 +40,12 @@ class Frames(WordQueries):
         >>> [batch.num_rows for batch in batches]
         [2]
         """
+        schema = arrow_schema(self.vector_size)
         for ids in self.slices():
-            words = self.vocabulary.between(ids.start, ids.stop)
-            yield record_batch(words, self.vocabulary.counts[ids], self.rows(ids))
+            words = pa.array(self.vocabulary.between(ids.start, ids.stop), pa.string())
+            numbers = pa.array(self.rows(ids).ravel())
+            vectors = pa.FixedSizeListArray.from_arrays(numbers, type=schema.field("vector").type)
+            yield pa.record_batch([words, pa.array(self.vocabulary.counts[ids]), vectors], schema=schema)
 
     def to_arrow(self) -> Any:
         """Return an Arrow table in order of ids: word, count (int64) and vector (fixed_size_list<float>[D]).
@@ -218,15 +221,8 @@ def frame(words: Iterable[str], counts: Int64Array, rows: Float32Array, first: i
     return table
 
 
-def record_batch(words: list[str], counts: Int64Array, rows: Float32Array) -> Any:
-    """Return words as an Arrow record batch: columns word, count, and vector, a list of fixed size of float32."""
-    schema = arrow_schema(rows.shape[1])
-    vectors = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), type=schema.field("vector").type)
-    return pa.record_batch([pa.array(words, pa.string()), pa.array(counts), vectors], schema=schema)
-
-
 def arrow_schema(vector_size: int) -> Any:
-    """Return the schema of `record_batch`."""
+    """Return the schema of `Vectors.to_arrow`."""
     vector = pa.list_(pa.float32(), vector_size)
     return pa.schema([("word", pa.string()), ("count", pa.int64()), ("vector", vector)])
 

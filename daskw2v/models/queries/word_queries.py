@@ -14,7 +14,6 @@ from daskw2v.models.queries.rows import WordRows
 from daskw2v.models.stored.arguments import (
     Weighted,
     at_least_one,
-    check_method,
     query_vector,
     query_vectors,
     some_words,
@@ -31,7 +30,6 @@ AnalogyMethod = Literal["3cosadd", "3cosmul"]
 QUERIES = 1 << 10  # queries compared with a block of words at once
 COSMUL_EPSILON = 1e-3  # Levy and Goldberg (2014)
 GENSIM_EPSILON = 1e-6  # as in gensim
-_NONE = np.empty(0, np.int64)
 
 
 class WordQueries(WordRows):
@@ -162,10 +160,8 @@ class WordQueries(WordRows):
         terms = [*weighted(positive, 1.0), *weighted(negative, -1.0)]
         if not terms:
             raise ParameterError("No word to compare with.", "Give at least one word.")
-        ids, rows = self._look_up([key for key, _ in terms if not isinstance(key, np.ndarray)])
-        units = iter(scaled(rows))
-        keys = [query_vector(k, self.vector_size) if isinstance(k, np.ndarray) else next(units) for k, _ in terms]
-        mean = np.array([weight for _, weight in terms], np.float32) @ np.stack(keys)
+        ids, rows = self._rows_of([key for key, _ in terms], scale_arrays=False)
+        mean = np.array([weight for _, weight in terms], np.float32) @ rows
         neighbours, cosines = self._nearest(mean[None], at_least_one("topn", topn) + len(ids), restrict_vocab)
         return self._named(neighbours[0], cosines[0], ids, topn)
 
@@ -215,7 +211,7 @@ class WordQueries(WordRows):
             raise ParameterError("No positive word to compare with.", "Give at least one word.")
         if any(weight != 1 for _, weight in (*near, *far)):
             raise ParameterError("A product of cosines has no weights.", "Give words alone, or use most_similar.")
-        ids, units = self._units_of([key for key, _ in (*near, *far)])
+        ids, units = self._rows_of([key for key, _ in (*near, *far)], scale_arrays=True)
         best, scores = self._products(units, len(near), GENSIM_EPSILON, topn + len(ids), restrict_vocab)
         return self._named(best, scores, ids, topn)
 
@@ -257,9 +253,7 @@ class WordQueries(WordRows):
         >>> vectors.similar_by_vector([1, 0.9], topn=1)[0][0]
         'queen'
         """
-        query = query_vector(vector, self.vector_size)
-        neighbours, cosines = self._nearest(query[None], at_least_one("topn", topn), restrict_vocab)
-        return self._named(neighbours[0], cosines[0], _NONE, topn)
+        return self.most_similar(query_vector(vector, self.vector_size), topn=topn, restrict_vocab=restrict_vocab)
 
     def analogy(
         self, a: Word, b: Word, c: Word, topn: int = 1, method: AnalogyMethod = "3cosadd"
@@ -298,7 +292,8 @@ class WordQueries(WordRows):
         """
         if method == "3cosadd":
             return self.most_similar([b, c], [a], topn)
-        check_method(method)
+        if method != "3cosmul":
+            raise ParameterError(f"method={method!r} is unknown.", "Give 3cosadd or 3cosmul.")
         ids, rows = self._look_up([b, c, a])
         best, scores = self._products(scaled(rows), 2, COSMUL_EPSILON, at_least_one("topn", topn) + len(ids))
         return self._named(best, scores, ids, topn)
@@ -329,14 +324,20 @@ class WordQueries(WordRows):
         units = scaled(self._look_up(words)[1])
         return words[int(np.argmin(units @ units.mean(axis=0)))]
 
-    def _units_of(self, keys: Sequence[Word | npt.NDArray[Any]]) -> tuple[Int64Array, Float32Array]:
-        """Return the ids of the words among keys, and the unit vectors of words and arrays, shape (n, D)."""
+    def _rows_of(
+        self, keys: Sequence[Word | npt.NDArray[Any]], *, scale_arrays: bool
+    ) -> tuple[Int64Array, Float32Array]:
+        """Return the ids of the words among keys, and the unit vectors of words and the arrays, shape (n, D)."""
         ids, rows = self._look_up([key for key in keys if not isinstance(key, np.ndarray)])
-        of_words = iter(scaled(rows))
-        size = self.vector_size
-        return ids, np.stack(
-            [unit(query_vector(k, size)[None])[0] if isinstance(k, np.ndarray) else next(of_words) for k in keys]
-        )
+        units = iter(scaled(rows))
+
+        def row_of(key: Word | npt.NDArray[Any]) -> Float32Array:
+            if not isinstance(key, np.ndarray):
+                return next(units)
+            row = query_vector(key, self.vector_size)
+            return np.asarray(unit(row[None])[0]) if scale_arrays else row
+
+        return ids, np.stack([row_of(key) for key in keys])
 
     def _products(
         self, units: Float32Array, n_positive: int, epsilon: float, topn: int, restrict_vocab: int | None = None

@@ -23,7 +23,7 @@ from daskw2v.corpus.files import Source
 from daskw2v.errors import DamageError, TrainingError, counted
 from daskw2v.features.keys import FeatureKeys
 from daskw2v.features.settings import FEATURES
-from daskw2v.models.stored.tables import SUBWORDS, TABLES, StoredRows, declared_tables, open_table, stored_table
+from daskw2v.models.stored.tables import SUBWORDS, TABLES, StoredRows, open_table, table_names
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.release import VERSION
 from daskw2v.safe_text import without_secrets
@@ -180,7 +180,7 @@ def open_tables(store: Store) -> dict[str, StoredRows]:
     """
     group = store.open_group()
     words = _count_words(store)
-    tables = {name: StoredRows(stored_table(store, group, name)) for name in declared_tables(store, group)}
+    tables = {name: open_table(store, name, group) for name in table_names(store, group)}
     if words != (rows := len(tables["input"])):
         raise DamageError(
             f"{store.url} has {counted(words, 'word')} and {counted(rows, 'input row')}.",
