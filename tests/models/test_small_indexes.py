@@ -5,9 +5,9 @@ import pytest
 
 from daskw2v.errors import ParameterError, StoreError
 from daskw2v.kernels import search
-from daskw2v.models.index import tables
+from daskw2v.models.index import kinds
 from daskw2v.models.index.build import build_index
-from daskw2v.models.index.tables import BinaryIndex, ProductIndex
+from daskw2v.models.index.kinds import BinaryIndex, ProductIndex
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.stored import blocks
 from daskw2v.models.stored.blocks import scaled
@@ -115,7 +115,7 @@ def test_index__is_the_same_by_any_number_of_threads_and_parts(kind, monkeypatch
     rows[:500] = rows[500:]  # what centers and centroids are made of is the same in one part and two
     monkeypatch.setattr(blocks, "THREAD_ROWS", 100)
     for threads, parts, block in ((1, 1, 1 << 16), (3, 1, 70)):
-        monkeypatch.setattr(tables, "BLOCK_WORDS", block)
+        monkeypatch.setattr(kinds, "BLOCK_WORDS", block)
         monkeypatch.setattr("daskw2v.models.stored.blocks.usable_cores", lambda threads=threads: threads)
         vectors = indexed_by(kind, rows, threads=threads, parts=parts, effort=len(rows))
         found.append((vectors.searcher.content(), *vectors.nearest(rows[:30])))

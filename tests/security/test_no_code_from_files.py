@@ -42,7 +42,7 @@ _IMPORTERS = {
     "kernels/cuda/__init__.py",
     "models/stored/quantization.py",
     "estimators/base.py",
-    "models/index/tables.py",
+    "models/index/kinds.py",
     "models/queries/outputs.py",
     "models/queries/shortcuts.py",
     "models/queries/features.py",

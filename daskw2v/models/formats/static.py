@@ -8,7 +8,6 @@ Weights of words scale their rows: sentence-transformers does not read the tenso
 
 import json
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -44,11 +43,11 @@ def write_static(
     weights = np.ones(len(vectors), np.float32) if sif is None else sif_weights(vectors, sif)
     content = vectors.tokenizer_json()
     if content is None:
-        write_tokenizer = partial(_write_words, vectors, _steps(vectors))
+        steps = _steps(vectors)
         ids = np.append(np.arange(len(vectors)), -1)  # the unknown word
     else:
         tokenizer = load_tokenizer(content, TOKENIZER_FILE)
-        write_tokenizer, ids = partial(_write_json, tokenizer), _ids_of(tokenizer, vectors)
+        ids = _ids_of(tokenizer, vectors)
     folder = url.rstrip("/")
     with writing(f"{folder}/model.safetensors", storage_options) as f:
         write_header(f, {"embeddings": (np.float32, (len(ids), vectors.vector_size))})
@@ -59,7 +58,10 @@ def write_static(
             rows[known] = vectors.rows(of_words) * weights[of_words, None]
             write_numbers(f, rows)
     with writing(f"{folder}/{TOKENIZER_FILE}", storage_options) as f:
-        write_tokenizer(f)
+        if content is None:
+            _write_words(vectors, steps, f)
+        else:
+            f.write(tokenizer.to_str().encode())
     module = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}
     config = {"model_type": "model2vec", "architectures": ["StaticModel"], "normalize": False, "max_length": None}
     texts = {"modules.json": json.dumps([module], indent=1), "config.json": json.dumps(config, indent=1)}
@@ -81,10 +83,6 @@ def _ids_of(tokenizer: Any, vectors: Vectors) -> Int64Array:
         if (word := vectors.vocabulary.find(token)) is not None:
             ids[id_] = word
     return ids
-
-
-def _write_json(tokenizer: Any, f: BinaryIO) -> None:
-    f.write(tokenizer.to_str().encode())
 
 
 def _steps(vectors: Vectors) -> dict[str, Any]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from daskw2v.config.registry import find
 from daskw2v.errors import ParameterError
-from daskw2v.models.index.searcher import EFFORT
-from daskw2v.models.index.vectors import KINDS, IndexedVectors
+from daskw2v.models.index.kinds import EFFORT, KINDS
+from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.stored.arguments import at_least_one
 from daskw2v.models.stored.blocks import scaled
 from daskw2v.models.stored.index_files import IndexSummary, write_index, written
@@ -79,22 +79,28 @@ def build_index(
     >>> summary.words, summary.recall
     (3, 1.0)
     """
-    chosen = {"connectivity": connectivity, "expansion": expansion, "part_size": part_size}
-    for name, value in options_of(kind, chosen).items():
+    values = {"connectivity": connectivity, "expansion": expansion, "part_size": part_size}
+    options, readable = {name: n for name, n in values.items() if n is not None}, find(KINDS, "kind", kind).OPTIONS
+    for name, value in options.items():
+        if name not in readable:
+            readers = " or ".join(repr(other) for other, reader in KINDS.items() if name in reader.OPTIONS)
+            raise ParameterError(
+                f"kind={kind!r} does not read {name}={value}.", f"Leave it out, or give kind={readers}."
+            )
         at_least_one(name, value)
     if connectivity is not None and not 2 <= connectivity <= _MOST_LINKS:
         raise ParameterError(f"connectivity={connectivity} is out of range.", f"Give 2 to {_MOST_LINKS}.")
     if part_size is not None:
         check_part_size(part_size)
-    return index_version(resolve(url, storage_options, version=version), kind, threads, **chosen)
+    return index_version(resolve(url, storage_options, version=version), kind, threads, **options)
 
 
-def index_version(store: Store, kind: str = "hnsw", threads: int = 0, **chosen: int | None) -> IndexSummary:
-    """Build the index of the version in a folder, as `build_index` does, without checking the range of options.
+def index_version(store: Store, kind: str = "hnsw", threads: int = 0, **options: int) -> IndexSummary:
+    """Build the index of the version in a folder, as `build_index` does, without checking its options.
 
     The folder may be guarded by a lease.
     """
-    options, indexed = options_of(kind, chosen), IndexedVectors._read(store, None)
+    options, indexed = {**KINDS[kind].OPTIONS, **options}, IndexedVectors._read(store, None)
     if not len(indexed):
         raise ParameterError(f"{store.url} has no words.", "Build an index of a model that has some.")
     shape = len(indexed), indexed.vector_size
@@ -121,24 +127,6 @@ def index_version(store: Store, kind: str = "hnsw", threads: int = 0, **chosen: 
     )
     write_index(store, summary, content)
     return summary
-
-
-def options_of(kind: str, values: Mapping[str, int | None]) -> dict[str, int]:
-    """Return the options of an index; the kind's default for an option that is None.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such kind, or it does not read an option that is not None.
-    """
-    defaults = find(KINDS, "kind", kind).OPTIONS
-    chosen = {name: value for name, value in values.items() if value is not None}
-    for name in chosen.keys() - defaults.keys():
-        readers = " or ".join(repr(other) for other, reader in KINDS.items() if name in reader.OPTIONS)
-        raise ParameterError(
-            f"kind={kind!r} does not read {name}={chosen[name]}.", f"Leave it out, or give kind={readers}."
-        )
-    return {**defaults, **chosen}
 
 
 def _recall(indexed: IndexedVectors, ids: Int64Array) -> float:

@@ -9,9 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import ParameterError
-from daskw2v.models.index.graph import GraphIndex
-from daskw2v.models.index.searcher import EFFORT, Searcher
-from daskw2v.models.index.tables import BinaryIndex, Int8Index, ProductIndex
+from daskw2v.models.index.kinds import EFFORT, KINDS, Searcher
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.arguments import at_least_one
 from daskw2v.models.stored.blocks import cut, unit
@@ -23,12 +21,6 @@ from daskw2v.store.urls import Location
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Word
 
-KINDS: dict[str, type[Searcher]] = {
-    "hnsw": GraphIndex,
-    "int8": Int8Index,
-    "binary": BinaryIndex,
-    "product": ProductIndex,
-}
 _QUERIES = 256  # queries whose candidates are searched at once
 _COMPARED = 1 << 15  # candidates whose rows are in memory at once: of as many queries for ten words each
 

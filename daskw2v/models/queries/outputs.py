@@ -1,7 +1,7 @@
 """The model as a folder or file, the view in a notebook, and the output table of a version (word2vec's syn1neg)."""
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from html import escape
 from importlib import import_module
 from typing import Any
@@ -210,19 +210,14 @@ class Outputs(WordRows):
         return [(self.vocabulary.word(id_), float(likely[id_])) for id_ in best]
 
 
-def tell_left_out(vectors: Outputs, target: str, holds: Collection[str] = ()) -> None:
+def tell_left_out(vectors: WordRows, target: str, holds: Collection[str] = ()) -> None:
     """Log a warning that names the parts of a model that a file or object lacks; `holds` are parts that it has."""
-    missing = [part for part in _parts(vectors) if part not in holds]
-    if missing:
+    features = vectors.features
+    parts = {
+        NGRAMS: features is not None and features.spells,
+        "features (vectors of new items)": features is not None and features.keys.columns,
+        "subword network (vectors of unseen words)": vectors.subwords is not None,
+        "phrases (how words of new text are joined)": vectors.metadata.get("phrases"),
+    }
+    if missing := [part for part, exists in parts.items() if exists and part not in holds]:
         _log.warning("%s lacks parts of the model: %s.", target, ", ".join(missing))
-
-
-def _parts(vectors: Outputs) -> Iterator[str]:
-    if vectors.features is not None and vectors.features.spells:
-        yield NGRAMS
-    if vectors.features is not None and vectors.features.keys.columns:
-        yield "features (vectors of new items)"
-    if vectors.subwords is not None:
-        yield "subword network (vectors of unseen words)"
-    if vectors.metadata.get("phrases"):
-        yield "phrases (how words of new text are joined)"

@@ -119,16 +119,13 @@ class UnseenWords(WordRows):
         """
         if self.features is None or not self.features.keys.columns:
             raise ParameterError("The model was trained without a table of features.", "Train it with features=URL.")
-        one = isinstance(items, Mapping)
-        listed: Any = items
-        if isinstance(listed, str | bytes) or not isinstance(listed, Iterable):
-            raise ParameterError(f"{items!r} is no mapping of columns to values.", "Give a dict, or a list of them.")
-        mappings: list[Any] = [items] if one else list(listed)
-        for item in mappings:
+        several = isinstance(items, Iterable) and not isinstance(items, str | bytes | Mapping)
+        listed: list[Any] = list(items) if several else [items]
+        for item in listed:
             if not isinstance(item, Mapping):
-                raise ParameterError(f"{item!r} is no mapping of columns to values.", "Give a dict for each item.")
-        rows = self.features.of(mappings)
-        return np.asarray(rows[0]) if one else rows
+                raise ParameterError(f"{item!r} is no mapping of columns to values.", "Give a dict, or a list of them.")
+        rows = self.features.of(listed)
+        return rows if several else np.asarray(rows[0])
 
     def _with(self, features: FeatureVectors) -> Self:
         """Return the model with other features; rows of mapped files stay in them."""

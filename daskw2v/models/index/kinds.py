@@ -1,31 +1,168 @@
-"""Tables of small vectors, which are searched from end to end: of int8, of product quantization, of signs.
+"""The kinds of index, which find candidates for the nearest words: a graph, and tables of small vectors.
 
-A table scores all words, and the words with the highest scores are candidates, which the model's float32 ranks. Vectors
-have less their center, near the mean, which is long in trained vectors: from there errors are short, and about half of
-all components lie on either side.
+A graph of near words is searched from neighbour to neighbour. A table is searched from end to end: it scores all words,
+and the words with the highest scores are candidates. The model's float32 ranks the candidates. Vectors in tables have
+less their center, near the mean, which is long in trained vectors: from there errors are short, and about half of all
+components lie on either side.
 """
 
-from abc import abstractmethod
+import hashlib
+import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from daskw2v.models.index.searcher import Candidates, Searcher, presumed
+from daskw2v.extras import needed
 from daskw2v.models.stored.blocks import Ranking, share
 from daskw2v.models.stored.quantization import CENTROIDS, MOST_PART, books_of, codes_of, parts_of
 from daskw2v.store.limits import refused
 from daskw2v.types import Float32Array, Float64Array, Int8Array, Int16Array, Int64Array, UInt8Array, UInt64Array
 
+EFFORT = 128  # default candidates of a search
+CONNECTIVITY, EXPANSION = 16, 128  # of a graph by default
 PART_SIZE = 4  # dimensions of a part of a product index by default
 BLOCK_WORDS = 1 << 16  # most words that are scored before the best are picked
-_PER_WORD = 4  # candidates for each word that is asked for
+_PER_WORD = 4  # candidates of a table for each word that is asked for
 _SCORES = 1 << 22  # scores in memory at once: 16 MB
+_HALF = np.dtype("<f2")  # of numbers in a graph
 _NUMBER, _BITS, _HEAD = np.dtype("<f4"), np.dtype("<u8"), np.dtype("<i4")
 _LARGEST, _LARGEST_QUERY, _SUM = 127, (1 << 15) - 1, (1 << 31) - 1
 _SLACK = 1e-6  # of float32's rounding
 _ROWS = 256  # widened to float64 at once
+
+
+class Candidates(NamedTuple):
+    """Words that may be the nearest to n queries.
+
+    Parameters
+    ----------
+    ids
+        Ids of m words for each query, shape (n, m), padded with -1.
+    others
+        An upper bound of the cosines of all other words, shape (n,) float32; -inf if the index has no bound, so that
+        the candidates count as the nearest, and inf if there are too few candidates.
+    """
+
+    ids: Int64Array
+    others: Float32Array
+
+
+def presumed(ids: Int64Array) -> Candidates:
+    """Return ids as candidates that count as the nearest words, unless a query has too few of them."""
+    return Candidates(ids, np.where((ids < 0).any(axis=1), np.inf, -np.inf).astype(np.float32))
+
+
+class Searcher(ABC):
+    """An index that finds candidates for the nearest words. A pickle holds the content of its file.
+
+    Parameters
+    ----------
+    shape
+        Number of words, and of dimensions of their vectors.
+    effort
+        Candidates that a search keeps.
+    """
+
+    OPTIONS: ClassVar[Mapping[str, int]] = {}  # options of building one, and their defaults
+
+    def __init__(self, shape: tuple[int, int], effort: int) -> None:
+        self._shape, self._effort = shape, effort
+
+    def __reduce__(self) -> Any:
+        return _loaded, (type(self), self._shape, self._effort, self.content())
+
+    def __dask_tokenize__(self) -> Any:
+        """Return the name of the index among Dask's keys."""
+        digest = hashlib.blake2b(self.content().data, digest_size=20).hexdigest()
+        return type(self).__name__, self._shape, self._effort, digest
+
+    @abstractmethod
+    def read(self, content: UInt8Array, source: str) -> None:
+        """Use a file whose checksum was checked, without copying it.
+
+        Raises
+        ------
+        StoreError
+            If it is not a file of this kind, shape and release.
+        """
+
+    @abstractmethod
+    def add(self, start: int, units: Float32Array, threads: int) -> None:
+        """Add the unit vectors of the words start, start + 1, ..."""
+
+    @abstractmethod
+    def content(self) -> UInt8Array:
+        """Return the content of the index's file."""
+
+    @abstractmethod
+    def candidates(self, units: Float32Array, topn: int) -> Candidates:
+        """Return candidates for the `topn` words nearest to unit vectors; all words if there are no more."""
+
+
+class GraphIndex(Searcher):
+    """A graph of near words: a wrapper of usearch's index.
+
+    Parameters
+    ----------
+    shape
+        Number of words, and of dimensions of their vectors.
+    effort
+        Candidates that a search keeps. More candidates raise recall and take longer.
+    connectivity, expansion
+        As for `build_index`; an index that is read has its own.
+    """
+
+    OPTIONS: ClassVar[Mapping[str, int]] = {"connectivity": CONNECTIVITY, "expansion": EXPANSION}
+
+    def __init__(
+        self, shape: tuple[int, int], effort: int, connectivity: int = CONNECTIVITY, expansion: int = EXPANSION
+    ) -> None:
+        super().__init__(shape, effort)
+        self._index = needed("usearch.index", "ann").Index(
+            ndim=shape[1],
+            metric="ip",
+            dtype="f16",
+            connectivity=connectivity,
+            expansion_add=expansion,
+            expansion_search=effort,
+            enable_key_lookups=False,
+        )
+        self._content: UInt8Array | None = None
+        self._asking = threading.Lock()  # usearch is not safe for concurrent calls: each numbers its threads from 0
+
+    def read(self, content: UInt8Array, source: str) -> None:
+        """Use a file whose checksum was checked, without copying it.
+
+        Raises
+        ------
+        StoreError
+            If it was written by an incompatible usearch.
+        """
+        try:
+            self._index.view(content)
+        except (RuntimeError, ValueError) as error:
+            raise refused(source, f"is not read by this usearch ({error})") from error
+        self._content = content
+
+    def add(self, start: int, units: Float32Array, threads: int) -> None:
+        """Add the unit vectors of the words start, start + 1, ..."""
+        self._index.add(np.arange(start, start + len(units), dtype=np.uint64), units.astype(_HALF), threads=threads)
+
+    def content(self) -> UInt8Array:
+        """Return the content of the index's file."""
+        return np.frombuffer(self._index.save(), np.uint8) if self._content is None else self._content
+
+    def candidates(self, units: Float32Array, topn: int) -> Candidates:
+        """Return the `topn` words that are found for each query, which are taken to be the nearest."""
+        with self._asking:
+            matches = self._index.search(units.astype(_HALF), topn)
+        keys, counts = np.atleast_2d(matches.keys), np.atleast_1d(getattr(matches, "counts", len(matches)))
+        ids = keys.astype(np.int64)
+        ids[np.arange(ids.shape[1]) >= counts[:, None]] = -1
+        return presumed(ids)
 
 
 class Table(Searcher):
@@ -254,6 +391,20 @@ class BinaryIndex(Table):
         """Return the bits of n vectors, shape (n, bytes of a word)."""
         bits = np.packbits(vectors > self._center, axis=1, bitorder="little")
         return np.pad(bits, ((0, 0), (0, self._word_bytes() - bits.shape[1])))
+
+
+KINDS: dict[str, type[Searcher]] = {
+    "hnsw": GraphIndex,
+    "int8": Int8Index,
+    "binary": BinaryIndex,
+    "product": ProductIndex,
+}
+
+
+def _loaded(kind: type[Searcher], shape: tuple[int, int], effort: int, content: UInt8Array) -> Searcher:
+    index = kind(shape, effort)
+    index.read(content, "The index in a pickle")
+    return index
 
 
 def _numbers_of(signs: UInt8Array) -> UInt64Array:
