@@ -130,7 +130,7 @@ def test_export__refuses_an_unknown_format(vectors, tmp_path, name, format):
 
 @pytest.mark.parametrize("name", ["v.parquet.gz", "v.safetensors.gz"])
 def test_export__refuses_to_pack_what_is_packed_already(vectors, tmp_path, name):
-    with pytest.raises(ParameterError, match="not packed with gzip"):
+    with pytest.raises(ParameterError, match="not compressed with gzip"):
         export(vectors, str(tmp_path / name))
 
 

@@ -192,7 +192,7 @@ def test_export__refuses_a_table_of_features(tmp_path):
     keys = FeatureKeys((FeatureColumn("brand", 1.0, ("x", "y")),))
     features = FeatureVectors(keys, np.ones((2, 2), np.float32))
     vectors = Vectors(Vocabulary.from_words(["a"], [1]), np.ones((1, 2), np.float32), features=features)
-    with pytest.raises(InputError, match="no place for a table of features"):
+    with pytest.raises(InputError, match="but no table of features"):
         export(vectors, tmp_path / "m.bin", format="fasttext")
     assert list(tmp_path.iterdir()) == []
 
@@ -223,9 +223,9 @@ WRONG = [
     ({"dim": 3}, "holds a table of 5 rows and 2 columns"),
     ({"bucket": 4}, "holds a table of 5 rows and 2 columns"),
     ({"bucket": 2}, "holds a table of 5 rows and 2 columns"),
-    ({"bucket": -1}, "tells of 2 words, 2 dimensions, -1 buckets"),
+    ({"bucket": -1}, "declares 2 words, 2 dimensions, -1 buckets"),
     ({"maxn": 300}, "n-grams of 300 characters"),
-    ({"entries": -1}, "tells of -1 words"),
+    ({"entries": -1}, "declares -1 words"),
     ({"count": -3}, "counts -3 of 'a'"),
     ({"words": (b"a", b"a")}, "holds 'a' twice"),
     ({"words": (b"a", b"\xff")}, "a word that is not UTF-8"),

@@ -175,7 +175,7 @@ def test_export__refuses_a_table_of_features(tmp_path):
     keys = FeatureKeys((FeatureColumn("brand", 1.0, ("x", "y")),))
     features = FeatureVectors(keys, np.ones((2, 2), np.float32))
     vectors = Vectors(Vocabulary.from_words(["a"], [1]), np.ones((1, 2), np.float32), features=features)
-    with pytest.raises(InputError, match="no place for a table of features"):
+    with pytest.raises(InputError, match="but no table of features"):
         export(vectors, tmp_path / "m.ftz")
 
 
@@ -196,21 +196,21 @@ def changed(content, at, kind, *numbers):
 
 
 WRONG = [
-    (0, "<i", [9], "does not tell the rows of 2 n-grams of 9"),
-    (0, "<i", [-1], "does not tell the rows"),
-    (0, "<i", [2], "does not tell the rows"),
-    (4, "<i", [1], "does not tell the rows"),
-    (4, "<i", [7], "does not tell the rows"),
+    (0, "<i", [9], "does not number the rows of 2 n-grams of 9"),
+    (0, "<i", [-1], "does not number the rows"),
+    (0, "<i", [2], "does not number the rows"),
+    (4, "<i", [1], "does not number the rows"),
+    (4, "<i", [7], "does not number the rows"),
     (-16, "<q", [10], "of which 10 are left"),
 ]
 WRONG_MATRIX = [
-    (2, "<q", [4], "tells of 6 codes of 4 rows"),
+    (2, "<q", [4], "declares 6 codes of 4 rows"),
     (2, "<q", [-3], "codes of -3 rows"),
     (2, "<q", [6], "holds a table of 6 rows|cut short|parts of"),
     (10, "<q", [2], "codes of 3 rows and 2 columns"),
     (10, "<q", [1], "codes of 3 rows and 1 columns"),
-    (18, "<i", [7], "tells of 7 codes"),
-    (18, "<i", [-6], "tells of -6 codes"),
+    (18, "<i", [7], "declares 7 codes"),
+    (18, "<i", [-6], "declares -6 codes"),
     (28, "<i", [4], "cuts 4 columns"),
     (32, "<i", [3], "into 3 parts"),
     (36, "<i", [3], "parts of 3"),

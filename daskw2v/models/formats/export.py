@@ -42,7 +42,8 @@ def export(
 ) -> None:
     """Write vectors in a format of another tool. Files are written atomically, and replaced; a Lance dataset is not.
 
-    A warning is logged that names what the format has no place for: n-grams, features, a subword network, phrases.
+    A warning is logged that names the parts of the model that the format lacks: n-grams, features, a subword network,
+    phrases.
 
     Parameters
     ----------
@@ -94,11 +95,13 @@ def export(
     format = format_by_name(url) if format is None else format
     if format not in (*_WRITERS, *_SEVERAL_FILES):
         raise ParameterError(
-            f"The name {url} tells of no format." if format is None else f"format={format!r} of {url} is unknown.",
+            f"The name {url} has no suffix of a format."
+            if format is None
+            else f"format={format!r} of {url} is unknown.",
             f"Give one of {', '.join((*_WRITERS, *_SEVERAL_FILES))}; or a name that ends in {', '.join(_SUFFIXES)}.",
         )
     if url.endswith(".gz") and format not in ("text", "binary"):
-        raise ParameterError(f"{format} is not packed with gzip, as {url} would tell.", "Leave .gz away.")
+        raise ParameterError(f"{format} is not compressed with gzip, but {url} ends in .gz.", "Leave .gz away.")
     own = {name: value for name, value in (("sif", sif), ("part_size", part_size)) if value is not None}
     for name, value in own.items():
         refuse_unread(name, f"{name}={value!r}", format, _OWN[name])

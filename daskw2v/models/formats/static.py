@@ -13,12 +13,12 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from daskw2v.config.tokenizers import TOKENIZER_FILE
-from daskw2v.corpus.stored_tokenizers import is_settled_file, load_tokenizer
+from daskw2v.corpus.stored_tokenizers import load_tokenizer
 from daskw2v.corpus.tokenizers import steps_of
 from daskw2v.errors import InputError
 from daskw2v.models.formats.hub import model_card
 from daskw2v.models.formats.safetensors import write_header, write_numbers
-from daskw2v.models.queries.encoding import sif_weights
+from daskw2v.models.queries.encoding import sif_weights, tokenizer_of
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.blocks import cut
 from daskw2v.models.stored.files import writing
@@ -41,9 +41,9 @@ def write_static(
     if not len(vectors):
         raise InputError(f"The model at {vectors.url} has no words.", "Export a model that has words.")
     weights = np.ones(len(vectors), np.float32) if sif is None else sif_weights(vectors, sif)
-    content = vectors.tokenizer_json()
+    name, content = tokenizer_of(vectors, "Export the work directory or one of its versions.")
     if content is None:
-        steps = _steps(vectors)
+        steps = _steps(name)
         ids = np.append(np.arange(len(vectors)), -1)  # the unknown word
     else:
         tokenizer = load_tokenizer(content, TOKENIZER_FILE)
@@ -85,14 +85,8 @@ def _ids_of(tokenizer: Any, vectors: Vectors) -> Int64Array:
     return ids
 
 
-def _steps(vectors: Vectors) -> dict[str, Any]:
+def _steps(tokenizer: str) -> dict[str, Any]:
     """Return normalizer and pre-tokenizer, in the format of the package tokenizers."""
-    tokenizer = str(vectors.metadata.get("params", {}).get("tokenizer", "whitespace"))
-    if is_settled_file(tokenizer):
-        raise InputError(
-            f"The model's tokenizer {tokenizer} is in the version that training wrote, which these vectors are not of.",
-            "Export the work directory or one of its versions.",
-        )
     steps = steps_of(tokenizer)
     if steps is None:
         raise InputError(

@@ -169,9 +169,9 @@ def _binary_rows(f: BinaryIO, url: str, rows: int, columns: int) -> Iterator[tup
         yield bytes(word.lstrip(b"\n")), np.frombuffer(numbers, _NUMBERS)
 
 
-def _malformed(url: str, i: int, found: str) -> InputError:
+def _malformed(url: str, i: int, problem: str) -> InputError:
     return InputError(
-        f"Vector {i + 1} of {url} has {found}.",
+        f"Vector {i + 1} of {url} has {problem}.",
         "It is cut short or in another format: copy it again, or give binary=True or False.",
     )
 

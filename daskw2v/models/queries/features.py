@@ -85,17 +85,15 @@ class FeatureVectors:
         """Return the means of items' features, shape (n, D) float32; raises as `Vectors.of_features`."""
         return self._composed(self.keys.of_values(items), list(map(str, items)), "feature")
 
-    def _composed(self, found: WordFeatures, names: Sequence[str], kind: str) -> Float32Array:
-        for name, n in zip(names, np.diff(found.known().offsets), strict=True):
+    def _composed(self, features: WordFeatures, names: Sequence[str], kind: str) -> Float32Array:
+        for name, n in zip(names, np.diff(features.known().offsets), strict=True):
             if not n:
                 raise UnknownWordError(
                     f"{name!r} has no {kind} that the model was trained on.",
                     "Ask for another one, or catch this error.",
                 )
-        return (
-            sum_features(found, lambda rows: np.asarray(self.rows[rows]), self.vector_size)
-            / total_weights(found)[:, None]
-        )
+        sums = sum_features(features, lambda rows: np.asarray(self.rows[rows]), self.vector_size)
+        return np.asarray(sums / total_weights(features)[:, None])
 
 
 def fit_ngrams(

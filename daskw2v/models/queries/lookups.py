@@ -56,7 +56,7 @@ class Keys(_Words, Sequence[str]):
         return [self._vocabulary.word(number) for number in numbers]
 
     def index(self, word: Word, start: int = 0, stop: int | None = None) -> int:
-        """Return the row of a word, found as queries find it.
+        """Return the row of a word, as queries do.
 
         Raises
         ------

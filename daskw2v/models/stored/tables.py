@@ -156,10 +156,10 @@ class StoredRows:
         if self.array.ndim == 2:
             return self.array.take(ids)
         rows = np.empty((len(ids), self.shape[1]), np.float32)
-        parts, places = self.partitions.place(ids)
+        parts, numbers = self.partitions.place(ids)
         for part in np.unique(parts).tolist():
             own = parts == part
-            rows[own] = self.array.take((places[own], part))
+            rows[own] = self.array.take((numbers[own], part))
         return rows
 
     def read_partition(self, partition: int) -> Float32Array:
@@ -254,8 +254,8 @@ class PiecedRows(StoredRows):
     def _pick(self, ids: Int64Array) -> Float32Array:
         picked = np.empty((len(ids), self.shape[1]), np.float32)
         parts, rows = self.partitions.place(ids) if len(ids) else (ids, ids)
-        places, rows = np.divmod(rows, self._step)
-        pieces = places * self._n + parts
+        chunks, rows = np.divmod(rows, self._step)
+        pieces = chunks * self._n + parts
         order = np.argsort(pieces, kind="stable")
         numbers, firsts = np.unique(pieces[order], return_index=True)
         for number, own in zip(numbers.tolist(), np.split(order, firsts[1:]), strict=False):
@@ -344,7 +344,9 @@ def table_names(store: Store, group: zarr.Group | None = None) -> list[str]:
     """Return the names of a version's tables, finished or not; arguments and errors are as in `open_table`."""
     names: Any = (store.open_group() if group is None else group).attrs.get(TABLES)
     if not isinstance(names, list) or "input" not in names or not all(isinstance(name, str) for name in names):
-        raise DamageError.of(f"{store.url}/{METADATA}", f"names the tables {names!r}, and not those of a model")
+        raise DamageError.of(
+            f"{store.url}/{METADATA}", f"names the tables {names!r}, which is not a list of a model's tables"
+        )
     return names
 
 

@@ -51,7 +51,7 @@ def read_header(f: BinaryIO, url: str) -> Header:
     possible = size == words >= 0 and 1 <= dim <= 1 << 16 and -1 <= pruned <= bucket and maxn <= _LONGEST_NGRAM
     if not possible or bucket < 0:
         of_ngrams = f"{bucket} buckets, of which {pruned} are left, and n-grams of {maxn} characters"
-        raise no_model(url, f"tells of {words} words, {dim} dimensions, {of_ngrams}")
+        raise no_model(url, f"declares {words} words, {dim} dimensions, {of_ngrams}")
     check_room((words, 4 * dim + _BYTES), ..., 1, url)
     spells = bucket > 0 and maxn >= max(1, minn)
     return Header(dim, bucket, HashedNGrams(max(1, minn), maxn, bucket) if spells else None, words, pruned)

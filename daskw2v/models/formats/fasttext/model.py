@@ -257,7 +257,7 @@ def read_codes(f: BinaryIO, url: str, dim: int) -> CodedRows:
     has_lengths, n, columns, size = unpack(f, url, _CODES)
     parts = size // n if n > 0 else 0
     if columns != dim or n < 0 or size != n * parts or (n and not 1 <= parts <= columns):
-        raise no_model(url, f"tells of {size} codes of {n} rows and {columns} columns")
+        raise no_model(url, f"declares {size} codes of {n} rows and {columns} columns")
     directions = _codes(f, url, (n, parts))
     books = _read_book(f, url, columns, parts)
     lengths, of_lengths = np.zeros(n, np.uint8), np.ones(CENTROIDS, np.float32)
@@ -301,7 +301,7 @@ def read_buckets(f: BinaryIO, url: str, pruned: int, bucket: int) -> Int32Array 
     ascending = np.sort(buckets)
     outside = pruned > 0 and not 0 <= ascending[0] <= ascending[-1] < bucket
     if outside or not np.diff(ascending).all() or not np.array_equal(np.sort(rows), np.arange(pruned)):
-        raise no_model(url, f"does not tell the rows of {pruned} n-grams of {bucket}")
+        raise no_model(url, f"does not number the rows of {pruned} n-grams of {bucket}")
     of_rows = np.empty(pruned, np.int32)
     of_rows[rows] = buckets
     return of_rows
@@ -336,7 +336,7 @@ def _written_ngrams(vectors: Vectors, *, pruned: bool) -> FeatureVectors | None:
     features = vectors.features
     if features is not None and features.keys.columns:
         raise InputError(
-            "fastText's format has n-grams, and no place for a table of features.",
+            "fastText's format has n-grams, but no table of features.",
             "Export as binary or parquet, which hold the vectors of words alone, or train without features.",
         )
     if features is None or not features.spells:
