@@ -252,13 +252,10 @@ def _search(words: Sequence[str] | range, store: Store, topn: int) -> Any:
     ids, cosines = model.nearest(asked, topn)
     ranks = np.tile(np.arange(1, ids.shape[1] + 1), len(asked))
     repeated = [word for word in asked for _ in range(ids.shape[1])]
-    return _neighbours_frame(repeated, ranks, _texts(model.vocabulary, ids.ravel()), cosines.ravel())
-
-
-def _texts(vocabulary: Vocabulary, ids: Int64Array) -> list[str]:
-    distinct, positions = np.unique(ids, return_inverse=True)
-    texts = [vocabulary.word(id_) for id_ in distinct.tolist()]
-    return [texts[position] for position in positions.tolist()]
+    distinct, positions = np.unique(ids.ravel(), return_inverse=True)
+    texts = [model.vocabulary.word(id_) for id_ in distinct.tolist()]
+    neighbours = [texts[position] for position in positions.tolist()]
+    return _neighbours_frame(repeated, ranks, neighbours, cosines.ravel())
 
 
 def _neighbours_frame(words: Iterable[str], ranks: Int64Array, neighbours: Iterable[str], cosines: Float32Array) -> Any:

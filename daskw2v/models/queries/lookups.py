@@ -246,7 +246,10 @@ class Lookups(WordRows, Answers):
         [1.0, 2.5]
         """
         keys = some_words(keys)
-        weighing = np.ones(len(keys), np.float32) if weights is None else _finite(weights, len(keys))
+        weighing = np.ones(len(keys), np.float32) if weights is None else np.asarray(weights, np.float32)
+        if weighing.shape != (len(keys),) or not np.isfinite(weighing).all():
+            problem = f"{weights!r} are not the weights of {counted(len(keys), 'key')}."
+            raise ParameterError(problem, "Give a finite one for each.")
         are_words = np.array([not isinstance(key, np.ndarray) for key in keys])
         words = [key for key in keys if not isinstance(key, np.ndarray)]
         if not ignore_missing:
@@ -259,10 +262,3 @@ class Lookups(WordRows, Answers):
         weighing = weighing * known
         mean: Float32Array = weighing @ terms / (np.abs(weighing).sum() or 1)
         return np.asarray(unit(mean[None])[0] if post_normalize else mean)
-
-
-def _finite(weights: npt.ArrayLike, n: int) -> Float32Array:
-    numbers = np.asarray(weights, np.float32)
-    if numbers.shape != (n,) or not np.isfinite(numbers).all():
-        raise ParameterError(f"{weights!r} are not the weights of {counted(n, 'key')}.", "Give a finite one for each.")
-    return numbers

@@ -4,6 +4,7 @@ So no query needs the whole table in memory. Pickles and copies of a model have 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,7 +28,7 @@ from daskw2v.models.stored.store import (
     read_subwords,
     read_vocabulary,
 )
-from daskw2v.models.stored.tables import PickledAs, PiecedRows, RowsField, StoredRows, open_table
+from daskw2v.models.stored.tables import PickledAs, PiecedRows, StoredRows, open_table
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.store.limits import free_memory
 from daskw2v.store.storage import Store
@@ -53,6 +54,21 @@ class WordsField:
             raise AttributeError  # the field has no default
         vocabulary: Vocabulary = vars(owner)["vocabulary"]
         return vocabulary
+
+
+class RowsField:
+    """The field `vectors` of a class, kept as `_rows`: rows in pieces become one array when the field is read."""
+
+    def __set__(self, owner: Any, rows: npt.ArrayLike | StoredRows) -> None:
+        vars(owner)["_rows"] = rows if isinstance(rows, StoredRows) else _as_float32(rows)
+
+    def __get__(self, owner: Any, kind: type) -> Float32Array | StoredRows:
+        if owner is None:
+            raise AttributeError  # the field has no default
+        rows: Float32Array | StoredRows = owner._rows
+        if isinstance(rows, PiecedRows):
+            vars(owner)["_rows"] = rows = rows[:]
+        return rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -317,6 +333,16 @@ def _vocabulary_of(words: Iterable[Word]) -> Vocabulary:
         if not is_word(word):
             raise ParameterError(f"{word!r} is not a word.", "Give texts or integers, in the order of their rows.")
     return Vocabulary.from_words(listed, [0] * len(listed))
+
+
+def _as_float32(numbers: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return real numbers as float32, without a copy if they are float32, and anything else as an array."""
+    array = np.asarray(None)
+    with suppress(ValueError, FloatingPointError), np.errstate(over="raise"):  # rows of several lengths; large numbers
+        array = np.asarray(numbers)
+        if array.dtype.kind in "fiu":
+            array = array.astype(np.float32, copy=False)
+    return array
 
 
 def _held(stored: StoredRows, in_memory: bool) -> Float32Array | StoredRows:

@@ -1,4 +1,9 @@
-"""Word vectors: `Vectors`, whose fields are in `rows`, and whose methods are in modules by purpose."""
+"""Word vectors: the class `Vectors`, whose methods are in modules by purpose.
+
+`rows` has the fields, and how rows are read and words looked up; `word_queries` the nearest words; `distances` cosines
+of words; `lookups` gensim's names of words and rows; `unseen` n-grams and features; `frames` tables of pandas, polars,
+Arrow and Dask; `outputs` folders, files and the output table; `shortcuts` functions of modules that are loaded then.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial

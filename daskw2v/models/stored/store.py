@@ -89,9 +89,7 @@ def read_subwords(store: Store) -> Subwords | None:
 
 def write_features(store: Store, keys: FeatureKeys) -> None:
     """Write the features that the rows of the table `features` stand for."""
-    group = store.open_group(writable=True)
-    group.attrs[_FEATURES] = True  # first, so that a loss is detected
-    keys.save(create_part(store, _FEATURES))
+    keys.save(_declared_part(store, _FEATURES))
 
 
 def read_features(store: Store) -> FeatureKeys | None:
@@ -120,9 +118,7 @@ def write_ids(store: Store, ids: StableIds) -> None:
         If there are not as many ids as words.
     """
     _check_ids(store, ids, "Write the ids of its own vocabulary.")
-    group = store.open_group(writable=True)
-    group.attrs[_IDS] = True  # first, so that a loss of the ids is detected
-    ids.save(create_part(store, _IDS))
+    ids.save(_declared_part(store, _IDS))
 
 
 def read_ids(store: Store) -> StableIds | None:
@@ -354,6 +350,12 @@ def check_attempt(store: Store, manifest: Mapping[str, Any], name: str = MANIFES
     """
     if manifest.get(ATTEMPT, "") != attempt_of(store):
         raise DamageError.of(f"{store.url}/{name}", FOREIGN)
+
+
+def _declared_part(store: Store, name: str) -> zarr.Group:
+    """Create an optional part of a version, which is declared first, so that a loss is detected."""
+    store.open_group(writable=True).attrs[name] = True
+    return create_part(store, name)
 
 
 def _part(store: Store, name: str) -> zarr.Group | None:

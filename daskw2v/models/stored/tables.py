@@ -263,21 +263,6 @@ class PiecedRows(StoredRows):
         return picked
 
 
-class RowsField:
-    """The field `vectors` of a class, kept as `_rows`: rows in pieces become one array when the field is read."""
-
-    def __set__(self, owner: Any, rows: npt.ArrayLike | StoredRows) -> None:
-        vars(owner)["_rows"] = rows if isinstance(rows, StoredRows) else _as_float32(rows)
-
-    def __get__(self, owner: Any, kind: type) -> Float32Array | StoredRows:
-        if owner is None:
-            raise AttributeError  # the field has no default
-        rows: Float32Array | StoredRows = owner._rows
-        if isinstance(rows, PiecedRows):
-            vars(owner)["_rows"] = rows = rows[:]
-        return rows
-
-
 def create_model(
     store: Store,
     tables: Mapping[str, tuple[int, int]],
@@ -403,18 +388,3 @@ def _layout(rows: int, columns: int, row_block: int, n_partitions: int) -> dict[
     steps = -(-rows // n)
     chunks = (max(1, min(row_block // n, steps)), 1, width)  # of one partition each, so that each has one writer
     return {"shape": (steps, n, columns), "chunks": chunks, "attributes": {"n_words": rows}}
-
-
-def _as_float32(numbers: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return real numbers as float32, without a copy if they are float32, and anything else as an array."""
-    try:
-        array = np.asarray(numbers)
-    except ValueError:  # rows of several lengths
-        array = np.asarray(None)
-    if array.dtype.kind not in "fiu":
-        return array
-    with np.errstate(over="raise"):
-        try:
-            return array.astype(np.float32, copy=False)
-        except FloatingPointError:
-            return array

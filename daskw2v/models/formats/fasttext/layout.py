@@ -103,9 +103,8 @@ def write_header(vectors: Vectors, ngrams: HashedNGrams | None, pruned: int, f: 
     ngrams = HashedNGrams(bucket=0) if ngrams is None else ngrams
     params = {**Params().as_dict(), **vectors.metadata.get("params", {})}
     objective = OBJECTIVES.find(params["objective"])
-    window, epochs, least, negative = (
-        min(int(params[name]), _LARGEST) for name in ("window", "epochs", "min_count", "negative")
-    )
+    names = "window", "epochs", "min_count", "negative"
+    window, epochs, least, negative = (min(int(params[name]), _LARGEST) for name in names)
     kind = _CBOW if issubclass(objective, ContextsTogether) else _SKIPGRAM
     negative, loss = (negative, _NEGATIVE) if issubclass(objective, NegativeSampling) else (0, _HIERARCHICAL)
     settings = (vectors.vector_size, window, epochs, least, negative, 1, loss, kind)
