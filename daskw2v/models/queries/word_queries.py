@@ -30,6 +30,7 @@ AnalogyMethod = Literal["3cosadd", "3cosmul"]
 QUERIES = 1 << 10  # queries compared with a block of words at once
 COSMUL_EPSILON = 1e-3  # Levy and Goldberg (2014)
 GENSIM_EPSILON = 1e-6  # as in gensim
+_NONE = np.empty(0, np.int64)
 
 
 class WordQueries(WordRows):
@@ -253,7 +254,9 @@ class WordQueries(WordRows):
         >>> vectors.similar_by_vector([1, 0.9], topn=1)[0][0]
         'queen'
         """
-        return self.most_similar(query_vector(vector, self.vector_size), topn=topn, restrict_vocab=restrict_vocab)
+        query = query_vector(vector, self.vector_size)
+        neighbours, cosines = self._nearest(query[None], at_least_one("topn", topn), restrict_vocab)
+        return self._named(neighbours[0], cosines[0], _NONE, topn)
 
     def analogy(
         self, a: Word, b: Word, c: Word, topn: int = 1, method: AnalogyMethod = "3cosadd"
