@@ -183,7 +183,7 @@ def test_work__is_one_place_however_it_is_written(tmp_path, monkeypatch, written
     store = Store(written.format(folder=tmp_path))
     monkeypatch.chdir(tmp_path / "here")  # a worker stands elsewhere
     assert store.read_manifest()["a"] == 1
-    assert (store / "below").url == str(tmp_path / "work" / "below")
+    assert (store / "below").url == str(tmp_path / "runs" / "below")
 
 
 def test_home__is_meant_in_lists_of_sets_too(monkeypatch, tmp_path):
