@@ -26,9 +26,7 @@ from benchmarks.texts import name_of, write_text
 from benchmarks.whole_runs import SCORES
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.models.index.kinds import KINDS
-from daskw2v.models.index.searcher import EFFORT
-from daskw2v.models.index.table import quantized
+from daskw2v.models.index.kinds import EFFORT, KINDS, quantized
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored import quantization
@@ -86,7 +84,7 @@ def columns_of(model: Vectors, asked: Asked | None = None) -> Found:
 def codes_of(kind: str, decoded: Float32Array, asked: Asked, effort: int = EFFORT, **options: int) -> Found:
     """Return what a table of codes finds."""
     model = asked.whole
-    searcher = KINDS[kind].searcher(model.vectors.shape, effort, **options)
+    searcher = KINDS[kind](model.vectors.shape, effort, **options)
     searcher.add(0, model.units(range(len(model))), 0)
     indexed = IndexedVectors(model.vocabulary, np.asarray(model.vectors), searcher=searcher)
     units, size = model.units(asked.ids), round(len(searcher.content()) / len(model))

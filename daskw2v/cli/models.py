@@ -13,9 +13,7 @@ from daskw2v.cli.program import main
 from daskw2v.config.choice import by_heading
 from daskw2v.config.params import Params
 from daskw2v.models.index.build import build_index
-from daskw2v.models.index.graph import CONNECTIVITY, EXPANSION
-from daskw2v.models.index.kinds import KINDS
-from daskw2v.models.index.product import PART_SIZE
+from daskw2v.models.index.kinds import CONNECTIVITY, EXPANSION, KINDS, PART_SIZE
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.quantization import MOST_PART

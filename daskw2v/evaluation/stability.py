@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import ParameterError
-from daskw2v.models.queries.vectors import QUERIES, Vectors
+from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.queries.word_queries import QUERIES
 from daskw2v.models.stored.blocks import Ranking, cut
 from daskw2v.types import Int64Array
 

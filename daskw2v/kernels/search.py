@@ -24,7 +24,7 @@ def bounds(
     """Write the most that the cosines of the words first:stop may be to most[:, first - start : stop - start].
 
     The bound is the product of a word's int8 and a query's int16, both times their steps, plus the word's error.
-    Products add up in int32, which queries have to be small enough for (`table.quantized_queries`).
+    Products add up in int32, which queries have to be small enough for (`kinds.quantized_queries`).
     """
     for begin in range(first, stop, _ROWS):
         for query in range(len(queries)):

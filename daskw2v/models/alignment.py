@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from daskw2v.errors import ParameterError, VocabularyError
-from daskw2v.models.queries.unseen import FeatureVectors
+from daskw2v.models.queries.features import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.blocks import cut
 from daskw2v.objectives.subwords.network import Subwords
@@ -49,10 +49,7 @@ class Alignment:
 
     def as_dict(self) -> dict[str, Any]:
         """Return all but the rotation, as JSON types."""
-        return {
-            "shared": self.shared, "words": self.words, "before": self.before, "after": self.after,
-            "residual": self.residual,
-        }  # fmt: skip
+        return {name: getattr(self, name) for name in ("shared", "words", "before", "after", "residual")}
 
 
 def find_alignment(new: Vectors, other: Vectors, most_words: int | None = None) -> Alignment:

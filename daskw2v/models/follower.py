@@ -126,7 +126,7 @@ class Follower:
         ...     follower.version
         'v0002-b'
         """
-        return _name(self._vectors)
+        return (self._vectors.url or "").rpartition("/")[2]
 
     @property
     def error(self) -> Exception | None:
@@ -222,7 +222,3 @@ def _begin_again() -> None:
 
 if hasattr(os, "register_at_fork"):  # Windows has no fork
     os.register_at_fork(after_in_child=_begin_again)
-
-
-def _name(vectors: Vectors) -> str:
-    return (vectors.url or "").rsplit("/", 1)[-1]

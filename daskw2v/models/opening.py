@@ -71,7 +71,8 @@ def open(
     Vectors(2 words x 2, url='memory://opened/model')
     """
     url = as_url(url, "model")
-    if _is_file(url, storage_options or {}):
+    fs, path = filesystem(absolute(url), storage_options or {})
+    if fs.isfile(path):
         return _imported(url, storage_options, in_memory, version)
     if not _REPOSITORY.fullmatch(url) or os.path.exists(absolute(url)):
         return Vectors.open(url, storage_options, in_memory, store_timeout, version)
@@ -84,11 +85,6 @@ def open(
         ) from error
     except StoreError as error:
         raise StoreError(f"There is no folder {url}; of the Hub: {error.problem}", error.remedy) from error
-
-
-def _is_file(url: str, storage_options: Mapping[str, Any]) -> bool:
-    fs, path = filesystem(absolute(url), storage_options)
-    return bool(fs.isfile(path))
 
 
 def _imported(

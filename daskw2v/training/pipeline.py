@@ -23,8 +23,7 @@ from daskw2v.config.arguments import check_arguments
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.versions.finished import next_version
-from daskw2v.models.versions.verification import check_version
+from daskw2v.models.versions.finished import check_version, next_version
 from daskw2v.models.versions.versions import Versions, latest_version
 from daskw2v.phrases.build import check_joined
 from daskw2v.progress import Listener, Progress, Watching

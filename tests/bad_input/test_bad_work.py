@@ -173,17 +173,17 @@ def test_export__to_a_full_disk_leaves_no_part(tmp_path, name):
         assert list((disk / "out").iterdir()) == []
 
 
-@pytest.mark.parametrize("written", ["work", "work/", "./work", "work//", "here/../work", "~/work", "{folder}/work/"])
+@pytest.mark.parametrize("written", ["runs", "runs/", "./runs", "runs//", "here/../runs", "~/runs", "{folder}/runs/"])
 def test_work__is_one_place_however_it_is_written(tmp_path, monkeypatch, written):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    Store(str(tmp_path / "work")).write_manifest({"a": 1})
+    Store(str(tmp_path / "runs")).write_manifest({"a": 1})
     monkeypatch.chdir(tmp_path)
     store = Store(written.format(folder=tmp_path))
     monkeypatch.chdir(tmp_path / "here")  # a worker stands elsewhere
     assert store.read_manifest()["a"] == 1
-    assert (store / "below").url == str(tmp_path / "work" / "below")
+    assert (store / "below").url == str(tmp_path / "runs" / "below")
 
 
 def test_home__is_meant_in_lists_of_sets_too(monkeypatch, tmp_path):

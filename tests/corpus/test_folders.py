@@ -168,8 +168,8 @@ def test_work_directory__may_hold_the_text_and_is_not_text_itself(tmp_path):
 
 def test_work_directory__in_a_store_is_passed_over(memory):
     memory.pipe("/p/a.txt", b"one\n")
-    memory.pipe("/p/work/zarr.json", b"{}")
-    (source,) = find_sources("memory://p", work="memory://p/work")
+    memory.pipe("/p/runs/zarr.json", b"{}")
+    (source,) = find_sources("memory://p", work="memory://p/runs")
     assert source.url == "memory://p/a.txt"
 
 

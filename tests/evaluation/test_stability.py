@@ -4,7 +4,7 @@ import pytest
 from daskw2v.errors import ParameterError
 from daskw2v.evaluation import stability as module
 from daskw2v.evaluation.stability import StabilityResult, neighbour_stability
-from daskw2v.models.queries import vectors as vectors_module
+from daskw2v.models.queries import rows as rows_module
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -41,8 +41,8 @@ def reference(a, b, words, topn):
 @pytest.fixture(params=[False, True], ids=["one block", "many blocks"])
 def _blocks(request, monkeypatch):
     if request.param:
-        monkeypatch.setattr(vectors_module, "BLOCK_BYTES", 4 * 8 * 7)
-        monkeypatch.setattr(vectors_module, "SCORES", 30)
+        monkeypatch.setattr(rows_module, "BLOCK_BYTES", 4 * 8 * 7)
+        monkeypatch.setattr(rows_module, "SCORES", 30)
         monkeypatch.setattr(module, "QUERIES", 9)
 
 

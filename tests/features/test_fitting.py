@@ -11,7 +11,7 @@ from daskw2v import Vectors
 from daskw2v.errors import ParameterError, UnknownWordError
 from daskw2v.features.fitting import fit_rows, reference
 from daskw2v.features.words import WordFeatures
-from daskw2v.models.queries.unseen import FeatureVectors
+from daskw2v.models.queries.features import FeatureVectors
 from daskw2v.models.stored.blocks import scaled
 from daskw2v.models.stored.tables import PiecedRows
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -117,7 +117,7 @@ def test_wrong_lengths__are_refused(options, message):
 def test_queries__load_no_numba(tmp_path):
     assert "daskw2v.features.fitting" in sys.modules, "this test is about what others do not import"
     code = (
-        "import sys, daskw2v; from daskw2v.models.queries.unseen import fit_ngrams; "
+        "import sys, daskw2v; from daskw2v.models.queries.features import fit_ngrams; "
         "assert not {'numba', 'daskw2v.features.fitting'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

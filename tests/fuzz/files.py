@@ -29,11 +29,10 @@ from daskw2v.evaluation.outliers import read_topics
 from daskw2v.evaluation.similarity import read_pairs
 from daskw2v.features.keys import FeatureKeys, HashedNGrams
 from daskw2v.features.table import TableFeatures, check_table, read_table
-from daskw2v.models.formats.fasttext.model import write_fasttext
-from daskw2v.models.formats.fasttext.quantized import write_quantized
+from daskw2v.models.formats.fasttext.model import write_fasttext, write_quantized
 from daskw2v.models.formats.importing import import_vectors
 from daskw2v.models.formats.word2vec import import_word2vec
-from daskw2v.models.queries.unseen import FeatureVectors
+from daskw2v.models.queries.features import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from daskw2v.vocabulary.word_lists import read_list

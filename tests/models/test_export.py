@@ -12,8 +12,8 @@ from daskw2v import to_gensim
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams
 from daskw2v.models.formats.export import _SEVERAL_FILES, _WRITERS, WITH_NGRAMS, export
-from daskw2v.models.queries import vectors as vectors_module
-from daskw2v.models.queries.unseen import FeatureVectors
+from daskw2v.models.queries import rows as rows_module
+from daskw2v.models.queries.features import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -27,7 +27,7 @@ def vectors():
 
 
 def test_export__writes_parquet(vectors, tmp_path, monkeypatch):
-    monkeypatch.setattr(vectors_module, "BLOCK_BYTES", 24)  # two rows in a row group
+    monkeypatch.setattr(rows_module, "BLOCK_BYTES", 24)  # two rows in a row group
     export(vectors, str(tmp_path / "v.parquet"))
     table = pq.read_table(tmp_path / "v.parquet")
     assert table.schema.field("vector").type == pa.list_(pa.float32(), 3)
@@ -130,7 +130,7 @@ def test_export__refuses_an_unknown_format(vectors, tmp_path, name, format):
 
 @pytest.mark.parametrize("name", ["v.parquet.gz", "v.safetensors.gz"])
 def test_export__refuses_to_pack_what_is_packed_already(vectors, tmp_path, name):
-    with pytest.raises(ParameterError, match="not packed with gzip"):
+    with pytest.raises(ParameterError, match="not compressed with gzip"):
         export(vectors, str(tmp_path / name))
 
 

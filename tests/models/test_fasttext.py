@@ -10,8 +10,9 @@ import pytest
 from daskw2v import Params, Resources, Vectors, export, import_vectors, train
 from daskw2v.errors import InputError, StoreError, UnknownWordError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams
-from daskw2v.models.formats.fasttext import composing, layout
-from daskw2v.models.queries.unseen import FeatureVectors
+from daskw2v.models.formats.fasttext import layout
+from daskw2v.models.formats.fasttext import model as module
+from daskw2v.models.queries.features import FeatureVectors
 from daskw2v.models.stored.tables import read_table
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -66,8 +67,8 @@ def test_import__gives_unseen_words_fasttexts_vectors(facebook, tmp_path):
 
 def test_import__reads_many_words_in_parts(facebook, monkeypatch):
     whole = import_vectors(facebook)
-    monkeypatch.setattr(composing, "NGRAMS_AT_ONCE", 30)
-    monkeypatch.setattr(composing, "ROW_BYTES_AT_ONCE", 4 * 8 * 3)
+    monkeypatch.setattr(module, "NGRAMS_AT_ONCE", 30)
+    monkeypatch.setattr(module, "ROW_BYTES_AT_ONCE", 4 * 8 * 3)
     np.testing.assert_array_equal(import_vectors(facebook).vectors, whole.vectors)
 
 
@@ -100,9 +101,9 @@ def test_export__is_read_by_fasttext_and_gensim(tmp_path, monkeypatch, stored):
     if stored:
         vectors.save(tmp_path / "model")
         vectors = Vectors.open(tmp_path / "model", in_memory=False)
-        monkeypatch.setattr(composing, "free_memory", lambda: 0)  # rows of n-grams stay in the store
-    monkeypatch.setattr(composing, "NGRAMS_AT_ONCE", 30)
-    monkeypatch.setattr(composing, "ROW_BYTES_AT_ONCE", 4 * 5 * 3)
+        monkeypatch.setattr(module, "free_memory", lambda: 0)  # rows of n-grams stay in the store
+    monkeypatch.setattr(module, "NGRAMS_AT_ONCE", 30)
+    monkeypatch.setattr(module, "ROW_BYTES_AT_ONCE", 4 * 5 * 3)
     export(vectors, tmp_path / "m.bin", format="fasttext")
     model = fasttext.load_model(str(tmp_path / "m.bin"))
     words, counts = model.get_words(include_freq=True)
@@ -191,7 +192,7 @@ def test_export__refuses_a_table_of_features(tmp_path):
     keys = FeatureKeys((FeatureColumn("brand", 1.0, ("x", "y")),))
     features = FeatureVectors(keys, np.ones((2, 2), np.float32))
     vectors = Vectors(Vocabulary.from_words(["a"], [1]), np.ones((1, 2), np.float32), features=features)
-    with pytest.raises(InputError, match="no place for a table of features"):
+    with pytest.raises(InputError, match="but no table of features"):
         export(vectors, tmp_path / "m.bin", format="fasttext")
     assert list(tmp_path.iterdir()) == []
 
@@ -222,9 +223,9 @@ WRONG = [
     ({"dim": 3}, "holds a table of 5 rows and 2 columns"),
     ({"bucket": 4}, "holds a table of 5 rows and 2 columns"),
     ({"bucket": 2}, "holds a table of 5 rows and 2 columns"),
-    ({"bucket": -1}, "tells of 2 words, 2 dimensions, -1 buckets"),
+    ({"bucket": -1}, "declares 2 words, 2 dimensions, -1 buckets"),
     ({"maxn": 300}, "n-grams of 300 characters"),
-    ({"entries": -1}, "tells of -1 words"),
+    ({"entries": -1}, "declares -1 words"),
     ({"count": -3}, "counts -3 of 'a'"),
     ({"words": (b"a", b"a")}, "holds 'a' twice"),
     ({"words": (b"a", b"\xff")}, "a word that is not UTF-8"),
@@ -261,7 +262,7 @@ def test_import__refuses_more_than_memory(tmp_path):
 
 def test_import__holds_rows_of_n_grams_once(tmp_path, monkeypatch):
     """Some rows are zeros, as in all models whose words have not all of the buckets' n-grams."""
-    monkeypatch.setattr(composing, "ROW_BYTES_AT_ONCE", 1 << 20)
+    monkeypatch.setattr(module, "ROW_BYTES_AT_ONCE", 1 << 20)
     rows = np.ones((2 + 40_000, 64), "<f4")
     rows[5::1000] = 0.0
     (tmp_path / "m.bin").write_bytes(content(rows, dim=64, bucket=40_000, minn=3, maxn=6))

@@ -5,7 +5,7 @@ import pytest
 
 from daskw2v import Vectors
 from daskw2v.errors import UnknownWordError
-from daskw2v.models.queries import vectors as module
+from daskw2v.models.queries import rows as module
 from daskw2v.models.stored.store import write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_table_rows
 from daskw2v.models.versions.versions import publish

@@ -9,9 +9,9 @@ import pytest
 from daskw2v import Params, train
 from daskw2v.errors import StoreError
 from daskw2v.kernels.search import bounds, bounds_reference
-from daskw2v.models.index import searcher as searching
+from daskw2v.models.index import kinds
 from daskw2v.models.index.build import build_index
-from daskw2v.models.index.table import TableIndex, quantized, quantized_queries
+from daskw2v.models.index.kinds import Int8Index, quantized, quantized_queries
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.stored import blocks
 from daskw2v.models.stored.blocks import scaled
@@ -25,7 +25,7 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 
 def indexed_by(rows, effort=16, threads=1):
     """Vectors with a table, in memory alone."""
-    table = TableIndex(rows.shape, effort)
+    table = Int8Index(rows.shape, effort)
     table.add(0, scaled(rows), threads)
     return IndexedVectors(Vocabulary.from_words(map(str, range(len(rows))), [1] * len(rows)), rows, searcher=table)
 
@@ -102,7 +102,7 @@ def test_bounds__suffice_for_most_queries():
 
 def test_threads__find_the_same(monkeypatch):
     monkeypatch.setattr(blocks, "THREAD_ROWS", 100)
-    monkeypatch.setattr(searching, "BLOCK_WORDS", 70)
+    monkeypatch.setattr(kinds, "BLOCK_WORDS", 70)
     rows, found = skewed(1000, 20), []
     for n in (1, 3):
         monkeypatch.setattr("daskw2v.models.stored.blocks.usable_cores", lambda n=n: n)

@@ -11,9 +11,7 @@ import pytest
 import daskw2v
 from daskw2v.errors import DamageError, MissingExtraError, ParameterError, StoreError
 from daskw2v.models.index.build import build_index
-from daskw2v.models.index.graph import GraphIndex
-from daskw2v.models.index.kinds import KINDS
-from daskw2v.models.index.searcher import EFFORT
+from daskw2v.models.index.kinds import EFFORT, KINDS, GraphIndex
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored import index_files
@@ -63,7 +61,7 @@ def write_model(work, words=V):
 def test_nearest__takes_little_memory_however_many_words_are_asked_for():
     words, size, queries, topn = 1200, 100, 200, 300
     matrix = np.random.default_rng(0).standard_normal((words, size), np.float32)
-    searcher = KINDS["int8"].searcher(matrix.shape, EFFORT)
+    searcher = KINDS["int8"](matrix.shape, EFFORT)
     searcher.add(0, scaled(matrix), threads=1)
     vocabulary = Vocabulary.from_words([f"w{i}" for i in range(words)], range(words, 0, -1))
     indexed = IndexedVectors(vocabulary, matrix, searcher=searcher)
@@ -231,7 +229,7 @@ def test_open__refuses_changed_bytes_before_usearch_sees_them(work, monkeypatch,
     summary, index = build_index(work.url, kind=kind), index_of(work)
     whole = np.frombuffer(index.read_bytes(summary.file), np.uint8)
     seen = []
-    monkeypatch.setattr(KINDS[kind].searcher, "read", lambda *given: seen.append(given))
+    monkeypatch.setattr(KINDS[kind], "read", lambda *given: seen.append(given))
     for place in np.random.default_rng(0).choice(len(whole), 20, replace=False):  # in its head, matrix and graph
         changed = whole.copy()
         changed[place] ^= 1

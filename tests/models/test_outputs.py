@@ -10,7 +10,7 @@ import pytest
 from daskw2v import IndexedVectors, Vectors, build_index
 from daskw2v.errors import MissingExtraError, ParameterError, StoreError
 from daskw2v.models.queries import frames
-from daskw2v.models.queries import vectors as module
+from daskw2v.models.queries import rows as module
 from daskw2v.models.stored.store import write_vocabulary
 from daskw2v.models.versions.versions import publish
 from daskw2v.objectives.subwords.network import Alphabet, Subwords

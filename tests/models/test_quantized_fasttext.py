@@ -8,8 +8,8 @@ import pytest
 from daskw2v import Vectors, export, import_vectors
 from daskw2v.errors import InputError, ParameterError, StoreError, UnknownWordError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams
-from daskw2v.models.formats.fasttext import composing, quantized
-from daskw2v.models.queries.unseen import FeatureVectors
+from daskw2v.models.formats.fasttext import model as module
+from daskw2v.models.queries.features import FeatureVectors
 from daskw2v.models.stored.quantization import Codebook, CodedRows
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from tests.support.command_line import invoke
@@ -56,8 +56,8 @@ def cosines(some, others):
 @pytest.mark.parametrize("features", [None, 300, 800])
 def test_export__is_read_by_fasttext_as_by_us(tmp_path, monkeypatch, part_size, features):
     """Parts of three dimensions leave one over."""
-    monkeypatch.setattr(composing, "NGRAMS_AT_ONCE", 300)
-    monkeypatch.setattr(composing, "ROW_BYTES_AT_ONCE", 4 * SIZE * 90)
+    monkeypatch.setattr(module, "NGRAMS_AT_ONCE", 300)
+    monkeypatch.setattr(module, "ROW_BYTES_AT_ONCE", 4 * SIZE * 90)
     vectors = made() if features is not None else Vectors(made().vocabulary, made().vectors)
     small = vectors if features in (None, 800) else vectors.prune(features)
     export(small, tmp_path / "m.ftz", part_size=part_size)
@@ -165,7 +165,7 @@ def test_command__refuses_ngrams_that_a_format_does_not_keep(tmp_path):
 
 
 def test_export__refuses_more_codes_than_the_format_counts(tmp_path, monkeypatch):
-    monkeypatch.setattr(quantized, "Codebook", None)  # it is made of rows, which would take memory
+    monkeypatch.setattr(module, "Codebook", None)  # it is made of rows, which would take memory
     rows = np.broadcast_to(np.float32(1), (len(WORDS), 6_000_000))
     with pytest.raises(InputError, match="405 rows of 6000000 dimensions have more codes than the 2147483647"):
         export(Vectors(made().vocabulary, rows), tmp_path / "m.ftz", part_size=1)
@@ -175,7 +175,7 @@ def test_export__refuses_a_table_of_features(tmp_path):
     keys = FeatureKeys((FeatureColumn("brand", 1.0, ("x", "y")),))
     features = FeatureVectors(keys, np.ones((2, 2), np.float32))
     vectors = Vectors(Vocabulary.from_words(["a"], [1]), np.ones((1, 2), np.float32), features=features)
-    with pytest.raises(InputError, match="no place for a table of features"):
+    with pytest.raises(InputError, match="but no table of features"):
         export(vectors, tmp_path / "m.ftz")
 
 
@@ -196,21 +196,21 @@ def changed(content, at, kind, *numbers):
 
 
 WRONG = [
-    (0, "<i", [9], "does not tell the rows of 2 n-grams of 9"),
-    (0, "<i", [-1], "does not tell the rows"),
-    (0, "<i", [2], "does not tell the rows"),
-    (4, "<i", [1], "does not tell the rows"),
-    (4, "<i", [7], "does not tell the rows"),
+    (0, "<i", [9], "does not number the rows of 2 n-grams of 9"),
+    (0, "<i", [-1], "does not number the rows"),
+    (0, "<i", [2], "does not number the rows"),
+    (4, "<i", [1], "does not number the rows"),
+    (4, "<i", [7], "does not number the rows"),
     (-16, "<q", [10], "of which 10 are left"),
 ]
 WRONG_MATRIX = [
-    (2, "<q", [4], "tells of 6 codes of 4 rows"),
+    (2, "<q", [4], "declares 6 codes of 4 rows"),
     (2, "<q", [-3], "codes of -3 rows"),
     (2, "<q", [6], "holds a table of 6 rows|cut short|parts of"),
     (10, "<q", [2], "codes of 3 rows and 2 columns"),
     (10, "<q", [1], "codes of 3 rows and 1 columns"),
-    (18, "<i", [7], "tells of 7 codes"),
-    (18, "<i", [-6], "tells of -6 codes"),
+    (18, "<i", [7], "declares 7 codes"),
+    (18, "<i", [-6], "declares -6 codes"),
     (28, "<i", [4], "cuts 4 columns"),
     (32, "<i", [3], "into 3 parts"),
     (36, "<i", [3], "parts of 3"),

@@ -8,7 +8,8 @@ import pytest
 
 from daskw2v.evaluation import evaluate
 from daskw2v.models.formats.export import export
-from daskw2v.models.queries import vectors as module
+from daskw2v.models.queries import rows as module
+from daskw2v.models.queries import word_queries
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.store import write_vocabulary
 from daskw2v.models.stored.tables import PiecedRows, StoredRows
@@ -39,7 +40,7 @@ def url(request, tmp_path_factory):
 def asked(monkeypatch):
     """How many rows were asked of the store, each time; blocks are small."""
     monkeypatch.setattr(module, "BLOCK_BYTES", MOST * D * 4)
-    monkeypatch.setattr(module, "QUERIES", 5)
+    monkeypatch.setattr(word_queries, "QUERIES", 5)
     read, numbers = StoredRows.__getitem__, []
 
     def spy(rows, key):

@@ -52,7 +52,7 @@ def test_save__writes_a_folder_where_no_format_is_named(tmp_path):
 def test_save__refuses_what_no_format_reads(tmp_path):
     with pytest.raises(ParameterError, match=r"sif=0\.1 changes nothing in text"):
         VECTORS.save(tmp_path / "v.txt", sif=0.1)
-    with pytest.raises(ParameterError, match="tells of no format"):
+    with pytest.raises(ParameterError, match="has no suffix of a format"):
         VECTORS.save(tmp_path / "model", sif=0.1)
     with pytest.raises(ParameterError, match="format='hdf5' of"):
         VECTORS.save(tmp_path / "model", "hdf5")

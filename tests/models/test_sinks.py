@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 
 from daskw2v.errors import InputError, MissingExtraError, ParameterError, StoreError
 from daskw2v.models.formats.export import export
-from daskw2v.models.queries import vectors as vectors_module
+from daskw2v.models.queries import rows as rows_module
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.blocks import scaled
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -24,7 +24,7 @@ WORDS = [f"naïve{i}" for i in range(V)]
 
 @pytest.fixture
 def vectors(monkeypatch):
-    monkeypatch.setattr(vectors_module, "BLOCK_BYTES", 4 * D * 8)  # eight rows at once
+    monkeypatch.setattr(rows_module, "BLOCK_BYTES", 4 * D * 8)  # eight rows at once
     matrix = np.random.default_rng(0).standard_normal((V, D), np.float32)
     matrix[7] = 0
     return Vectors(Vocabulary.from_words(WORDS, range(V, 0, -1)), matrix)

@@ -5,10 +5,9 @@ import pytest
 
 from daskw2v.errors import ParameterError, StoreError
 from daskw2v.kernels import search
-from daskw2v.models.index import searcher as searching
-from daskw2v.models.index.binary import BinaryIndex
+from daskw2v.models.index import kinds
 from daskw2v.models.index.build import build_index
-from daskw2v.models.index.product import ProductIndex
+from daskw2v.models.index.kinds import BinaryIndex, ProductIndex
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.stored import blocks
 from daskw2v.models.stored.blocks import scaled
@@ -116,7 +115,7 @@ def test_index__is_the_same_by_any_number_of_threads_and_parts(kind, monkeypatch
     rows[:500] = rows[500:]  # what centers and centroids are made of is the same in one part and two
     monkeypatch.setattr(blocks, "THREAD_ROWS", 100)
     for threads, parts, block in ((1, 1, 1 << 16), (3, 1, 70)):
-        monkeypatch.setattr(searching, "BLOCK_WORDS", block)
+        monkeypatch.setattr(kinds, "BLOCK_WORDS", block)
         monkeypatch.setattr("daskw2v.models.stored.blocks.usable_cores", lambda threads=threads: threads)
         vectors = indexed_by(kind, rows, threads=threads, parts=parts, effort=len(rows))
         found.append((vectors.searcher.content(), *vectors.nearest(rows[:30])))
@@ -136,7 +135,7 @@ def test_read__refuses_a_file_of_another_size(kind, n_bytes):
 def test_read__refuses_parts_that_no_index_has(part_size):
     content = ProductIndex((30, 20), 128).content().copy()
     content[:4].view("<i4")[0] = part_size
-    with pytest.raises(StoreError, match=f"has parts of {part_size} dimensions|an index of this shape"):
+    with pytest.raises(StoreError, match=f"has parts of {part_size} dimensions|a table of this shape"):
         ProductIndex((30, 20), 128).read(content, "index")
 
 

@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 import daskw2v
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.models.formats.export import export
-from daskw2v.models.queries import vectors as vectors_module
+from daskw2v.models.queries import rows as rows_module
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from tests.support.command_line import invoke
@@ -31,7 +31,7 @@ def exported(vectors, folder):
 
 
 def test_static__holds_a_row_for_each_word_and_zeros_for_unknown_ones(tmp_path, monkeypatch):
-    monkeypatch.setattr(vectors_module, "BLOCK_BYTES", 32)  # two rows at once
+    monkeypatch.setattr(rows_module, "BLOCK_BYTES", 32)  # two rows at once
     vectors, folder = make(), exported(make(), tmp_path / "static")
     rows = load_file(f"{folder}/model.safetensors")["embeddings"]
     tokenizer = json.loads((tmp_path / "static/tokenizer.json").read_text("utf-8"))
@@ -105,7 +105,7 @@ def weighted(vectors, a):
 
 
 def test_sif__scales_rows_and_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(vectors_module, "BLOCK_BYTES", 32)  # two rows at once
+    monkeypatch.setattr(rows_module, "BLOCK_BYTES", 32)  # two rows at once
     vectors = make()
     export(vectors, tmp_path / "static", format="static", sif=0.1)
     rows = load_file(tmp_path / "static/model.safetensors")["embeddings"]
@@ -155,7 +155,7 @@ def test_command__weighs_words(tmp_path):
 
 def test_gensim__there_and_back(monkeypatch):
     pytest.importorskip("gensim", reason="gensim comes with daskw2v[gensim]")
-    monkeypatch.setattr(vectors_module, "BLOCK_BYTES", 32)
+    monkeypatch.setattr(rows_module, "BLOCK_BYTES", 32)
     vectors = make()
     keyed = daskw2v.to_gensim(vectors)
     assert keyed.index_to_key == WORDS

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskw2v.errors import ParameterError, StoreError, UnknownWordError
-from daskw2v.models.queries import vectors as module
+from daskw2v.models.queries import rows as module
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.queries.word_queries import COSMUL_EPSILON
 from daskw2v.models.stored.store import write_vocabulary

@@ -42,12 +42,10 @@ _IMPORTERS = {
     "kernels/cuda/__init__.py",
     "models/stored/quantization.py",
     "estimators/base.py",
-    "models/index/binary.py",
-    "models/index/product.py",
-    "models/index/table.py",
+    "models/index/kinds.py",
     "models/queries/outputs.py",
     "models/queries/shortcuts.py",
-    "models/queries/unseen.py",
+    "models/queries/features.py",
     "extras.py",
 }
 

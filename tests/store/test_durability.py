@@ -64,13 +64,13 @@ def test_manifest__comes_after_arrays_and_folders(tmp_path, forced):
 
 def test_manifest__comes_after_each_file_where_the_filesystem_is_not_local(tmp_path, forced, monkeypatch):
     monkeypatch.setattr(durability, "is_local", lambda folder: False)
-    work = Store(f"{tmp_path}/work")
+    work = Store(f"{tmp_path}/runs")
     write_array((work / "a").create_group(), "x", np.arange(50), 1)
     work.write_manifest({"data": "a"})
-    files = [f"{tmp_path}/work/a/{name}" for name in ("zarr.json", "x/zarr.json", *(f"x/c/{n}" for n in range(50)))]
-    folders = [f"{tmp_path}/{folder}".rstrip("/") for folder in ("work/a/x/c", "work/a/x", "work/a", "work", "")]
+    files = [f"{tmp_path}/runs/a/{name}" for name in ("zarr.json", "x/zarr.json", *(f"x/c/{n}" for n in range(50)))]
+    folders = [f"{tmp_path}/{folder}".rstrip("/") for folder in ("runs/a/x/c", "runs/a/x", "runs/a", "runs", "")]
     assert max(map(forced.index, files)) < min(map(forced.index, folders))
-    assert forced[-1] == f"{tmp_path}/work"
+    assert forced[-1] == f"{tmp_path}/runs"
 
 
 def test_force__knows_the_kind_of_this_filesystem(tmp_path):

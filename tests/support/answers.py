@@ -14,7 +14,7 @@ import numpy as np
 from dask.base import tokenize
 
 from daskw2v.errors import Daskw2vError
-from daskw2v.models.index.searcher import Searcher
+from daskw2v.models.index.kinds import Searcher
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.quantization import CodedRows
 from daskw2v.models.stored.tables import PiecedRows, StoredRows

@@ -1,16 +1,15 @@
 """Export of vectors to formats of other tools."""
 
+import struct
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from daskw2v.errors import ParameterError
 from daskw2v.extras import Extra
-from daskw2v.models.formats.faiss import write_faiss
-from daskw2v.models.formats.fasttext.model import write_fasttext
-from daskw2v.models.formats.fasttext.quantized import write_quantized
-from daskw2v.models.formats.lance import write_lance
+from daskw2v.models.formats.fasttext.model import write_fasttext, write_quantized
 from daskw2v.models.formats.safetensors import write_header, write_numbers
 from daskw2v.models.formats.static import write_static
 from daskw2v.models.formats.word2vec import refuse_words, write_binary, write_text
@@ -18,10 +17,18 @@ from daskw2v.models.queries.encoding import check_sif
 from daskw2v.models.queries.frames import arrow_schema
 from daskw2v.models.queries.outputs import NGRAMS, tell_left_out
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.files import writing
+from daskw2v.models.stored.blocks import scaled
+from daskw2v.models.stored.files import new_folder, writing
+from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
 
 pq = Extra("pyarrow.parquet", "arrow")
+lance, fragment = Extra("lance", "lance"), Extra("lance.fragment", "lance")
+
+# write_index_header and write_index in faiss/impl/index_write.cpp: kind of index, dimensions, vectors, twice a number
+# that is not read, whether trained, metric, numbers that follow
+_FAISS = struct.Struct("<4siqqq?iQ")
+_UNUSED, _INNER_PRODUCT = 1 << 20, 0
 
 
 def export(
@@ -35,7 +42,8 @@ def export(
 ) -> None:
     """Write vectors in a format of another tool. Files are written atomically, and replaced; a Lance dataset is not.
 
-    A warning is logged that names what the format has no place for: n-grams, features, a subword network, phrases.
+    A warning is logged that names the parts of the model that the format lacks: n-grams, features, a subword network,
+    phrases.
 
     Parameters
     ----------
@@ -87,11 +95,13 @@ def export(
     format = format_by_name(url) if format is None else format
     if format not in (*_WRITERS, *_SEVERAL_FILES):
         raise ParameterError(
-            f"The name {url} tells of no format." if format is None else f"format={format!r} of {url} is unknown.",
+            f"The name {url} has no suffix of a format."
+            if format is None
+            else f"format={format!r} of {url} is unknown.",
             f"Give one of {', '.join((*_WRITERS, *_SEVERAL_FILES))}; or a name that ends in {', '.join(_SUFFIXES)}.",
         )
     if url.endswith(".gz") and format not in ("text", "binary"):
-        raise ParameterError(f"{format} is not packed with gzip, as {url} would tell.", "Leave .gz away.")
+        raise ParameterError(f"{format} is not compressed with gzip, but {url} ends in .gz.", "Leave .gz away.")
     own = {name: value for name, value in (("sif", sif), ("part_size", part_size)) if value is not None}
     for name, value in own.items():
         refuse_unread(name, f"{name}={value!r}", format, _OWN[name])
@@ -129,10 +139,13 @@ def _write_parquet(vectors: Vectors, f: BinaryIO) -> None:
 def _write_safetensors(vectors: Vectors, f: BinaryIO) -> None:
     """Write tensors vectors (V, D) and counts (V,), and the words: UTF-8 bytes and V + 1 offsets into them."""
     vocabulary = vectors.vocabulary
-    write_header(f, {
-        "offsets": (np.int64, vocabulary.offsets.shape), "counts": (np.int64, vocabulary.counts.shape),
-        "vectors": (np.float32, (len(vectors), vectors.vector_size)), "words": (np.uint8, vocabulary.data.shape),
-    })  # fmt: skip
+    shapes = {
+        "offsets": (np.int64, vocabulary.offsets.shape),
+        "counts": (np.int64, vocabulary.counts.shape),
+        "vectors": (np.float32, (len(vectors), vectors.vector_size)),
+        "words": (np.uint8, vocabulary.data.shape),
+    }
+    write_header(f, shapes)
     write_numbers(f, vocabulary.offsets)
     write_numbers(f, vocabulary.counts)
     for rows in vectors.slices():
@@ -148,9 +161,36 @@ def _write_projector(vectors: Vectors, url: str, storage_options: Mapping[str, A
         f.writelines((line % tuple(row.tolist())).encode() for _, row in vectors.items())
     with writing(f"{url.rstrip('/')}/metadata.tsv", storage_options) as f:
         f.write(b"word\tcount\n")
+        f.writelines(f"{word}\t{n}\n".encode() for word, n in zip(vectors, vectors.vocabulary.counts, strict=True))
+
+
+def _write_faiss(vectors: Vectors, url: str, storage_options: Mapping[str, Any] | None) -> None:
+    """Write FAISS's flat index of unit vectors, and beside it `<url>.words`, one word a line in order of ids.
+
+    The faiss package is not used, because its index would hold all vectors in memory first.
+    """
+    refuse_words(vectors, r"[\r\n]", "A list of lines")
+    with writing(f"{url}.words", storage_options) as f:
+        f.writelines(f"{word}\n".encode() for word in vectors)
+    with writing(url, storage_options) as f:
+        words, size = len(vectors), vectors.vector_size
+        f.write(_FAISS.pack(b"IxFI", size, words, _UNUSED, _UNUSED, True, _INNER_PRODUCT, words * size))
         for ids in vectors.slices():
-            words, counts = vectors.vocabulary.between(ids.start, ids.stop), vectors.vocabulary.counts[ids].tolist()
-            f.writelines(f"{word}\t{count}\n".encode() for word, count in zip(words, counts, strict=True))
+            write_numbers(f, scaled(vectors.rows(ids)))
+
+
+def _write_lance(vectors: Vectors, url: str, storage_options: Mapping[str, Any] | None) -> None:
+    """Write the columns of `to_arrow` as a dataset: a fragment for each block of rows, and one commit.
+
+    `lance.write_dataset` takes an iterator of blocks too, but turns errors that the iterator raises into errors of its
+    own. Lance has a client of its own for object stores, with options of its own, so the folder is on this machine.
+    """
+    if Store(url, dict(storage_options or {})).local_path is None:
+        raise ParameterError(f"{url} is not on this machine.", "Export to a local folder .lance, and copy that.")
+    with new_folder(url, storage_options) as made:
+        written = (fragment.write_fragments(batch, made.url, mode="create") for batch in vectors.record_batches())
+        operation = lance.LanceOperation.Overwrite(arrow_schema(vectors.vector_size), [*chain.from_iterable(written)])
+        lance.LanceDataset.commit(made.url, operation)
 
 
 _WRITERS: dict[str, Callable[..., None]] = {
@@ -164,8 +204,8 @@ _WRITERS: dict[str, Callable[..., None]] = {
 _SEVERAL_FILES: dict[str, Callable[..., None]] = {
     "projector": _write_projector,
     "static": write_static,
-    "faiss": write_faiss,
-    "lance": write_lance,
+    "faiss": _write_faiss,
+    "lance": _write_lance,
 }
 WITH_NGRAMS = ("fasttext", "ftz")  # formats that keep the n-grams of words
 _OWN = {"sif": "static", "part_size": "ftz"}  # options, and the format that each is for

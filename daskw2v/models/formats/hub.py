@@ -85,7 +85,8 @@ def push_to_hub(
 
 def model_card(vectors: Vectors, sif: float | None = None) -> str:
     """Return the text of README.md of a static export: sizes, weights, and scores and parameters of the manifest."""
-    return _card(vectors, _MODEL2VEC, _OF_TOKENS if _has_tokens(vectors) else _OF_WORDS, sif)
+    has_tokens = is_settled_file(vectors.metadata.get("params", {}).get("tokenizer"))
+    return _card(vectors, _MODEL2VEC, _OF_TOKENS if has_tokens else _OF_WORDS, sif)
 
 
 def own_card(vectors: Vectors) -> str:
@@ -99,10 +100,6 @@ def public_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     params = metadata.get("params", {})
     public = {"params": {name: value for name, value in published(params).items() if value == params[name]}}
     return {**public, "corpus": {"tokens": tokens}} if isinstance(tokens, int) else public
-
-
-def _has_tokens(vectors: Vectors) -> bool:
-    return is_settled_file(vectors.metadata.get("params", {}).get("tokenizer"))
 
 
 def _card(vectors: Vectors, library: Mapping[str, str], files: str, sif: float | None = None) -> str:

@@ -7,8 +7,8 @@ import numpy as np
 from daskw2v.errors import ParameterError
 from daskw2v.extras import needed
 from daskw2v.features.keys import HashedNGrams
+from daskw2v.models.queries.features import FeatureVectors
 from daskw2v.models.queries.outputs import tell_left_out
-from daskw2v.models.queries.unseen import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 

@@ -80,16 +80,13 @@ def _read_header(f: BinaryIO, url: str) -> dict[str, dict[str, Any]]:
         header = json.loads(content)
         tensors = {name: entry for name, entry in header.items() if name != "__metadata__"}
         kinds = {name: entry["dtype"] for name, entry in tensors.items()}
-        dims = {name: len(entry["shape"]) for name, entry in tensors.items()}
-        fit = all(
-            type(n) is int and 0 <= n < _LARGEST
-            for entry in tensors.values()
-            for n in (*entry["shape"], *entry["data_offsets"])
-        ) and all(len(entry["data_offsets"]) == 2 for entry in tensors.values())
+        dims = {name: (len(entry["shape"]), len(entry["data_offsets"])) for name, entry in tensors.items()}
+        numbers = [n for entry in tensors.values() for n in (*entry["shape"], *entry["data_offsets"])]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise _no_export(url, f"has no header of safetensors ({type(error).__name__})") from None
     wanted = {name: _DTYPES[kind] for name, kind in _WANTED.items()}
-    if not fit or kinds != wanted or dims != {"offsets": 1, "counts": 1, "vectors": 2, "words": 1}:
+    fit = all(type(n) is int and 0 <= n < _LARGEST for n in numbers)
+    if not fit or kinds != wanted or dims != {"offsets": (1, 2), "counts": (1, 2), "vectors": (2, 2), "words": (1, 2)}:
         raise _no_export(url, f"holds the tensors {', '.join(f'{n} ({k})' for n, k in kinds.items()) or 'of nothing'}")
     return tensors
 

@@ -8,18 +8,17 @@ Weights of words scale their rows: sentence-transformers does not read the tenso
 
 import json
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from daskw2v.config.tokenizers import TOKENIZER_FILE
-from daskw2v.corpus.stored_tokenizers import is_settled_file, load_tokenizer
+from daskw2v.corpus.stored_tokenizers import load_tokenizer
 from daskw2v.corpus.tokenizers import steps_of
 from daskw2v.errors import InputError
 from daskw2v.models.formats.hub import model_card
 from daskw2v.models.formats.safetensors import write_header, write_numbers
-from daskw2v.models.queries.encoding import sif_weights
+from daskw2v.models.queries.encoding import sif_weights, tokenizer_of
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.blocks import cut
 from daskw2v.models.stored.files import writing
@@ -42,13 +41,13 @@ def write_static(
     if not len(vectors):
         raise InputError(f"The model at {vectors.url} has no words.", "Export a model that has words.")
     weights = np.ones(len(vectors), np.float32) if sif is None else sif_weights(vectors, sif)
-    content = vectors.tokenizer_json()
+    name, content = tokenizer_of(vectors, "Export the work directory or one of its versions.")
     if content is None:
-        write_tokenizer = partial(_write_words, vectors, _steps(vectors))
+        steps = _steps(name)
         ids = np.append(np.arange(len(vectors)), -1)  # the unknown word
     else:
         tokenizer = load_tokenizer(content, TOKENIZER_FILE)
-        write_tokenizer, ids = partial(_write_json, tokenizer), _ids_of(tokenizer, vectors)
+        ids = _ids_of(tokenizer, vectors)
     folder = url.rstrip("/")
     with writing(f"{folder}/model.safetensors", storage_options) as f:
         write_header(f, {"embeddings": (np.float32, (len(ids), vectors.vector_size))})
@@ -59,7 +58,10 @@ def write_static(
             rows[known] = vectors.rows(of_words) * weights[of_words, None]
             write_numbers(f, rows)
     with writing(f"{folder}/{TOKENIZER_FILE}", storage_options) as f:
-        write_tokenizer(f)
+        if content is None:
+            _write_words(vectors, steps, f)
+        else:
+            f.write(tokenizer.to_str().encode())
     module = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}
     config = {"model_type": "model2vec", "architectures": ["StaticModel"], "normalize": False, "max_length": None}
     texts = {"modules.json": json.dumps([module], indent=1), "config.json": json.dumps(config, indent=1)}
@@ -83,18 +85,8 @@ def _ids_of(tokenizer: Any, vectors: Vectors) -> Int64Array:
     return ids
 
 
-def _write_json(tokenizer: Any, f: BinaryIO) -> None:
-    f.write(tokenizer.to_str().encode())
-
-
-def _steps(vectors: Vectors) -> dict[str, Any]:
+def _steps(tokenizer: str) -> dict[str, Any]:
     """Return normalizer and pre-tokenizer, in the format of the package tokenizers."""
-    tokenizer = str(vectors.metadata.get("params", {}).get("tokenizer", "whitespace"))
-    if is_settled_file(tokenizer):
-        raise InputError(
-            f"The model's tokenizer {tokenizer} is in the version that training wrote, which these vectors are not of.",
-            "Export the work directory or one of its versions.",
-        )
     steps = steps_of(tokenizer)
     if steps is None:
         raise InputError(
@@ -123,7 +115,5 @@ def _write_words(vectors: Vectors, steps: Mapping[str, Any], f: BinaryIO) -> Non
     head = json.dumps({"version": "1.0", **absent, "added_tokens": [{**token, **flags}], **steps})
     model = json.dumps({"type": "WordLevel", "unk_token": unknown})
     f.write(f'{head[:-1]}, "model": {model[:-1]}, "vocab": {{'.encode())
-    for ids in vectors.slices():
-        words = enumerate(vectors.vocabulary.between(ids.start, ids.stop), ids.start)
-        f.writelines(f"{json.dumps(word)}: {number}, ".encode() for number, word in words)
+    f.writelines(f"{json.dumps(word)}: {number}, ".encode() for number, word in enumerate(vectors))
     f.write(f"{json.dumps(unknown)}: {len(vectors)}}}}}}}".encode())

@@ -2,6 +2,7 @@
 
 import io
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
@@ -33,10 +34,9 @@ def write_text(vectors: Vectors, f: BinaryIO) -> None:
     InputError
         If a word is empty or holds whitespace.
     """
-    _write_header(vectors, f)
+    _write_sizes(vectors, f)
     line = "%s" + " %.9g" * vectors.vector_size + "\n"  # nine digits are read as the same float32
-    for word, row in vectors.items():
-        f.write((line % (word, *row.tolist())).encode())
+    f.writelines((line % (word, *row.tolist())).encode() for word, row in vectors.items())
 
 
 def write_binary(vectors: Vectors, f: BinaryIO) -> None:
@@ -47,12 +47,12 @@ def write_binary(vectors: Vectors, f: BinaryIO) -> None:
     InputError
         If a word is empty or holds whitespace.
     """
-    _write_header(vectors, f)
+    _write_sizes(vectors, f)
     for word, row in vectors.items():
         f.write(b"%s %s\n" % (word.encode(), row.astype(_NUMBERS, copy=False).tobytes()))
 
 
-def _write_header(vectors: Vectors, f: BinaryIO) -> None:
+def _write_sizes(vectors: Vectors, f: BinaryIO) -> None:
     """Write the numbers of words and of dimensions, if the format can represent the words."""
     refuse_words(vectors, _SEPARATORS, "word2vec's formats")
     f.write(b"%d %d\n" % (len(vectors), vectors.vector_size))
@@ -97,7 +97,8 @@ def import_word2vec(
         rows, columns = _read_header(f, url)
         # The least bytes for this many rows: checked before memory is allocated, as the header may be wrong.
         least = rows * (4 * columns + 2 if binary else 2 * columns + 2) - 1
-        if least > _most_bytes(url, storage_options):
+        fs, path = filesystem(url, storage_options or {})
+        if least > fs.size(path) * (_GZIP_RATIO if url.endswith(".gz") else 1):
             raise InputError(
                 f"{url} is too small for the {rows} vectors of {columns} dimensions in its header.",
                 "It is cut short or in another format: copy it again, or give binary=True or False.",
@@ -105,8 +106,16 @@ def import_word2vec(
         check_room((rows, 4 * columns + _WORD), ..., 1, url)
         words, matrix = [], np.empty((rows, columns), np.float32)
         for i, (word, row) in enumerate((_binary_rows if binary else _text_rows)(f, url, rows, columns)):
-            words.append(_decode(word, url, i))
+            try:
+                words.append(word.decode())
+            except UnicodeDecodeError:
+                raise _malformed(url, i, f"a word that is not UTF-8 ({word[:60]!r})") from None
             matrix[i] = row
+        if (rest := f.read(64)).strip():
+            raise InputError(
+                f"{url} goes on after the {rows} vectors that its header announces, with {rest!r}.",
+                "Correct the header, or give binary=True or False.",
+            )
     check_rows(url, words, matrix)
     return Vectors(Vocabulary.from_words(words, [0] * rows), matrix, url=url)
 
@@ -129,11 +138,6 @@ def _read_header(f: BinaryIO, url: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def _most_bytes(url: str, storage_options: Mapping[str, Any] | None) -> int:
-    fs, path = filesystem(url, storage_options or {})
-    return int(fs.size(path)) * (_GZIP_RATIO if url.endswith(".gz") else 1)
-
-
 def _text_rows(f: BinaryIO, url: str, rows: int, columns: int) -> Iterator[tuple[bytes, Float32Array]]:
     longest = _LONGEST_WORD + _LONGEST_NUMBER * columns
     for i in range(rows):
@@ -149,7 +153,6 @@ def _text_rows(f: BinaryIO, url: str, rows: int, columns: int) -> Iterator[tuple
             raise _malformed(url, i, f"no number ({error})") from None
         with np.errstate(over="ignore"):  # infinity is found at the end
             yield word, values.astype(np.float32)
-    _require_end(f, url, rows)
 
 
 def _binary_rows(f: BinaryIO, url: str, rows: int, columns: int) -> Iterator[tuple[bytes, Float32Array]]:
@@ -164,30 +167,13 @@ def _binary_rows(f: BinaryIO, url: str, rows: int, columns: int) -> Iterator[tup
         if len(numbers) != size:
             raise _malformed(url, i, f"{len(numbers)} bytes, not {size}")
         yield bytes(word.lstrip(b"\n")), np.frombuffer(numbers, _NUMBERS)
-    _require_end(f, url, rows)
 
 
-def _require_end(f: BinaryIO, url: str, rows: int) -> None:
-    rest = f.read(64)
-    if rest.strip():
-        raise InputError(
-            f"{url} goes on after the {rows} vectors that its header announces, with {rest!r}.",
-            "Correct the header, or give binary=True or False.",
-        )
-
-
-def _malformed(url: str, i: int, found: str) -> InputError:
+def _malformed(url: str, i: int, problem: str) -> InputError:
     return InputError(
-        f"Vector {i + 1} of {url} has {found}.",
+        f"Vector {i + 1} of {url} has {problem}.",
         "It is cut short or in another format: copy it again, or give binary=True or False.",
     )
-
-
-def _decode(word: bytes, url: str, i: int) -> str:
-    try:
-        return word.decode()
-    except UnicodeDecodeError:
-        raise _malformed(url, i, f"a word that is not UTF-8 ({word[:60]!r})") from None
 
 
 def check_rows(url: str, words: Sequence[str], matrix: Float32Array) -> None:
@@ -199,8 +185,8 @@ def check_rows(url: str, words: Sequence[str], matrix: Float32Array) -> None:
         If the file has one of these.
     """
     if len(set(words)) != len(words):
-        seen: set[str] = set()
-        twice = next(word for word in words if word in seen or seen.add(word))  # type: ignore[func-returns-value]
+        counts = Counter(words)
+        twice = next(word for word in words if counts[word] > 1)
         raise InputError(f"{url} holds {twice!r} twice.", "Keep one vector of each word.")
     bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
     if len(bad):
@@ -218,13 +204,7 @@ def refuse_words(vectors: Vectors, pattern: str, formats: str) -> None:
     InputError
         If a word matches the regular expression.
     """
-    bad = [
-        word
-        for ids in vectors.slices()
-        for word in vectors.vocabulary.between(ids.start, ids.stop)
-        if re.search(pattern, word)
-    ]
-    if bad:
+    if bad := [word for word in vectors if re.search(pattern, word)]:
         raise InputError(
             f"{formats} cannot represent {len(bad)} of the words, which are empty or contain what ends a word: "
             f"{', '.join(map(repr, bad[:5]))}{', ...' if len(bad) > 5 else ''}.",

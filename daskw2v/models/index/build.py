@@ -1,15 +1,15 @@
 """Builds an index and measures its recall."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from daskw2v.config.registry import find
 from daskw2v.errors import ParameterError
-from daskw2v.models.index.kinds import KINDS, options_of
-from daskw2v.models.index.searcher import EFFORT
+from daskw2v.models.index.kinds import EFFORT, KINDS
 from daskw2v.models.index.vectors import IndexedVectors
-from daskw2v.models.queries.vectors import Vectors, open_model
 from daskw2v.models.stored.arguments import at_least_one
 from daskw2v.models.stored.blocks import scaled
 from daskw2v.models.stored.index_files import IndexSummary, write_index, written
@@ -79,40 +79,45 @@ def build_index(
     >>> summary.words, summary.recall
     (3, 1.0)
     """
-    chosen = {"connectivity": connectivity, "expansion": expansion, "part_size": part_size}
-    for name, value in options_of(kind, chosen).items():
+    values = {"connectivity": connectivity, "expansion": expansion, "part_size": part_size}
+    options, readable = {name: n for name, n in values.items() if n is not None}, find(KINDS, "kind", kind).OPTIONS
+    for name, value in options.items():
+        if name not in readable:
+            readers = " or ".join(repr(other) for other, reader in KINDS.items() if name in reader.OPTIONS)
+            raise ParameterError(
+                f"kind={kind!r} does not read {name}={value}.", f"Leave it out, or give kind={readers}."
+            )
         at_least_one(name, value)
     if connectivity is not None and not 2 <= connectivity <= _MOST_LINKS:
         raise ParameterError(f"connectivity={connectivity} is out of range.", f"Give 2 to {_MOST_LINKS}.")
     if part_size is not None:
         check_part_size(part_size)
-    return index_version(resolve(url, storage_options, version=version), kind, threads, **chosen)
+    return index_version(resolve(url, storage_options, version=version), kind, threads, **options)
 
 
-def index_version(store: Store, kind: str = "hnsw", threads: int = 0, **chosen: int | None) -> IndexSummary:
-    """Build the index of the version in a folder, as `build_index` does, without checking the range of options.
+def index_version(store: Store, kind: str = "hnsw", threads: int = 0, **options: int) -> IndexSummary:
+    """Build the index of the version in a folder, as `build_index` does, without checking its options.
 
     The folder may be guarded by a lease.
     """
-    options, opened = options_of(kind, chosen), open_model(store, None)
-    vectors = Vectors(*opened)
-    if not len(vectors):
+    options, indexed = {**KINDS[kind].OPTIONS, **options}, IndexedVectors._read(store, None)
+    if not len(indexed):
         raise ParameterError(f"{store.url} has no words.", "Build an index of a model that has some.")
-    words, dimensions = shape = opened.vectors.shape
-    searcher = KINDS[kind].searcher(shape, EFFORT, **options)
-    for rows in vectors.slices():
-        searcher.add(rows.start, scaled(vectors.rows(rows)), threads)
+    shape = len(indexed), indexed.vector_size
+    searcher = KINDS[kind](shape, EFFORT, **options)
+    for rows in indexed.slices():
+        searcher.add(rows.start, scaled(indexed.rows(rows)), threads)
     content = searcher.content()
-    searcher = KINDS[kind].searcher(shape, EFFORT)
+    searcher = KINDS[kind](shape, EFFORT)
     searcher.read(content, "what was built")
-    ids = np.sort(np.random.default_rng(0).choice(len(vectors), min(_QUERIES, len(vectors)), replace=False))
+    ids = np.sort(np.random.default_rng(0).choice(len(indexed), min(_QUERIES, len(indexed)), replace=False))
     file, size, digest = written(content)
     summary = IndexSummary(
-        words=words,
-        dimensions=dimensions,
+        words=len(indexed),
+        dimensions=indexed.vector_size,
         connectivity=options.get("connectivity", 0),
         expansion=options.get("expansion", 0),
-        recall=_recall(vectors, IndexedVectors(*opened, searcher), ids),
+        recall=_recall(replace(indexed, vectors=indexed._rows, searcher=searcher), ids),
         queries=len(ids),
         file=file,
         size=size,
@@ -124,10 +129,10 @@ def index_version(store: Store, kind: str = "hnsw", threads: int = 0, **chosen: 
     return summary
 
 
-def _recall(vectors: Vectors, indexed: IndexedVectors, ids: Int64Array) -> float:
+def _recall(indexed: IndexedVectors, ids: Int64Array) -> float:
     """Return the share of the nearest words of `ids`, without themselves, that an index finds."""
-    units = vectors.units(ids)
-    nearest, indexed_ids = (each.nearest(units, _TOPN + 1)[0] for each in (vectors, indexed))
-    wanted = [set(row) - {own} for row, own in zip(nearest.tolist(), ids.tolist(), strict=True)]
-    hits = sum(len(words.intersection(row)) for words, row in zip(wanted, indexed_ids.tolist(), strict=True))
+    units = indexed.units(ids)
+    nearest, indexed_ids = (search(units, _TOPN + 1)[0].tolist() for search in (indexed.exact, indexed.nearest))
+    wanted = [set(row) - {own} for row, own in zip(nearest, ids.tolist(), strict=True)]
+    hits = sum(len(words.intersection(row)) for words, row in zip(wanted, indexed_ids, strict=True))
     return hits / max(1, sum(map(len, wanted)))

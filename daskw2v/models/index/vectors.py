@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import ParameterError
-from daskw2v.models.index.kinds import KINDS
-from daskw2v.models.index.searcher import EFFORT, Searcher
-from daskw2v.models.queries.vectors import Vectors, open_model
+from daskw2v.models.index.kinds import EFFORT, KINDS, Searcher
+from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.arguments import at_least_one
 from daskw2v.models.stored.blocks import cut, unit
 from daskw2v.models.stored.index_files import IndexSummary, read_file, read_summary
@@ -95,14 +95,17 @@ class IndexedVectors(Vectors):
         """
         effort = at_least_one("effort", effort)
 
-        def read(store: Store) -> Any:
-            opened, summary = open_model(store, in_memory), read_summary(store)
-            searcher = KINDS[summary.kind].searcher(opened.vectors.shape, effort)
-            searcher.read(read_file(store, summary, opened.vectors.shape), store.url)
-            return cls(*opened, searcher, summary)._within(store)
+        read = partial(cls._read_with_index, in_memory=in_memory, effort=effort)
+        return read_resolved(read, url, storage_options, store_timeout, version)
 
-        opened: Self = read_resolved(read, url, storage_options, store_timeout, version)
-        return opened
+    @classmethod
+    def _read_with_index(cls, store: Store, in_memory: bool | None, effort: int) -> Self:
+        vectors, summary = cls._read(store, in_memory), read_summary(store)
+        shape = len(vectors), vectors.vector_size
+        searcher = KINDS[summary.kind](shape, effort)
+        searcher.read(read_file(store, summary, shape), store.url)
+        vars(vectors).update(searcher=searcher, summary=summary)
+        return vectors
 
     def _nearest(
         self, queries: Float32Array, topn: int, restrict_vocab: int | None = None

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from daskw2v.models.queries.reader import RowReader
+from daskw2v.models.queries.rows import WordRows
 from daskw2v.models.stored.arguments import query_vector, query_vectors, some_words, word_list
 from daskw2v.models.stored.blocks import VectorBlock, lengths, scaled, unit
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Word
 
 
-class Distances(RowReader):
+class Distances(WordRows):
     """Cosines and distances of words, and the words that are nearer than another."""
 
     def similarity(self, a: Word, b: Word) -> float:

@@ -7,6 +7,7 @@ direction of a set of sentences, which an export of words does not have.
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -79,6 +80,23 @@ def sif_weights(vectors: Vectors, a: float) -> Float32Array:
     return (a / (a + counts / total)).astype(np.float32)
 
 
+def tokenizer_of(vectors: Vectors, remedy: str) -> tuple[str, bytes | None]:
+    """Return the tokenizer that the model's text was split by, and the JSON of its file if it is of Hugging Face.
+
+    Raises
+    ------
+    InputError
+        If the file is not with the vectors; `remedy` ends the message.
+    """
+    name, content = str(vectors.metadata.get("params", {}).get("tokenizer", "whitespace")), vectors.tokenizer_json()
+    if content is None and is_settled_file(name):
+        raise InputError(
+            f"The model's tokenizer {name} is in the version that training wrote, which these vectors are not of.",
+            remedy,
+        )
+    return name, content
+
+
 def _means(vectors: Vectors, texts: list[Sequence[str]], weights: Float32Array | None) -> Float32Array:
     words = list(dict.fromkeys(word for text in texts for word in text))
     ids, rows, known = vectors._look_up_known(words)
@@ -97,13 +115,14 @@ class _Words:
 
     def __init__(self, vectors: Vectors, tokenizer: Any) -> None:
         self._vectors, self._tokenizer = vectors, tokenizer
-        self._split: Split | None = None  # made for the first text, as lists of words need no tokenizer
+
+    @cached_property
+    def _split(self) -> Split:  # made for the first text, as lists of words need no tokenizer
+        split, phrases = _split_by(self._vectors, self._tokenizer), _phrases_of(self._vectors)
+        return split if phrases is None else lambda text: phrases.apply(split(text))
 
     def __call__(self, text: str | Sequence[Word]) -> Sequence[str]:
         if isinstance(text, str):
-            if self._split is None:
-                split, phrases = _split_by(self._vectors, self._tokenizer), _phrases_of(self._vectors)
-                self._split = split if phrases is None else lambda text: phrases.apply(split(text))
             return self._split(text)
         words = None if isinstance(text, bytes) or not isinstance(text, Iterable) else list(text)
         if words is None or not all(map(is_word, words)):
@@ -124,15 +143,8 @@ def _phrases_of(vectors: Vectors) -> Phrases | None:
 def _split_by(vectors: Vectors, tokenizer: Any) -> Split:
     """Return the function that splits a text by a tokenizer, or by the model's if it is None."""
     if tokenizer is None:
-        tokenizer = str(vectors.metadata.get("params", {}).get("tokenizer", "whitespace"))
-        if is_settled_file(tokenizer):
-            content = vectors.tokenizer_json()
-            if content is None:
-                raise InputError(
-                    f"The model's tokenizer {tokenizer} is in the version that training wrote, which these vectors are "
-                    "not of.",
-                    "Open the version, or give tokenizer='tokenizer.json', the file.",
-                )
+        tokenizer, content = tokenizer_of(vectors, "Open the version, or give tokenizer='tokenizer.json', the file.")
+        if content is not None:
             return _of_json(content)
         if not tokenizer.startswith(REGEX) and TOKENIZERS.known(tokenizer) is None:
             raise InputError(

@@ -1,6 +1,6 @@
 """Rows, counts and vectors of words, by the names of gensim's `KeyedVectors`."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -8,11 +8,11 @@ import numpy.typing as npt
 
 from daskw2v.errors import ParameterError, counted
 from daskw2v.models.queries.other_names import INSTEAD, Answers
-from daskw2v.models.queries.reader import RowReader
-from daskw2v.models.stored.arguments import query_vector, some_words, word_list
+from daskw2v.models.queries.rows import WordRows
+from daskw2v.models.stored.arguments import query_vector, some_words
 from daskw2v.models.stored.blocks import scaled, unit
 from daskw2v.types import Float32Array
-from daskw2v.vocabulary.vocabulary import Vocabulary, Word, is_word
+from daskw2v.vocabulary.vocabulary import Vocabulary, Word
 
 
 class _Words:
@@ -56,7 +56,7 @@ class Keys(_Words, Sequence[str]):
         return [self._vocabulary.word(number) for number in numbers]
 
     def index(self, word: Word, start: int = 0, stop: int | None = None) -> int:
-        """Return the row of a word, found as queries find it.
+        """Return the row of a word, as queries do.
 
         Raises
         ------
@@ -76,20 +76,7 @@ class KeyNumbers(_Words, Mapping[Word, int]):
         return self._vocabulary.id(word)
 
 
-class WordsField:
-    """The field `vocabulary` of a class: a list of words becomes a vocabulary without counts."""
-
-    def __set__(self, owner: Any, words: Vocabulary | Iterable[Word]) -> None:
-        vars(owner)["vocabulary"] = words if isinstance(words, Vocabulary) else _vocabulary_of(words)
-
-    def __get__(self, owner: Any, kind: type) -> Vocabulary:
-        if owner is None:
-            raise AttributeError  # the field has no default
-        vocabulary: Vocabulary = vars(owner)["vocabulary"]
-        return vocabulary
-
-
-class Lookups(RowReader, Answers):
+class Lookups(WordRows, Answers):
     """The row, the count and the vector of a word."""
 
     @classmethod
@@ -259,7 +246,10 @@ class Lookups(RowReader, Answers):
         [1.0, 2.5]
         """
         keys = some_words(keys)
-        weighing = np.ones(len(keys), np.float32) if weights is None else _finite(weights, len(keys))
+        weighing = np.ones(len(keys), np.float32) if weights is None else np.asarray(weights, np.float32)
+        if weighing.shape != (len(keys),) or not np.isfinite(weighing).all():
+            problem = f"{weights!r} are not the weights of {counted(len(keys), 'key')}."
+            raise ParameterError(problem, "Give a finite one for each.")
         are_words = np.array([not isinstance(key, np.ndarray) for key in keys])
         words = [key for key in keys if not isinstance(key, np.ndarray)]
         if not ignore_missing:
@@ -272,20 +262,3 @@ class Lookups(RowReader, Answers):
         weighing = weighing * known
         mean: Float32Array = weighing @ terms / (np.abs(weighing).sum() or 1)
         return np.asarray(unit(mean[None])[0] if post_normalize else mean)
-
-
-def _finite(weights: npt.ArrayLike, n: int) -> Float32Array:
-    numbers = np.asarray(weights, np.float32)
-    if numbers.shape != (n,) or not np.isfinite(numbers).all():
-        raise ParameterError(f"{weights!r} are not the weights of {counted(n, 'key')}.", "Give a finite one for each.")
-    return numbers
-
-
-def _vocabulary_of(words: Iterable[Word]) -> Vocabulary:
-    if isinstance(words, Set):
-        raise ParameterError("A set of words has no order.", "Give words in a list, in the order of their rows.")
-    listed = word_list(words)
-    for word in listed:
-        if not is_word(word):
-            raise ParameterError(f"{word!r} is not a word.", "Give texts or integers, in the order of their rows.")
-    return Vocabulary.from_words(listed, [0] * len(listed))

@@ -1,11 +1,7 @@
-"""Tables for other tools (pandas, Arrow, Dask), a folder that `Vectors.open` reads, and the view in a notebook.
-
-The output table of a version (word2vec's syn1neg) is read here too, and the words that it makes probable.
-"""
+"""The model as a folder or file, the view in a notebook, and the output table of a version (word2vec's syn1neg)."""
 
 import logging
-from abc import abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from html import escape
 from importlib import import_module
 from typing import Any
@@ -14,11 +10,8 @@ import numpy as np
 
 from daskw2v.corpus.stored_tokenizers import is_settled_file
 from daskw2v.errors import ParameterError, StoreError
-from daskw2v.extras import Extra
 from daskw2v.features.settings import FEATURES
-from daskw2v.models.queries.frames import arrow_schema, frame, pa, read_frame, read_rows, record_batch
-from daskw2v.models.queries.reader import RowReader
-from daskw2v.models.queries.unseen import FeatureVectors
+from daskw2v.models.queries.rows import WordRows
 from daskw2v.models.stored.arguments import at_least_one, some_words
 from daskw2v.models.stored.blocks import cut
 from daskw2v.models.stored.files import new_folder
@@ -31,16 +24,10 @@ from daskw2v.models.stored.store import (
     write_vocabulary,
 )
 from daskw2v.models.stored.tables import StoredRows, create_model, open_table, table_names, write_table_rows
-from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.safe_text import escaped
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
-from daskw2v.types import Float32Array
 from daskw2v.vocabulary.vocabulary import Word
-
-pl = Extra("polars", "polars")
-# Queries load no Dask, which is installed without any extra
-dask, da, dd = Extra("dask", "events"), Extra("dask.array", "events"), Extra("dask.dataframe", "events")
 
 _SHOWN = 10  # words in a notebook
 _OUTPUT = "output"
@@ -49,21 +36,8 @@ NGRAMS = "n-grams (vectors of unseen words)"
 _log = logging.getLogger(__name__)
 
 
-class Outputs(RowReader):
-    """Tables of words, counts and vectors, which are read block by block."""
-
-    metadata: Mapping[str, Any]
-    url: str | None
-    subwords: Subwords | None
-    features: FeatureVectors | None
-    _store: Store | None  # folder that workers can read the vectors from; None if they are in memory alone
-    _version: Store | None  # folder of the version that the vectors are of
-    _outputs: Store | None  # folder of the version, if its output table goes with the vectors
-
-    @property
-    @abstractmethod
-    def vectors(self) -> Float32Array | StoredRows:
-        """The vectors, shape (V, D)."""
+class Outputs(WordRows):
+    """The model as a folder, file or page, and its output table."""
 
     def _repr_html_(self) -> str:
         """Return the table that a notebook shows: size, where they are from, and the most frequent words."""
@@ -235,138 +209,15 @@ class Outputs(RowReader):
         best = np.argsort(-likely, kind="stable")[:topn].tolist()
         return [(self.vocabulary.word(id_), float(likely[id_])) for id_ in best]
 
-    def record_batches(self) -> Iterator[Any]:
-        """Yield the parts of `to_arrow`, Arrow record batches of some 64 MB; raises as `to_arrow` does.
 
-        Examples
-        --------
-        >>> from daskw2v import Vectors
-        >>> batches = Vectors(["king", "queen"], [[3, 1], [2, 2]]).record_batches()
-        >>> [batch.num_rows for batch in batches]
-        [2]
-        """
-        for ids in self.slices():
-            words = self.vocabulary.between(ids.start, ids.stop)
-            yield record_batch(words, self.vocabulary.counts[ids], self.rows(ids))
-
-    def to_arrow(self) -> Any:
-        """Return an Arrow table in order of ids: word, count (int64) and vector (fixed_size_list<float>[D]).
-
-        Raises
-        ------
-        MissingExtraError
-            If pyarrow is not installed.
-        StoreError
-            If a vector is not finite.
-
-        Examples
-        --------
-        >>> from daskw2v import Vectors
-        >>> Vectors(["king", "queen"], [[3, 1], [2, 2]]).to_arrow().column_names
-        ['word', 'count', 'vector']
-        """
-        return pa.Table.from_batches(self.record_batches(), arrow_schema(self.vector_size))
-
-    def to_pandas(self) -> Any:
-        """Return a pandas DataFrame in order of ids, its index: word, count (int64), and v0 to v{D-1} (float32).
-
-        Raises
-        ------
-        MissingExtraError
-            If pandas is not installed.
-        StoreError
-            If a vector is not finite.
-
-        Examples
-        --------
-        >>> from daskw2v import Vectors
-        >>> table = Vectors(["king", "queen"], [[3, 1], [2, 2]]).to_pandas()
-        >>> table.columns.tolist(), table["v0"].tolist()
-        (['word', 'count', 'v0', 'v1'], [3.0, 2.0])
-        """
-        return frame(self.vocabulary, self.vocabulary.counts, self.rows(slice(0, len(self.vocabulary))))
-
-    def to_polars(self) -> Any:
-        """Return a polars DataFrame in order of ids: word, count (Int64) and vector (Array of D Float32).
-
-        Raises
-        ------
-        MissingExtraError
-            If polars is not installed.
-        StoreError
-            If a vector is not finite.
-
-        Examples
-        --------
-        >>> from daskw2v import Vectors
-        >>> Vectors(["king", "queen"], [[3, 1], [2, 2]]).to_polars()["word"].to_list()
-        ['king', 'queen']
-        """
-        words, rows = pl.Series(self.vocabulary.words, dtype=pl.String), self.rows(slice(0, len(self.vocabulary)))
-        vectors = pl.Series(rows, dtype=pl.Array(pl.Float32, self.vector_size))
-        return pl.DataFrame({"word": words, "count": self.vocabulary.counts, "vector": vectors})
-
-    def to_dask_array(self) -> Any:
-        """Return the vectors as a Dask array, shape (V, D) float32, in order of ids.
-
-        Of a model that was opened, workers read each chunk from its store when it is computed, whatever strategy has
-        written it. A chunk has some 64 MB, whole chunks of the store as long as `vectors.vectors` was not read. Vectors
-        in memory alone are in the graph: `save` them and open the copy if they are large.
-
-        Examples
-        --------
-        >>> from daskw2v import Vectors
-        >>> Vectors(["king", "queen"], [[3, 1], [2, 2]]).to_dask_array().mean(axis=0).compute(scheduler="sync").tolist()
-        [2.5, 1.5]
-        """
-        if self._store is None or not len(self.vocabulary):
-            return da.from_array(np.asarray(self.vectors), chunks=(self._step(), -1))
-        read = dask.delayed(read_rows, pure=True)
-        shapes = ((ids, (ids.stop - ids.start, self.vector_size)) for ids in self.slices())
-        return da.concatenate([da.from_delayed(read(self._store, ids), shape, np.float32) for ids, shape in shapes])
-
-    def to_dask_dataframe(self) -> Any:
-        """Return a Dask DataFrame with the columns of `to_pandas`; ids are its index, with known divisions.
-
-        Partitions are the chunks of `to_dask_array`, and are read as these are, with the words.
-
-        Raises
-        ------
-        MissingExtraError
-            If Dask's dataframes, which need pandas and pyarrow, are not installed.
-
-        Examples
-        --------
-        >>> from daskw2v import Vectors
-        >>> table = Vectors(["king", "queen"], [[3, 1], [2, 2]]).to_dask_dataframe()
-        >>> table["word"].compute(scheduler="sync").tolist()
-        ['king', 'queen']
-        """
-        if self._store is None or not len(self.vocabulary):
-            return dd.from_pandas(self.to_pandas(), chunksize=self._step())
-        slices = list(self.slices())
-        meta = frame((), np.empty(0, np.int64), np.empty((0, self.vector_size), np.float32))
-        divisions = [*(ids.start for ids in slices), len(self.vocabulary) - 1]
-        return dd.from_map(read_frame, slices, store=self._store, meta=meta, divisions=divisions, label="vectors")
-
-    def _step(self) -> int:
-        """Return the number of words that are read at once."""
-        return next((ids.stop for ids in self.slices()), 1)
-
-
-def tell_left_out(vectors: Outputs, target: str, holds: Collection[str] = ()) -> None:
+def tell_left_out(vectors: WordRows, target: str, holds: Collection[str] = ()) -> None:
     """Log a warning that names the parts of a model that a file or object lacks; `holds` are parts that it has."""
-    missing = [part for part in _parts(vectors) if part not in holds]
-    if missing:
+    features = vectors.features
+    parts = {
+        NGRAMS: features is not None and features.spells,
+        "features (vectors of new items)": features is not None and features.keys.columns,
+        "subword network (vectors of unseen words)": vectors.subwords is not None,
+        "phrases (how words of new text are joined)": vectors.metadata.get("phrases"),
+    }
+    if missing := [part for part, exists in parts.items() if exists and part not in holds]:
         _log.warning("%s lacks parts of the model: %s.", target, ", ".join(missing))
-
-
-def _parts(vectors: Outputs) -> Iterator[str]:
-    if vectors.features is not None and vectors.features.spells:
-        yield NGRAMS
-    if vectors.features is not None and vectors.features.keys.columns:
-        yield "features (vectors of new items)"
-    if vectors.subwords is not None:
-        yield "subword network (vectors of unseen words)"
-    if vectors.metadata.get("phrases"):
-        yield "phrases (how words of new text are joined)"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from daskw2v.models.queries.reader import RowReader
+from daskw2v.models.queries.rows import WordRows
 from daskw2v.models.stored.files import writing
 from daskw2v.store.urls import Location, as_url
 from daskw2v.types import Float32Array
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from daskw2v.models.queries.vectors import Vectors
 
 
-class Shortcuts(RowReader):
+class Shortcuts(WordRows):
     """Texts, other spaces, scores, reports and other tools."""
 
     def encode(

@@ -3,7 +3,6 @@
 An integer stands for the word that is its digits, so that ids of items can be asked for as they are.
 """
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -11,41 +10,54 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import ParameterError
-from daskw2v.models.queries.reader import RowReader
+from daskw2v.models.queries.rows import WordRows
 from daskw2v.models.stored.arguments import (
     Weighted,
     at_least_one,
-    check_method,
     query_vector,
     query_vectors,
     some_words,
     texts_of,
     weighted,
 )
-from daskw2v.models.stored.blocks import Ranking, scaled, unit
+from daskw2v.models.stored.blocks import Ranking, compared, cut, scaled, unit
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Word
 
 Search = Callable[[Float32Array, int, int | None], tuple[Int64Array, Float32Array]]
 AnalogyMethod = Literal["3cosadd", "3cosmul"]
 
+QUERIES = 1 << 10  # queries compared with a block of words at once
 COSMUL_EPSILON = 1e-3  # Levy and Goldberg (2014)
 GENSIM_EPSILON = 1e-6  # as in gensim
 _NONE = np.empty(0, np.int64)
 
 
-class WordQueries(RowReader):
-    """The nearest words, by abstract methods that look words up, search the words near vectors and read all rows."""
+class WordQueries(WordRows):
+    """The words nearest to words and vectors."""
 
-    @abstractmethod
     def _nearest(
         self, queries: Float32Array, topn: int, restrict_vocab: int | None = None
     ) -> tuple[Int64Array, Float32Array]:
         """Return ids and cosines of the words nearest to n vectors, both of shape (n, topn) or narrower, best first."""
+        limit = self._limit(restrict_vocab)
+        groups = [unit(queries[rows]) for rows in cut(len(queries), QUERIES)]
+        rankings = [Ranking(len(units), topn) for units in groups]
+        blocks = self.blocks_for(min(len(queries), QUERIES), limit)
+        by_threads = len(queries) == 1 and self.in_memory and self._fill_a_block(limit)
+        for block, scores in compared(blocks, groups, by_threads=by_threads):
+            for cosines_of, ranking in zip(scores, rankings, strict=True):
+                ranking.add(cosines_of, block.ids)
+        ids = np.empty((len(queries), min(topn, limit)), np.int64)
+        cosines = np.empty(ids.shape, np.float32)
+        for rows, ranking in zip(cut(len(queries), QUERIES), rankings, strict=True):
+            ids[rows], cosines[rows] = ranking.best()
+        return ids, cosines
 
-    @abstractmethod
     def _limit(self, restrict_vocab: int | None) -> int:
-        """Return the number of words to search."""
+        if restrict_vocab is None:
+            return len(self)
+        return min(len(self), at_least_one("restrict_vocab", restrict_vocab))
 
     def nearest(
         self, queries: Word | Sequence[Word] | npt.ArrayLike, topn: int = 10, restrict_vocab: int | None = None
@@ -149,10 +161,8 @@ class WordQueries(RowReader):
         terms = [*weighted(positive, 1.0), *weighted(negative, -1.0)]
         if not terms:
             raise ParameterError("No word to compare with.", "Give at least one word.")
-        ids, rows = self._look_up([key for key, _ in terms if not isinstance(key, np.ndarray)])
-        units = iter(scaled(rows))
-        keys = [query_vector(k, self.vector_size) if isinstance(k, np.ndarray) else next(units) for k, _ in terms]
-        mean = np.array([weight for _, weight in terms], np.float32) @ np.stack(keys)
+        ids, rows = self._rows_of([key for key, _ in terms], scale_arrays=False)
+        mean = np.array([weight for _, weight in terms], np.float32) @ rows
         neighbours, cosines = self._nearest(mean[None], at_least_one("topn", topn) + len(ids), restrict_vocab)
         return self._named(neighbours[0], cosines[0], ids, topn)
 
@@ -202,7 +212,7 @@ class WordQueries(RowReader):
             raise ParameterError("No positive word to compare with.", "Give at least one word.")
         if any(weight != 1 for _, weight in (*near, *far)):
             raise ParameterError("A product of cosines has no weights.", "Give words alone, or use most_similar.")
-        ids, units = self._units_of([key for key, _ in (*near, *far)])
+        ids, units = self._rows_of([key for key, _ in (*near, *far)], scale_arrays=True)
         best, scores = self._products(units, len(near), GENSIM_EPSILON, topn + len(ids), restrict_vocab)
         return self._named(best, scores, ids, topn)
 
@@ -285,7 +295,8 @@ class WordQueries(RowReader):
         """
         if method == "3cosadd":
             return self.most_similar([b, c], [a], topn)
-        check_method(method)
+        if method != "3cosmul":
+            raise ParameterError(f"method={method!r} is unknown.", "Give 3cosadd or 3cosmul.")
         ids, rows = self._look_up([b, c, a])
         best, scores = self._products(scaled(rows), 2, COSMUL_EPSILON, at_least_one("topn", topn) + len(ids))
         return self._named(best, scores, ids, topn)
@@ -316,14 +327,20 @@ class WordQueries(RowReader):
         units = scaled(self._look_up(words)[1])
         return words[int(np.argmin(units @ units.mean(axis=0)))]
 
-    def _units_of(self, keys: Sequence[Word | npt.NDArray[Any]]) -> tuple[Int64Array, Float32Array]:
-        """Return the ids of the words among keys, and the unit vectors of words and arrays, shape (n, D)."""
+    def _rows_of(
+        self, keys: Sequence[Word | npt.NDArray[Any]], *, scale_arrays: bool
+    ) -> tuple[Int64Array, Float32Array]:
+        """Return the ids of the words among keys, and the unit vectors of words and the arrays, shape (n, D)."""
         ids, rows = self._look_up([key for key in keys if not isinstance(key, np.ndarray)])
-        of_words = iter(scaled(rows))
-        size = self.vector_size
-        return ids, np.stack(
-            [unit(query_vector(k, size)[None])[0] if isinstance(k, np.ndarray) else next(of_words) for k in keys]
-        )
+        units = iter(scaled(rows))
+
+        def row_of(key: Word | npt.NDArray[Any]) -> Float32Array:
+            if not isinstance(key, np.ndarray):
+                return next(units)
+            row = query_vector(key, self.vector_size)
+            return np.asarray(unit(row[None])[0]) if scale_arrays else row
+
+        return ids, np.stack([row_of(key) for key in keys])
 
     def _products(
         self, units: Float32Array, n_positive: int, epsilon: float, topn: int, restrict_vocab: int | None = None

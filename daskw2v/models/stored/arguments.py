@@ -16,18 +16,6 @@ Vector = npt.NDArray[Any]  # of D dimensions, in place of a word
 Weighted = Word | Vector | tuple[Word | Vector, float]
 
 
-def check_method(method: str) -> None:
-    """Refuse an unknown method for analogies.
-
-    Raises
-    ------
-    ParameterError
-        If the method is not 3cosadd or 3cosmul.
-    """
-    if method not in ("3cosadd", "3cosmul"):
-        raise ParameterError(f"method={method!r} is unknown.", "Give 3cosadd or 3cosmul.")
-
-
 def word_list(words: Any) -> list[Word]:
     """Return words as a list; raise ParameterError for a single word or anything else."""
     if isinstance(words, str | bytes) or not isinstance(words, Iterable):

@@ -123,9 +123,9 @@ class Ranking:
             first = np.searchsorted(rows, np.arange(len(scores) + 1))
             width = int(np.diff(first).max(initial=0))
             if 8 * width <= scores.shape[1]:
-                places, shape = np.arange(len(rows)) - first[rows], (len(scores), width)
+                slots, shape = np.arange(len(rows)) - first[rows], (len(scores), width)
                 best, values = np.zeros(shape, np.int64), np.full(shape, -np.inf, np.float32)
-                best[rows, places], values[rows, places] = columns, scores[rows, columns]
+                best[rows, slots], values[rows, slots] = columns, scores[rows, columns]
                 return best, values
         best = _largest(scores, self._topn)
         return best, np.take_along_axis(scores, best, axis=1)

@@ -28,7 +28,7 @@ def reading(url: Location, storage_options: Mapping[str, Any] | None = None) -> 
     url = as_url(url, "file")
     fs, path = filesystem(url, storage_options or {})
     try:
-        with fs.open(path, "rb") as f, _unpacked(url, f) as unpacked:
+        with fs.open(path, "rb") as f, _zipped(url, f, "rb") as unpacked:
             yield unpacked
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(
@@ -36,8 +36,11 @@ def reading(url: Location, storage_options: Mapping[str, Any] | None = None) -> 
         ) from error
 
 
-def _unpacked(url: str, f: BinaryIO) -> AbstractContextManager[BinaryIO]:
-    return gzip.GzipFile(fileobj=f) if url.endswith(".gz") else nullcontext(f)  # type: ignore[return-value]
+def _zipped(url: str, f: BinaryIO, mode: str) -> AbstractContextManager[BinaryIO]:
+    """Return a file that is decompressed or compressed if its name ends in .gz; equal content gives equal bytes."""
+    if not url.endswith(".gz"):
+        return nullcontext(f)
+    return gzip.GzipFile("", mode, fileobj=f, mtime=0)  # type: ignore[return-value]  # it has all that readers use
 
 
 @contextmanager
@@ -54,20 +57,11 @@ def writing(url: str, storage_options: Mapping[str, Any] | None = None) -> Itera
     fs, path = filesystem(url, storage_options or {})
     with _no_space_said(url):
         if "file" in fs.protocol:
-            with _local_file(path) as f, _packed(url, f) as packed:
+            with _local_file(path) as f, _zipped(url, f, "wb") as packed:
                 yield packed
         else:
-            with fs.transaction, fs.open(path, "wb") as f, _packed(url, f) as packed:
+            with fs.transaction, fs.open(path, "wb") as f, _zipped(url, f, "wb") as packed:
                 yield packed
-
-
-@contextmanager
-def _packed(url: str, f: BinaryIO) -> Iterator[BinaryIO]:
-    if not url.endswith(".gz"):
-        yield f
-        return
-    with gzip.GzipFile(filename="", mode="wb", fileobj=f, mtime=0) as packed:  # equal vectors give equal bytes
-        yield packed  # type: ignore[misc]  # GzipFile has all that writers use
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from daskw2v.corpus.files import Source
 from daskw2v.errors import DamageError, TrainingError, counted
 from daskw2v.features.keys import FeatureKeys
 from daskw2v.features.settings import FEATURES
-from daskw2v.models.stored.tables import SUBWORDS, TABLES, StoredRows, declared_tables, open_table, stored_table
+from daskw2v.models.stored.tables import SUBWORDS, TABLES, StoredRows, open_table, table_names
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.release import VERSION
 from daskw2v.safe_text import without_secrets
@@ -89,9 +89,7 @@ def read_subwords(store: Store) -> Subwords | None:
 
 def write_features(store: Store, keys: FeatureKeys) -> None:
     """Write the features that the rows of the table `features` stand for."""
-    group = store.open_group(writable=True)
-    group.attrs[_FEATURES] = True  # first, so that a loss is detected
-    keys.save(create_part(store, _FEATURES))
+    keys.save(_declared_part(store, _FEATURES))
 
 
 def read_features(store: Store) -> FeatureKeys | None:
@@ -120,9 +118,7 @@ def write_ids(store: Store, ids: StableIds) -> None:
         If there are not as many ids as words.
     """
     _check_ids(store, ids, "Write the ids of its own vocabulary.")
-    group = store.open_group(writable=True)
-    group.attrs[_IDS] = True  # first, so that a loss of the ids is detected
-    ids.save(create_part(store, _IDS))
+    ids.save(_declared_part(store, _IDS))
 
 
 def read_ids(store: Store) -> StableIds | None:
@@ -180,7 +176,7 @@ def open_tables(store: Store) -> dict[str, StoredRows]:
     """
     group = store.open_group()
     words = _count_words(store)
-    tables = {name: StoredRows(stored_table(store, group, name)) for name in declared_tables(store, group)}
+    tables = {name: open_table(store, name, group) for name in table_names(store, group)}
     if words != (rows := len(tables["input"])):
         raise DamageError(
             f"{store.url} has {counted(words, 'word')} and {counted(rows, 'input row')}.",
@@ -354,6 +350,12 @@ def check_attempt(store: Store, manifest: Mapping[str, Any], name: str = MANIFES
     """
     if manifest.get(ATTEMPT, "") != attempt_of(store):
         raise DamageError.of(f"{store.url}/{name}", FOREIGN)
+
+
+def _declared_part(store: Store, name: str) -> zarr.Group:
+    """Create an optional part of a version, which is declared first, so that a loss is detected."""
+    store.open_group(writable=True).attrs[name] = True
+    return create_part(store, name)
 
 
 def _part(store: Store, name: str) -> zarr.Group | None:

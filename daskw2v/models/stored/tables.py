@@ -45,12 +45,17 @@ class StoredRows:
 
     def __init__(self, array: StoredArray) -> None:
         self.array = array
-        if array.ndim not in (2, 3) or array.dtype != self.dtype:
-            raise DamageError.of(array.url, f"is {array.dtype} of shape {array.shape}, no table")
+        self._folder, _, self._name = array.url.rpartition("/")
         self._n = array.shape[1] if array.ndim == 3 else 1
-        n_words: Any = array.attrs.get("n_words") if array.ndim == 3 else array.shape[0]
-        if type(n_words) is not int or -(-n_words // max(1, self._n)) != array.shape[0]:
-            raise DamageError.of(array.url, f"has n_words={n_words!r}, and is of shape {array.shape}")
+        n_words: Any = array.shape[0] if array.ndim == 2 else array.attrs.get("n_words")
+        has_rows = array.ndim in (2, 3) and type(n_words) is int
+        if array.dtype != self.dtype or not has_rows or array.shape[0] != -(-n_words // max(1, self._n)):
+            raise DamageError(
+                f"Table {self._name!r} of {self._folder} has type {array.dtype} and shape {array.shape}, "
+                "which no model has.",
+                "It is damaged, or not of daskw2v: restore it from a copy, or delete it and train again.",
+                url=array.url,
+            )
         self.shape: tuple[int, int] = (n_words, array.shape[-1])
 
     @property
@@ -151,21 +156,38 @@ class StoredRows:
         if self.array.ndim == 2:
             return self.array.take(ids)
         rows = np.empty((len(ids), self.shape[1]), np.float32)
-        parts, places = self.partitions.place(ids)
+        parts, numbers = self.partitions.place(ids)
         for part in np.unique(parts).tolist():
             own = parts == part
-            rows[own] = self.array.take((places[own], part))
+            rows[own] = self.array.take((numbers[own], part))
         return rows
 
     def read_partition(self, partition: int) -> Float32Array:
-        """Return a partition's rows, shape (size, D)."""
-        return self.array[self._own(partition)]
+        """Return a partition's rows, shape (size, D).
+
+        Raises
+        ------
+        StoreError
+            If there is no such partition.
+        """
+        rows = slice(self._size(partition))
+        return self.array[(rows, partition) if self.array.ndim == 3 else rows]
 
     def write_partition(self, partition: int, rows: Float32Array) -> None:
         """Write a partition's rows, shape (size, D); partitions share no chunk.
 
         Chunks are written whole: Zarr would read a chunk before it writes a part of it.
+
+        Raises
+        ------
+        StoreError
+            If there is no such partition, or the rows have another shape.
         """
+        if rows.shape != (shape := (self._size(partition), self.shape[1])):
+            raise StoreError(
+                f"Rows of shape {rows.shape} do not fit partition {partition} of table {self._name}, of shape {shape}.",
+                "Write exactly the rows of the partition.",
+            )
         if self.array.ndim == 2:
             self.array[...] = rows
             return
@@ -176,9 +198,13 @@ class StoredRows:
         self.array[:last, partition] = rows[:last]
         self.array[last:, partition] = end
 
-    def _own(self, partition: int) -> Any:
-        rows = slice(self.partitions.size(partition))
-        return (rows, partition) if self.array.ndim == 3 else rows
+    def _size(self, partition: int) -> int:
+        if not 0 <= partition < self._n:
+            raise StoreError(
+                f"Table {self._name} of {self._folder} has no partition {partition}.",
+                f"Its partitions are 0 to {self._n - 1}.",
+            )
+        return self.partitions.size(partition)
 
 
 class PiecedRows(StoredRows):
@@ -228,28 +254,13 @@ class PiecedRows(StoredRows):
     def _pick(self, ids: Int64Array) -> Float32Array:
         picked = np.empty((len(ids), self.shape[1]), np.float32)
         parts, rows = self.partitions.place(ids) if len(ids) else (ids, ids)
-        places, rows = np.divmod(rows, self._step)
-        pieces = places * self._n + parts
+        chunks, rows = np.divmod(rows, self._step)
+        pieces = chunks * self._n + parts
         order = np.argsort(pieces, kind="stable")
         numbers, firsts = np.unique(pieces[order], return_index=True)
         for number, own in zip(numbers.tolist(), np.split(order, firsts[1:]), strict=False):
             picked[own] = self._pieces[number][rows[own]]
         return picked
-
-
-class RowsField:
-    """The field `vectors` of a class, kept as `_rows`: rows in pieces become one array when the field is read."""
-
-    def __set__(self, owner: Any, rows: npt.ArrayLike | StoredRows) -> None:
-        vars(owner)["_rows"] = rows if isinstance(rows, StoredRows) else _as_float32(rows)
-
-    def __get__(self, owner: Any, kind: type) -> Float32Array | StoredRows:
-        if owner is None:
-            raise AttributeError  # the field has no default
-        rows: Float32Array | StoredRows = owner._rows
-        if isinstance(rows, PiecedRows):
-            vars(owner)["_rows"] = rows = rows[:]
-        return rows
 
 
 def create_model(
@@ -288,20 +299,40 @@ def create_model(
         group.create_array(name, **layout, dtype=np.float32, fill_value=np.nan, compressors=[Crc32cCodec()])
 
 
-def open_table(store: Store, table: str) -> StoredRows:
+def open_table(store: Store, table: str, group: zarr.Group | None = None) -> StoredRows:
     """Open a table, whose rows are read on demand.
+
+    Parameters
+    ----------
+    store, table
+        Folder of the version, and the table's name.
+    group
+        The version's group, if it is open already.
 
     Raises
     ------
     StoreError
-        If the version or its table is missing.
+        If the version or its table is missing, or no model has such a table.
     """
-    return StoredRows(stored_table(store, store.open_group(), table))
+    group = store.open_group() if group is None else group
+    check_name(table)
+    if table not in group:
+        raise DamageError(
+            f"{store.url} has no table {table!r}.",
+            f"The folder contains: {', '.join(store.children()) or 'nothing'}.",  # not opened, as it may be damaged
+            url=f"{store.url}/{table}",
+        )
+    return StoredRows(open_array(group, table))
 
 
-def table_names(store: Store) -> list[str]:
-    """Return the names of a version's tables, finished or not; raises as `open_table` does."""
-    return declared_tables(store, store.open_group())
+def table_names(store: Store, group: zarr.Group | None = None) -> list[str]:
+    """Return the names of a version's tables, finished or not; arguments and errors are as in `open_table`."""
+    names: Any = (store.open_group() if group is None else group).attrs.get(TABLES)
+    if not isinstance(names, list) or "input" not in names or not all(isinstance(name, str) for name in names):
+        raise DamageError.of(
+            f"{store.url}/{METADATA}", f"names the tables {names!r}, which is not a list of a model's tables"
+        )
+    return names
 
 
 def read_table(store: Store, table: str, start: int = 0, stop: int | None = None) -> Float32Array:
@@ -319,7 +350,7 @@ def write_table_rows(store: Store, table: str, start: int, rows: Float32Array) -
     StoreError
         If there is no such table, it has partitions, or the rows do not fit its shape or its chunks.
     """
-    array = stored_table(store, store.open_group(writable=True), table)
+    array = open_table(store, table, store.open_group(writable=True)).array
     if array.ndim != 2:
         raise StoreError(
             f"Table {table} of {store.url} has {array.shape[1]} partitions.", "Write it with write_partition."
@@ -334,39 +365,18 @@ def write_table_rows(store: Store, table: str, start: int, rows: Float32Array) -
 
 
 def read_partition(store: Store, table: str, partition: int) -> Float32Array:
-    """Read a partition's rows, shape (size, D) float32.
-
-    Raises
-    ------
-    StoreError
-        If there is no such table or partition.
-    """
-    rows = open_table(store, table)
-    _check_partition(store, table, rows, partition)
-    return rows.read_partition(partition)
+    """Read a partition's rows, shape (size, D) float32; raises as `open_table` and `StoredRows.read_partition` do."""
+    return open_table(store, table).read_partition(partition)
 
 
 def write_partition(store: Store, table: str, partition: int, rows: Float32Array) -> Written:
     """Write all rows of a partition, shape (size, D); return their checksums, for `finish_tables`.
 
-    Tasks may write different partitions concurrently.
-
-    Raises
-    ------
-    StoreError
-        If there is no such table or partition, or the rows have another shape.
+    Tasks may write different partitions concurrently; raises as `open_table` and `StoredRows.write_partition` do.
     """
-    array = stored_table(store, store.open_group(writable=True), table)
-    stored = StoredRows(array)
-    _check_partition(store, table, stored, partition)
-    shape = (stored.partitions.size(partition), stored.shape[1])
-    if rows.shape != shape:
-        raise StoreError(
-            f"Rows of shape {rows.shape} do not fit partition {partition} of table {table}, of shape {shape}.",
-            "Write exactly the rows of the partition.",
-        )
+    stored = open_table(store, table, store.open_group(writable=True))
     stored.write_partition(partition, rows)
-    return array.written()
+    return stored.array.written()
 
 
 def _layout(rows: int, columns: int, row_block: int, n_partitions: int) -> dict[str, Any]:
@@ -378,61 +388,3 @@ def _layout(rows: int, columns: int, row_block: int, n_partitions: int) -> dict[
     steps = -(-rows // n)
     chunks = (max(1, min(row_block // n, steps)), 1, width)  # of one partition each, so that each has one writer
     return {"shape": (steps, n, columns), "chunks": chunks, "attributes": {"n_words": rows}}
-
-
-def stored_table(store: Store, group: zarr.Group, name: str) -> StoredArray:
-    """Return the array of a table; raises as `open_table` does."""
-    check_name(name)
-    if name not in group:
-        raise DamageError(
-            f"{store.url} has no table {name!r}.",
-            f"The folder contains: {', '.join(store.children()) or 'nothing'}.",  # not opened, as it may be damaged
-            url=f"{store.url}/{name}",
-        )
-    array = open_array(group, name)
-    if array.dtype != np.float32 or not _fits(array):
-        raise DamageError(
-            f"Table {name!r} of {store.url} has type {array.dtype} and shape {array.shape}, which no model has.",
-            "It is damaged, or not of daskw2v: restore it from a copy, or delete it and train again.",
-            url=array.url,
-        )
-    return array
-
-
-def declared_tables(store: Store, group: zarr.Group) -> list[str]:
-    """Return the names of the declared tables, whether they exist or not."""
-    names: Any = group.attrs.get(TABLES)
-    if not isinstance(names, list) or "input" not in names or not all(isinstance(name, str) for name in names):
-        raise DamageError.of(f"{store.url}/{METADATA}", f"names the tables {names!r}, and not those of a model")
-    return names
-
-
-def _fits(array: StoredArray) -> bool:
-    """Return whether a table has a shape that `_layout` makes."""
-    if array.ndim != 3:
-        return array.ndim == 2
-    n_words = array.attrs.get("n_words")
-    return type(n_words) is int and array.shape[0] == -(-n_words // array.shape[1])
-
-
-def _check_partition(store: Store, name: str, table: StoredRows, partition: int) -> None:
-    if not 0 <= partition < table.partitions.n:
-        raise StoreError(
-            f"Table {name} of {store.url} has no partition {partition}.",
-            f"Its partitions are 0 to {table.partitions.n - 1}.",
-        )
-
-
-def _as_float32(numbers: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return real numbers as float32, without a copy if they are float32, and anything else as an array."""
-    try:
-        array = np.asarray(numbers)
-    except ValueError:  # rows of several lengths
-        array = np.asarray(None)
-    if array.dtype.kind not in "fiu":
-        return array
-    with np.errstate(over="raise"):
-        try:
-            return array.astype(np.float32, copy=False)
-        except FloatingPointError:
-            return array

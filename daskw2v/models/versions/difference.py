@@ -59,10 +59,9 @@ def differences(versions: Versions, earlier: Version, later: Version) -> Differe
     ours, theirs = (version.manifest.get("params", {}) for version in (earlier, later))
     rules = [WordRules.of(params, store.url) for params, store in zip((ours, theirs), stores, strict=True)]
     moved = compare_words(old, new, *rules)
-    names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
-    tokens = tuple(version.manifest.get("corpus", {}).get("tokens") for version in (earlier, later))
-    return Difference(
-        {name: (ours.get(name), theirs.get(name)) for name in names},
-        list(moved.entered.entries(new_ids if both else None)), list(moved.left.entries(old_ids if both else None)),
-        moved.kept, (tokens[0], tokens[1]), both,
-    )  # fmt: skip
+    changed = {
+        name: (ours.get(name), theirs.get(name)) for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)
+    }
+    entered, left = moved.entered.entries(new_ids if both else None), moved.left.entries(old_ids if both else None)
+    before, after = (version.manifest.get("corpus", {}).get("tokens") for version in (earlier, later))
+    return Difference(changed, list(entered), list(left), moved.kept, (before, after), both)

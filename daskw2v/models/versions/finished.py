@@ -1,4 +1,4 @@
-"""The finished versions of a model: their names, manifests, tags and damage.
+"""The finished versions of a model: their names, manifests, tags and damage, by a power loss, a disk or a person.
 
 The name of a version is a number and the run, as in v0002-3f2a.
 """
@@ -11,11 +11,25 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from daskw2v.errors import DamageError, FormatError, StoreError, VocabularyError
-from daskw2v.models.stored.store import has_ids, read_finished, read_ids, read_vocabulary
+from daskw2v.models.stored.index_files import FOLDER as INDEX
+from daskw2v.models.stored.index_files import read_file, read_summary
+from daskw2v.models.stored.store import (
+    attempt_of,
+    check_attempt,
+    has_ids,
+    open_tables,
+    read_features,
+    read_finished,
+    read_ids,
+    read_sources,
+    read_subwords,
+    read_vocabulary,
+)
 from daskw2v.models.versions.served import POINTER, Served, read_served
-from daskw2v.models.versions.verification import damage_of, damage_of_index, is_bound
+from daskw2v.store.checksums import METADATA
 from daskw2v.store.limits import refused, shown
 from daskw2v.store.storage import MANIFEST, Store
+from daskw2v.store.verification import find_damage
 
 VERSION = re.compile(r"v(\d{4,})-([^/\\]+)")
 RUN = re.compile("[0-9a-f]{12}")
@@ -193,7 +207,7 @@ class FinishedVersions:
             wanted = self.name_of(name)
             names = [wanted] if wanted in names else [self.find(name).name]
         folders = {each: self.models / each for each in names}
-        return {each: damage_of(folder, full=True) + damage_of_index(folder) for each, folder in folders.items()}
+        return {each: damage_of(folder, full=True) + _damage_of_index(folder) for each, folder in folders.items()}
 
     def is_bound(self, name: str) -> bool:
         """Return whether the files of a whole version are bound to their locations in the version.
@@ -211,7 +225,7 @@ class FinishedVersions:
         >>> daskw2v.Versions.open("work").is_bound("v0002-b")
         True
         """
-        return is_bound(self.models / name)
+        return bool(attempt_of(self.models / name))
 
     def find(self, name: str) -> Version:
         """Return the version with this name or tag, or the served one for `LATEST`.
@@ -282,6 +296,78 @@ class FinishedVersions:
         {'paper': 'v0001-a'}
         """
         return dict(read_served(self.models).tags)
+
+
+def damage_of(version: Store, *, full: bool = False) -> list[DamageError]:
+    """Return the damage of a version, without its index.
+
+    Parameters
+    ----------
+    version
+        Folder of a version that was finished.
+    full
+        Whether to read the whole version. By default only manifests and metadata are read, and sizes compared.
+
+    Returns
+    -------
+    list of DamageError
+        One for each damaged or missing file; empty if the version is whole.
+
+    Raises
+    ------
+    FormatError
+        If another daskw2v wrote the version.
+    StoreError
+        If the store fails.
+    """
+    damage = find_damage(version, full=full, skip=INDEX)
+    if version.read_bytes(MANIFEST) is None:
+        damage.append(DamageError.of(f"{version.url}/{MANIFEST}", "is missing"))
+    return damage or _contradictions(version, full=full)
+
+
+def check_version(version: Store) -> None:
+    """Check a version's manifests, metadata and sizes.
+
+    Raises
+    ------
+    DamageError
+        If a file is damaged or missing.
+    StoreError
+        As `damage_of`.
+    """
+    for damage in damage_of(version):
+        raise damage
+
+
+def _contradictions(version: Store, *, full: bool) -> list[DamageError]:
+    """Return errors of a version whose files are whole: parts are missing, or do not fit each other."""
+    try:
+        tables = open_tables(version)
+        for table in tables.values():
+            if attempt_of(version) and not table.array.is_finished:
+                raise DamageError.of(f"{table.array.url}/{METADATA}", "lacks the checksums of its chunks")
+        check_attempt(version, read_finished(version) or {})
+        read_sources(version)
+        if full:
+            for read in (read_vocabulary, read_subwords, read_features, read_ids):
+                read(version)
+    except DamageError as damage:
+        return [damage]
+    except VocabularyError as error:
+        return [DamageError(error.problem, error.remedy, version.url)]
+    return []
+
+
+def _damage_of_index(version: Store) -> list[DamageError]:
+    """Return the damage of a version's index, which can be built again; raises as `damage_of` does."""
+    try:
+        if (version / INDEX).read_manifest() is not None:
+            summary = read_summary(version)
+            read_file(version, summary, (summary.words, summary.dimensions))
+    except DamageError as damage:
+        return [damage]
+    return []
 
 
 def next_version(models: Store, run_id: str, damaged: Collection[str] = ()) -> str:

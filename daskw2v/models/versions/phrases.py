@@ -98,12 +98,8 @@ class Phrases:
     @classmethod
     def of(cls, corpus: Corpus, work: Store) -> Self:
         """Read the phrases of a corpus from its work directory; raises as `open` does."""
-        return cls(
-            tuple(
-                (one.delimiter, _read_pass((work / piece).open_group() for piece in pieces_of(one)))
-                for one in corpus.passes
-            )
-        )
+        passes = [(one.delimiter, _read_pass((work / p).open_group() for p in pieces_of(one))) for one in corpus.passes]
+        return cls(tuple(passes))
 
     def __len__(self) -> int:
         return sum(len(phrases) for _, phrases in self.passes)

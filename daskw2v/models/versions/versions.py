@@ -14,9 +14,16 @@ from typing import Any, TypeVar
 
 from daskw2v.errors import BusyError, DamageError, Daskw2vError, FormatError, StoreError
 from daskw2v.models.stored.store import finish, read_finished
-from daskw2v.models.versions.finished import FOLDER, VERSION, FinishedVersions, Version, number_of, run_of
+from daskw2v.models.versions.finished import (
+    FOLDER,
+    VERSION,
+    FinishedVersions,
+    Version,
+    check_version,
+    number_of,
+    run_of,
+)
 from daskw2v.models.versions.served import POINTER, Served, change_served, read_served
-from daskw2v.models.versions.verification import check_version
 from daskw2v.store.checksums import METADATA
 from daskw2v.store.lease import hold, hold_run
 from daskw2v.store.retries import TIMEOUT

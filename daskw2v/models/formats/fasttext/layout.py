@@ -13,7 +13,6 @@ from daskw2v.models.queries.vectors import Vectors
 from daskw2v.objectives.settings import OBJECTIVES, ContextsTogether
 from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.store.limits import check_room
-from daskw2v.vocabulary.vocabulary import Vocabulary
 
 MAGIC = struct.pack("<i", 793712314)
 KIND, SHAPE = struct.Struct("<?"), struct.Struct("<qq")  # of a matrix: whether it is quantized; rows and columns
@@ -21,7 +20,7 @@ _VERSION = 12
 _CBOW, _SKIPGRAM, _SUPERVISED = 1, 2, 3
 _HIERARCHICAL, _NEGATIVE = 1, 2  # losses
 _LR_UPDATES = 100  # the default of fastText's program
-_HEADER = struct.Struct("<ii" + "i" * 12 + "d")  # magic, version, then the settings that the program trained with
+_HEADER = struct.Struct("<i" + "i" * 12 + "d")  # version, then the settings that the program trained with
 _WORDS = struct.Struct("<iiiqq")  # entries, words, labels, tokens, entries of a pruned index
 _COUNT = struct.Struct("<qb")  # of a word, and whether it is a label
 _LARGEST = 2**31 - 1
@@ -42,19 +41,17 @@ class Header(NamedTuple):
 
 def read_header(f: BinaryIO, url: str) -> Header:
     """Read the header of a file; raises as `read_fasttext` does."""
-    magic, version, dim, _, _, _, _, _, _, model, bucket, minn, maxn, _, _ = unpack(f, url, _HEADER)
-    if struct.pack("<i", magic) != MAGIC or version != _VERSION:
-        raise no_model(url, f"begins with {magic} and version {version}")
+    magic = read_exactly(f, url, len(MAGIC))
+    version, dim, _, _, _, _, _, _, model, bucket, minn, maxn, _, _ = unpack(f, url, _HEADER)
+    if magic != MAGIC or version != _VERSION:
+        raise no_model(url, f"begins with {int.from_bytes(magic, 'little', signed=True)} and version {version}")
     size, words, labels, _, pruned = unpack(f, url, _WORDS)
     if model == _SUPERVISED or labels:
         raise InputError(f"{url} is a classifier of fastText.", "Give a model of skipgram or cbow.")
     possible = size == words >= 0 and 1 <= dim <= 1 << 16 and -1 <= pruned <= bucket and maxn <= _LONGEST_NGRAM
     if not possible or bucket < 0:
-        raise no_model(
-            url,
-            f"tells of {words} words, {dim} dimensions, {bucket} buckets, of which {pruned} are left, and n-grams of "
-            f"{maxn} characters",
-        )
+        of_ngrams = f"{bucket} buckets, of which {pruned} are left, and n-grams of {maxn} characters"
+        raise no_model(url, f"declares {words} words, {dim} dimensions, {of_ngrams}")
     check_room((words, 4 * dim + _BYTES), ..., 1, url)
     spells = bucket > 0 and maxn >= max(1, minn)
     return Header(dim, bucket, HashedNGrams(max(1, minn), maxn, bucket) if spells else None, words, pruned)
@@ -89,29 +86,33 @@ def read_words(f: BinaryIO, url: str, n: int) -> tuple[list[str], list[int]]:
     return words, counts
 
 
-def write_header(vectors: Vectors, ngrams: HashedNGrams, f: BinaryIO) -> None:
-    """Write the settings that a model was trained with."""
+def write_header(vectors: Vectors, ngrams: HashedNGrams | None, pruned: int, f: BinaryIO) -> None:
+    """Write the settings that a model was trained with, and its words and their counts.
+
+    Parameters
+    ----------
+    vectors
+        The model.
+    ngrams
+        N-grams of its words; None without any.
+    pruned
+        Number of n-grams that a pruned model has; -1 for others.
+    f
+        The file.
+    """
+    ngrams = HashedNGrams(bucket=0) if ngrams is None else ngrams
     params = {**Params().as_dict(), **vectors.metadata.get("params", {})}
     objective = OBJECTIVES.find(params["objective"])
-    of_pairs = issubclass(objective, NegativeSampling)
-    window, epochs, least, negative = (
-        min(int(params[name]), _LARGEST) for name in ("window", "epochs", "min_count", "negative")
-    )
-    f.write(
-        _HEADER.pack(
-            *struct.unpack("<i", MAGIC), _VERSION, vectors.vector_size, window, epochs, least,
-            negative if of_pairs else 0, 1, _NEGATIVE if of_pairs else _HIERARCHICAL,
-            _CBOW if issubclass(objective, ContextsTogether) else _SKIPGRAM,
-            ngrams.bucket, ngrams.minn, ngrams.maxn, _LR_UPDATES, params["sample"],
-        )
-    )  # fmt: skip
-
-
-def write_words(vocabulary: Vocabulary, f: BinaryIO, pruned: int = -1) -> None:
-    """Write the words and their counts, and the number of n-grams left in a pruned model; -1 for others."""
-    counts = np.maximum(1, vocabulary.counts)
+    names = "window", "epochs", "min_count", "negative"
+    window, epochs, least, negative = (min(int(params[name]), _LARGEST) for name in names)
+    kind = _CBOW if issubclass(objective, ContextsTogether) else _SKIPGRAM
+    negative, loss = (negative, _NEGATIVE) if issubclass(objective, NegativeSampling) else (0, _HIERARCHICAL)
+    settings = (vectors.vector_size, window, epochs, least, negative, 1, loss, kind)
+    of_ngrams = ngrams.bucket, ngrams.minn, ngrams.maxn
+    f.write(MAGIC + _HEADER.pack(_VERSION, *settings, *of_ngrams, _LR_UPDATES, params["sample"]))
+    counts = np.maximum(1, vectors.vocabulary.counts)
     f.write(_WORDS.pack(len(counts), len(counts), 0, int(counts.sum()), pruned))
-    for word, count in zip(vocabulary, map(int, counts), strict=True):
+    for word, count in zip(vectors, map(int, counts), strict=True):
         f.write(word.encode() + b"\0" + _COUNT.pack(count, 0))
 
 
