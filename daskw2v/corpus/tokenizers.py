@@ -174,8 +174,7 @@ def _users(spec: str | LineFunction) -> LineFunction:
     if module and name:
         return _imported(module, name)
     raise ParameterError(
-        f"tokenizer={spec!r} is unknown.",
-        f"Give {', '.join((*TOKENIZERS.names(), *OTHERS))} or a function.",
+        f"tokenizer={spec!r} is unknown.", f"Give {', '.join((*TOKENIZERS.names(), *OTHERS))} or a function."
     )
 
 

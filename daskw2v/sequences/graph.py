@@ -89,12 +89,7 @@ class StoredGraph:
 
 
 def build_graph(
-    inputs: Inputs,
-    work: Store,
-    edges: EdgeList,
-    resources: Resources,
-    client: Client,
-    listener: Watching = "show",
+    inputs: Inputs, work: Store, edges: EdgeList, resources: Resources, client: Client, listener: Watching = "show"
 ) -> StoredGraph:
     """Build the graph of an edge list, or return it if it was built before.
 

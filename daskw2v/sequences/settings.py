@@ -60,9 +60,7 @@ class EdgeList(Settings):
     directed: bool = setting(False, "edges lead only from source to target", FLAG)
     strings: bool = setting(False, "nodes in CSV and other text are strings, not integers; Parquet has a type", FLAG)
     source_type: str | None = setting(
-        None,
-        "column of the type of the source, for a metapath; any name where text has no header",
-        TEXT,
+        None, "column of the type of the source, for a metapath; any name where text has no header", TEXT
     )
     target_type: str | None = setting(None, "column of the type of the target", TEXT)
 
@@ -208,9 +206,7 @@ class Sessions(Settings):
     least: int = setting(2, "fewest events of a session; shorter ones are dropped", integer(1))
     drop_repeats: bool = setting(False, "drop items that repeat the one before", FLAG)
     event_weight: str | None = setting(
-        None,
-        "column of how often an event counts; a part of one is a probability",
-        TEXT,
+        None, "column of how often an event counts; a part of one is a probability", TEXT
     )
     half_life: str | None = setting(
         None,
