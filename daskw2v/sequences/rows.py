@@ -19,7 +19,7 @@ import zarr
 from daskw2v.cluster.shared_memory import by_fields, share
 from daskw2v.errors import InputError
 from daskw2v.kernels.jit import kernel
-from daskw2v.sequences.numbering import EdgePiece, Names, read_piece
+from daskw2v.sequences.numbering import EdgePiece, GraphLayout, Names, read_piece
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.store.limits import check_room, refused
 from daskw2v.store.partfile import read_part, write_parts
@@ -51,27 +51,10 @@ class GraphRows(NamedTuple):
 
 def plain(graph: GraphRows) -> GraphRows:
     """Return read-only views of the arrays, so that one compiled kernel serves new and received arrays."""
-    return GraphRows(_read_only(graph.starts), _read_only(graph.targets), _read_only(graph.weights))
-
-
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    view = np.asarray(array).view()
-    view.flags.writeable = False
-    return view
-
-
-class GraphLayout(NamedTuple):
-    """Arguments shared by all tasks of a graph: its folder, numbers of nodes and parts, and the kind of edges.
-
-    `types` are the types of nodes, if any.
-    """
-
-    home: Store
-    n_nodes: int
-    n_parts: int
-    directed: bool
-    weighted: bool
-    types: tuple[str, ...]
+    views: list[Any] = [np.asarray(array).view() for array in graph]
+    for view in views:
+        view.flags.writeable = False
+    return GraphRows(*views)
 
 
 class StoredEdges(NamedTuple):
@@ -84,7 +67,7 @@ class StoredEdges(NamedTuple):
 
 def deal_piece(layout: GraphLayout, number: int, piece: EdgePiece, n_pieces: int, names: Sequence[Names]) -> str:
     """Task: divide the edges of a piece into parts by source; return their path."""
-    pairs, types, weights = read_piece(layout.home, number, piece, n_pieces, names, layout.types)
+    pairs, types, weights = read_piece(layout, number, piece, n_pieces, names)
     if not layout.directed:
         other = pairs[:, 0] != pairs[:, 1]
         pairs = np.concatenate([pairs, pairs[other, ::-1]])
