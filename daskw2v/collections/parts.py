@@ -37,7 +37,8 @@ from daskw2v.corpus.files import Source
 from daskw2v.corpus.formats import PARQUET, check_formats
 from daskw2v.corpus.formats.columns import (
     NoFieldError,
-    find_column,
+    column_of,
+    find_columns,
     find_field,
     is_list,
     is_text,
@@ -268,9 +269,9 @@ def _from_table(table: Any, column: str) -> Any:
 
 def _inside(array: Any, root: str, column: str) -> Any:
     """Return the nested column that a path leads to, of the column that it begins with."""
-    found = find_column(pa.schema([(root, array.type)]), column, "The table")
+    (path,) = find_columns(pa.schema([(root, array.type)]), column, None, "The table").paths
     chunks = getattr(array, "chunks", [array])
-    return pa.chunked_array([found.of(pa.record_batch([chunk], [root])) for chunk in chunks])
+    return pa.chunked_array([column_of(pa.record_batch([chunk], [root]), path) for chunk in chunks])
 
 
 def _as_arrow(table: Any, column: str) -> Any:

@@ -161,7 +161,7 @@ def line_chunks(file: IO[bytes], position: int, stop: int) -> Iterator[bytes]:
 
 
 def batched(items: Iterable[T], size: Callable[[T], int], most: int) -> Iterator[list[T]]:
-    """Yield lists of consecutive items; a list ends when the sizes of its items add up to `most`, or with the last item."""
+    """Yield lists of consecutive items. A list ends where the sizes of its items add up to `most`, or all items end."""
     held, total = list[T](), 0
     for item in items:
         held.append(item)
