@@ -65,6 +65,11 @@ _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
 _CORRUPT = (OSError, zlib.error, lzma.LZMAError, *((zstandard.ZstdError,) if zstandard else ()))
 
 
+def chunks_of(file: IO[bytes], compression: str | None, url: str) -> Iterator[bytes]:
+    """Return the content of a file, decompressed if it is compressed, in chunks of at most `CHUNK` bytes."""
+    return decompressed(file, compression, url) if compression else iter(partial(file.read, CHUNK), b"")
+
+
 def decompressed(file: IO[bytes], compression: str, url: str) -> Iterator[bytes]:
     """Yield the content of a compressed file, member by member, in chunks of at most `CHUNK` bytes.
 

@@ -163,10 +163,8 @@ def _kinds_of(types: Mapping[str, Any], roles: Mapping[str, str], url: str) -> d
 def _common_kinds(kinds: Sequence[tuple[str, Mapping[str, str | None]]], roles: Iterable[str]) -> dict[str, str]:
     """Return the kind of each role, by the URL and the kinds of the roles `_VARYING` of each file."""
     common = {"user": tables.common_ids, "item": tables.common_ids, "time": common_times}
-    return {
-        role: common[role]([(url, of_file[role]) for url, of_file in kinds]) if role in common else _FIXED[role]
-        for role in roles
-    }
+    kind_of = {role: common[role]([(url, of_file[role]) for url, of_file in kinds]) for role in common}
+    return {role: kind_of.get(role) or _FIXED[role] for role in roles}
 
 
 def _copy(batch: Batch, home: Store, reading: Reading, most: int) -> list[_Copy]:

@@ -72,20 +72,15 @@ class EdgePiece(NamedTuple):
     types: list[str]
 
 
-class Slice(NamedTuple):
-    """The files first..last-1 of a piece's names, which may hold names of a range."""
-
-    path: str
-    first: int
-    last: int
-
-
 class NameRange(NamedTuple):
-    """Names from `low` on and below `high`, where None is no limit, and where the pieces hold them."""
+    """Names from `low` on and below `high`, where None is no limit.
+
+    `files` are the folder of each piece, and the numbers of its files that may hold such names.
+    """
 
     low: Name | None
     high: Name | None
-    slices: list[Slice]
+    files: list[tuple[str, range]]
 
 
 def encode_block(block: TextBlock, home: Store, edges: EdgeList, kind: str) -> dict[str, Any]:
@@ -150,10 +145,9 @@ def _file(number: int) -> str:
 
 def ranges_of(pieces: Sequence[EdgePiece]) -> list[NameRange]:
     """Divide all names at splitters; a range has about as many names of all pieces as another."""
-    sizes = [
-        (name, min(FILE_NAMES, piece.size - i * FILE_NAMES)) for piece in pieces for i, name in enumerate(piece.first)
-    ]
-    sizes.sort()  # by name; the first names of files, and how many are in them
+    firsts = ((piece, k, name) for piece in pieces for k, name in enumerate(piece.first))
+    # The first names of files, sorted, and how many names are in these
+    sizes = sorted((name, min(FILE_NAMES, piece.size - k * FILE_NAMES)) for piece, k, name in firsts)
     before = [0, *accumulate(size for _, size in sizes)]
     splitters = [
         name
@@ -161,13 +155,16 @@ def ranges_of(pieces: Sequence[EdgePiece]) -> list[NameRange]:
         if at // RANGE_NAMES < after // RANGE_NAMES
     ]
     limits: list[Name | None] = [None, *sorted(set(splitters) - {sizes[0][0]}), None]  # no range is empty
-    return [NameRange(low, high, [_slice(piece, low, high) for piece in pieces]) for low, high in pairwise(limits)]
+    return [
+        NameRange(low, high, [(piece.path, _files_between(piece.first, low, high)) for piece in pieces])
+        for low, high in pairwise(limits)
+    ]
 
 
-def _slice(piece: EdgePiece, low: Name | None, high: Name | None) -> Slice:
-    first: list[Any] = piece.first
+def _files_between(first: list[Any], low: Name | None, high: Name | None) -> range:
+    """Return the numbers of the files that may hold names between limits; `first` is the first name of each."""
     begin = 0 if low is None else max(0, bisect_right(first, low) - 1)
-    return Slice(piece.path, begin, len(first) if high is None else bisect_left(first, high))
+    return range(begin, len(first) if high is None else bisect_left(first, high))
 
 
 class Merged(NamedTuple):
@@ -186,7 +183,7 @@ def merge_range(home: Store, number: int, names: NameRange, types: Sequence[str]
     InputError
         If a node has two types.
     """
-    parts = [_between(home, part, names, types) for part in names.slices]
+    parts = [[_between(home / path, k, names, types) for k in numbers] for path, numbers in names.files]
     files = [file for part in parts for file in part]
     distinct, ranks = _sorted_codes(pa.concat_arrays([nodes for nodes, _ in files]))
     path = f"names/{number}/{new_attempt()}"
@@ -201,17 +198,14 @@ def merge_range(home: Store, number: int, names: NameRange, types: Sequence[str]
     return Merged(Names(path, len(distinct)), distinct.nbytes, of_types)
 
 
-def _between(home: Store, part: Slice, limits: NameRange, types: Sequence[str]) -> list[tuple[Any, UInt8Array]]:
-    """Return the names of a piece in a range, with the codes of their types, if any, as pairs by file."""
-    files = []
-    for number in range(part.first, part.last):
-        table = read_table(home / part.path, _file(number), [_COLUMN, _TYPE] if types else [_COLUMN])
-        names = table.column(_COLUMN).combine_chunks()
-        codes = codes_of(table.column(_TYPE).combine_chunks(), types) if types else np.empty(0, np.uint8)
-        begin = 0 if limits.low is None else _below(names, limits.low)
-        end = len(names) if limits.high is None else _below(names, limits.high)
-        files.append((names.slice(begin, end - begin), codes[begin:end]))
-    return files
+def _between(folder: Store, number: int, limits: NameRange, types: Sequence[str]) -> tuple[Any, UInt8Array]:
+    """Return the names of a file that are in a range, and the codes of their types, if any."""
+    table = read_table(folder, _file(number), [_COLUMN, _TYPE] if types else [_COLUMN])
+    names = table.column(_COLUMN).combine_chunks()
+    codes = codes_of(table.column(_TYPE).combine_chunks(), types) if types else np.empty(0, np.uint8)
+    begin = 0 if limits.low is None else _below(names, limits.low)
+    end = len(names) if limits.high is None else _below(names, limits.high)
+    return names.slice(begin, end - begin), codes[begin:end]
 
 
 def _below(names: Any, limit: Name) -> int:

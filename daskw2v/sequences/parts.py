@@ -283,8 +283,10 @@ class _Writer:
             cut, late = self._cut(table, before, stage)
             frame = table.frame if before is None else _with_carried(table.frame, before)
             frames = frame.shuffle("user", npartitions=n_files, shuffle_method="p2p").to_delayed()
-            write, how = needed("dask", EXTRA).delayed(_write_users, pure=False, nout=2), (self.sessions, cut)
-            jobs = [write(users, stage.home, k, *how, self.params.column) for k, users in enumerate(frames)]
+            write = needed("dask", EXTRA).delayed(_write_users, pure=False, nout=2)
+            jobs = [
+                write(users, stage.home, k, self.sessions, cut, self.params.column) for k, users in enumerate(frames)
+            ]
             outputs, counts = zip(*jobs, strict=True)
             markets = [_write_markets(counts, role, stage.home) for role in MARKETS] if self.sessions.market else []
             made = gather(client, client.compute([*outputs, *markets]), "Sessions")

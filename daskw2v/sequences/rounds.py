@@ -24,7 +24,6 @@ import numpy.typing as npt
 from daskw2v.corpus.streams import batched
 from daskw2v.extras import Extra
 from daskw2v.kernels.distinct import distinct
-from daskw2v.kernels.jit import exact
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sequences import steps
 from daskw2v.sequences.files import table_of_lists, write_table
@@ -285,24 +284,13 @@ def _write_rows(folder: Store, name: str, part: Partition, leaving: Int32Array, 
         return False
     keys = distinct(to[bring].astype(np.int64) << _HALF | leaving[bring, steps.PREVIOUS])
     nodes, edges = keys & (1 << _HALF) - 1, np.searchsorted(keys >> _HALF, np.arange(part.n + 1))
-    starts = part.graph.starts
-    degrees = starts[nodes // part.n + 1] - starts[nodes // part.n]
+    starts, rows = part.graph.starts, nodes // part.n
+    degrees = starts[rows + 1] - starts[rows]
     ends = np.append(0, np.cumsum(degrees))
-    targets = np.empty(ends[-1], np.int32)
-    _copy_rows(part.graph, nodes // part.n, targets)
+    targets = part.graph.targets[np.arange(ends[-1]) + np.repeat(starts[rows] - ends[:-1], degrees)]
     write_parts(folder / "rows", name, edges, np.stack([nodes, degrees], 1).astype(np.int32), named=True)
     write_parts(folder / "targets", name, ends[edges], targets[:, None], named=True)
     return True
-
-
-@exact
-def _copy_rows(graph: GraphRows, rows: Int64Array, targets: Int32Array) -> None:
-    """Copy the targets of rows, one row after the other."""
-    at = 0
-    for row in rows:
-        for edge in range(graph.starts[row], graph.starts[row + 1]):
-            targets[at] = graph.targets[edge]
-            at += 1
 
 
 def write_group(journeys: Sequence[tuple[Journey, Sequence[Sent]]], group: int) -> None:
@@ -325,13 +313,9 @@ def _lists(journey: Journey, group: int, sent: Sequence[Sent]) -> list[tuple[Any
     distinct, codes = np.unique(walks[present], return_inverse=True)
     ranges, lengths = each_range(files.graph.home, files.graph.names), present.sum(1)
     names = pa.concat_arrays(list(_taken(ranges, distinct)))
-    lists, walk, node = list[tuple[Any, Any]](), 0, 0
-    for part in first:
-        of_file = lengths[walk : walk + len(part)]
-        n = of_file.sum()
-        lists.append((names.take(pa.array(codes[node : node + n])), pa.array(of_file)))
-        walk, node = walk + len(part), node + n
-    return lists
+    by_file = np.split(lengths, np.cumsum([len(nodes) for nodes in first])[:-1])
+    codes_by_file = np.split(codes, np.cumsum([of_file.sum() for of_file in by_file])[:-1])
+    return [(names.take(pa.array(k)), pa.array(of_file)) for k, of_file in zip(codes_by_file, by_file, strict=True)]
 
 
 def _walks(journey: Journey, group: int, sent: Sequence[Sent], first: Int32Array) -> Int32Array:
@@ -343,15 +327,8 @@ def _walks(journey: Journey, group: int, sent: Sequence[Sent], first: Int32Array
     for output in sent:
         for k in range(output.trails):
             trail = read_part(journey.folder / output.path / "trail", str(k), len(journey.groups), group, np.int32, 3)
-            _write_steps(trail, ordered, order, walks)
+            walks[order[np.searchsorted(ordered, trail[:, 0])], trail[:, 1]] = trail[:, 2]
     return walks
-
-
-@exact
-def _write_steps(trail: Int32Array, first: Int32Array, order: Int64Array, walks: Int32Array) -> None:
-    """Write steps (first node, index, node) to their walks: that of first[i] is walks[order[i]]."""
-    for i in range(len(trail)):
-        walks[order[np.searchsorted(first, trail[i, 0])], trail[i, 1]] = trail[i, 2]
 
 
 def _beginning(files: WalkFiles, nodes: Sequence[Int32Array]) -> list[Int32Array]:

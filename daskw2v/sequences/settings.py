@@ -79,11 +79,8 @@ class EdgeList(Settings):
     @property
     def roles(self) -> dict[str, str]:
         """The columns that are read, by what they hold, in the order of text without a header."""
-        columns = {
-            "source": self.source, "target": self.target, "weight": self.weight, "source_type": self.source_type,
-            "target_type": self.target_type,
-        }  # fmt: skip
-        return {role: column for role, column in columns.items() if column is not None}
+        roles = "source", "target", "weight", *_TYPES
+        return {role: column for role in roles if (column := getattr(self, role)) is not None}
 
     @property
     def columns(self) -> list[str]:
@@ -244,8 +241,6 @@ class Sessions(Settings):
     @property
     def roles(self) -> dict[str, str]:
         """The columns that are read, by what they hold."""
-        columns = {
-            "user": self.user, "item": self.item, "time": self.time, "weight": self.event_weight, "goal": self.goal,
-            "market": self.market,
-        }  # fmt: skip
+        columns = {"user": self.user, "item": self.item, "time": self.time, "weight": self.event_weight}
+        columns |= {"goal": self.goal, "market": self.market}
         return {role: column for role, column in columns.items() if column is not None}

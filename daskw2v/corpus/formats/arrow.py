@@ -43,6 +43,5 @@ def _has_index(file: Any, url: str) -> bool:
     return bool(start == _FILE)
 
 
-ARROW = table_format(
-    "arrow", "Arrow IPC", (".arrow", ".arrows", ".feather", ".ipc"), "record batch", _cut, _open, checked
-)
+_SUFFIXES = (".arrow", ".arrows", ".feather", ".ipc")
+ARROW = table_format("arrow", "Arrow IPC", _SUFFIXES, "record batch", _cut, _open, checked)

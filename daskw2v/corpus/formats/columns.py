@@ -474,17 +474,12 @@ def _valid(tokens: Tokens, place: str, offset: int, policy: InvalidInput) -> Tok
         at, reason = error.start, error.reason
     policy.offence(f"{place} at byte {offset + at}", reason)
     ends = [*tokens.starts[1:], len(offsets) - 1]
-    raw = data.tobytes()
-    sentences = []
+    raw, sentences = data.tobytes(), []
     for start, end in zip(tokens.starts, ends, strict=True):
         words = [raw[offsets[i] : offsets[i + 1]] for i in range(start, end)]
         repaired = [word.decode(errors="replace") for word in words]
-        if any(word != text.encode() for word, text in zip(words, repaired, strict=True)):
-            if policy.errors == "skip":
-                policy.report.skipped += 1
-                continue
-            policy.report.replaced += 1
-        sentences.append(repaired)
+        is_valid = all(word == text.encode() for word, text in zip(words, repaired, strict=True))
+        sentences.append(repaired if is_valid else policy.either(repaired, []))
     return tokens_of(sentences)
 
 

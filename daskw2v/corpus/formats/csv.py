@@ -12,7 +12,7 @@ from daskw2v.corpus.formats.base import Format, cut_short
 from daskw2v.corpus.formats.columns import column_of, find_columns, in_slices, read_arrays, reading_as
 from daskw2v.corpus.invalid import InvalidInput, refuse_no_text
 from daskw2v.corpus.pieces import RawText, Tokens
-from daskw2v.corpus.streams import CHUNK, decompressed
+from daskw2v.corpus.streams import CHUNK, chunks_of
 from daskw2v.corpus.tokenizers import Tokenizer
 from daskw2v.errors import InputError
 from daskw2v.extras import Extra
@@ -56,8 +56,7 @@ class Table:
 
     def __init__(self, file: Any, source: Source, delimiter: str, skip: Callable[[str, str], None]) -> None:
         self._url, self._delimiter, self._skip = source.url, delimiter, skip
-        stored = iter(partial(file.read, CHUNK), b"")
-        chunks = decompressed(file, source.compression, source.url) if source.compression else stored
+        chunks = chunks_of(file, source.compression, source.url)
         text = io.BufferedReader(_Stream(chain(chunks, [b"\n"])))  # without an end, a header alone would be no row
         start = text.read(CHUNK)
         refuse_no_text(start, source.url)
@@ -151,15 +150,12 @@ DELIMITERS = {"csv": ",", "tsv": "\t"}  # by the format's name
 
 
 def _separated(name: str, title: str) -> Format:
-    return Format(
-        name=name,
-        title=title,
-        suffixes=(f".{name}",),
-        cut=_cut,
-        read=partial(_read, usual=DELIMITERS[name]),
-        honours=("column", "weight", "delimiter"),
-        requires=("pyarrow", "arrow"),
+    read, own, requires = (
+        partial(_read, usual=DELIMITERS[name]),
+        ("column", "weight", "delimiter"),
+        ("pyarrow", "arrow"),
     )
+    return Format(name=name, title=title, suffixes=(f".{name}",), cut=_cut, read=read, honours=own, requires=requires)
 
 
 CSV, TSV = _separated("csv", "CSV"), _separated("tsv", "TSV")

@@ -7,6 +7,7 @@ from daskw2v.corpus.files import Source, TextBlock
 from daskw2v.corpus.formats.columns import BATCH, TextColumns, column_of, rows_at_once, table_format
 from daskw2v.corpus.streams import batched
 from daskw2v.extras import Extra
+from daskw2v.store.storage import Store
 
 pq = Extra("pyarrow.parquet", "arrow")
 
@@ -23,13 +24,16 @@ def _cut(file: Any, source: Source, block_bytes: int) -> list[TextBlock]:
 
 
 def _open(file: Any, block: TextBlock) -> tuple[Any, Callable[[TextColumns], Iterable[Any]]]:
-    parquet, groups = (
-        pq.ParquetFile(file, buffer_size=BATCH, page_checksum_verification=True),
-        range(block.start, block.stop),
-    )
+    parquet = pq.ParquetFile(file, buffer_size=BATCH, page_checksum_verification=True)
+    groups = range(block.start, block.stop)
     metadata = [parquet.metadata.row_group(g) for g in groups]
     rows = rows_at_once(sum(group.total_byte_size for group in metadata), sum(group.num_rows for group in metadata))
     return parquet.schema_arrow, lambda columns: parquet.iter_batches(rows, groups, columns=columns.names)
 
 
 PARQUET = table_format("parquet", "Parquet", (".parquet", ".pq"), "row group", _cut, _open, column_of, expansion=2.0)
+
+
+def written_parquet(work: Store, path: str, size: int) -> Source:
+    """Return the description of a Parquet file of the work directory, whose path names its content."""
+    return Source(f"{work.url}/{path}", size, "", PARQUET.name, None, path)
