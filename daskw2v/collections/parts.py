@@ -238,23 +238,25 @@ def _as_arrow(table: Any, column: str) -> Any:
 
 
 def _from_sentences(sentences: Iterable[Any], names: list[str]) -> Iterator[list[Any]]:
-    """Yield the columns of sentences, as arrays of Arrow."""
-    rows = (_row(sentence, names) for sentence in sentences)
-    for held in batched(rows, lambda row: _size(row[0]), BATCH):  # Python's tokens take ten times as much as Arrow's
-        yield list(map(_array, zip(*held, strict=True), names))
-
-
-def _row(sentence: Any, names: list[str]) -> list[Any]:
-    """Return the values of a record, or a sentence as the only value."""
-    row = [_value(sentence, name) for name in names] if isinstance(sentence, Mapping) else [sentence]
-    if isinstance(row[0], Set):
-        raise InputError(f"A sentence is a {type(row[0]).__name__}, which has no order.", "Give lists of tokens.")
-    if not isinstance(sentence, Mapping) and (unread := [name for name in names if name != TextParams.column]):
-        raise InputError(
-            f"A sentence is a {type(sentence).__name__}, without {unread[0]!r}.",
-            "Give records, or leave out column and weight.",
-        )
-    return row
+    held, size = [list[Any]() for _ in names], 0
+    for sentence in sentences:
+        row = [_value(sentence, name) for name in names] if isinstance(sentence, Mapping) else [sentence]
+        if isinstance(row[0], Set):
+            raise InputError(f"A sentence is a {type(row[0]).__name__}, which has no order.", "Give lists of tokens.")
+        unread = [] if isinstance(sentence, Mapping) else [name for name in names if name != TextParams.column]
+        if unread:
+            raise InputError(
+                f"A sentence is a {type(sentence).__name__}, without {unread[0]!r}.",
+                "Give records, or leave out column and weight.",
+            )
+        for values, value in zip(held, row, strict=True):
+            values.append(value)
+        size += _size(row[0])
+        if size >= BATCH:  # Python's tokens take ten times as much as Arrow's
+            yield list(map(_array, held, names))
+            held, size = [[] for _ in names], 0
+    if held[0]:
+        yield list(map(_array, held, names))
 
 
 def _value(record: Mapping[str, Any], column: str) -> Any:

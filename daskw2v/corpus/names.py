@@ -15,8 +15,8 @@ from daskw2v.errors import InputError, counted
 
 _COMPRESSIONS = {".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".zstd": "zstd"}
 _PACKED = (".zip", ".tar", ".tgz", ".7z", ".rar", ".lz4", ".lzma", ".lzo", ".br", ".snappy", ".sz", ".z")
-# Files that are not text but could be read as such: what would become words, the remedy, and suffixes.
 _WRITE, _ARRAYS = "Write its text to a file first", "bytes of arrays or objects"
+# Files that are not text but could be read as such: what would become words, the remedy, and suffixes.
 _NO_TEXT = (
     ("bytes of a table", "Make Parquet of it, and give column", (".xls", ".xlsx", ".avro", ".sqlite", ".db")),
     ("tags", _WRITE, (".html", ".htm", ".xml")),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from daskw2v.corpus.files import Source, TextBlock, open_source
 from daskw2v.corpus.formats.base import Format, cut_short
 from daskw2v.corpus.invalid import InvalidInput
-from daskw2v.corpus.pieces import RawText, Tokens, tokens_of
+from daskw2v.corpus.pieces import RawText, Tokens, offsets_from, tokens_of
 from daskw2v.corpus.streams import with_newlines
 from daskw2v.corpus.tokenizers import Tokenizer
 from daskw2v.errors import InputError
@@ -109,26 +109,20 @@ def find_columns(schema: Any, column: str, weight: str | None, url: str) -> Text
     raise _no_text(column, url, kind, remedy)
 
 
+Suffixes = tuple[str, ...]
 CutTable = Callable[[Any, Source, int], list[TextBlock]]
 OpenTable = Callable[[Any, TextBlock], tuple[Any, Callable[[TextColumns], Iterable[Any]]]]
 ColumnOf = Callable[[Any, list[str]], Any]
 
 
 def table_format(
-    name: str,
-    title: str,
-    suffixes: tuple[str, ...],
-    unit: str,
-    cut: CutTable,
-    open: OpenTable,
-    of: ColumnOf,
-    **more: Any,
+    name: str, title: str, suffixes: Suffixes, unit: str, cut: CutTable, open: OpenTable, of: ColumnOf, **own: Any
 ) -> Format:
     """Return the format of files of tables, of whose columns Arrow reads a few.
 
     Parameters
     ----------
-    name, title, suffixes, more
+    name, title, suffixes, own
         As of `Format`.
     unit
         What blocks are made of, for messages.
@@ -141,12 +135,10 @@ def table_format(
         Returns the column of a batch that a path leads to: `column_of` or `checked`.
     """
 
-    def cut_file(
-        source: Source, block_bytes: int, storage_options: Mapping[str, Any], timeout: float
-    ) -> list[TextBlock]:
+    def cut_file(source: Source, block_bytes: int, options: Mapping[str, Any], timeout: float) -> list[TextBlock]:
         if not source.size:
             raise cut_short(source, title)
-        with open_source(source, storage_options, timeout) as file, reading_as(title, source.url):
+        with open_source(source, options, timeout) as file, reading_as(title, source.url):
             return cut(file, source, block_bytes)
 
     def read(
@@ -159,10 +151,8 @@ def table_format(
             place = f"{url}, column {column!r} from {unit} {block.start} on,"
             yield from read_arrays(columns.arrays(batches(columns), of), place, policy, tokenizer)
 
-    own, requires = {"honours": ("column", "weight"), **more}, ("pyarrow", "arrow")
-    return Format(
-        name=name, title=title, suffixes=suffixes, cut=cut_file, read=read, compressible=False, requires=requires, **own
-    )
+    own |= {"compressible": False, "honours": ("column", "weight"), "requires": ("pyarrow", "arrow")}
+    return Format(name=name, title=title, suffixes=suffixes, cut=cut_file, read=read, **own)
 
 
 class NoFieldError(Exception):
@@ -256,8 +246,7 @@ def plain(array: Any, column: str, url: str, remedy: str) -> Any:
 
 def lists_of(array: Any) -> Any:
     """Return lists of texts, integers or nulls as `large_list` of `large_string`; null lists are empty."""
-    offsets = np.zeros(len(array) + 1, np.int64)
-    np.cumsum(pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False), out=offsets[1:])
+    offsets = offsets_from(pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False))
     # Not cast: Arrow casts slices of list_view to other values
     return pa.LargeListArray.from_arrays(pa.array(offsets), strings_in(array.flatten()))
 
@@ -446,12 +435,10 @@ def _text(array: Any, place: str, offset: int, policy: InvalidInput, tokenizer: 
 
 def _sentences(array: Any, place: str, offset: int, policy: InvalidInput) -> Tokens:
     policy.report.lines += len(array)
-    rows = np.zeros(len(array) + 1, np.int64)  # index of the first token of each row
-    np.cumsum(pc.list_value_length(array).fill_null(0).to_numpy(), out=rows[1:])
+    rows = offsets_from(pc.list_value_length(array).fill_null(0).to_numpy())  # index of the first token of each row
     tokens = array.flatten()
     keep = pc.greater(pc.binary_length(tokens), 0).fill_null(False)
-    kept = np.zeros(len(tokens) + 1, np.int64)  # number of kept tokens before each
-    np.cumsum(keep.to_numpy(zero_copy_only=False), out=kept[1:])
+    kept = offsets_from(keep.to_numpy(zero_copy_only=False))  # number of kept tokens before each
     data, offsets = strings_of(tokens.filter(keep))
     policy.report.bytes_read += len(data)
     bounds = kept[rows]

@@ -150,11 +150,8 @@ DELIMITERS = {"csv": ",", "tsv": "\t"}  # by the format's name
 
 
 def _separated(name: str, title: str) -> Format:
-    read, own, requires = (
-        partial(_read, usual=DELIMITERS[name]),
-        ("column", "weight", "delimiter"),
-        ("pyarrow", "arrow"),
-    )
+    read, own = partial(_read, usual=DELIMITERS[name]), ("column", "weight", "delimiter")
+    requires = "pyarrow", "arrow"
     return Format(name=name, title=title, suffixes=(f".{name}",), cut=_cut, read=read, honours=own, requires=requires)
 
 
