@@ -35,11 +35,10 @@ def read_columns(
         If the file is no table or is damaged, a column is missing or there more than once, text is not UTF-8, or a row
         of CSV has another number of fields than the header, or repeats it.
     """
-    source = block.source
-    check_table(source)
+    source, read = block.source, _reader(block.source)
     title = find_format(source.format).title
     with open_source(source, storage_options, timeout) as file, reading_as(title, source.url):
-        yield from _READERS[source.format](file, block, names)
+        yield from read(file, block, names)
 
 
 def types_of(
@@ -54,13 +53,18 @@ def types_of(
 
 def check_table(source: Source) -> None:
     """Refuse a file whose format is not read as a table; raises `InputError`."""
-    if source.format not in _READERS:
-        raise InputError(f"{source.url} is {source.format}, not a table.", "Give Parquet, CSV or TSV.")
+    _reader(source)
 
 
 def is_typed(source: Source) -> bool:
     """Return whether the columns of a table have types; columns of CSV are text."""
     return source.format in _TYPED
+
+
+def _reader(source: Source) -> "ReadRows":
+    if (read := _READERS.get(source.format)) is None:
+        raise InputError(f"{source.url} is {source.format}, not a table.", "Give Parquet, CSV or TSV.")
+    return read
 
 
 def _parquet_rows(file: Any, block: TextBlock, names: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -83,7 +87,8 @@ def _csv_rows(file: Any, block: TextBlock, names: Sequence[str], delimiter: str)
         yield {name: pc.if_else(pc.equal(texts, ""), None, texts) for name, texts in columns.items()}
 
 
-_READERS: dict[str, Callable[[Any, TextBlock, Sequence[str]], Iterator[dict[str, Any]]]] = {
+ReadRows = Callable[[Any, TextBlock, Sequence[str]], Iterator[dict[str, Any]]]
+_READERS: dict[str, ReadRows] = {
     PARQUET.name: _parquet_rows,
     **{name: partial(_csv_rows, delimiter=delimiter) for name, delimiter in DELIMITERS.items()},
 }
