@@ -19,8 +19,8 @@ from daskw2v.progress import Listener
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import refuse_secret
 
+GetClient = Callable[[], Client]  # returns the cluster, which may be started only then
 TextInputs = Any  # `Inputs`, or a type of a package that is not imported
-
 _FUTURES = {("distributed", "Future")}
 _TASKS = {("dask", "Delayed"), *_FUTURES}
 _BAGS = {("dask", "Bag")}
@@ -32,10 +32,8 @@ POLARS_COLUMNS = {("polars", "Series")}
 _TABLES = {("pandas", "Series"), *FRAMES, *ARROW_TABLES, *ARROW_COLUMNS, *POLARS_COLUMNS}
 _COLUMNS = {("pandas", "Series"), ("dask", "Series"), *ARROW_COLUMNS, *POLARS_COLUMNS}
 _DATASETS = {("datasets", "Dataset")}
-_REFUSED = {
-    ("polars", "LazyFrame"), ("datasets", "DatasetDict"), ("datasets", "IterableDatasetDict"), ("numpy", "ndarray"),
-    ("dask", "Array"), ("daskw2v", "Vectors"),
-}  # fmt: skip
+_REFUSED = {("polars", "LazyFrame"), ("datasets", "DatasetDict"), ("datasets", "IterableDatasetDict")}
+_REFUSED |= {("numpy", "ndarray"), ("dask", "Array"), ("daskw2v", "Vectors")}
 _ROWS = 1 << 16  # of a dataset at a time
 
 
@@ -46,10 +44,8 @@ class InputKind(NamedTuple):
 
 
 FILES, COLLECTIONS = "files", "collections"
-_TEXT = (
-    "tokenizer", "column", "weight", "errors", "max_bad_blocks", "phrases", "phrase_min_count", "phrase_threshold",
-    "phrase_scoring", "phrase_delimiter",
-)  # fmt: skip
+_PHRASES = "phrases", "phrase_min_count", "phrase_threshold", "phrase_scoring", "phrase_delimiter"
+_TEXT = "tokenizer", "column", "weight", "errors", "max_bad_blocks", *_PHRASES
 KINDS: Mapping[str, Reader] = {
     FILES: InputKind((*_TEXT, "format", "delimiter", "filters")),
     COLLECTIONS: InputKind((*_TEXT, "keep_inputs")),
@@ -81,7 +77,7 @@ class Derived(ABC):
 
     @abstractmethod
     def write(
-        self, work: Store, params: Params, resources: Resources, client: Callable[[], Client], listener: Listener
+        self, work: Store, params: Params, resources: Resources, client: GetClient, listener: Listener
     ) -> list[Source]:
         """Write the text to the work directory, or find it there, and return its files, in order.
 

@@ -17,36 +17,15 @@ import numpy as np
 from distributed import Client
 
 from daskw2v.cluster.tasks import run_on_partitions
-from daskw2v.collections.kinds import (
-    ARROW_COLUMNS,
-    ARROW_TABLES,
-    FRAMES,
-    POLARS_COLUMNS,
-    Derived,
-    TextInputs,
-    check_column,
-    is_named,
-    is_one_of,
-    is_table,
-    partitions_of,
-    tasks_of,
-)
+from daskw2v.collections import kinds
+from daskw2v.collections.kinds import Derived, GetClient, TextInputs, check_column, is_one_of
 from daskw2v.config.params import Params, TextParams
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
-from daskw2v.corpus.formats import PARQUET, check_formats
-from daskw2v.corpus.formats.columns import (
-    NoFieldError,
-    find_column,
-    find_field,
-    is_list,
-    is_text,
-    lists_of,
-    strings_in,
-    strings_of,
-    weights_of,
-)
+from daskw2v.corpus.formats import check_formats, columns
+from daskw2v.corpus.formats.parquet import written_parquet
 from daskw2v.corpus.sources import find_sources
+from daskw2v.corpus.streams import batched
 from daskw2v.errors import InputError, counted
 from daskw2v.extras import Extra, needed
 from daskw2v.progress import Listener, Progress
@@ -69,12 +48,7 @@ _RULE = "must be texts, or lists of strings or integers"
 
 
 def find_texts(
-    inputs: TextInputs,
-    work: Store,
-    params: Params,
-    resources: Resources,
-    client: Callable[[], Client],
-    listener: Listener,
+    inputs: TextInputs, work: Store, params: Params, resources: Resources, client: GetClient, listener: Listener
 ) -> list[Source]:
     """Find the files of the text; text that is in no file is written to the work directory.
 
@@ -99,39 +73,29 @@ def find_texts(
     ParameterError, InputError
         As `find_sources` and `check_formats` do; or if there is no text, or a table has no such column.
     """
-    if is_named(inputs):
-        sources = find_sources(
-            inputs, params.format, resources.storage_options, resources.store_timeout, work=work.url,
-            filters=params.filters, errors=params.errors, listener=listener,
-        )  # fmt: skip
+    if kinds.is_named(inputs):
+        find = partial(find_sources, work=work.url, filters=params.filters, errors=params.errors, listener=listener)
+        sources = find(inputs, params.format, resources.storage_options, resources.store_timeout)
         check_formats((source.format for source in sources), params)
         return sources
     if isinstance(inputs, Derived):
         return inputs.write(work, params, resources, client, listener)
     needed("pyarrow", "arrow", "Text that is in no file is written as Parquet.")
-    home, tasks = work / LAYOUT.folder, tasks_of(inputs, params.column, params.weight)
+    home, tasks = work / LAYOUT.folder, kinds.tasks_of(inputs, params.column, params.weight)
     write = partial(_write, home=home, column=params.column, weight=params.weight)
     if tasks is None:
-        written = {0: _write_here(partitions_of(inputs), write, listener)}
+        written = {0: _write_here(kinds.partitions_of(inputs), write, listener)}
     else:
         written = _write_there(client(), tasks, partial(_write_partition, write), listener)
     parts = [part for number in sorted(written) for part in written[number]]
     if not parts:
         raise InputError(f"There is no text in the {type(inputs).__name__}.", "Give at least one sentence.")
-    return [
-        Source(f"{home.url}/{name}", size, "", PARQUET.name, None, name=f"{LAYOUT.folder}/{name}")
-        for name, size in parts
-    ]
+    return [written_parquet(work, f"{LAYOUT.folder}/{name}", size) for name, size in parts]
 
 
 @contextmanager
 def found_texts(
-    inputs: TextInputs,
-    work: Store,
-    params: Params,
-    resources: Resources,
-    client: Callable[[], Client],
-    listener: Listener,
+    inputs: TextInputs, work: Store, params: Params, resources: Resources, client: GetClient, listener: Listener
 ) -> Iterator[Callable[[], list[Source]]]:
     """Give a function that finds the files of the text, as `find_texts` does, and may be called several times.
 
@@ -233,19 +197,12 @@ def tables_of(part: Any, column: str, weight: str | None = None) -> Iterator[Any
         If there is no such column, or it holds neither text nor lists of tokens; or a value is no weight.
     """
     names = [column] if weight is None else [column, weight]
-    found = [[_from_table(part, name) for name in names]] if is_table(part) else _from_sentences(part, names)
+    found = [[_from_table(part, name) for name in names]] if kinds.is_table(part) else _from_sentences(part, names)
     batches = (batch for arrays in found for batch in pa.Table.from_arrays(arrays, names).to_batches())
-    held: list[Any] = []
-    size = 0
-    for batch in chain.from_iterable(_cut(_normal(batch)) for batch in batches):
-        if held and batch.schema != held[0].schema:
+    cut = chain.from_iterable(_cut(_normal(batch)) for batch in batches)
+    for held in batched(cut, lambda batch: batch.nbytes, TABLE_BYTES):
+        if any(batch.schema != held[0].schema for batch in held):
             raise InputError(f"The text ({column!r}) holds texts and lists of tokens.", f"It {_RULE}.")
-        held.append(batch)
-        size += batch.nbytes
-        if size >= TABLE_BYTES:
-            yield pa.Table.from_batches(held).combine_chunks()
-            held, size = [], 0
-    if held:
         yield pa.Table.from_batches(held).combine_chunks()
 
 
@@ -258,8 +215,8 @@ def _cut(batch: Any) -> Iterator[Any]:
 
 def _from_table(table: Any, column: str) -> Any:
     """Return a column of a table, which may be the table itself, as Arrow's."""
-    framed = is_one_of(table, FRAMES)
-    if not framed and not is_one_of(table, ARROW_TABLES):
+    framed = is_one_of(table, kinds.FRAMES)
+    if not framed and not is_one_of(table, kinds.ARROW_TABLES):
         return _as_arrow(table, column)
     root = check_column(column, list(table.columns if framed else table.column_names))
     array = _as_arrow(table[root], column) if framed else table.column(root)
@@ -268,21 +225,20 @@ def _from_table(table: Any, column: str) -> Any:
 
 def _inside(array: Any, root: str, column: str) -> Any:
     """Return the nested column that a path leads to, of the column that it begins with."""
-    found = find_column(pa.schema([(root, array.type)]), column, "The table")
+    (path,) = columns.find_columns(pa.schema([(root, array.type)]), column, None, "The table").paths
     chunks = getattr(array, "chunks", [array])
-    return pa.chunked_array([found.of(pa.record_batch([chunk], [root])) for chunk in chunks])
+    return pa.chunked_array([columns.column_of(pa.record_batch([chunk], [root]), path) for chunk in chunks])
 
 
 def _as_arrow(table: Any, column: str) -> Any:
     """Return a column as Arrow's."""
-    if is_one_of(table, POLARS_COLUMNS):
+    if is_one_of(table, kinds.POLARS_COLUMNS):
         return table.to_arrow()
-    return table if is_one_of(table, ARROW_COLUMNS) else _array(table, column)
+    return table if is_one_of(table, kinds.ARROW_COLUMNS) else _array(table, column)
 
 
 def _from_sentences(sentences: Iterable[Any], names: list[str]) -> Iterator[list[Any]]:
-    held: list[list[Any]] = [[] for _ in names]
-    size = 0
+    held, size = [list[Any]() for _ in names], 0
     for sentence in sentences:
         row = [_value(sentence, name) for name in names] if isinstance(sentence, Mapping) else [sentence]
         if isinstance(row[0], Set):
@@ -308,8 +264,8 @@ def _value(record: Mapping[str, Any], column: str) -> Any:
     if check_column(column, list(record)) == column:
         return record[column]
     try:
-        return find_field(column, record, lambda value: value if isinstance(value, Mapping) else {})[1]
-    except NoFieldError as error:
+        return columns.find_field(column, record, lambda value: value if isinstance(value, Mapping) else {})[1]
+    except columns.NoFieldError as error:
         raise InputError(f"There is no key {column!r}.", f"There is {', '.join(error.present) or 'none'}.") from None
 
 
@@ -330,20 +286,18 @@ def _normal(batch: Any) -> Any:
     """Return a batch of text, and of weights, in the types that these are written in."""
     text, *weights = batch.columns
     column, *names = batch.schema.names
-    counts = [pa.array(weights_of(n, name, "the input")) for n, name in zip(weights, names, strict=True)]
+    counts = [pa.array(columns.weights_of(n, name, "the input")) for n, name in zip(weights, names, strict=True)]
     return pa.RecordBatch.from_arrays([_text(text, column), *counts], batch.schema.names)
 
 
 def _text(array: Any, column: str) -> Any:
     """Return texts in the type that all texts are written in, and tokens in the type of all tokens."""
     kind = array.type
-    if pa.types.is_null(kind):
-        return array
-    if pa.types.is_null(kind) or (not is_text(kind) and array.null_count == len(array)):
+    if pa.types.is_null(kind) or (not columns.is_text(kind) and array.null_count == len(array)):
         return pa.nulls(len(array))
-    if not is_text(kind):
+    if not columns.is_text(kind):
         raise InputError(f"The text ({column!r}) is of type {kind}; it {_RULE}.", "Give column, or convert it.")
-    return lists_of(array) if is_list(kind) else strings_in(array).fill_null("")
+    return columns.lists_of(array) if columns.is_list(kind) else columns.strings_in(array).fill_null("")
 
 
 def content_of(array: Any) -> Iterator[Any]:
@@ -351,9 +305,9 @@ def content_of(array: Any) -> Iterator[Any]:
     if pa.types.is_integer(array.type):
         yield array.to_numpy()
         return
-    if is_list(array.type):
+    if columns.is_list(array.type):
         yield pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
         array = array.flatten().fill_null("")
-    data, offsets = strings_of(array)
+    data, offsets = columns.strings_of(array)
     yield np.diff(offsets)
     yield data

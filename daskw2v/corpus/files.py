@@ -13,10 +13,8 @@ from daskw2v.store.retries import TIMEOUT, RetryingFile, with_retries
 from daskw2v.store.urls import filesystem
 
 # Names by which filesystems give the identity of a content, or else its last modification.
-_VERSIONS = (
-    "ETag", "etag", "md5Hash", "content_md5", "checksum", "version_id",
-    "mtime", "LastModified", "last_modified", "updated", "modified", "created",
-)  # fmt: skip
+_IDENTITIES = "ETag", "etag", "md5Hash", "content_md5", "checksum", "version_id"
+_VERSIONS = *_IDENTITIES, "mtime", "LastModified", "last_modified", "updated", "modified", "created"
 _BUFFER = 1 << 20  # bytes asked for at once
 _SMALL = 64  # a file is small if so many of its size are at most a block
 _FILES = 512  # small files in a batch, on average
@@ -166,18 +164,15 @@ def batch_blocks(blocks: Sequence[TextBlock], block_bytes: int) -> list[Batch]:
 
 
 def _runs(blocks: Sequence[TextBlock], block_bytes: int) -> Iterator[list[TextBlock]]:
-    run: list[TextBlock] = []
-    held = 0
+    run, held = list[TextBlock](), 0
     for block in blocks:
-        if block.source.size * _SMALL > block_bytes:
-            if run:
-                yield run
-            yield [block]
+        is_small = block.source.size * _SMALL <= block_bytes
+        if run and not is_small:
+            yield run
             run, held = [], 0
-            continue
         run.append(block)
         held += block.source.size
-        if held >= block_bytes or _ends_batch(block.source.url):
+        if not is_small or held >= block_bytes or _ends_batch(block.source.url):
             yield run
             run, held = [], 0
     if run:

@@ -34,7 +34,7 @@ _HOW = {
     ("datasets", "IterableDataset"): _FRAME.format("dataset.to_parquet('text.parquet')", "'text.parquet'"),
     ("datasets", "DatasetDict"): _FRAME.format("dataset['train'].to_parquet('text.parquet')", "'text.parquet'"),
     ("numpy", "ndarray"): "write numpy.savetxt('text.txt', array, fmt='%s'), and give 'text.txt'.",
-}  # fmt: skip
+}
 _PACKAGES = {"dask_expr": "dask"}
 _SHOWN = 120  # most characters of a value in a message
 
@@ -69,11 +69,10 @@ def names_of(inputs: Inputs) -> list[str]:
 def refused(value: Any, rule: str = _FILES) -> ParameterError:
     """Return the error for a value that is no name, with how to write it to files, after a rule."""
     how = _remedy(value)
-    remedy = (
-        f"{rule}{how[:1].upper() if not rule else how[:1]}{how[1:]}"
-        if how
-        else "Give text that is not empty, a pathlib.Path, or a list of these."
-    )
+    if how:
+        remedy = f"{rule}{how}" if rule else f"{how[0].upper()}{how[1:]}"
+    else:
+        remedy = "Give text that is not empty, a pathlib.Path, or a list of these."
     return ParameterError(f"input={_shown(value)} is no URL or path.", remedy)
 
 

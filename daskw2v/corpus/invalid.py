@@ -5,17 +5,18 @@ Invalid lines stop the run, or are repaired or skipped.
 
 import re
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.errors import InputError
 
+T = TypeVar("T")
+
 FIRST = 512  # most bytes of a file from which its content is recognized
 LONG_WORD = 50  # bytes of the longest word that may be alone in a line; lines of FASTA have 60 to 80
 _LOOKED_AT, _FEWEST_LONG = 1 << 16, 600  # bytes that are looked at for long words, and fewest of these
-_MARKS = {  # longer ones first, as UTF-32's begins like UTF-16's
-    b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16",
-}  # fmt: skip
+# UTF-32's come first, as one of them begins like UTF-16's
+_MARKS = {"UTF-32": (b"\xff\xfe\0\0", b"\0\0\xfe\xff"), "UTF-16": (b"\xff\xfe", b"\xfe\xff")}
 _CONTROLS = bytes({*range(32)} - {*b"\t\n\v\f\r\x1b"})
 _UNPACK = "Unpack it."
 _PACKED = "Unpack it, or give it a name that ends in {how}."
@@ -72,8 +73,8 @@ def refuse_no_text(data: bytes, url: str) -> None:
     InputError
         If they are of compressed data, an archive, a table, a document, or text that is not UTF-8.
     """
-    for mark, encoding in _MARKS.items():
-        if data.startswith(mark):
+    for encoding, marks in _MARKS.items():
+        if data.startswith(marks):
             raise InputError(
                 f"{url} begins with the byte order mark of {encoding}; text must be UTF-8.", "Convert it, with iconv."
             )
@@ -160,19 +161,17 @@ class InvalidInput:
             data.decode()
         except UnicodeDecodeError as error:
             self.offence(f"{url} at byte {offset + error.start}", error.reason)
-            return b"\n".join([self._repaired(line) for line in data.split(b"\n")])
+            lines = [(line, line.decode(errors="replace").encode()) for line in data.split(b"\n")]
+            return b"\n".join([line if repaired == line else self.either(repaired, b"") for line, repaired in lines])
         return data
 
-    def _repaired(self, line: bytes) -> bytes:
-        try:
-            line.decode()
-        except UnicodeDecodeError:
-            if self.errors == "replace":
-                self.report.replaced += 1
-                return line.decode(errors="replace").encode()
-            self.report.skipped += 1
-            return b""
-        return line
+    def either(self, repaired: T, nothing: T) -> T:
+        """Return a line that is repaired, or nothing if it is to be skipped; count it."""
+        if self.errors == "replace":
+            self.report.replaced += 1
+            return repaired
+        self.report.skipped += 1
+        return nothing
 
     def scalars(self, texts: list[str], place: str) -> list[str]:
         r"""Handle lone surrogates in strings, as JSON's "\ud800" makes them: stop, repair or skip.
@@ -185,8 +184,4 @@ class InvalidInput:
         if not any(_SURROGATE.search(text) for text in texts if not text.isascii()):
             return texts
         self.offence(place, "a lone surrogate, which UTF-8 cannot write")
-        if self.errors == "replace":
-            self.report.replaced += 1
-            return [_SURROGATE.sub("\ufffd", text) for text in texts]
-        self.report.skipped += 1
-        return []
+        return self.either([_SURROGATE.sub("\ufffd", text) for text in texts], [])

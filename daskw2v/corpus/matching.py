@@ -32,23 +32,23 @@ class _Process:
         # -I and -S: nothing is imported but the standard library
         line = [sys.executable, "-I", "-S", str(Path(matching_process.__file__)), str(SECONDS)]
         self._process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._requests, self._answers = self._process.stdin, self._process.stdout
         self._send(pattern.encode("utf-8", "surrogatepass"))
 
     def _send(self, content: bytes) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(_LENGTH.pack(len(content)) + content)
-        self._process.stdin.flush()
+        self._requests.write(_LENGTH.pack(len(content)) + content)
+        self._requests.flush()
 
-    def _receive(self) -> bytes:
-        assert self._process.stdout is not None
-        head = self._process.stdout.read(_LENGTH.size)
-        if len(head) < _LENGTH.size:
-            raise EOFError
-        (length,) = _LENGTH.unpack(head)
-        content = self._process.stdout.read(length)
-        if len(content) < length:
+    def _read(self, size: int) -> bytes:
+        content = self._answers.read(size)
+        if len(content) < size:
             raise EOFError
         return content
+
+    def _receive(self) -> bytes:
+        return self._read(*_LENGTH.unpack(self._read(_LENGTH.size)))
 
     def ask(self, data: bytes) -> list[bytes]:
         """Return the bytes of tokens, their lengths and the tokens of each line; of a slow line, its number alone."""
@@ -58,9 +58,8 @@ class _Process:
     def end(self) -> int:
         """End the process; return its exit code."""
         self._process.kill()
-        for pipe in (self._process.stdin, self._process.stdout):
+        for pipe in (self._requests, self._answers):
             with suppress(BrokenPipeError):  # what was not sent yet
-                assert pipe is not None
                 pipe.close()
         return self._process.wait()
 

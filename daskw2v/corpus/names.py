@@ -13,20 +13,18 @@ from daskw2v.corpus.files import Source
 from daskw2v.corpus.formats import FORMATS, TEXT, Format, find_format
 from daskw2v.errors import InputError, counted
 
-_COMPRESSIONS = {
-    ".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".zstd": "zstd",
-}  # fmt: skip
+_COMPRESSIONS = {".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".zstd": "zstd"}
 _PACKED = (".zip", ".tar", ".tgz", ".7z", ".rar", ".lz4", ".lzma", ".lzo", ".br", ".snappy", ".sz", ".z")
+_WRITE, _ARRAYS = "Write its text to a file first", "bytes of arrays or objects"
 # Files that are not text but could be read as such: what would become words, the remedy, and suffixes.
 _NO_TEXT = (
-    ("bytes of a table", "Make Parquet of it, and give column",
-     (".xls", ".xlsx", ".avro", ".sqlite", ".db")),
-    ("tags", "Write its text to a file first", (".html", ".htm", ".xml")),
-    ("bytes of a document", "Write its text to a file first", (".pdf", ".docx", ".odt", ".epub")),
+    ("bytes of a table", "Make Parquet of it, and give column", (".xls", ".xlsx", ".avro", ".sqlite", ".db")),
+    ("tags", _WRITE, (".html", ".htm", ".xml")),
+    ("bytes of a document", _WRITE, (".pdf", ".docx", ".odt", ".epub")),
     ("bytes of a picture", "Leave it out", (".jpg", ".jpeg", ".png", ".gif")),
-    ("bytes of arrays or objects", "Write their text to a file first",
-     (".npy", ".npz", ".pkl", ".pickle", ".h5", ".hdf5", ".pt", ".safetensors", ".faiss")),
-)  # fmt: skip
+    (_ARRAYS, "Write their text to a file first", (".npy", ".npz", ".h5", ".hdf5", ".safetensors")),
+    (_ARRAYS, "Write their text to a file first", (".pkl", ".pickle", ".pt", ".faiss")),
+)
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _NUMBER = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 

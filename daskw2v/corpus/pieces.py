@@ -61,9 +61,14 @@ def tokens_of(sentences: Iterable[Sequence[str]]) -> Tokens:
 
 def tokens_from(data: bytes, lengths: NDArray[np.int64], counts: NDArray[np.int64]) -> Tokens:
     """Make `Tokens` of the bytes of all tokens, the length of each, shape (t,), and the tokens of each sentence."""
+    return Tokens(np.frombuffer(data, np.uint8), offsets_from(lengths), (np.cumsum(counts) - counts)[counts > 0])
+
+
+def offsets_from(lengths: NDArray[Any]) -> NDArray[np.int64]:
+    """Return where items with these lengths begin if they follow each other, and where the last one ends."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
-    return Tokens(np.frombuffer(data, np.uint8), offsets, (np.cumsum(counts) - counts)[counts > 0])
+    return offsets
 
 
 @dataclass

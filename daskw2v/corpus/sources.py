@@ -4,10 +4,10 @@ A name is that of a file, of a folder, which means all files below it, or a patt
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from fsspec.core import has_magic
 
@@ -17,7 +17,7 @@ from daskw2v.corpus.formats import TEXT, Format, find_format
 from daskw2v.corpus.formats.base import cut_short
 from daskw2v.corpus.inputs import Inputs, names_of, shortened
 from daskw2v.corpus.names import check_readable, compression_of, filtered, format_of, of_one_format
-from daskw2v.corpus.streams import CHUNK, decompressed
+from daskw2v.corpus.streams import chunks_of
 from daskw2v.errors import Daskw2vError, InputError, StoreError, counted
 from daskw2v.extras import needed
 from daskw2v.progress import Listener, saying, silent
@@ -143,25 +143,16 @@ def read_chunks(
     read = 0
     for source in find_sources(url, TEXT.name, storage_options, timeout, folders=False):
         with open_source(source, storage_options, timeout) as file:
-            parts = iter(partial(file.read, CHUNK), b"")
-            for chunk in decompressed(file, source.compression, source.url) if source.compression else parts:
+            for chunk in chunks_of(file, source.compression, source.url):
                 read += len(chunk)
                 if read > most:
                     raise InputError(f"{url} is longer than {most:,} bytes.", "Give a shorter one.")
                 yield chunk
 
 
-class Matches(NamedTuple):
-    """URL and fsspec's info of each file found, sorted; whether folders were searched; links that lead nowhere."""
-
-    files: list[tuple[str, Mapping[str, Any]]]
-    in_folders: bool
-    broken: list[str]
-
-
 def find_files(
     name: str, storage_options: Mapping[str, Any], timeout: float, *, folders: bool = True, work: str | None = None
-) -> Matches:
+) -> tuple[list[tuple[str, Mapping[str, Any]]], bool, list[str]]:
     """Find the files of a name.
 
     A folder means all files below it, except files whose names, or whose folders' names, begin with `.` or `_`: Spark,
@@ -181,6 +172,15 @@ def find_files(
     work
         The work directory, which is skipped.
 
+    Returns
+    -------
+    files
+        URL and fsspec's info of each file, sorted.
+    in_folders
+        Whether folders were searched.
+    broken
+        Links that lead nowhere.
+
     Raises
     ------
     InputError
@@ -196,7 +196,7 @@ def find_files(
     with _explained(name):
         fs.invalidate_cache()
         if ask(fs.isfile, path):  # first, as a file's name may look like a pattern
-            return Matches([(_prefix(name, fs, path) + path, ask(fs.info, path))], False, [])
+            return [(_prefix(name, fs, path) + path, ask(fs.info, path))], False, []
         named = ask(fs.isdir, path)
         if named and not folders:
             raise InputError(f"{name} is a directory.", f"Give {name.rstrip('/')}/* for all files in it.")
@@ -218,14 +218,19 @@ def find_files(
             read = {p for p in found if text(p) and (not whole or _is_data(p, root))} | below
             found |= _infos(fs, ask, sorted(below - found.keys()))
             found = {p: found[p] for p in sorted(read)}
-    if within:
-        _refuse_arrays(name, found)
+    # Another work directory, or a model: its files are not text, which not all of their names show
+    arrays = [p for p in found if p.rpartition("/")[2] == _ARRAYS] if within else []
+    if arrays:
+        raise InputError(
+            f"{name} holds Zarr arrays, as a work directory does: {arrays[0]}.",
+            "Move them elsewhere, or give a pattern that matches files of text only.",
+        )
     start = _prefix(name.rstrip("/") if path else name, fs, path)
     files = [(start + p, info) for p, info in found.items() if info["type"] == "file"]
     broken = [start + p for p, info in found.items() if info["type"] == _BROKEN]
     if not files:
         raise leads_nowhere(broken[0], _CHECK) if broken else _nothing(name, named=named)
-    return Matches(files, whole, broken)
+    return files, whole, broken
 
 
 def leads_nowhere(link: str, remedy: str) -> InputError:
@@ -267,13 +272,9 @@ def _source(url: str, info: Mapping[str, Any], wanted: Format | None) -> Source:
         needed("zstandard", "zstd", f"{url} cannot be read without it.")
     if format.requires is not None:
         needed(*format.requires, f"{url} cannot be read without it.")
-    return Source(url, _size(url, info), version_of(info), format.name, compression)
-
-
-def _size(url: str, info: Mapping[str, Any]) -> int:
     if info.get("size") is None:
         raise InputError(f"{url} has no known size, so it cannot be read in blocks.", "Copy it to a file first.")
-    return int(info["size"])
+    return Source(url, int(info["size"]), version_of(info), format.name, compression)
 
 
 def _blocks(source: Source, *, block_bytes: int, storage_options: Mapping[str, Any], timeout: float) -> list[TextBlock]:
@@ -289,20 +290,14 @@ def _infos(fs: Any, ask: Callable[..., Any], paths: Sequence[str]) -> dict[str, 
 
     The infos of a listing are not used: `open_source` compares with `info`, whose values differ on some filesystems.
     """
-    info = _local_info if "file" in fs.protocol else _info
-    return dict(zip(paths, in_threads(partial(ask, info, fs), paths), strict=True))
+    return dict(zip(paths, in_threads(partial(ask, _info, fs), paths), strict=True))
 
 
 def _info(fs: Any, path: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = fs.info(path)
-    return found
-
-
-def _local_info(fs: Any, path: str) -> Mapping[str, Any]:
     try:
-        return _info(fs, path)
+        return dict(fs.info(path))
     except OSError:
-        if os.path.islink(path) and not os.path.exists(path):
+        if "file" in fs.protocol and os.path.islink(path) and not os.path.exists(path):
             return {"type": _BROKEN}
         raise
 
@@ -354,16 +349,6 @@ def _below_local(roots: Sequence[str]) -> Iterator[str]:
 
 def _raise(error: OSError) -> None:
     raise error
-
-
-def _refuse_arrays(name: str, paths: Iterable[str]) -> None:
-    """Refuse another work directory or a model: its files are not text, which not all of their names show."""
-    for path in paths:
-        if path.rpartition("/")[2] == _ARRAYS:
-            raise InputError(
-                f"{name} holds Zarr arrays, as a work directory does: {path}.",
-                "Move them elsewhere, or give a pattern that matches files of text only.",
-            )
 
 
 def _nothing(name: str, *, named: bool) -> InputError:

@@ -1,11 +1,11 @@
-"""Streams of bytes: decompression, the lines of a block, and pieces of bounded size."""
+"""Streams: decompression, the lines of a block, and pieces of bounded size."""
 
 import bz2
 import lzma
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ try:
     import zstandard
 except ImportError:
     zstandard = None  # type: ignore[assignment]
+
+T = TypeVar("T")
 
 CHUNK = 1 << 17  # bytes read at once; larger chunks exceed the cache and halve the speed
 LONGEST = 1 << 22  # bytes of the longest line that is never cut
@@ -61,6 +63,11 @@ _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
     "zstd": _Zstd,
 }
 _CORRUPT = (OSError, zlib.error, lzma.LZMAError, *((zstandard.ZstdError,) if zstandard else ()))
+
+
+def chunks_of(file: IO[bytes], compression: str | None, url: str) -> Iterator[bytes]:
+    """Return the content of a file, decompressed if it is compressed, in chunks of at most `CHUNK` bytes."""
+    return decompressed(file, compression, url) if compression else iter(partial(file.read, CHUNK), b"")
 
 
 def decompressed(file: IO[bytes], compression: str, url: str) -> Iterator[bytes]:
@@ -156,6 +163,19 @@ def line_chunks(file: IO[bytes], position: int, stop: int) -> Iterator[bytes]:
                 return
         yield chunk
         position = end
+
+
+def batched(items: Iterable[T], size: Callable[[T], int], most: int) -> Iterator[list[T]]:
+    """Yield lists of consecutive items. A list ends where the sizes of its items add up to `most`, or all items end."""
+    held, total = list[T](), 0
+    for item in items:
+        held.append(item)
+        total += size(item)
+        if total >= most:
+            yield held
+            held, total = [], 0
+    if held:
+        yield held
 
 
 def pieces(chunks: Iterable[bytes], offset: int, *, whole_lines: bool) -> Iterator[tuple[int, bytes]]:

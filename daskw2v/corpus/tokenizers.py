@@ -8,8 +8,9 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from operator import attrgetter
 from types import CodeType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,8 +175,7 @@ def _users(spec: str | LineFunction) -> LineFunction:
     if module and name:
         return _imported(module, name)
     raise ParameterError(
-        f"tokenizer={spec!r} is unknown.",
-        f"Give {', '.join((*TOKENIZERS.names(), *OTHERS))} or a function.",
+        f"tokenizer={spec!r} is unknown.", f"Give {', '.join((*TOKENIZERS.names(), *OTHERS))} or a function."
     )
 
 
@@ -260,51 +260,38 @@ def _check_pattern(pattern: str) -> None:
 
 def _imported(module: str, name: str) -> LineFunction:
     try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
+        function: Any = attrgetter(name)(importlib.import_module(module))
     except (ImportError, AttributeError) as error:
         raise ParameterError(
             f"The tokenizer {module}:{name} cannot be imported ({error}).",
             "Give package.module:function of a package that is installed here and on all workers.",
         ) from error
-    if not callable(found):
-        raise ParameterError(f"The tokenizer {module}:{name} is a {type(found).__name__}.", "Name a function.")
-    function: LineFunction = found
-    return function
+    if not callable(function):
+        raise ParameterError(f"The tokenizer {module}:{name} is a {type(function).__name__}.", "Name a function.")
+    return cast(LineFunction, function)
+
+
+def _replacing(pattern: dict[str, str], content: str) -> dict[str, Any]:
+    """Return the normalizer of the package tokenizers that replaces a pattern."""
+    return {"type": "Replace", "pattern": pattern, "content": content}
 
 
 _LETTERS = r"[\p{L}\p{M}\p{N}]+"
-_LOWERCASE = {"type": "Lowercase"}
-_WHITESPACE = Tokenizer(name="whitespace", title="between blanks", cut=RawText, steps=Steps())
-_LOWER = Tokenizer(
-    name="lower",
-    title="in lower case, between Unicode's blanks",
-    cut=_lower,
-    steps=Steps((_LOWERCASE, {"type": "Replace", "pattern": {"Regex": f"[{_BLANKS}]"}, "content": " "})),
-    version=2,
-)
-_NORMALIZE = Tokenizer(
-    name="normalize",
-    title="NFKC, lower case, letters and digits only",
-    cut=_normalize,
-    steps=Steps(
-        (
-            {"type": "NFKC"},
-            _LOWERCASE,
-            {"type": "Replace", "pattern": {"String": "\u2019"}, "content": "'"},
-            {"type": "Replace", "pattern": {"String": "\u2010"}, "content": "-"},
-        ),
-        f"{_LETTERS}(?:['-]{_LETTERS})*",
+_LOWERCASE, _SPACES = {"type": "Lowercase"}, _replacing({"Regex": f"[{_BLANKS}]"}, " ")
+_ASCII = _replacing({"String": "\u2019"}, "'"), _replacing({"String": "\u2010"}, "-")
+_NORMALIZED = Steps(({"type": "NFKC"}, _LOWERCASE, *_ASCII), f"{_LETTERS}(?:['-]{_LETTERS})*")
+_OWN = (
+    Tokenizer(name="whitespace", title="between blanks", cut=RawText, steps=Steps()),
+    Tokenizer(
+        name="lower",
+        title="in lower case, between Unicode's blanks",
+        cut=_lower,
+        steps=Steps((_LOWERCASE, _SPACES)),
+        version=2,
     ),
+    Tokenizer(name="normalize", title="NFKC, lower case, letters and digits only", cut=_normalize, steps=_NORMALIZED),
 )
-
-TOKENIZERS = Registry(
-    "tokenizer",
-    "daskw2v.tokenizers",
-    Tokenizer,
-    {tokenizer.name: tokenizer for tokenizer in (_WHITESPACE, _LOWER, _NORMALIZE)},
-)
+TOKENIZERS = Registry("tokenizer", "daskw2v.tokenizers", Tokenizer, {tokenizer.name: tokenizer for tokenizer in _OWN})
 
 
 def fingerprint(function: Callable[..., Any]) -> str:

@@ -64,9 +64,10 @@ class Estimator(Answers):
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
         """Return the settings of a new estimator; those of choices, such as `negative`, are left to their choices."""
+        parts: tuple[type[Settings], ...] = (Resources, Params, *cls._parts)
         return {
             f.name: getattr(cls._params, f.name) if part is Params and not is_axis(f) else default_of(f)
-            for part in (Resources, Params, *cls._parts)
+            for part in parts
             for f in declared_fields(part)
         }
 

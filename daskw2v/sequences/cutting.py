@@ -81,13 +81,14 @@ def sessions_of(events: Any, sessions: Sessions, cut: Cut) -> tuple[Any, Int64Ar
     markets = _market_counts(events, rows)
     if goals is not None:
         rows, lengths = _with_goals(rows, lengths, goals, cut.window)
-    items = _array(events["item"].take(rows))
+    items = arrow_array(events["item"].take(rows))
     if not pa.types.is_integer(items.type):
         items = items.cast(pa.large_string())
     return items, np.append(0, np.cumsum(lengths[lengths > 0])).astype(np.int64), markets
 
 
-def _array(values: Any) -> Any:
+def arrow_array(values: Any) -> Any:
+    """Return a column of pandas as an Arrow array."""
     return pa.chunked_array(pa.array(values)).combine_chunks()
 
 
@@ -95,7 +96,7 @@ def _market_counts(events: Any, rows: Int64Array) -> Any:
     """Return how often each item is in each market among rows, as `vocabulary.markets` reads it."""
     if "market" not in events:
         return add_up([])
-    names = (_array(events[name].take(rows)).cast(pa.large_string()) for name in ("item", "market"))
+    names = (arrow_array(events[name].take(rows)).cast(pa.large_string()) for name in ("item", "market"))
     return add_up([pa.table([*names, np.ones(len(rows), np.int64)], [WORD, MARKET, COUNT])])
 
 

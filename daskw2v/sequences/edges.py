@@ -13,20 +13,8 @@ from daskw2v.corpus.formats.text import text_pieces
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.extras import Extra
+from daskw2v.sequences import tables
 from daskw2v.sequences.settings import EdgeList
-from daskw2v.sequences.tables import (
-    INTEGER,
-    STRING,
-    common_ids,
-    ids_of,
-    integers_in,
-    is_text,
-    is_typed,
-    kind_of_ids,
-    read_columns,
-    refuse_header,
-    types_of,
-)
 from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.threads import in_threads
 
@@ -54,10 +42,9 @@ def read_edges(
         weight is not above 0.
     """
     url = block.source.url
-    read = _READERS.get(block.source.format, read_columns)
-    names = edges.roles
+    read = _READERS.get(block.source.format, tables.read_columns)
     for columns in read(block, edges.columns, storage_options, timeout):
-        arrays = {role: _typed(role, columns[name], kind, edges, url) for role, name in names.items()}
+        arrays = {role: _typed(role, columns[name], kind, edges, url) for role, name in edges.roles.items()}
         _check(arrays, url)
         yield list(arrays.values())
 
@@ -76,22 +63,18 @@ def kind_of_nodes(
     ParameterError
         If nodes are to be strings where the columns of all files have a type.
     """
-    typed = [source for source in sources if is_typed(source)]
+    typed = [source for source in sources if tables.is_typed(source)]
     if edges.strings and len(typed) == len(sources):
-        raise ParameterError(
-            "strings=True changes nothing in Parquet, whose columns have a type.", "Leave strings out."
-        )
-    types_of_files = in_threads(
-        partial(types_of, names=edges.columns, storage_options=storage_options, timeout=timeout), typed
-    )
+        raise ParameterError("strings=True changes nothing in Parquet, whose columns have a type.", "Leave it out.")
+    find = partial(tables.types_of, names=edges.columns, storage_options=storage_options, timeout=timeout)
     kinds = [
-        (source.url, kind_of_ids(types[name], source.url, _NODES))
-        for source, types in zip(typed, types_of_files, strict=True)
+        (source.url, tables.kind_of_ids(types[name], source.url, _NODES))
+        for source, types in zip(typed, in_threads(find, typed), strict=True)
         for name in (edges.source, edges.target)
     ]
     if len(typed) < len(sources):
-        kinds.append(("", STRING if edges.strings else INTEGER))
-    return common_ids(kinds)
+        kinds.append(("", tables.STRING if edges.strings else tables.INTEGER))
+    return tables.common_ids(kinds)
 
 
 def _read_text(
@@ -103,7 +86,7 @@ def _read_text(
             content = squeezed(_COMMENT.sub(b"", data)).lstrip(b"\n")
             if content:
                 columns = _parsed(content, names, f"{block.source.url} from byte {offset} on")
-                refuse_header(columns, block.source.url)
+                tables.refuse_header(columns, block.source.url)
                 yield columns
 
 
@@ -143,24 +126,20 @@ def _parsed(content: bytes, names: Sequence[str], location: str) -> dict[str, An
 def _typed(role: str, array: Any, kind: str, edges: EdgeList, url: str) -> Any:
     """Return a column with the type that its role needs."""
     if role == "weight":
-        return _weights(array, url)
+        try:
+            return (pc.utf8_trim_whitespace(array) if tables.is_text(array.type) else array).cast(pa.float64())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InputError(f"{url} has a weight that is no number ({error}).", "Give finite numbers > 0.") from None
     if role not in ("source", "target"):
-        return ids_of(array, STRING, "Types of nodes", url)
-    if kind == STRING or not is_text(array.type):
-        return ids_of(array, kind, _NODES, url)
+        return tables.ids_of(array, tables.STRING, "Types of nodes", url)
+    if kind == tables.STRING or not tables.is_text(array.type):
+        return tables.ids_of(array, kind, _NODES, url)
     texts = pc.utf8_trim_whitespace(array)
-    numbers = integers_in(texts, kind)
+    numbers = tables.integers_in(texts, kind)
     if numbers is None:  # 007 and 7 would be one node
-        other = next(text for text in texts if text.is_valid and integers_in(pa.array([text]), kind) is None)
+        other = next(text for text in texts if text.is_valid and tables.integers_in(pa.array([text]), kind) is None)
         raise InputError(f"{url} has the node {other.as_py()!r}, which is not written as an {kind} is.", _STRINGS)
     return numbers
-
-
-def _weights(array: Any, url: str) -> Any:
-    try:
-        return (pc.utf8_trim_whitespace(array) if is_text(array.type) else array).cast(pa.float64())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InputError(f"{url} has a weight that is no number ({error}).", "Give finite numbers above 0.") from None
 
 
 def _is_empty(column: Any) -> bool:
@@ -174,6 +153,7 @@ def _check(columns: dict[str, Any], url: str) -> None:
         raise InputError(f"{url} has edges without {' or '.join(empty)}.", "Fill them in, or leave the edges out.")
     if (weights := columns.get("weight")) is not None:
         valid = pc.and_(pc.is_finite(weights), pc.greater(weights, 0.0))
-        if not pc.all(valid, min_count=0).as_py():
-            wrong = weights.filter(pc.invert(valid))[0].as_py()
-            raise InputError(f"{url} has an edge of weight {wrong}.", "Give finite weights above 0, or leave it out.")
+        if len(wrong := weights.filter(pc.invert(valid))):
+            raise InputError(
+                f"{url} has an edge of weight {wrong[0].as_py()}.", "Give finite weights above 0, or leave it out."
+            )

@@ -9,6 +9,7 @@ Times are numbers, or points in time, which become nanoseconds since 1970.
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial, reduce
 from typing import Any, NamedTuple
@@ -18,22 +19,12 @@ from daskw2v.corpus.files import Batch, Source, TextBlock, batch_blocks
 from daskw2v.corpus.formats import PARQUET
 from daskw2v.corpus.formats.columns import MOST_WEIGHT
 from daskw2v.corpus.sources import plan_blocks
+from daskw2v.corpus.streams import batched
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.extras import Extra, needed
-from daskw2v.sequences.files import write_columns
+from daskw2v.sequences import tables
+from daskw2v.sequences.files import write_table
 from daskw2v.sequences.settings import Sessions
-from daskw2v.sequences.tables import (
-    STRING,
-    common_ids,
-    ids_of,
-    is_text,
-    is_typed,
-    kind_of_ids,
-    parsed_ids,
-    read_columns,
-    types_of,
-    value_type,
-)
 from daskw2v.store.stage import OpenStage, run_once
 from daskw2v.store.storage import Store
 from daskw2v.store.threads import in_threads
@@ -44,7 +35,7 @@ pd, pa, pc = Extra("pandas", "events"), Extra("pyarrow", "events"), Extra("pyarr
 EXTRA = "events"
 _IDS = {"user": "Users", "item": "Items", "market": "Markets"}  # roles of columns of ids, and how messages call these
 _VARYING = ("user", "item", "time")  # roles whose kind depends on their values
-_FIXED = {"market": STRING, "weight": "float64", "goal": "bool"}  # kinds of the others
+_FIXED = {"market": tables.STRING, "weight": "float64", "goal": "bool"}  # kinds of the others
 _TRUTH = {"true": "1", "false": "0"}  # as CSV writes truth values, in any case
 CLOCK = "clock"  # kind of points in time; the others are types of pandas
 WHOLE, REAL = "int64", "float64"
@@ -132,54 +123,48 @@ def read_events(
     """
     options = Options({**resources.storage_options, **stage.home.options})
     reading, block_bytes = Reading(sessions.roles, options, resources.store_timeout), resources.block_bytes
-    tables = [source for source in sources if is_typed(source)]
-    texts = [TextBlock(source, 0, source.size) for source in sources if not is_typed(source)]
+    typed = [source for source in sources if tables.is_typed(source)]
+    texts = [TextBlock(source, 0, source.size) for source in sources if not tables.is_typed(source)]
     jobs = [(batch, stage.home, reading, block_bytes) for batch in batch_blocks(texts, block_bytes)]
     copies = [copy for made in stage.map("copy events", _copy, jobs, 0) for copy in made] if jobs else []
-    find = partial(types_of, names=list(reading.roles.values()), storage_options=options, timeout=reading.timeout)
-    types = list(zip(tables, in_threads(find, tables), strict=True))
+    find = partial(tables.types_of, names=[*reading.roles.values()], storage_options=options, timeout=reading.timeout)
+    types = zip(typed, in_threads(find, typed), strict=True)
+    kinds: list[tuple[str, Mapping[str, str | None]]] = [
+        *((source.url, _kinds_of(of_file, reading.roles, source.url)) for source, of_file in types),
+        *((copy.url, copy.kinds) for copy in copies),
+        *([("what was carried over", known)] if known else []),
+    ]
     copied = [Source(f"{stage.home.url}/{copy.name}", copy.size, "", PARQUET.name, None) for copy in copies]
     parts = [
         Part(batch, roles)
-        for files, roles in ((tables, reading.roles), (copied, {role: role for role in reading.roles}))
+        for files, roles in ((typed, reading.roles), (copied, {role: role for role in reading.roles}))
         for batch in batch_blocks(plan_blocks(files, block_bytes, options, reading.timeout), block_bytes)
     ]
-    return EventTable(parts, _kinds(types, copies, reading.roles, known), reading)
+    return EventTable(parts, _common_kinds(kinds, reading.roles), reading)
 
 
-def _kinds(
-    types: Sequence[tuple[Source, Mapping[str, Any]]],
-    copies: Sequence[_Copy],
-    roles: Mapping[str, str],
-    known: Mapping[str, str],
-) -> dict[str, str]:
-    """Return the kind of each column in all files, and in the events that are known."""
-    kinds = dict[str, str]()
+def _kinds_of(types: Mapping[str, Any], roles: Mapping[str, str], url: str) -> dict[str, str | None]:
+    """Return the kinds of the roles `_VARYING` in a file with columns of these types; refuse other types."""
+    numeric = pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_null
+    kinds = dict[str, str | None]()
     for role, column in roles.items():
-        types_in_files = [(source.url, of_file[column]) for source, of_file in types]
-        if role in _VARYING:
-            others = [(copy.url, copy.kinds[role]) for copy in copies]
-            others += [("what was carried over", known[role])] if role in known else []
-            kind_of = kind_of_times if role == "time" else partial(kind_of_ids, what=_IDS[role])
-            kinds[role] = (common_times if role == "time" else common_ids)(
-                [*((url, kind_of(kind, url)) for url, kind in types_in_files), *others]
+        kind = tables.value_type(types[column])
+        if role in _IDS:
+            kinds[role] = tables.kind_of_ids(kind, url, _IDS[role])
+        elif role == "time":
+            kinds[role] = kind_of_times(kind, url)
+        elif not any(is_kind(kind) for is_kind in numeric):
+            raise InputError(
+                f"The column {column!r} of {role}s in {url} is of type {kind}.", "Give numbers or truth values."
             )
-            continue
-        for url, kind in types_in_files:
-            if role == "market":
-                kind_of_ids(kind, url, _IDS[role])
-            else:
-                _check_numeric(role, value_type(kind), column, url)
-        kinds[role] = _FIXED[role]
     return kinds
 
 
-def _check_numeric(role: str, kind: Any, column: str, url: str) -> None:
-    is_kind = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_null)
-    if not any(fits(kind) for fits in is_kind):
-        raise InputError(
-            f"The column {column!r} of {role}s in {url} is of type {kind}.", "Give numbers or truth values."
-        )
+def _common_kinds(kinds: Sequence[tuple[str, Mapping[str, str | None]]], roles: Iterable[str]) -> dict[str, str]:
+    """Return the kind of each role, by the URL and the kinds of the roles `_VARYING` of each file."""
+    common = {"user": tables.common_ids, "item": tables.common_ids, "time": common_times}
+    kind_of = {role: common[role]([(url, of_file[role]) for url, of_file in kinds]) for role in common}
+    return {role: kind_of.get(role) or _FIXED[role] for role in roles}
 
 
 def _copy(batch: Batch, home: Store, reading: Reading, most: int) -> list[_Copy]:
@@ -190,29 +175,18 @@ def _copy(batch: Batch, home: Store, reading: Reading, most: int) -> list[_Copy]
 
 
 def _copied(batch: Batch, home: Store, reading: Reading, most: int, attempt: Store) -> dict[str, Any]:
-    copies, held, size = list[_Copy](), list[tuple[str, dict[str, str], dict[str, Any]]](), 0
-    folder = attempt.url.removeprefix(f"{home.url}/")
-
-    def finish() -> None:
-        kinds = _kinds([], [_Copy("", 0, url, kinds) for url, kinds, _ in held], reading.roles, {})
+    texts = (
+        (block.source.url, *_parsed({role: columns[name] for role, name in reading.roles.items()}, block.source.url))
+        for block in batch.blocks
+        for columns in tables.read_columns(block, [*reading.roles.values()], reading.options, reading.timeout)
+    )
+    copies, folder = list[_Copy](), attempt.url.removeprefix(f"{home.url}/")
+    for held in batched(texts, lambda text: sum(array.nbytes for array in text[2].values()), most):
+        kinds = _common_kinds([(url, of_text) for url, of_text, _ in held], reading.roles)
         rows = [_events(columns, kinds, reading.roles, url) for url, _, columns in held]
-        table = pa.concat_tables(rows).combine_chunks()
         name = f"{len(copies)}.parquet"
-        content = write_columns(attempt, name, {role: table.column(role) for role in table.column_names})
-        copies.append(_Copy(f"{folder}/{name}", len(content), held[0][0], {role: kinds[role] for role in _VARYING}))
-        held.clear()
-
-    for block in batch.blocks:
-        url = block.source.url
-        for texts in read_columns(block, list(reading.roles.values()), reading.options, reading.timeout):
-            kinds, columns = _parsed({role: texts[name] for role, name in reading.roles.items()}, url)
-            held.append((url, kinds, columns))
-            size += sum(array.nbytes for array in columns.values())
-            if size >= most:
-                finish()
-                size = 0
-    if held:
-        finish()
+        size = len(write_table(attempt, name, pa.concat_tables(rows).combine_chunks()))
+        copies.append(_Copy(f"{folder}/{name}", size, held[0][0], {role: kinds[role] for role in _VARYING}))
     return {"copies": copies}
 
 
@@ -220,7 +194,8 @@ def _parsed(columns: Mapping[str, Any], url: str) -> tuple[dict[str, str], dict[
     """Return the kinds of the roles `_VARYING` in columns of text, and the columns cast to these kinds."""
     kinds, parsed = dict[str, str](), dict(columns)
     for role in _VARYING:
-        kinds[role], parsed[role] = parsed_times(columns[role], url) if role == "time" else parsed_ids(columns[role])
+        text = columns[role]
+        kinds[role], parsed[role] = parsed_times(text, url) if role == "time" else tables.parsed_ids(text)
     return kinds, parsed
 
 
@@ -229,28 +204,26 @@ def _events(columns: Mapping[str, Any], kinds: Mapping[str, str], roles: Mapping
     arrays = {role: _typed(role, array, kinds[role], roles, url) for role, array in columns.items()}
     missing = reduce(pc.or_, (_is_missing(array) for role, array in arrays.items() if role != "market"))
     if n := pc.sum(missing).as_py():
-        raise InputError(f"{url}: {n} events lack {_listed([*roles])}.", "Remove them first.")
+        *names, last = roles
+        raise InputError(f"{url}: {n} events lack {', '.join(names)} or {last}.", "Remove them first.")
     return pa.table(arrays)
 
 
 def _is_missing(array: Any) -> Any:
     """Return which values are null, or text without characters."""
-    return pc.fill_null(pc.equal(array, ""), True) if is_text(array.type) else pc.is_null(array)
+    return pc.fill_null(pc.equal(array, ""), True) if tables.is_text(array.type) else pc.is_null(array)
 
 
 def _typed(role: str, array: Any, kind: str, roles: Mapping[str, str], url: str) -> Any:
     if role in _IDS:
-        ids = ids_of(array, kind, _IDS[role], url)
+        ids = tables.ids_of(array, kind, _IDS[role], url)
         return ids.fill_null("") if role == "market" else ids  # "" is none
     if role == "time":
         return times_of(array, kind, url)
     numbers = _numbers(array, role, roles[role], url)
     if role == "goal":
         return pc.not_equal(numbers, 0.0)
-    wrong = numbers.filter(
-        pc.invert(pc.and_(pc.greater_equal(numbers, 0.0), pc.less_equal(numbers, float(MOST_WEIGHT))))
-    )
-    if len(wrong):
+    if len(wrong := numbers.filter(pc.or_(pc.less(numbers, 0.0), pc.greater(numbers, float(MOST_WEIGHT))))):
         raise InputError(
             f"{roles[role]!r} of an event of {url} is {wrong[0].as_py():g}, which is no weight.",
             f"Give numbers in 0..{MOST_WEIGHT:,}: the times that an event counts, on average.",
@@ -260,7 +233,7 @@ def _typed(role: str, array: Any, kind: str, roles: Mapping[str, str], url: str)
 
 def _numbers(array: Any, role: str, column: str, url: str) -> Any:
     """Return numbers or truth values as float64; NaN is null."""
-    if is_text(array.type):
+    if tables.is_text(array.type):
         array = pc.utf8_trim_whitespace(array)
         for word, number in _TRUTH.items():
             array = pc.if_else(pc.equal(pc.utf8_lower(array), word), number, array)
@@ -270,22 +243,18 @@ def _numbers(array: Any, role: str, column: str, url: str) -> Any:
         raise InputError(
             f"The column {column!r} of {role}s in {url} holds what is none ({error}).", "Give numbers or truth values."
         ) from None
-    return pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} or {names[-1]}"
+    return tables.without_nan(numbers)
 
 
 def _read(part: Part, kinds: Mapping[str, str], reading: Reading) -> Any:
     """Return the columns of a part whose roles `kinds` names, as a table of Arrow."""
     names = {role: part.roles[role] for role in kinds}
-    tables = [
+    read = [
         _events({role: columns[name] for role, name in names.items()}, kinds, names, block.source.url)
         for block in part.batch.blocks
-        for columns in read_columns(block, list(names.values()), reading.options, reading.timeout)
+        for columns in tables.read_columns(block, [*names.values()], reading.options, reading.timeout)
     ]
-    return pa.concat_tables(tables) if tables else None
+    return pa.concat_tables(read) if read else None
 
 
 def _frame_of(part: Part, kinds: Mapping[str, str], reading: Reading, types: Mapping[str, str]) -> Any:
@@ -313,10 +282,10 @@ def kind_of_times(kind: Any, url: str) -> str | None:
     InputError
         If it holds no times.
     """
-    kind = value_type(kind)
+    kind = tables.value_type(kind)
     if pa.types.is_null(kind):
         return None
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind) or is_text(kind):
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind) or tables.is_text(kind):
         return CLOCK
     if pa.types.is_integer(kind):
         return WHOLE
@@ -377,7 +346,7 @@ def times_of(array: Any, kind: str, url: str) -> Any:
     """
     try:
         if kind == CLOCK:
-            times = _timestamps(array, url) if is_text(array.type) else array
+            times = _timestamps(array, url) if tables.is_text(array.type) else array
             zone = times.type.tz if pa.types.is_timestamp(times.type) else None
             return times.cast(pa.timestamp("ns", zone)).cast(pa.int64())
         numbers = array.cast(kind)
@@ -388,7 +357,7 @@ def times_of(array: Any, kind: str, url: str) -> Any:
     if kind == REAL:
         if len(infinite := numbers.filter(pc.is_inf(numbers))):
             raise InputError(f"{url} has the time {infinite[0].as_py()}.", "Give finite times.")
-        return pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
+        return tables.without_nan(numbers)
     return numbers
 
 
@@ -400,15 +369,12 @@ def _timestamps(texts: Any, url: str) -> Any:
         first = str(error).partition("\n")[0]
         raise InputError(f"{url} has a time that is neither a number nor ISO 8601 ({first}).", _WHAT) from None
     stamps = pa.array(times, pa.timestamp("ns", "UTC"))
-    wrong = texts.filter(pc.and_(pc.is_valid(texts), pc.or_(pc.is_null(stamps), _is_relative(texts))))
+    # pandas takes "now" and "today" as the time of reading
+    relative = pc.is_in(pc.utf8_lower(texts), value_set=pa.array(["now", "today"], texts.type))
+    wrong = texts.filter(pc.and_(pc.is_valid(texts), pc.or_(pc.is_null(stamps), relative)))
     if len(wrong):
         raise InputError(f"{url} has the time {wrong[0].as_py()!r}.", _WHAT)
     return stamps
-
-
-def _is_relative(texts: Any) -> Any:
-    """Return which texts pandas takes as the time of reading."""
-    return pc.is_in(pc.utf8_lower(texts), value_set=pa.array(["now", "today"], texts.type))
 
 
 def duration_of(sessions: Sessions, name: str, kinds: Mapping[str, str]) -> float | None:
@@ -422,26 +388,17 @@ def duration_of(sessions: Sessions, name: str, kinds: Mapping[str, str]) -> floa
     text, numeric = getattr(sessions, name), kinds["time"] != CLOCK
     if text is None:
         return None
-    if not numeric and _is_number(text):
+    if not numeric and re.match(_NUMBER, text.strip()):
         raise ParameterError(
             f"{name}={text!r} has no unit, but times are no numbers.", f"Give one, such as {text + ' s'!r}."
         )
     try:
         duration = float(text) if numeric else float(pd.Timedelta(text).as_unit("ns").value)
     except ValueError as error:
+        kind, of_times, such = ("number", "numbers", "1800") if numeric else ("duration", "no numbers", "30 min")
         raise ParameterError(
-            f"{name}={text!r} is not a {'number' if numeric else 'duration'} ({error}).",
-            f"Times are {'numbers' if numeric else 'no numbers'}: give a {'number' if numeric else 'duration'}, such "
-            f"as {'1800' if numeric else '30 min'}.",
+            f"{name}={text!r} is not a {kind} ({error}).", f"Times are {of_times}: give a {kind}, such as {such}."
         ) from error
     if not 0 < duration < math.inf:
         raise ParameterError(f"{name}={text!r} is not above 0.", "Give a longer one, or none.")
     return duration
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 from dask.utils import format_bytes
 from distributed import Client
@@ -19,22 +19,14 @@ from daskw2v.corpus.inputs import Inputs
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import ClusterError, InputError, ParameterError, counted
 from daskw2v.extras import needed
-from daskw2v.progress import Listener, Watching
+from daskw2v.progress import Watching
+from daskw2v.sequences import numbering
 from daskw2v.sequences.edges import kind_of_nodes
-from daskw2v.sequences.files import identity_of
-from daskw2v.sequences.numbering import (
-    MOST_TYPES,
-    EdgePiece,
-    Names,
-    encode_block,
-    merge_range,
-    pieces_of,
-    ranges_of,
-    sorted_types,
-)
-from daskw2v.sequences.rows import GraphLayout, StoredEdges, deal_piece, fill_rows, graph_bytes
+from daskw2v.sequences.files import identity_of, tuples_of
+from daskw2v.sequences.numbering import EdgePiece, GraphLayout, Names
+from daskw2v.sequences.rows import StoredEdges, deal_piece, fill_rows, graph_bytes
 from daskw2v.sequences.settings import EdgeList
-from daskw2v.store.limits import refused, shown, typed
+from daskw2v.store.limits import refused, shown
 from daskw2v.store.stage import Layout, OpenStage, Stage
 from daskw2v.store.storage import MANIFEST, Store
 
@@ -45,7 +37,6 @@ _DIVIDED = 0.3  # share that partitions may take, one for each thread; walkers i
 _FORMAT = 2  # of the files; another one is another graph
 _MOST = 1 << 31  # nodes, whose numbers are int32
 LAYOUT = Layout("graphs/<key>", unused="graphs/<key>")
-T = TypeVar("T", bound=NamedTuple)
 
 
 @dataclass(frozen=True)
@@ -89,12 +80,7 @@ class StoredGraph:
 
 
 def build_graph(
-    inputs: Inputs,
-    work: Store,
-    edges: EdgeList,
-    resources: Resources,
-    client: Client,
-    listener: Watching = "show",
+    inputs: Inputs, work: Store, edges: EdgeList, resources: Resources, client: Client, listener: Watching = "show"
 ) -> StoredGraph:
     """Build the graph of an edge list, or return it if it was built before.
 
@@ -128,18 +114,12 @@ def build_graph(
     """
     needed("pyarrow", "arrow")
     with listening(listener) as listen, waits_for_workers(resources, listen):
-        return _stored(inputs, work, edges, resources, client, listen)
-
-
-def _stored(
-    inputs: Inputs, work: Store, edges: EdgeList, resources: Resources, client: Client, listener: Listener
-) -> StoredGraph:
-    check_cluster(client, work)
-    sources = find_sources(inputs, None, resources.storage_options, work=work.url, listener=listener)
-    home = work / LAYOUT.folder / identity_of(sources, edges.described, _FORMAT)
-    stage = Stage(work, home, lambda: partial(run_tasks, client), listener, "graph")
-    with clocks_watched(client):
-        manifest = stage.make(home.read_manifest, partial(_build, sources, edges, resources, client))
+        check_cluster(client, work)
+        sources = find_sources(inputs, None, resources.storage_options, work=work.url, listener=listen)
+        home = work / LAYOUT.folder / identity_of(sources, edges.described, _FORMAT)
+        stage = Stage(work, home, lambda: partial(run_tasks, client), listen, "graph")
+        with clocks_watched(client):
+            manifest = stage.make(home.read_manifest, partial(_build, sources, edges, resources))
     return read_graph(home, manifest)
 
 
@@ -155,7 +135,8 @@ def read_graph(home: Store, manifest: dict[str, Any]) -> StoredGraph:
     match manifest:
         case {"names": [*names], "rows": [*parts], "name_bytes": int(size)} if 0 <= size < 1 << 63:
             types = _types_in(manifest.get("types", {}), url)
-            graph = StoredGraph(home, _listed(Names, names, url), size, _listed(StoredEdges, parts, url), types)
+            rows = tuple(tuples_of(StoredEdges, parts, url))
+            graph = StoredGraph(home, tuple(tuples_of(Names, names, url)), size, rows, types)
         case _:
             raise refused(url, f"describes no graph: {shown(manifest)}")
     if types and sum(types.values()) != graph.n_nodes:
@@ -167,41 +148,26 @@ def read_graph(home: Store, manifest: dict[str, Any]) -> StoredGraph:
 
 def _types_in(types: Any, url: str) -> dict[str, int]:
     """Return how many nodes a manifest has of each type."""
-    if (
-        isinstance(types, dict)
-        and len(types) <= MOST_TYPES
-        and all(isinstance(n, int) and n > 0 for n in types.values())
-    ):
-        return dict(sorted(types.items()))
-    raise refused(url, f"holds no types of nodes: {shown(types)}")
+    counts = types.values() if isinstance(types, dict) else [None]
+    if len(counts) > numbering.MOST_TYPES or not all(isinstance(n, int) and n > 0 for n in counts):
+        raise refused(url, f"holds no types of nodes: {shown(types)}")
+    return dict(sorted(types.items()))
 
 
-def _listed(kind: type[T], entries: Sequence[Any], url: str) -> tuple[T, ...]:
-    """Return the named tuples that lists of a manifest stand for."""
-    fields, listed = kind._fields, []
-    for entry in entries:
-        if not isinstance(entry, list | tuple) or len(entry) != len(fields):
-            raise refused(url, f"holds no {kind.__name__}: {shown(entry)}")
-        listed.append(typed(kind, dict(zip(fields, entry, strict=True)), url))
-    return tuple(listed)
-
-
-def _build(
-    sources: Sequence[Source], edges: EdgeList, resources: Resources, client: Client, stage: OpenStage
-) -> dict[str, Any]:
+def _build(sources: Sequence[Source], edges: EdgeList, resources: Resources, stage: OpenStage) -> dict[str, Any]:
     home = stage.home
     task_home = replace(home, options={**resources.storage_options, **home.options})
     kind = kind_of_nodes(sources, edges, resources.storage_options, resources.store_timeout)
     blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options)
-    encoded = _step(stage, "read edges", encode_block, [(block, task_home, edges, kind) for block in blocks])
-    pieces = [piece for manifest in encoded for piece in pieces_of(manifest, edges)]
+    encoded = _step(stage, "read edges", numbering.encode_block, [(block, task_home, edges, kind) for block in blocks])
+    pieces = [piece for manifest in encoded for piece in numbering.pieces_of(manifest)]
     if not pieces:
         raise InputError(
             f"There are no edges in {counted(len(sources), 'file')}.", "Check the files and the names of their columns."
         )
-    types = sorted_types(name for piece in pieces for name in piece.types)
-    jobs = [(home, number, names, types) for number, names in enumerate(ranges_of(pieces))]
-    merged = _step(stage, "number nodes", merge_range, jobs)
+    types = numbering.sorted_types(name for piece in pieces for name in piece.types)
+    jobs = [(home, number, names, types) for number, names in enumerate(numbering.ranges_of(pieces))]
+    merged = _step(stage, "number nodes", numbering.merge_range, jobs)
     names = [part.names for part in merged]
     rows = _fill(names, pieces, edges, types, stage)
     manifest = {"names": names, "name_bytes": sum(part.size for part in merged), "rows": rows}
@@ -252,10 +218,12 @@ def partitions_of(graph: StoredGraph, asked: int | None, client: Client) -> int:
     ParameterError
         If the graph has fewer parts.
     """
-    most, memory = len(graph.rows), _least_memory(client)
+    await_worker(client)
+    workers, most = workers_known(client).values(), len(graph.rows)
+    memory = min((worker["memory_limit"] or math.inf for worker in workers), default=math.inf)
     if asked is not None and asked > most:
         raise ParameterError(f"partitions={asked}, but this graph has {most} parts.", f"Give {most}, or fewer.")
-    threads = max((worker["nthreads"] for worker in workers_known(client).values()), default=1)
+    threads = max((worker["nthreads"] for worker in workers), default=1)
     limits = {1 << k: _largest(graph, 1 << k) * threads / _DIVIDED for k in range(1, most.bit_length())}
     limits[1] = _largest(graph, 1) / _SHARE
     fitting = sorted(n for n, limit in limits.items() if limit <= memory)
@@ -271,11 +239,6 @@ def partitions_of(graph: StoredGraph, asked: int | None, client: Client) -> int:
             f"{' with more threads each' if n == 1 else ''}.",
         )
     return n
-
-
-def _least_memory(client: Client) -> float:
-    await_worker(client)
-    return min((worker["memory_limit"] or math.inf for worker in workers_known(client).values()), default=math.inf)
 
 
 def _largest(graph: StoredGraph, n: int) -> int:

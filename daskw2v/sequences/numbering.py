@@ -13,7 +13,7 @@ A type of nodes is stored as its code, the index among all types, sorted.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
@@ -22,10 +22,11 @@ import numpy as np
 
 from daskw2v.cluster.shared_memory import share
 from daskw2v.corpus.files import TextBlock
+from daskw2v.corpus.streams import batched
 from daskw2v.errors import InputError
 from daskw2v.extras import Extra
 from daskw2v.sequences.edges import read_edges
-from daskw2v.sequences.files import read_column, read_columns, write_columns
+from daskw2v.sequences.files import read_column, read_table, write_table
 from daskw2v.sequences.settings import EdgeList
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.stage import new_attempt, run_once
@@ -59,32 +60,27 @@ class Names(NamedTuple):
 
 
 class EdgePiece(NamedTuple):
-    """A piece of a block's edges, stored in the folder of its names.
+    """A piece of a block's edges: its folder, and the number of its nodes.
 
-    `first` is the first name of each file; `types` are the types of its nodes, if any.
+    `first` is the first node of each file; `types` are the types of its nodes, if any.
     """
 
-    names: Names
+    path: str
+    size: int
     first: list[Name]
     edges: int
-    weighted: bool
     types: list[str]
 
 
-class Slice(NamedTuple):
-    """The files first..last-1 of a piece's names, which may hold names of a range."""
-
-    path: str
-    first: int
-    last: int
-
-
 class NameRange(NamedTuple):
-    """Names from `low` on and below `high`, where None is no limit, and where the pieces hold them."""
+    """Names from `low` on and below `high`, where None is no limit.
+
+    `files` are the folder of each piece, and the numbers of its files that may hold such names.
+    """
 
     low: Name | None
     high: Name | None
-    slices: list[Slice]
+    files: list[tuple[str, range]]
 
 
 def encode_block(block: TextBlock, home: Store, edges: EdgeList, kind: str) -> dict[str, Any]:
@@ -100,34 +96,20 @@ def encode_block(block: TextBlock, home: Store, edges: EdgeList, kind: str) -> d
 
 
 def _encode(block: TextBlock, home: Store, edges: EdgeList, kind: str, attempt: Store) -> dict[str, Any]:
-    pieces, held, n_held = list[dict[str, Any]](), list[list[Any]](), 0
-
-    def finish() -> None:
+    pieces = list[dict[str, Any]]()
+    batches = (columns for columns in read_edges(block, edges, kind, home.options, home.timeout) if len(columns[0]))
+    for held in batched(batches, lambda columns: len(columns[0]), PIECE):
         path = f"blocks/{block.key}/{attempt.name}/{len(pieces)}"
         columns = dict(zip(edges.roles, map(pa.concat_arrays, zip(*held, strict=True)), strict=True))
         names, types = _write_piece(home / path, columns)
         first, n_edges = names[::FILE_NAMES].to_pylist(), len(columns["source"])
         pieces.append({"path": path, "names": len(names), "first": first, "edges": n_edges, "types": types})
-        held.clear()
-
-    for columns in read_edges(block, edges, kind, home.options, home.timeout):
-        held.append(columns)
-        n_held += len(columns[0])
-        if n_held >= PIECE:
-            finish()
-            n_held = 0
-    if n_held:
-        finish()
     return {"pieces": pieces}
 
 
-def pieces_of(manifest: dict[str, Any], edges: EdgeList) -> list[EdgePiece]:
+def pieces_of(manifest: Mapping[str, Any]) -> list[EdgePiece]:
     """Return the pieces in a block's manifest."""
-    weighted = edges.weight is not None
-    return [
-        EdgePiece(Names(p["path"], p["names"]), p["first"], p["edges"], weighted, p.get("types", []))
-        for p in manifest["pieces"]
-    ]
+    return [EdgePiece(p["path"], p["names"], p["first"], p["edges"], p.get("types", [])) for p in manifest["pieces"]]
 
 
 def _write_piece(folder: Store, columns: dict[str, Any]) -> tuple[Any, list[str]]:
@@ -142,8 +124,9 @@ def _write_piece(folder: Store, columns: dict[str, Any]) -> tuple[Any, list[str]
         of_nodes = pa.concat_arrays([columns["source_type"], columns["target_type"]])
         types = sorted_types(of_nodes.unique().to_pylist())
         stored[_TYPE] = pa.array(types).take(pa.array(one_each(names, codes, codes_of(of_nodes, types), types)))
+    table = pa.table(stored)
     for k, start in enumerate(range(0, len(names), FILE_NAMES)):
-        write_columns(folder, _file(k), {name: column.slice(start, FILE_NAMES) for name, column in stored.items()})
+        write_table(folder, _file(k), table.slice(start, FILE_NAMES))
     return names, types
 
 
@@ -162,12 +145,9 @@ def _file(number: int) -> str:
 
 def ranges_of(pieces: Sequence[EdgePiece]) -> list[NameRange]:
     """Divide all names at splitters; a range has about as many names of all pieces as another."""
-    sizes = [
-        (name, min(FILE_NAMES, piece.names.size - i * FILE_NAMES))
-        for piece in pieces
-        for i, name in enumerate(piece.first)
-    ]
-    sizes.sort()  # by name; the first names of files, and how many are in them
+    firsts = ((piece, k, name) for piece in pieces for k, name in enumerate(piece.first))
+    # The first names of files, sorted, and how many names are in these
+    sizes = sorted((name, min(FILE_NAMES, piece.size - k * FILE_NAMES)) for piece, k, name in firsts)
     before = [0, *accumulate(size for _, size in sizes)]
     splitters = [
         name
@@ -175,13 +155,16 @@ def ranges_of(pieces: Sequence[EdgePiece]) -> list[NameRange]:
         if at // RANGE_NAMES < after // RANGE_NAMES
     ]
     limits: list[Name | None] = [None, *sorted(set(splitters) - {sizes[0][0]}), None]  # no range is empty
-    return [NameRange(low, high, [_slice(piece, low, high) for piece in pieces]) for low, high in pairwise(limits)]
+    return [
+        NameRange(low, high, [(piece.path, _files_between(piece.first, low, high)) for piece in pieces])
+        for low, high in pairwise(limits)
+    ]
 
 
-def _slice(piece: EdgePiece, low: Name | None, high: Name | None) -> Slice:
-    first: list[Any] = piece.first
+def _files_between(first: list[Any], low: Name | None, high: Name | None) -> range:
+    """Return the numbers of the files that may hold names between limits; `first` is the first name of each."""
     begin = 0 if low is None else max(0, bisect_right(first, low) - 1)
-    return Slice(piece.names.path, begin, len(first) if high is None else bisect_left(first, high))
+    return range(begin, len(first) if high is None else bisect_left(first, high))
 
 
 class Merged(NamedTuple):
@@ -200,13 +183,13 @@ def merge_range(home: Store, number: int, names: NameRange, types: Sequence[str]
     InputError
         If a node has two types.
     """
-    parts = [_between(home, part, names, types) for part in names.slices]
+    parts = [[_between(home / path, k, names, types) for k in numbers] for path, numbers in names.files]
     files = [file for part in parts for file in part]
     distinct, ranks = _sorted_codes(pa.concat_arrays([nodes for nodes, _ in files]))
     path = f"names/{number}/{new_attempt()}"
     edges = np.cumsum([0, *(sum(len(nodes) for nodes, _ in part) for part in parts)])
     write_parts(home / path, "ranks", edges, ranks[:, None], named=True)
-    write_columns(home / path, _file(0), {_COLUMN: distinct})
+    write_table(home / path, _file(0), pa.table({_COLUMN: distinct}))
     of_types = list[int]()
     if types:
         codes = one_each(distinct, ranks, np.concatenate([codes for _, codes in files]), types)
@@ -215,27 +198,19 @@ def merge_range(home: Store, number: int, names: NameRange, types: Sequence[str]
     return Merged(Names(path, len(distinct)), distinct.nbytes, of_types)
 
 
-def _between(home: Store, part: Slice, limits: NameRange, types: Sequence[str]) -> list[tuple[Any, UInt8Array]]:
-    """Return the names of a piece in a range, with the codes of their types, if any, as pairs by file."""
-    files = []
-    for number in range(part.first, part.last):
-        names, codes = _read_file(home / part.path, number, types)
-        begin = 0 if limits.low is None else _below(names, limits.low)
-        end = len(names) if limits.high is None else _below(names, limits.high)
-        files.append((names.slice(begin, end - begin), codes[begin:end]))
-    return files
+def _between(folder: Store, number: int, limits: NameRange, types: Sequence[str]) -> tuple[Any, UInt8Array]:
+    """Return the names of a file that are in a range, and the codes of their types, if any."""
+    table = read_table(folder, _file(number), [_COLUMN, _TYPE] if types else [_COLUMN])
+    names = table.column(_COLUMN).combine_chunks()
+    codes = codes_of(table.column(_TYPE).combine_chunks(), types) if types else np.empty(0, np.uint8)
+    begin = 0 if limits.low is None else _below(names, limits.low)
+    end = len(names) if limits.high is None else _below(names, limits.high)
+    return names.slice(begin, end - begin), codes[begin:end]
 
 
 def _below(names: Any, limit: Name) -> int:
     """Return how many names are below a limit."""
     return int(pc.sum(pc.less(names, pa.scalar(limit, names.type))).as_py() or 0)
-
-
-def _read_file(folder: Store, number: int, types: Sequence[str]) -> tuple[Any, UInt8Array]:
-    """Return the names in a file of a piece, and the codes of their types, if any."""
-    table = read_columns(folder, _file(number), [_COLUMN, _TYPE] if types else [_COLUMN])
-    codes = codes_of(table.column(_TYPE).combine_chunks(), types) if types else np.empty(0, np.uint8)
-    return table.column(_COLUMN).combine_chunks(), codes
 
 
 def read_names(home: Store, names: Sequence[Names]) -> Any:
@@ -266,11 +241,27 @@ def read_types(home: Store, names: Sequence[Names]) -> UInt8Array:
     return share(np.concatenate(list(each_types(home, names))))
 
 
-class Edges(NamedTuple):
-    """Edges as numbers of nodes.
+class GraphLayout(NamedTuple):
+    """Arguments shared by all tasks of a graph: its folder, numbers of nodes and parts, and the kind of edges.
 
-    Parameters
-    ----------
+    `types` are the types of nodes, if any.
+    """
+
+    home: Store
+    n_nodes: int
+    n_parts: int
+    directed: bool
+    weighted: bool
+    types: tuple[str, ...]
+
+
+def read_piece(
+    layout: GraphLayout, number: int, piece: EdgePiece, n_pieces: int, ranges: Sequence[Names]
+) -> tuple[Int32Array, UInt8Array, Float64Array]:
+    """Return the edges of the piece `number`, as numbers of nodes.
+
+    Returns
+    -------
     pairs
         Source and target, shape (n, 2).
     types
@@ -278,27 +269,17 @@ class Edges(NamedTuple):
     weights
         Shape (n,).
     """
-
-    pairs: Int32Array
-    types: UInt8Array
-    weights: Float64Array
-
-
-def read_piece(
-    home: Store, number: int, piece: EdgePiece, n_pieces: int, ranges: Sequence[Names], types: Sequence[str]
-) -> Edges:
-    """Return the edges of the piece `number`; `types` are the types of all nodes."""
-    folder, numbers, base = home / piece.names.path, [], 0
+    folder, numbers, base = layout.home / piece.path, [], 0
     for part in ranges:
-        numbers.append(base + read_part(home / part.path, "ranks", n_pieces, number, np.int32, 1)[:, 0])
+        numbers.append(base + read_part(layout.home / part.path, "ranks", n_pieces, number, np.int32, 1)[:, 0])
         base += part.size
     codes = read_part(folder, "codes", 1, 0, np.int32, 2)
-    weights = read_part(folder, "weights", 1, 0, np.float64, 1)[:, 0] if piece.weighted else np.ones(len(codes))
-    of_nodes = np.empty((len(codes), 0), np.uint8)
-    if types:
+    weights = read_part(folder, "weights", 1, 0, np.float64, 1)[:, 0] if layout.weighted else np.ones(len(codes))
+    types = np.empty((len(codes), 0), np.uint8)
+    if layout.types:
         files = (read_column(folder, _file(k), _TYPE) for k in range(len(piece.first)))
-        of_nodes = np.concatenate([codes_of(file, types) for file in files])[codes]
-    return Edges(np.concatenate(numbers)[codes], of_nodes, weights)
+        types = np.concatenate([codes_of(file, layout.types) for file in files])[codes]
+    return np.concatenate(numbers)[codes], types, weights
 
 
 def sorted_types(types: Iterable[str]) -> list[str]:

@@ -18,7 +18,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple, Self
@@ -38,9 +38,9 @@ from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import DamageError, InputError, ParameterError, counted
 from daskw2v.extras import Extra, needed
 from daskw2v.progress import Listener, Progress
-from daskw2v.sequences.cutting import Cut, divide, sessions_of
+from daskw2v.sequences.cutting import Cut, arrow_array, divide, sessions_of
 from daskw2v.sequences.events import EXTRA, EventTable, duration_of, latest_of, read_events
-from daskw2v.sequences.files import identity_of, read_columns, write_columns, write_lists
+from daskw2v.sequences.files import identity_of, read_table, table_of_lists, tuples_of, write_table
 from daskw2v.sequences.settings import Sessions
 from daskw2v.sequences.tables import check_table
 from daskw2v.store.limits import refused, shown, typed
@@ -68,8 +68,9 @@ class File(NamedTuple):
     digest: str
 
     @classmethod
-    def of(cls, role: str, name: str, content: bytes) -> Self:
-        """Describe a file that was written."""
+    def write(cls, home: Store, role: str, name: str, table: Any) -> Self:
+        """Write a table of Arrow to a file, and describe the file."""
+        content = write_table(home, name, table)
         return cls(role, name, len(content), hashlib.blake2b(content, digest_size=16).hexdigest())
 
 
@@ -102,16 +103,6 @@ class EventPart:
         """Return the files of a role."""
         return [file for file in self.files if file.role == role]
 
-    @property
-    def latest_time(self) -> float | None:
-        """Time of the latest event up to its end."""
-        return json.loads(self.latest) if self.latest else None
-
-    @property
-    def handed_on(self) -> list[Any]:
-        """The values that the next part depends on."""
-        return [self.latest, self.kinds, [file.digest for file in self.of(CARRIED)]]
-
     def sources(self, roles: Collection[str]) -> Iterator[Source]:
         """Yield the files whose role is in `roles`, as files of text."""
         for file in self.files:
@@ -130,11 +121,6 @@ def groups_of(sources: Sequence[Source], sessions: Sessions) -> list[list[Source
     return [list(group) for _, group in groupby(sources, lambda source: source.url.rpartition("/")[0])]
 
 
-def manifest_of(part: EventPart) -> dict[str, Any]:
-    """Return the manifest that `find_part` reads."""
-    return {name: value for name, value in asdict(part).items() if name != "home"}
-
-
 def find_part(home: Store) -> EventPart | None:
     """Return a part that was written; None if it was not, or if a file is missing or cut short.
 
@@ -148,13 +134,11 @@ def find_part(home: Store) -> EventPart | None:
         return None
     url = f"{home.url}/{MANIFEST}"
     values = {name: value for name, value in manifest.items() if name in EventPart.__dataclass_fields__}
-    rows = values.get("files")
-    if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == len(File._fields) for row in rows):
+    if not isinstance(files := values.get("files"), list):
         raise refused(url, f"describes no sessions: {shown(manifest)}")
-    files = [typed(File, dict(zip(File._fields, row, strict=True)), url) for row in rows]
-    part = typed(EventPart, {**values, "files": files}, url, home=home)
+    part = typed(EventPart, {**values, "files": tuples_of(File, files, url)}, url, home=home)
     sizes = home.sizes()
-    return part if all(sizes.get(file.name) == file.size for file in files) else None
+    return part if all(sizes.get(file.name) == file.size for file in part.files) else None
 
 
 def read_markets(work: Store, sources: Sequence[Source]) -> Iterator[Any]:
@@ -167,21 +151,13 @@ def read_markets(work: Store, sources: Sequence[Source]) -> Iterator[Any]:
     DamageError
         If a part is gone or damaged.
     """
-    for folder, role in dict.fromkeys(_parts_and_roles(sources)):
+    paths = (source.name.split("/") for source in sources if source.name.startswith(f"{LAYOUT.folder}/"))
+    for folder, role in dict.fromkeys((part, file.partition("-")[0]) for _, part, file in paths):
         home = work / LAYOUT.folder / folder
-        part = find_part(home)
-        if part is None:
+        if (part := find_part(home)) is None:
             raise DamageError.of(f"{home.url}/{MANIFEST}", "is gone, or a file that it names")
         for file in part.of(MARKETS[role]):
-            yield read_columns(home, file.name)
-
-
-def _parts_and_roles(sources: Sequence[Source]) -> Iterator[tuple[str, str]]:
-    """Yield the part that each file of sessions belongs to, and its role in that part."""
-    for source in sources:
-        match source.name.split("/"):
-            case [LAYOUT.folder, part, file]:
-                yield part, file.partition("-")[0]
+            yield read_table(home, file.name)
 
 
 def write_sessions(
@@ -238,22 +214,17 @@ def write_sessions(
             f"goal={sessions.goal!r} with shrink_windows=True: windows that shrink do not reach it.",
             "Give shrink_windows=False, or leave goal out.",
         )
-    sources = [
-        replace(source, format=_CSV.get(source.format, source.format))
-        for source in find_sources(
-            inputs, None, resources.storage_options, resources.store_timeout, work=work.url, listener=listener
-        )
-    ]
+    options, timeout = resources.storage_options, resources.store_timeout
+    files = find_sources(inputs, None, options, timeout, work=work.url, listener=listener)
+    sources = [replace(file, format=_CSV.get(file.format, file.format)) for file in files]
     for source in sources:
         check_table(source)
     writer = _Writer(work, sessions, params, resources, client, listener)
     parts = list[EventPart]()
-    for files in groups_of(sources, sessions):
-        parts.append(writer.part(files, parts[-1] if parts else None))
+    for group in groups_of(sources, sessions):
+        parts.append(writer.part(group, parts[-1] if parts else None))
     writer.report(sources, parts)
-    last, written = len(parts) - 1, list[Source]()
-    for number, part in enumerate(parts):
-        written += part.sources([ENDED, OPEN] if number == last else [ENDED])
+    written = [source for part in parts for source in part.sources([ENDED, OPEN] if part is parts[-1] else [ENDED])]
     if not written:
         raise InputError(
             f"There is no session of {counted(sessions.least, 'item')} or more in {counted(len(sources), 'file')}.",
@@ -272,13 +243,14 @@ class _Writer:
     resources: Resources
     client: Callable[[], Client]
     listener: Listener
-    written: list[str] = field(default_factory=list)
+    written: int = 0
     read: int = 0
 
     def part(self, files: Sequence[Source], before: EventPart | None) -> EventPart:
         """Find or write a part."""
-        previous = before if self.sessions.carries else None
-        handed_on = None if previous is None else previous.handed_on
+        handed_on, previous = None, before if self.sessions.carries else None
+        if previous is not None:  # what this part depends on
+            handed_on = [previous.latest, previous.kinds, [file.digest for file in previous.of(CARRIED)]]
         window = 0 if self.sessions.goal is None else self.params.window
         identity = identity_of(files, asdict(self.sessions), self.params.column, window, handed_on)
         home = self.work / LAYOUT.folder / identity
@@ -294,9 +266,8 @@ class _Writer:
     def report(self, sources: Sequence[Source], parts: Sequence[EventPart]) -> None:
         """Report how much was read, and how many events came late."""
         size, late = sum(source.size for source in sources), sum(part.late for part in parts)
-        message = f"read {format_bytes(self.read)} of {format_bytes(size)} in {len(self.written)} of " + counted(
-            len(parts), "part"
-        )
+        of_parts = f"{self.written} of {counted(len(parts), 'part')}"
+        message = f"read {format_bytes(self.read)} of {format_bytes(size)} in {of_parts}"
         if late:
             message += f"; {counted(late, 'event')} later than the part of their time"
         self.listener(Progress(_STAGE, len(parts), len(parts), "parts", message=message))
@@ -306,37 +277,27 @@ class _Writer:
         size = sum(source.size for source in files) + sum(file.size for file in carried)
         n_files = max(1, math.ceil(_UNPACKED * size / self.resources.block_bytes))
         stage.expect(n_files)
-        waiting = waits_for_workers(self.resources, self.listener)
-        with waiting, clocks_watched(client), shuffling():
+        with waits_for_workers(self.resources, self.listener), clocks_watched(client), shuffling():
             known = {} if before is None else dict(zip(self.sessions.roles, before.kinds, strict=True))
             table = read_events(files, self.sessions, self.resources, stage, known)
             cut, late = self._cut(table, before, stage)
-            frame = table.frame
-            if before is not None:
-                frame = _with_carried(frame, before)
+            frame = table.frame if before is None else _with_carried(table.frame, before)
             frames = frame.shuffle("user", npartitions=n_files, shuffle_method="p2p").to_delayed()
             write = needed("dask", EXTRA).delayed(_write_users, pure=False, nout=2)
             jobs = [
-                write(users, stage.home, number, self.sessions, cut, self.params.column)
-                for number, users in enumerate(frames)
+                write(users, stage.home, k, self.sessions, cut, self.params.column) for k, users in enumerate(frames)
             ]
             outputs, counts = zip(*jobs, strict=True)
             markets = [_write_markets(counts, role, stage.home) for role in MARKETS] if self.sessions.market else []
             made = gather(client, client.compute([*outputs, *markets]), "Sessions")
-        written = tuple(file for _, files_of in made for file in files_of)
-        n_events = sum(n for n, _ in made)
-        part = EventPart(
-            stage.home,
-            written,
-            n_events,
-            late,
-            "" if cut.latest is None else repr(cut.latest),
-            tuple(table.kinds.values()),
-        )
-        stage.finish(manifest_of(part), [file.name for file in written])
+        written, n_events = tuple(file for _, of_users in made for file in of_users), sum(n for n, _ in made)
+        latest = "" if cut.latest is None else repr(cut.latest)
+        part = EventPart(stage.home, written, n_events, late, latest, tuple(table.kinds.values()))
+        manifest = {name: value for name, value in asdict(part).items() if name != "home"}
+        stage.finish(manifest, [file.name for file in written])
         stage.report(n_files, counted(n_events, "event"))
         self.read += size
-        self.written.append(stage.home.name)
+        self.written += 1
         return part
 
     def _cut(self, table: EventTable, before: EventPart | None, stage: OpenStage) -> tuple[Cut, int]:
@@ -345,11 +306,11 @@ class _Writer:
         cut = Cut(gap, half_life=half_life, window=self.params.window)
         if half_life is None and not self.sessions.carries:
             return cut, 0
-        earlier = None if before is None else before.latest_time
+        earlier = json.loads(before.latest) if before is not None and before.latest else None
         jobs = [(part, table.kinds["time"], table.reading, earlier) for part in table.parts]
-        latest_times = stage.map("find times", latest_of, jobs, 0) if jobs else []
-        known = [latest for latest, _ in latest_times if latest is not None] + ([] if earlier is None else [earlier])
-        return cut._replace(latest=max(known, default=None)), sum(n for _, n in latest_times)
+        of_parts = stage.map("find times", latest_of, jobs, 0) if jobs else []
+        known = [latest for latest in (earlier, *(latest for latest, _ in of_parts)) if latest is not None]
+        return cut._replace(latest=max(known, default=None)), sum(n for _, n in of_parts)
 
 
 def _with_carried(frame: Any, before: EventPart) -> Any:
@@ -363,7 +324,7 @@ def _with_carried(frame: Any, before: EventPart) -> Any:
 
 def _read_carried(name: str, home: Store, types: dict[str, Any]) -> Any:
     """Task: read events that were carried over."""
-    return read_columns(home, name).to_pandas().astype(types)
+    return read_table(home, name).to_pandas().astype(types)
 
 
 def _write_users(
@@ -371,19 +332,14 @@ def _write_users(
 ) -> tuple[tuple[int, list[File]], dict[str, Any]]:
     """Task: write the sessions of users; return the number of events and the files, and the items by market."""
     ended, unfinished = divide(events, sessions, cut)
-    files, counts = list[File](), dict[str, Any]()
-
-    def note(role: str, write: Callable[..., bytes], *content: Any) -> None:
-        name = f"{role}-{number:06d}.parquet"
-        files.append(File.of(role, name, write(home, name, *content)))
-
+    tables, counts = dict[str, Any](), dict[str, Any]()
     for role, rows in ((ENDED, ended), (OPEN, unfinished)):
         items, edges, counts[role] = sessions_of(rows, sessions, cut)
         if len(items):
-            note(role, write_lists, column, items, edges)
+            tables[role] = table_of_lists(column, items, edges)
     if len(unfinished):
-        columns = {name: pa.chunked_array(pa.array(unfinished[name])).combine_chunks() for name in unfinished}
-        note(CARRIED, write_columns, columns)
+        tables[CARRIED] = pa.table({name: arrow_array(unfinished[name]) for name in unfinished})
+    files = [File.write(home, role, f"{role}-{number:06d}.parquet", table) for role, table in tables.items()]
     return (len(events), files), counts
 
 
@@ -398,6 +354,4 @@ def _write_markets(counts: Sequence[Any], role: str, home: Store) -> Any:
 
 def _write_counts(counts: Any, home: Store, role: str) -> tuple[int, list[File]]:
     """Task: write how often items are in markets; return no events, and the file."""
-    name = f"{role}.parquet"
-    columns = dict(zip(counts.column_names, counts.combine_chunks().columns, strict=True))
-    return 0, [File.of(role, name, write_columns(home, name, columns))] if len(counts) else []
+    return 0, [File.write(home, role, f"{role}.parquet", counts.combine_chunks())] if len(counts) else []

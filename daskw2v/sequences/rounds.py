@@ -21,31 +21,17 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from daskw2v.corpus.streams import batched
 from daskw2v.extras import Extra
 from daskw2v.kernels.distinct import distinct
-from daskw2v.kernels.jit import exact
 from daskw2v.kernels.rng import Purpose, stream
-from daskw2v.sequences.files import write_lists
+from daskw2v.sequences import steps
+from daskw2v.sequences.files import table_of_lists, write_table
 from daskw2v.sequences.graph import StoredGraph
 from daskw2v.sequences.numbering import each_range, each_types
 from daskw2v.sequences.rows import GraphRows, load_rows, plain
 from daskw2v.sequences.settings import Walks
-from daskw2v.sequences.steps import Metapath, metapath_of, nodes_of_part, parts_of
-from daskw2v.sequences.travel import (
-    BRINGS,
-    FIRST,
-    LENGTH,
-    NARROW,
-    NODE,
-    PREVIOUS,
-    STATE,
-    WIDE,
-    Brought,
-    Partition,
-    StepRule,
-    advance,
-    owners,
-)
+from daskw2v.sequences.steps import Brought, Partition, StepRule
 from daskw2v.store.limits import typed
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.stage import OpenStage, run_once
@@ -85,13 +71,13 @@ class WalkFiles(NamedTuple):
     n: int
     numbers: int
 
-    @property
-    def path(self) -> Metapath:
-        """Types of the nodes of a walk."""
-        return metapath_of(self.walks, self.graph.types)
+    def rule(self, number: int) -> StepRule:
+        """Return how the steps of the walks of a number are drawn."""
+        path = steps.metapath_of(self.walks, self.graph.types)
+        return StepRule(stream(self.walks.seed, Purpose.WALK, number), 1.0 / self.walks.p, 1.0 / self.walks.q, path)
 
     @property
-    def places(self) -> list[tuple[int, int]]:
+    def keys(self) -> list[tuple[int, int]]:
         """First number, and part of the walks of each file, in order."""
         return [(number, part) for number in range(0, self.walks.number, self.numbers) for part in range(self.n)]
 
@@ -106,10 +92,6 @@ class WalkFiles(NamedTuple):
     def start(self, number: int) -> np.uint64:
         """Return the key of the order of walks of a number."""
         return stream(self.walks.seed, Purpose.START, number)
-
-    def steps(self, number: int) -> np.uint64:
-        """Return the key of the steps of walks of a number."""
-        return stream(self.walks.seed, Purpose.WALK, number)
 
 
 class StoredPartition(NamedTuple):
@@ -132,7 +114,7 @@ class Journey(NamedTuple):
         return len(self.parts)
 
     @property
-    def place(self) -> Store:
+    def folder(self) -> Store:
         """Folder of the rounds; another number of partitions has another one."""
         return self.files.home / "rounds" / str(self.n) / str(self.number)
 
@@ -144,7 +126,7 @@ class Journey(NamedTuple):
     @property
     def columns(self) -> int:
         """Columns of a walker."""
-        return NARROW if self.files.walks.p == self.files.walks.q == 1.0 else WIDE
+        return steps.NARROW if self.files.walks.p == self.files.walks.q == 1.0 else steps.WIDE
 
 
 class Sent(NamedTuple):
@@ -201,7 +183,7 @@ def travelled(stage: OpenStage, journey: Journey) -> list[Sent]:
         now = stage.map(f"walk {journey.number}, round {number}", _travel, jobs, 0)
         for earlier in before:
             for files in ("walkers", "rows", "targets"):
-                (journey.place / earlier.path / files).remove()
+                (journey.folder / earlier.path / files).remove()
         sent += now
         before = [one for one in now if one.under_way]
         if not before:
@@ -211,23 +193,22 @@ def travelled(stage: OpenStage, journey: Journey) -> list[Sent]:
 
 def _travel(journey: Journey, number: int, part: int, before: Sequence[Sent]) -> Sent:
     """Task: let walkers step in a partition, unless that was done before; `before` is what the last round wrote."""
-    return _run_once(Sent, journey.place, f"{number}/{part}", partial(_moved, journey, part, before))
+    return _run_once(Sent, journey.folder, f"{number}/{part}", partial(_moved, journey, part, before))
 
 
 def _moved(journey: Journey, number: int, before: Sequence[Sent], folder: Store) -> dict[str, Any]:
-    files, walks = journey.files, journey.files.walks
-    rule = StepRule(files.steps(journey.number), 1.0 / walks.p, 1.0 / walks.q, files.path)
-    trail = np.empty((max(TASK_STEPS, walks.length), 3), np.int32)
+    files, rule = journey.files, journey.files.rule(journey.number)
+    trail = np.empty((max(TASK_STEPS, files.walks.length), 3), np.int32)
     part, under_way, trails, walkers, with_rows = _load(journey, number), 0, 0, 0, list[int]()
     for here, brought in _arrived(journey, number, before) if before else _starting(journey, number):
         at = 0
         while at < len(here):
-            at, n = advance(part, brought, rule, here, at, trail)
-            groups = parts_of(trail[:n, 0], files.start(journey.number), files.n) // TASK_FILES
+            at, n = steps.advance(part, brought, rule, here, at, trail)
+            groups = steps.parts_of(trail[:n, 0], files.start(journey.number), files.n) // TASK_FILES
             _write_by(folder / "trail", str(trails), groups, trail[:n], len(journey.groups))
             trails += 1
-        leaving = here[here[:, NODE] >= 0]
-        to = owners(leaving, journey.n)
+        leaving = here[here[:, steps.NODE] >= 0]
+        to = steps.owners(leaving, journey.n)
         _write_by(folder / "walkers", str(walkers), to, leaving, journey.n)
         if _write_rows(folder, str(walkers), part, leaving, to):
             with_rows.append(walkers)
@@ -251,45 +232,43 @@ def _read(journey: Journey, number: int, name: str, dtype: npt.DTypeLike) -> npt
 
 def _starting(journey: Journey, number: int) -> Iterator[tuple[Int32Array, Brought]]:
     """Yield new walkers of a partition."""
-    files, none = journey.files, _brought([], [])
+    files, none = journey.files, _brought(np.empty((0, 2), np.int32), np.empty((0, 1), np.int32))
     nodes = range(number, files.graph.n_nodes, journey.n)
     types = _read(journey, number, "types", np.uint8) if files.graph.types else None
     for begin in range(0, len(nodes), TASK_WALKERS):
         first = np.asarray(nodes[begin : begin + TASK_WALKERS], np.int32)
         if types is not None:
-            first = first[types[begin : begin + TASK_WALKERS] == files.path.types[0]]
+            first = first[types[begin : begin + TASK_WALKERS] == files.rule(0).path.types[0]]
         walkers = np.zeros((len(first), journey.columns), np.int32)
-        walkers[:, FIRST], walkers[:, LENGTH], walkers[:, NODE] = first, 1, first
-        walkers[:, PREVIOUS : PREVIOUS + 1] = -1
+        walkers[:, steps.FIRST], walkers[:, steps.LENGTH], walkers[:, steps.NODE] = first, 1, first
+        walkers[:, steps.PREVIOUS : steps.PREVIOUS + 1] = -1
         yield walkers, none
 
 
 def _arrived(journey: Journey, number: int, before: Sequence[Sent]) -> Iterator[tuple[Int32Array, Brought]]:
     """Yield walkers that go to a partition, with what they bring."""
-    held, rows, targets = list[Int32Array](), list[Int32Array](), list[Int32Array]()
 
-    def read(kind: str, columns: int) -> Int32Array:
-        return read_part(journey.place / sent.path / kind, str(k), journey.n, number, np.int32, columns)
+    def read(sent: Sent, k: int, kind: str, columns: int) -> Int32Array:
+        if kind != "walkers" and k not in sent.with_rows:
+            return np.empty((0, columns), np.int32)
+        return read_part(journey.folder / sent.path / kind, str(k), journey.n, number, np.int32, columns)
 
-    for sent in before:
-        for k in range(sent.walkers):
-            held.append(read("walkers", journey.columns))
-            if k in sent.with_rows:
-                rows.append(read("rows", 2))
-                targets.append(read("targets", 1))
-            if sum(map(len, held)) >= TASK_WALKERS:
-                yield np.concatenate(held), _brought(rows, targets)
-                held, rows, targets = [], [], []
-    if held:
-        yield np.concatenate(held), _brought(rows, targets)
+    arrived = (
+        (read(sent, k, "walkers", journey.columns), read(sent, k, "rows", 2), read(sent, k, "targets", 1))
+        for sent in before
+        for k in range(sent.walkers)
+    )
+    for held in batched(arrived, lambda arrays: len(arrays[0]), TASK_WALKERS):
+        walkers, rows, targets = map(np.concatenate, zip(*held, strict=True))
+        yield walkers, _brought(rows, targets)
 
 
-def _brought(rows: list[Int32Array], targets: list[Int32Array]) -> Brought:
-    nodes, degrees = np.concatenate([np.empty((0, 2), np.int32), *rows]).T
+def _brought(rows: Int32Array, targets: Int32Array) -> Brought:
+    """Return rows by their nodes and degrees, shape (n, 2), and the targets of all of them, shape (edges, 1)."""
+    nodes, degrees = rows.T
     order = np.argsort(nodes, kind="stable")
-    edges = np.concatenate([np.empty((0, 1), np.int32), *targets])[:, 0]
-    graph = GraphRows(np.append(0, np.cumsum(degrees, dtype=np.int64)), edges, np.empty(0))
-    return Brought(nodes[order], order, plain(graph))
+    starts = np.append(0, np.cumsum(degrees, dtype=np.int64))
+    return Brought(nodes[order], order, plain(GraphRows(starts, targets[:, 0], np.empty(0))))
 
 
 def _write_by(folder: Store, name: str, keys: Int64Array, items: Int32Array, n: int) -> None:
@@ -301,28 +280,17 @@ def _write_by(folder: Store, name: str, keys: Int64Array, items: Int32Array, n: 
 
 def _write_rows(folder: Store, name: str, part: Partition, leaving: Int32Array, to: Int64Array) -> bool:
     """Write the rows that walkers bring along, each once for a partition; return whether there are any."""
-    if leaving.shape[1] == NARROW or not (bring := leaving[:, STATE] == BRINGS).any():
+    if leaving.shape[1] == steps.NARROW or not (bring := leaving[:, steps.STATE] == steps.BRINGS).any():
         return False
-    keys = distinct(to[bring].astype(np.int64) << _HALF | leaving[bring, PREVIOUS])
+    keys = distinct(to[bring].astype(np.int64) << _HALF | leaving[bring, steps.PREVIOUS])
     nodes, edges = keys & (1 << _HALF) - 1, np.searchsorted(keys >> _HALF, np.arange(part.n + 1))
-    starts = part.graph.starts
-    degrees = starts[nodes // part.n + 1] - starts[nodes // part.n]
+    starts, rows = part.graph.starts, nodes // part.n
+    degrees = starts[rows + 1] - starts[rows]
     ends = np.append(0, np.cumsum(degrees))
-    targets = np.empty(ends[-1], np.int32)
-    _copy_rows(part.graph, nodes // part.n, targets)
+    targets = part.graph.targets[np.arange(ends[-1]) + np.repeat(starts[rows] - ends[:-1], degrees)]
     write_parts(folder / "rows", name, edges, np.stack([nodes, degrees], 1).astype(np.int32), named=True)
     write_parts(folder / "targets", name, ends[edges], targets[:, None], named=True)
     return True
-
-
-@exact
-def _copy_rows(graph: GraphRows, rows: Int64Array, targets: Int32Array) -> None:
-    """Copy the targets of rows, one row after the other."""
-    at = 0
-    for row in rows:
-        for edge in range(graph.starts[row], graph.starts[row + 1]):
-            targets[at] = graph.targets[edge]
-            at += 1
 
 
 def write_group(journeys: Sequence[tuple[Journey, Sequence[Sent]]], group: int) -> None:
@@ -331,27 +299,23 @@ def write_group(journeys: Sequence[tuple[Journey, Sequence[Sent]]], group: int) 
     lists = [_lists(journey, group, sent) for journey, sent in journeys]
     for number, of_file in zip(first.groups[group], zip(*lists, strict=True), strict=True):
         nodes, lengths = (pa.concat_arrays(parts) for parts in zip(*of_file, strict=True))
-        edges = np.append(0, np.cumsum(lengths))
-        write_lists(first.files.home, first.files.name(first.number, number), first.files.column, nodes, edges)
+        table = table_of_lists(first.files.column, nodes, np.append(0, np.cumsum(lengths)))
+        write_table(first.files.home, first.files.name(first.number, number), table)
 
 
 def _lists(journey: Journey, group: int, sent: Sequence[Sent]) -> list[tuple[Any, Any]]:
     """Return the names of nodes and the lengths of the walks of each file of a group, as arrays of Arrow."""
     files, numbers = journey.files, journey.groups[group]
     n_nodes, start = files.graph.n_nodes, files.start(journey.number)
-    first = _beginning(files, [nodes_of_part(n_nodes, start, number, files.n) for number in numbers])
+    first = _beginning(files, [steps.nodes_of_part(n_nodes, start, number, files.n) for number in numbers])
     walks = _walks(journey, group, sent, np.concatenate(first))
     present = walks >= 0
     distinct, codes = np.unique(walks[present], return_inverse=True)
     ranges, lengths = each_range(files.graph.home, files.graph.names), present.sum(1)
     names = pa.concat_arrays(list(_taken(ranges, distinct)))
-    lists, walk, node = list[tuple[Any, Any]](), 0, 0
-    for part in first:
-        of_file = lengths[walk : walk + len(part)]
-        n = of_file.sum()
-        lists.append((names.take(pa.array(codes[node : node + n])), pa.array(of_file)))
-        walk, node = walk + len(part), node + n
-    return lists
+    by_file = np.split(lengths, np.cumsum([len(nodes) for nodes in first])[:-1])
+    codes_by_file = np.split(codes, np.cumsum([of_file.sum() for of_file in by_file])[:-1])
+    return [(names.take(pa.array(k)), pa.array(of_file)) for k, of_file in zip(codes_by_file, by_file, strict=True)]
 
 
 def _walks(journey: Journey, group: int, sent: Sequence[Sent], first: Int32Array) -> Int32Array:
@@ -362,16 +326,9 @@ def _walks(journey: Journey, group: int, sent: Sequence[Sent], first: Int32Array
     ordered = first[order]
     for output in sent:
         for k in range(output.trails):
-            steps = read_part(journey.place / output.path / "trail", str(k), len(journey.groups), group, np.int32, 3)
-            _write_steps(steps, ordered, order, walks)
+            trail = read_part(journey.folder / output.path / "trail", str(k), len(journey.groups), group, np.int32, 3)
+            walks[order[np.searchsorted(ordered, trail[:, 0])], trail[:, 1]] = trail[:, 2]
     return walks
-
-
-@exact
-def _write_steps(steps: Int32Array, first: Int32Array, order: Int64Array, walks: Int32Array) -> None:
-    """Write steps (first node, index, node) to their walks: that of first[i] is walks[order[i]]."""
-    for i in range(len(steps)):
-        walks[order[np.searchsorted(first, steps[i, 0])], steps[i, 1]] = steps[i, 2]
 
 
 def _beginning(files: WalkFiles, nodes: Sequence[Int32Array]) -> list[Int32Array]:
@@ -381,7 +338,7 @@ def _beginning(files: WalkFiles, nodes: Sequence[Int32Array]) -> list[Int32Array
         return list(nodes)
     ascending = np.sort(np.concatenate(nodes))
     types = np.concatenate(list(_taken(each_types(graph.home, graph.names), ascending)))
-    first = ascending[types == files.path.types[0]]
+    first = ascending[types == files.rule(0).path.types[0]]
     return [of_file[np.isin(of_file, first)] for of_file in nodes]
 
 

@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import zarr
 
 from daskw2v.cluster.shared_memory import by_fields, share
 from daskw2v.errors import InputError
 from daskw2v.kernels.jit import kernel
-from daskw2v.sequences.numbering import EdgePiece, Names, read_piece
+from daskw2v.sequences.numbering import EdgePiece, GraphLayout, Names, read_piece
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.store.limits import check_room, refused
 from daskw2v.store.partfile import read_part, write_parts
@@ -51,27 +50,10 @@ class GraphRows(NamedTuple):
 
 def plain(graph: GraphRows) -> GraphRows:
     """Return read-only views of the arrays, so that one compiled kernel serves new and received arrays."""
-    return GraphRows(_read_only(graph.starts), _read_only(graph.targets), _read_only(graph.weights))
-
-
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    view = np.asarray(array).view()
-    view.flags.writeable = False
-    return view
-
-
-class GraphLayout(NamedTuple):
-    """Arguments shared by all tasks of a graph: its folder, numbers of nodes and parts, and the kind of edges.
-
-    `types` are the types of nodes, if any.
-    """
-
-    home: Store
-    n_nodes: int
-    n_parts: int
-    directed: bool
-    weighted: bool
-    types: tuple[str, ...]
+    views: list[Any] = [np.asarray(array).view() for array in graph]
+    for view in views:
+        view.flags.writeable = False
+    return GraphRows(*views)
 
 
 class StoredEdges(NamedTuple):
@@ -84,7 +66,7 @@ class StoredEdges(NamedTuple):
 
 def deal_piece(layout: GraphLayout, number: int, piece: EdgePiece, n_pieces: int, names: Sequence[Names]) -> str:
     """Task: divide the edges of a piece into parts by source; return their path."""
-    pairs, types, weights = read_piece(layout.home, number, piece, n_pieces, names, layout.types)
+    pairs, types, weights = read_piece(layout, number, piece, n_pieces, names)
     if not layout.directed:
         other = pairs[:, 0] != pairs[:, 1]
         pairs = np.concatenate([pairs, pairs[other, ::-1]])
@@ -106,9 +88,8 @@ def fill_rows(layout: GraphLayout, part: int, dealt: Sequence[str]) -> StoredEdg
     """Task: write a part of the rows; parallel edges become one with the sum of their weights."""
 
     def read(name: str, dtype: npt.DTypeLike, columns: int) -> npt.NDArray[Any]:
-        return np.concatenate(
-            [read_part(layout.home / path, name, layout.n_parts, part, dtype, columns) for path in dealt]
-        )
+        folders = [layout.home / path for path in dealt]
+        return np.concatenate([read_part(home, name, layout.n_parts, part, dtype, columns) for home in folders])
 
     pairs, n_types = read("pairs", np.int32, 2), max(1, len(layout.types))
     keys = pairs[:, 0].astype(np.int64) // layout.n_parts * n_types
@@ -174,51 +155,33 @@ def load_rows(home: Store, n_read: int, n_nodes: int, rows: Sequence[StoredEdges
     check_room((graph_bytes(n_read * n_types, n_edges, even=even),), ..., 1, home.url)
     starts = np.zeros(n_read * n_types + 1, np.int64)
     degrees = starts[1:].reshape(n_read, n_types)
-    parts = [_Part((home / part.path).open_group(), part, f"{home.url}/{part.path}") for part in rows]
-    for k, part in enumerate(parts):
+    for k, part in enumerate(rows):
         of_part = degrees[k :: len(rows)]
-        of_part[...] = part.degrees(of_part.size).reshape(of_part.shape)
+        read = _read_array(home / part.path, "degrees", np.int64, of_part.size)
+        if (read < 0).any() or (read > part.edges).any() or read.sum() != part.edges:
+            raise refused(f"{home.url}/{part.path}/degrees", f"does not add up to {part.edges:,} edges")
+        of_part[...] = read.reshape(of_part.shape)
     np.cumsum(starts, out=starts)
     graph = GraphRows(starts, np.empty(n_edges, np.int32), np.empty(0 if even else n_edges))
-    for k, part in enumerate(parts):
-        _place_rows(graph, k, len(rows), n_types, part.targets(n_nodes), part.weights())
+    for k, part in enumerate(rows):
+        targets = _read_array(home / part.path, "targets", np.int32, part.edges)
+        if len(targets) and not 0 <= targets.min() <= targets.max() < n_nodes:
+            raise refused(f"{home.url}/{part.path}/targets", f"names other nodes than 0..{n_nodes - 1}")
+        weights = np.ones(part.edges)
+        if not part.even:
+            weights = _read_array(home / part.path, "weights", np.float64, part.edges)
+        if not (np.isfinite(weights) & (weights > 0)).all():
+            raise refused(f"{home.url}/{part.path}/weights", "holds what is no weight")
+        _place_rows(graph, k, len(rows), n_types, targets, weights)
     return graph
 
 
-class _Part(NamedTuple):
-    """A part of the rows. Its arrays are checked, as kernels that read them check no index."""
-
-    group: zarr.Group
-    declared: StoredEdges
-    url: str
-
-    def _read(self, name: str, dtype: npt.DTypeLike, length: int) -> npt.NDArray[Any]:
-        array = read_array(self.group, name)
-        if array.dtype != dtype or array.shape != (length,):
-            raise refused(f"{self.url}/{name}", f"holds {array.dtype} of shape {array.shape}, not ({length},)")
-        return array
-
-    def degrees(self, n_rows: int) -> Int64Array:
-        """Return the number of edges of each row, shape (n_rows,)."""
-        degrees = self._read("degrees", np.int64, n_rows)
-        if (degrees < 0).any() or (degrees > self.declared.edges).any() or degrees.sum() != self.declared.edges:
-            raise refused(f"{self.url}/degrees", f"does not add up to {self.declared.edges:,} edges")
-        return degrees
-
-    def targets(self, n_nodes: int) -> Int32Array:
-        """Return the target of each edge, shape (edges,)."""
-        targets = self._read("targets", np.int32, self.declared.edges)
-        if len(targets) and not 0 <= targets.min() <= targets.max() < n_nodes:
-            raise refused(f"{self.url}/targets", f"names other nodes than 0..{n_nodes - 1}")
-        return targets
-
-    def weights(self) -> Float64Array:
-        """Return the weight of each edge, shape (edges,)."""
-        n = self.declared.edges
-        weights = np.ones(n) if self.declared.even else self._read("weights", np.float64, n)
-        if not (np.isfinite(weights) & (weights > 0)).all():
-            raise refused(f"{self.url}/weights", "holds what is no weight")
-        return weights
+def _read_array(folder: Store, name: str, dtype: npt.DTypeLike, length: int) -> npt.NDArray[Any]:
+    """Return an array of a part. What is in it is checked, too, as kernels that read it check no index."""
+    array = read_array(folder.open_group(), name)
+    if array.dtype != dtype or array.shape != (length,):
+        raise refused(f"{folder.url}/{name}", f"holds {array.dtype} of shape {array.shape}, not ({length},)")
+    return array
 
 
 @kernel

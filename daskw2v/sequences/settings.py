@@ -60,9 +60,7 @@ class EdgeList(Settings):
     directed: bool = setting(False, "edges lead only from source to target", FLAG)
     strings: bool = setting(False, "nodes in CSV and other text are strings, not integers; Parquet has a type", FLAG)
     source_type: str | None = setting(
-        None,
-        "column of the type of the source, for a metapath; any name where text has no header",
-        TEXT,
+        None, "column of the type of the source, for a metapath; any name where text has no header", TEXT
     )
     target_type: str | None = setting(None, "column of the type of the target", TEXT)
 
@@ -81,11 +79,8 @@ class EdgeList(Settings):
     @property
     def roles(self) -> dict[str, str]:
         """The columns that are read, by what they hold, in the order of text without a header."""
-        columns = {
-            "source": self.source, "target": self.target, "weight": self.weight, "source_type": self.source_type,
-            "target_type": self.target_type,
-        }  # fmt: skip
-        return {role: column for role, column in columns.items() if column is not None}
+        roles = "source", "target", "weight", *_TYPES
+        return {role: column for role in roles if (column := getattr(self, role)) is not None}
 
     @property
     def columns(self) -> list[str]:
@@ -208,9 +203,7 @@ class Sessions(Settings):
     least: int = setting(2, "fewest events of a session; shorter ones are dropped", integer(1))
     drop_repeats: bool = setting(False, "drop items that repeat the one before", FLAG)
     event_weight: str | None = setting(
-        None,
-        "column of how often an event counts; a part of one is a probability",
-        TEXT,
+        None, "column of how often an event counts; a part of one is a probability", TEXT
     )
     half_life: str | None = setting(
         None,
@@ -248,8 +241,6 @@ class Sessions(Settings):
     @property
     def roles(self) -> dict[str, str]:
         """The columns that are read, by what they hold."""
-        columns = {
-            "user": self.user, "item": self.item, "time": self.time, "weight": self.event_weight, "goal": self.goal,
-            "market": self.market,
-        }  # fmt: skip
+        columns = {"user": self.user, "item": self.item, "time": self.time, "weight": self.event_weight}
+        columns |= {"goal": self.goal, "market": self.market}
         return {role: column for role, column in columns.items() if column is not None}

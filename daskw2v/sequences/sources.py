@@ -1,16 +1,13 @@
 """Events and graphs as inputs of `train`, `retrain` and `build_corpus`: their sessions and walks are the text."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from distributed import Client
-
-from daskw2v.collections.kinds import Derived
+from daskw2v.collections.kinds import Derived, GetClient
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
-from daskw2v.corpus.formats import PARQUET
+from daskw2v.corpus.formats.parquet import written_parquet
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.progress import Listener
 from daskw2v.sequences.parts import write_sessions
@@ -52,7 +49,7 @@ class Events(Derived):
         return self.sessions.market is not None
 
     def write(
-        self, work: Store, params: Params, resources: Resources, client: Callable[[], Client], listener: Listener
+        self, work: Store, params: Params, resources: Resources, client: GetClient, listener: Listener
     ) -> list[Source]:
         """Cut the sessions; raises as `write_sessions` does."""
         return write_sessions(self.inputs, work, self.sessions, params, resources, client, listener)
@@ -97,16 +94,9 @@ class Graph(Derived):
         check_types(self.edges, self.walks)
 
     def write(
-        self, work: Store, params: Params, resources: Resources, client: Callable[[], Client], listener: Listener
+        self, work: Store, params: Params, resources: Resources, client: GetClient, listener: Listener
     ) -> list[Source]:
         """Walk on the graph; raises as `write_walks` does."""
-        files = write_walks(self.inputs, work, self.edges, self.walks, resources, client(), listener, params.column)
-        return _sources(work, files)
-
-
-def _sources(work: Store, urls: Sequence[str]) -> list[Source]:
-    """Return files of the work directory, which are named by what they were made from."""
-    names = [url.removeprefix(f"{work.url}/") for url in urls]
-    return [
-        Source(url, work.size(name) or 0, "", PARQUET.name, None, name) for url, name in zip(urls, names, strict=True)
-    ]
+        urls = write_walks(self.inputs, work, self.edges, self.walks, resources, client(), listener, params.column)
+        paths = [url.removeprefix(f"{work.url}/") for url in urls]
+        return [written_parquet(work, path, work.size(path) or 0) for path in paths]

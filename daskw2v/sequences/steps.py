@@ -11,6 +11,13 @@ tables for pairs of nodes are needed: x is drawn by weight and accepted with pro
 drawn again (rejection sampling). If 1/p exceeds this bound, the excess is drawn as a separate outcome (as in
 KnightKing, Yang et al. 2019), so a small p costs nothing. After TRIES rejections the step is drawn exactly, from all
 edges of v. Draws are independent, so the distribution is the same, and the time of a step is bounded.
+
+A walker steps inside one partition of the nodes, which holds the rows of every n-th node, and leaves where its walk
+does. A second-order step also asks whether the previous node t has an edge to a candidate. The walker goes to t's
+partition for that, and takes along the candidates of the tries that its own draws do not decide, up to the first that
+they do. So a step takes two visits, at most, if there is no more than ASKED to ask. Where all tries fail, the walker
+brings the row of t back, and the step is drawn from all edges. A walker is a row of int32. Where only weights count it
+has the columns FIRST, LENGTH and NODE.
 """
 
 from collections.abc import Mapping
@@ -29,6 +36,14 @@ from daskw2v.types import Int32Array, Int64Array, UInt8Array
 TRIES = 32
 DRAWS = 2 * TRIES + 1  # of a step
 _11, _UNIT = np.uint64(11), 2.0**-53
+# Columns: first node, which names the walk; nodes so far; current node, -1 at the end; previous node; what is to be
+# done; tries of the step so far; the candidate that is taken if none before it is, or -1; candidates to ask for, or -1
+FIRST, LENGTH, NODE, PREVIOUS, STATE, TRIED, THEN, CANDIDATES = range(8)
+_AHEAD = 8  # walkers whose edges are prefetched; twice as many for their rows
+ASKED = 4  # candidates, at most
+NARROW, WIDE = 3, CANDIDATES + ASKED
+STEPS, ASKS, BRINGS = range(3)  # states: at its node, at the previous node, at its node with the row of the previous
+_AWAY, _UNDECIDED = -1, -2  # what may come instead of the next node
 
 
 class Metapath(NamedTuple):
@@ -44,6 +59,26 @@ class Metapath(NamedTuple):
 
     types: UInt8Array
     n_types: int
+
+
+class StepRule(NamedTuple):
+    """How steps are drawn.
+
+    Parameters
+    ----------
+    key
+        Stream of the draws.
+    back, far
+        Biases 1/p of a step back to the previous node, and 1/q of a step to a node without an edge from it. Both are 1
+        if nodes have types.
+    path
+        Types of the nodes of a walk.
+    """
+
+    key: np.uint64
+    back: float
+    far: float
+    path: Metapath
 
 
 def metapath_of(walks: Walks, types: Mapping[str, int]) -> Metapath:
@@ -206,43 +241,29 @@ def second_order(
 
 
 @exact
-def walk(
-    graph: GraphRows,
-    first: Int32Array,
-    key: np.uint64,
-    p: float,
-    q: float,
-    path: Metapath,
-    walks: Int32Array,
-    lengths: Int64Array,
-) -> None:
+def walk(graph: GraphRows, first: Int32Array, rule: StepRule, walks: Int32Array, lengths: Int64Array) -> None:
     """Walk from each first node.
 
     Parameters
     ----------
     graph
-        The graph; the rows of node i begin at i * path.n_types.
+        The graph; the rows of node i begin at i * rule.path.n_types.
     first
         First node of each walk, shape (n,).
-    key
-        Stream of the draws.
-    p, q
-        A step back to the previous node has the bias 1/p, a step to a node without an edge from it 1/q. Both are 1 if
-        nodes have types.
-    path
-        Types of the nodes of a walk.
+    rule
+        How steps are drawn.
     walks
         Output: the nodes of each walk, shape (n, longest walk).
     lengths
         Output: number of nodes in each walk, shape (n,). A walk ends early at a node without edges to the next type.
     """
-    back, far = 1.0 / p, 1.0 / q
+    back, far = rule.back, rule.far
     for i in range(len(first)):
-        own = draw(key, first[i])
+        own = draw(rule.key, first[i])
         node, previous, n = first[i], -1, 1
         walks[i, 0] = node
         while n < walks.shape[1]:
-            row, at = row_of(path, node, n), (n - 1) * DRAWS
+            row, at = row_of(rule.path, node, n), (n - 1) * DRAWS
             if graph.starts[row] == graph.starts[row + 1]:
                 break
             if previous < 0 or (back == 1.0 and far == 1.0):
@@ -280,3 +301,164 @@ def _drawn(n_nodes: int, key: np.uint64, part: int, n_parts: int) -> tuple[Any, 
 def parts_of(first: Int32Array, key: np.uint64, n_parts: int) -> Int64Array:
     """Return the part that each node is in, as `nodes_of_part` divides the nodes."""
     return np.asarray(below.py_func(draws(key, first.astype(np.uint64)), n_parts).astype(np.int64))
+
+
+class Partition(NamedTuple):
+    """Rows of the nodes `number`, `number` + `n`, ...; node i * n + `number` is node i of `graph`."""
+
+    graph: GraphRows
+    number: int
+    n: int
+
+
+class Brought(NamedTuple):
+    """Rows that walkers brought from other partitions: nodes[i], ascending, has the row rows[i] of `graph`."""
+
+    nodes: Int32Array
+    rows: Int64Array
+    graph: GraphRows
+
+
+@inline
+def _owns(part: Any, node: Any) -> Any:
+    return node % part.n == part.number
+
+
+@exact
+def advance(
+    part: Partition, brought: Brought, rule: StepRule, walkers: Int32Array, at: int, trail: Int32Array
+) -> tuple[int, int]:
+    """Let walkers step until each leaves the partition or ends.
+
+    Parameters
+    ----------
+    part, brought
+        The rows of the partition, and rows that walkers brought.
+    rule
+        How steps are drawn.
+    walkers
+        Walkers, shape (n, NARROW), or (n, WIDE) if biases are not 1. They are changed.
+    at
+        The walker to begin with.
+    trail
+        Output: (first node, index in the walk, node) of each step, shape (steps, 3). There is room for a walk.
+
+    Returns
+    -------
+    tuple
+        The walker that the trail had no more room for, and the number of steps.
+    """
+    n, length = 0, len(rule.path.types)
+    for i in range(at, len(walkers)):
+        if len(trail) - n < length:
+            return i, n
+        if length > 1 and i + 2 * _AHEAD < len(walkers):
+            prefetch_entry(part.graph.starts, _row(part, rule, walkers[i + 2 * _AHEAD]))
+            _prefetch_edge(part, rule, walkers[i + _AHEAD])
+        walker = walkers[i]
+        if walker[LENGTH] == length:
+            walker[NODE] = -1
+            continue
+        own = draw(rule.key, walker[FIRST])
+        while True:
+            to = _settle(part, rule, walker) if _is_asking(walker) else _step(part, brought, rule, walker, own)
+            if to == _AWAY:
+                break
+            if to == _UNDECIDED:
+                continue
+            if len(walker) > NARROW:
+                walker[PREVIOUS], walker[STATE], walker[TRIED] = walker[NODE], STEPS, 0
+            trail[n, 0], trail[n, 1], trail[n, 2] = walker[FIRST], walker[LENGTH], to
+            n += 1
+            walker[LENGTH] += 1
+            walker[NODE] = to
+            if walker[LENGTH] == length:
+                walker[NODE] = -1
+                break
+    return len(walkers), n
+
+
+@inline
+def _row(part: Any, rule: Any, walker: Any) -> Any:
+    """Return the row that the next step of a walker reads."""
+    return row_of(rule.path, walker[NODE] // part.n, np.int64(walker[LENGTH]))
+
+
+@inline
+def _prefetch_edge(part: Any, rule: Any, walker: Any) -> None:
+    row = _row(part, rule, walker)
+    if _owns(part, walker[NODE]) and part.graph.starts[row] < part.graph.starts[row + 1]:
+        at = (np.int64(walker[LENGTH]) - 1) * DRAWS
+        prefetch_step(part.graph, row, draw(rule.key, walker[FIRST]), at)
+
+
+@inline
+def _is_asking(walker: Any) -> Any:
+    return len(walker) > NARROW and walker[STATE] == ASKS
+
+
+@exact
+def _step(part: Partition, brought: Brought, rule: StepRule, walker: Int32Array, own: np.uint64) -> int:
+    """Return the next node of a walker at its node; _AWAY if that is not here, _UNDECIDED if it has to ask."""
+    if not _owns(part, walker[NODE]):
+        return _AWAY
+    graph, row, at = part.graph, _row(part, rule, walker), (np.int64(walker[LENGTH]) - 1) * DRAWS
+    if graph.starts[row] == graph.starts[row + 1]:
+        walker[NODE] = -1
+        return _AWAY
+    if len(walker) == NARROW or walker[PREVIOUS] < 0:
+        return first_order(graph, row, own, at)
+    previous = walker[PREVIOUS]
+    if walker[STATE] == BRINGS:
+        before = brought.rows[np.searchsorted(brought.nodes, previous)]
+        return choose(graph, row, brought.graph, before, previous, rule.back, rule.far, last_draw(own, at))
+    if _owns(part, previous):
+        return second_order(graph, row, previous // part.n, previous, rule.back, rule.far, own, at)
+    return _try(graph, row, rule, walker, own, at)
+
+
+@exact
+def _try(graph: GraphRows, row: int, rule: StepRule, walker: Int32Array, own: np.uint64, at: int) -> int:
+    """Return the next node if draws decide it; else note the candidates to ask for."""
+    previous = walker[PREVIOUS]
+    mass = masses(graph, row, previous, rule.back, rule.far)
+    least, most = min(1.0, rule.far), max(1.0, rule.far)
+    walker[STATE], walker[THEN], walker[CANDIDATES:] = ASKS, -1, -1
+    n = 0
+    while walker[TRIED] < TRIES and n < ASKED:
+        to, bar = offer(graph, row, previous, rule.far, mass, own, at + 2 * walker[TRIED])
+        walker[TRIED] += 1
+        back = to == previous
+        if bar < (rule.back if back else least):
+            if n == 0:
+                return to
+            walker[THEN] = to
+            return _UNDECIDED
+        if not back and bar < most:
+            walker[CANDIDATES + n] = to
+            n += 1
+    return _UNDECIDED
+
+
+@exact
+def _settle(part: Partition, rule: StepRule, walker: Int32Array) -> int:
+    """Return the next node of a walker that asks; _AWAY if the previous node is not here, _UNDECIDED if tries fail."""
+    previous = walker[PREVIOUS]
+    if not _owns(part, previous):
+        return _AWAY
+    for candidate in walker[CANDIDATES:]:
+        # Its bias is either 1 or 1/q, and only the greater one suffices
+        if candidate >= 0 and (edge_to(part.graph, previous // part.n, candidate) >= 0) == (rule.far < 1.0):
+            return candidate
+    if walker[THEN] < 0:
+        walker[STATE] = BRINGS if walker[TRIED] == TRIES else STEPS
+        return _UNDECIDED
+    return walker[THEN]
+
+
+def owners(walkers: Int32Array, n: int) -> Int64Array:
+    """Return the partition that each walker goes to, of `n`, shape (walkers,)."""
+    node = walkers[:, NODE]
+    if walkers.shape[1] > NARROW:
+        node = np.where(walkers[:, STATE] == ASKS, walkers[:, PREVIOUS], node)
+    return np.asarray(node % n, np.int64)

@@ -6,7 +6,7 @@ Ids of one table may be integers, and ids of another one text: `common_ids` has 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -35,24 +35,20 @@ def read_columns(
         If the file is no table or is damaged, a column is missing or there more than once, text is not UTF-8, or a row
         of CSV has another number of fields than the header, or repeats it.
     """
-    read, url = _reader(block.source).rows, block.source.url
-    with (
-        open_source(block.source, storage_options, timeout) as file,
-        reading_as(find_format(block.source.format).title, url),
-    ):
+    source, read = block.source, _reader(block.source)
+    title = find_format(source.format).title
+    with open_source(source, storage_options, timeout) as file, reading_as(title, source.url):
         yield from read(file, block, names)
 
 
 def types_of(
     source: Source, names: Sequence[str], storage_options: Mapping[str, Any], timeout: float = TIMEOUT
 ) -> dict[str, Any]:
-    """Return the Arrow types of a file's columns, from its metadata; raises as `read_columns` does."""
-    read = _reader(source).types
-    with (
-        open_source(source, storage_options, timeout) as file,
-        reading_as(find_format(source.format).title, source.url),
-    ):
-        return read(file, source, names)
+    """Return the Arrow types of the columns of a file that `is_typed`; raises as `read_columns` does."""
+    with open_source(source, storage_options, timeout) as file, reading_as(PARQUET.title, source.url):
+        schema = pq.ParquetFile(file).schema_arrow
+        _names_in_file(schema.names, names, source.url)
+        return {name: schema.field(name).type for name in names}
 
 
 def check_table(source: Source) -> None:
@@ -65,11 +61,10 @@ def is_typed(source: Source) -> bool:
     return source.format in _TYPED
 
 
-def _reader(source: Source) -> "_Reader":
-    reader = _READERS.get(source.format)
-    if reader is None:
+def _reader(source: Source) -> "ReadRows":
+    if (read := _READERS.get(source.format)) is None:
         raise InputError(f"{source.url} is {source.format}, not a table.", "Give Parquet, CSV or TSV.")
-    return reader
+    return read
 
 
 def _parquet_rows(file: Any, block: TextBlock, names: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -77,13 +72,8 @@ def _parquet_rows(file: Any, block: TextBlock, names: Sequence[str]) -> Iterator
     _names_in_file(parquet.schema_arrow.names, names, block.source.url)
     for batch in parquet.iter_batches(_ROWS, range(block.start, block.stop), columns=[*dict.fromkeys(names)]):
         batch.validate(full=True)  # a damaged file may point outside its dictionaries
-        yield {name: _decoded(batch.column(name)) for name in names}
-
-
-def _parquet_types(file: Any, source: Source, names: Sequence[str]) -> dict[str, Any]:
-    schema = pq.ParquetFile(file).schema_arrow
-    _names_in_file(schema.names, names, source.url)
-    return {name: schema.field(name).type for name in names}
+        columns = {name: batch.column(name) for name in names}
+        yield {name: c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for name, c in columns.items()}
 
 
 def _csv_rows(file: Any, block: TextBlock, names: Sequence[str], delimiter: str) -> Iterator[dict[str, Any]]:
@@ -97,25 +87,10 @@ def _csv_rows(file: Any, block: TextBlock, names: Sequence[str], delimiter: str)
         yield {name: pc.if_else(pc.equal(texts, ""), None, texts) for name, texts in columns.items()}
 
 
-def _csv_types(file: Any, source: Source, names: Sequence[str], delimiter: str) -> dict[str, Any]:
-    table = Table(file, source, delimiter, _refuse_row)
-    return dict.fromkeys(_names_in_file(table.schema.names, names, source.url), pa.string())
-
-
-class _Reader(NamedTuple):
-    """Functions that read the rows of a block of a format, and the types of a file's columns."""
-
-    rows: Callable[[Any, TextBlock, Sequence[str]], Iterator[dict[str, Any]]]
-    types: Callable[[Any, Source, Sequence[str]], dict[str, Any]]
-
-
-def _separated(delimiter: str) -> _Reader:
-    return _Reader(partial(_csv_rows, delimiter=delimiter), partial(_csv_types, delimiter=delimiter))
-
-
-_READERS = {
-    PARQUET.name: _Reader(_parquet_rows, _parquet_types),
-    **{name: _separated(delimiter) for name, delimiter in DELIMITERS.items()},
+ReadRows = Callable[[Any, TextBlock, Sequence[str]], Iterator[dict[str, Any]]]
+_READERS: dict[str, ReadRows] = {
+    PARQUET.name: _parquet_rows,
+    **{name: partial(_csv_rows, delimiter=delimiter) for name, delimiter in DELIMITERS.items()},
 }
 _TYPED = frozenset([PARQUET.name])
 
@@ -150,10 +125,6 @@ def refuse_header(columns: Mapping[str, Any], url: str) -> None:
             f"{url} has a row that is a header: {', '.join(columns)}.",
             "Remove it. CSV and TSV have one header, in the first row; other text has none.",
         )
-
-
-def _decoded(array: Any) -> Any:
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
 def value_type(kind: Any) -> Any:
@@ -238,8 +209,7 @@ def ids_of(array: Any, kind: str, what: str, url: str) -> Any:
 def _whole(array: Any, what: str, url: str) -> Any:
     """Return floating-point numbers as int64; NaN is null, as pandas writes it."""
     bits = np.finfo(array.type.to_pandas_dtype()).nmant + 1
-    numbers = array.cast(pa.float64())
-    numbers = pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
+    numbers = without_nan(array.cast(pa.float64()))
     inexact = pc.greater_equal(pc.abs(numbers), float(1 << bits))
     wrong = numbers.filter(pc.or_(pc.not_equal(numbers, pc.round(numbers)), inexact))
     if len(wrong):
@@ -248,3 +218,8 @@ def _whole(array: Any, what: str, url: str) -> Any:
             "Cast them to integers or strings where they are written.",
         )
     return numbers.cast(pa.int64())
+
+
+def without_nan(numbers: Any) -> Any:
+    """Return an array of float64 with null in place of NaN."""
+    return pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)

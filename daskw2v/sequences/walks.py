@@ -14,7 +14,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.extras import Extra
 from daskw2v.progress import Watching
-from daskw2v.sequences.files import write_lists
+from daskw2v.sequences.files import table_of_lists, write_table
 from daskw2v.sequences.graph import LAYOUT as GRAPHS
 from daskw2v.sequences.graph import build_graph, partitions_of
 from daskw2v.sequences.numbering import read_names, read_types
@@ -95,7 +95,7 @@ def write_walks(
         files = WalkFiles(home, graph, walks, column, n_files, numbers)
         stage = Stage(work, home, lambda: partial(run_tasks, client), listen, "walk", "files")
         stage.make(partial(_whole, home), partial(_write, files, client))
-    return [(home / files.name(*place)).url for place in files.places]
+    return [(home / files.name(*key)).url for key in files.keys]
 
 
 def _whole(home: Store) -> dict[str, Any] | None:
@@ -108,14 +108,14 @@ def _write(files: WalkFiles, client: Client, stage: OpenStage) -> dict[str, Any]
     files, sizes = files._replace(home=stage.home), stage.home.sizes()
     known = (stage.home.read_manifest() or {"files": {}})["files"]
     finished = {name for name, size in sizes.items() if known.get(name, size) == size}
-    missing = [place for place in files.places if files.name(*place) not in finished]
+    missing = [key for key in files.keys if files.name(*key) not in finished]
     n = partitions_of(files.graph, files.walks.partitions, client)
-    stage.expect(len(files.places), len(files.places) - len(missing))
+    stage.expect(len(files.keys), len(files.keys) - len(missing))
     if n == 1:
         _walk_in_memory(files, missing, client, stage)
     else:
         _walk_in_partitions(files, n, missing, stage)
-    sizes, names = stage.home.sizes(), [files.name(*place) for place in files.places]
+    sizes, names = stage.home.sizes(), [files.name(*key) for key in files.keys]
     made = {"graph": files.graph.home.name, "nodes": files.graph.n_nodes, **files.walks.described}
     stage.finish({**made, "files": {name: sizes[name] for name in names}}, names)
     return made
@@ -137,20 +137,21 @@ def _write_file(
     made = [_walks_of(files, number, part, graph, names, types) for number in files.numbers_from(first)]
     nodes, lengths = (np.concatenate(arrays) for arrays in zip(*made, strict=True))
     edges = np.append(0, np.cumsum(lengths))
-    write_lists(files.home, files.name(first, part), files.column, names.take(pa.array(nodes)), edges)
+    table = table_of_lists(files.column, names.take(pa.array(nodes)), edges)
+    write_table(files.home, files.name(first, part), table)
 
 
 def _walks_of(
     files: WalkFiles, number: int, part: int, graph: GraphRows, names: Any, types: UInt8Array | None
 ) -> tuple[Int32Array, Int64Array]:
     """Return the nodes of the walks of a number from a part, one walk after the other, and the lengths of walks."""
-    walks, path = files.walks, files.path
+    rule, length = files.rule(number), files.walks.length
     first = nodes_of_part(len(names), files.start(number), part, files.n)
     if types is not None:
-        first = first[types[first] == path.types[0]]
-    nodes, lengths = np.empty((len(first), walks.length), np.int32), np.empty(len(first), np.int64)
-    walk(plain(graph), first, files.steps(number), walks.p, walks.q, path, nodes, lengths)
-    return nodes[np.arange(walks.length) < lengths[:, None]], lengths
+        first = first[types[first] == rule.path.types[0]]
+    nodes, lengths = np.empty((len(first), length), np.int32), np.empty(len(first), np.int64)
+    walk(plain(graph), first, rule, nodes, lengths)
+    return nodes[np.arange(length) < lengths[:, None]], lengths
 
 
 def _walk_in_partitions(files: WalkFiles, n: int, missing: Sequence[tuple[int, int]], stage: OpenStage) -> None:
@@ -164,7 +165,7 @@ def _walk_in_partitions(files: WalkFiles, n: int, missing: Sequence[tuple[int, i
             groups = [k for k, group in enumerate(journeys[0].groups) if not parts.isdisjoint(group)]
             stage.map(f"write walk {first}", write_group, [(travels, k) for k in groups], len(parts))
             for journey in journeys:
-                journey.place.remove()
+                journey.folder.remove()
 
 
 def made_of(work: Store, name: str) -> Iterator[str]:

@@ -24,7 +24,7 @@ from daskw2v.sequences.graph import build_graph, read_graph
 from daskw2v.sequences.numbering import read_names, read_types
 from daskw2v.sequences.reference import metapath_walk
 from daskw2v.sequences.rows import graph_bytes, load_graph
-from daskw2v.sequences.steps import Metapath, metapath_of, nodes_of_part, walk
+from daskw2v.sequences.steps import Metapath, StepRule, metapath_of, nodes_of_part, walk
 from daskw2v.sequences.walks import write_walks
 from daskw2v.store.storage import Store
 
@@ -106,7 +106,7 @@ def kernel_walks(graph, types, path, length=LENGTH, seed=1):
     first = np.flatnonzero(np.asarray(types) == path[0]).astype(np.int32)
     found, lengths = np.full((len(first), length), -1, np.int32), np.empty(len(first), np.int64)
     metapath = Metapath(np.resize(np.array(path[:-1], np.uint8), length), max(types) + 1)
-    walk(graph, first, stream(seed, Purpose.WALK), 1.0, 1.0, metapath, found, lengths)
+    walk(graph, first, StepRule(stream(seed, Purpose.WALK), 1.0, 1.0, metapath), found, lengths)
     return [row[:n].tolist() for row, n in zip(found, lengths, strict=True)]
 
 

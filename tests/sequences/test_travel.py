@@ -13,20 +13,22 @@ from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sequences import rounds
 from daskw2v.sequences import walks as module
 from daskw2v.sequences.rows import GraphRows, plain
-from daskw2v.sequences.steps import TRIES, Metapath, walk
-from daskw2v.sequences.travel import (
+from daskw2v.sequences.steps import (
     ASKED,
     FIRST,
     LENGTH,
     NARROW,
     NODE,
     PREVIOUS,
+    TRIES,
     WIDE,
     Brought,
+    Metapath,
     Partition,
     StepRule,
     advance,
     owners,
+    walk,
 )
 from daskw2v.sequences.walks import write_walks
 from daskw2v.store.storage import Store
@@ -111,7 +113,7 @@ def test_walkers__walk_as_on_the_whole_graph(graph_of, p, q, weight, directed, n
     graph = graph_of([(*edge, weight) for edge, weight in zip(EDGES, weights.tolist(), strict=True)], directed)
     nodes = np.arange(len(graph.starts) - 1, dtype=np.int32)
     walks, lengths = np.full((len(nodes), 30), -1, np.int32), np.empty(len(nodes), np.int64)
-    walk(graph, nodes, stream(1, Purpose.WALK), float(p), float(q), anywhere(30), walks, lengths)
+    walk(graph, nodes, StepRule(stream(1, Purpose.WALK), 1 / p, 1 / q, anywhere(30)), walks, lengths)
     np.testing.assert_array_equal(travelled(graph, n, p, q, anywhere(30), most), walks)
     assert (lengths == 30).any()
     assert not directed or (lengths < 30).any()
@@ -125,7 +127,7 @@ def test_walkers__walk_along_a_metapath_as_on_the_whole_graph(graph_of, weight, 
     graph = graph_of(edges, directed, RANDOM.integers(0, 3, 51))
     path = Metapath(np.resize(np.array([2, 0, 1, 0], np.uint8), 30), 3)
     walks, lengths = np.full((51, 30), -1, np.int32), np.empty(51, np.int64)
-    walk(graph, np.arange(51, dtype=np.int32), stream(1, Purpose.WALK), 1.0, 1.0, path, walks, lengths)
+    walk(graph, np.arange(51, dtype=np.int32), StepRule(stream(1, Purpose.WALK), 1.0, 1.0, path), walks, lengths)
     np.testing.assert_array_equal(travelled(graph, n, 1, 1, path, most), walks)
     assert len({*lengths.tolist()}) > 2
 

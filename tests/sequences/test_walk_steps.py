@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sequences.reference import step_probabilities
-from daskw2v.sequences.steps import Metapath, nodes_of_part, walk
+from daskw2v.sequences.steps import Metapath, StepRule, nodes_of_part, walk
 
 RANDOM = np.random.default_rng(3)
 HUB = [(0, node, 1.0) for node in range(1, 40)] + [(1, 2, 1.0), (2, 3, 1.0)]
@@ -18,7 +18,8 @@ DENSE = [(a, b, float(w)) for a, b, w in zip(*RANDOM.integers(0, 12, (2, 60)), R
 def walks_on(graph, first, length, p=1.0, q=1.0, seed=1):
     found, lengths = np.full((len(first), length), -1, np.int32), np.empty(len(first), np.int64)
     anywhere = Metapath(np.zeros(length, np.uint8), 1)
-    walk(graph, np.asarray(first, np.int32), stream(seed, Purpose.WALK), float(p), float(q), anywhere, found, lengths)
+    rule = StepRule(stream(seed, Purpose.WALK), 1 / p, 1 / q, anywhere)
+    walk(graph, np.asarray(first, np.int32), rule, found, lengths)
     return found, lengths
 
 

@@ -1,36 +1,16 @@
 """`Format`: how files of a format are divided into blocks, and how a block is read."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from daskw2v.corpus.files import Source, TextBlock, open_source
-from daskw2v.corpus.invalid import FIRST, InvalidInput, refuse_no_text
+from daskw2v.corpus.invalid import FIRST, refuse_no_text
 from daskw2v.corpus.pieces import RawText, Tokens
-from daskw2v.corpus.tokenizers import Tokenizer
 from daskw2v.errors import InputError
 
-
-class CutFile(Protocol):
-    """Divides a file that is not compressed into blocks."""
-
-    def __call__(
-        self, source: Source, block_bytes: int, storage_options: Mapping[str, Any], timeout: float, /
-    ) -> list[TextBlock]:
-        """Return the blocks of a file in order, of about `block_bytes` each."""
-
-
-class ReadBlock(Protocol):
-    """Reads a block."""
-
-    def __call__(
-        self, file: Any, block: TextBlock, column: str, policy: InvalidInput, tokenizer: Tokenizer, /
-    ) -> Iterator[RawText | Tokens]:
-        """Yield the sentences in order, as `read_block` does.
-
-        `file` is open for reading bytes, `column` is that of Params, `policy` handles invalid input and counts what is
-        read, `tokenizer` turns UTF-8 into tokens. Further fields that the format honours are passed by name.
-        """
+CutFile = Callable[[Source, int, Mapping[str, Any], float], list[TextBlock]]
+ReadBlock = Callable[..., Iterator[RawText | Tokens]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +25,13 @@ class Format:
         Name in messages.
     suffixes
         Suffixes of such files in lower case, without those of compression.
-    cut, read
-        Functions that divide a file into blocks, and read a block.
+    cut
+        Divides a file that is not compressed into blocks of about `block_bytes`, in order:
+        `cut(source, block_bytes, storage_options, timeout)`.
+    read
+        Yields the sentences of a block in order, as `read_block` does: `read(file, block, column, policy, tokenizer)`.
+        `file` is open for reading bytes, `column` is that of Params, `policy` handles invalid input and counts what is
+        read, `tokenizer` turns UTF-8 into tokens.
     expansion
         Bytes of text for each byte of an uncompressed file, for estimates of memory.
     compressible

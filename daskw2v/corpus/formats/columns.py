@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskw2v.corpus.files import Source, TextBlock
+from daskw2v.corpus.files import Source, TextBlock, open_source
+from daskw2v.corpus.formats.base import Format, cut_short
 from daskw2v.corpus.invalid import InvalidInput
-from daskw2v.corpus.pieces import RawText, Tokens, tokens_of
+from daskw2v.corpus.pieces import RawText, Tokens, offsets_from, tokens_of
 from daskw2v.corpus.streams import with_newlines
 from daskw2v.corpus.tokenizers import Tokenizer
 from daskw2v.errors import InputError
@@ -52,71 +53,106 @@ def cut_evenly(source: Source, parts: int, block_bytes: int) -> list[TextBlock]:
     return [TextBlock(source, at, min(at + step, parts)) for at in range(0, parts, step)]
 
 
-class Column(NamedTuple):
-    """A column: the names that lead to it, from the name of a column of the file on."""
-
-    path: list[str]
-
-    def of(self, batch: Any) -> Any:
-        """Return the array of a record batch, null where a struct around it is."""
-        return reduce(_field, self.path[1:], batch.column(batch.schema.get_field_index(self.path[0])))
-
-
 class TextColumns(NamedTuple):
-    """The column of text of a file, and the column of the rows' weights, if there is one."""
+    """Where the text of a table and the weights of its rows are.
 
-    text: Column
-    weight: Column | None
+    Parameters
+    ----------
+    paths
+        Of the column of text, and of the column of weights, if there is one: the names that lead to a column, from the
+        name of a column of the file on.
+    url, remedy
+        The file, and the remedy if the columns hold no text.
+    """
+
+    paths: list[list[str]]
     url: str
     remedy: str
 
     @property
-    def paths(self) -> list[str]:
-        """Paths of the columns that are read."""
-        return [".".join(column.path) for column in self[:2] if column is not None]
+    def names(self) -> list[str]:
+        """Paths of the columns, joined by dots."""
+        return list(map(".".join, self.paths))
 
     @property
     def roots(self) -> list[str]:
         """Names of the file's own columns that hold them."""
-        return list(dict.fromkeys(column.path[0] for column in self[:2] if column is not None))
+        return list(dict.fromkeys(path[0] for path in self.paths))
 
-    def arrays(self, batches: Iterable[Any], of: Callable[[Any, Column], Any]) -> Iterator[Any]:
+    def arrays(self, batches: Iterable[Any], of: Callable[[Any, list[str]], Any]) -> Iterator[Any]:
         """Yield the text of record batches, in parts that are decoded at once, each row as often as it counts.
 
-        `of` returns a column of a batch. The parts are as `plain` makes them.
+        `of` returns the column of a batch that a path leads to. The parts are as `plain` makes them.
         """
         for batch in batches:
-            text = _decodable(of(batch, self.text))
-            parts = (plain(part, self.paths[0], self.url, self.remedy) for part in in_slices([text]))
-            if self.weight is None:
-                yield from parts
-                continue
-            column = ".".join(self.weight.path)
-            weights, start = weights_of(of(batch, self.weight), column, self.url), 0
-            for part in parts:
-                yield from repeated(part, weights[start : start + len(part)])
+            text, *weights = (of(batch, path) for path in self.paths)
+            counts, start = [weights_of(array, self.names[1], self.url) for array in weights], 0
+            for part in in_slices([_decodable(text)]):
+                array = plain(part, self.names[0], self.url, self.remedy)
+                yield from repeated(array, counts[0][start : start + len(part)]) if counts else [array]
                 start += len(part)
 
 
 def find_columns(schema: Any, column: str, weight: str | None, url: str) -> TextColumns:
-    """Find the columns of text and of weights; raises as `find_column` does."""
-    found = None if weight is None else _find(schema, weight, url)
-    remedy = _remedy(_kinds(pa.struct(list(schema))))
-    return TextColumns(find_column(schema, column, url), None if found is None else Column(found[0]), url, remedy)
-
-
-def find_column(schema: Any, column: str, url: str) -> Column:
-    """Find a column by its name or path.
+    """Find the columns of text and of weights by their names or paths.
 
     Raises
     ------
     InputError
-        If it is missing, is there more than once, or has another type.
+        If one is missing, or is there more than once; or the column of text has another type.
     """
+    weights = [] if weight is None else [_find(schema, weight, url)[0]]
     path, kind = _find(schema, column, url)
+    remedy = _remedy(_kinds(pa.struct(list(schema))))
     if is_text(kind) or pa.types.is_primitive(kind):  # which may hold nulls alone, as `plain` sees
-        return Column(path)
-    raise _no_text(column, url, kind, _remedy(_kinds(pa.struct(list(schema)))))
+        return TextColumns([path, *weights], url, remedy)
+    raise _no_text(column, url, kind, remedy)
+
+
+Suffixes = tuple[str, ...]
+CutTable = Callable[[Any, Source, int], list[TextBlock]]
+OpenTable = Callable[[Any, TextBlock], tuple[Any, Callable[[TextColumns], Iterable[Any]]]]
+ColumnOf = Callable[[Any, list[str]], Any]
+
+
+def table_format(
+    name: str, title: str, suffixes: Suffixes, unit: str, cut: CutTable, open: OpenTable, of: ColumnOf, **own: Any
+) -> Format:
+    """Return the format of files of tables, of whose columns Arrow reads a few.
+
+    Parameters
+    ----------
+    name, title, suffixes, own
+        As of `Format`.
+    unit
+        What blocks are made of, for messages.
+    cut
+        Divides an open file that is not empty into blocks of about so many bytes.
+    open
+        Returns the schema of an open file, and a function that yields the record batches of a block, with the columns
+        of text and of weights.
+    of
+        Returns the column of a batch that a path leads to: `column_of` or `checked`.
+    """
+
+    def cut_file(source: Source, block_bytes: int, options: Mapping[str, Any], timeout: float) -> list[TextBlock]:
+        if not source.size:
+            raise cut_short(source, title)
+        with open_source(source, options, timeout) as file, reading_as(title, source.url):
+            return cut(file, source, block_bytes)
+
+    def read(
+        file: Any, block: TextBlock, column: str, policy: InvalidInput, tokenizer: Tokenizer, weight: str | None = None
+    ) -> Iterator[RawText | Tokens]:
+        url = block.source.url
+        with reading_as(title, url):
+            schema, batches = open(file, block)
+            columns = find_columns(schema, column, weight, url)
+            place = f"{url}, column {column!r} from {unit} {block.start} on,"
+            yield from read_arrays(columns.arrays(batches(columns), of), place, policy, tokenizer)
+
+    own |= {"compressible": False, "honours": ("column", "weight"), "requires": ("pyarrow", "arrow")}
+    return Format(name=name, title=title, suffixes=suffixes, cut=cut_file, read=read, **own)
 
 
 class NoFieldError(Exception):
@@ -166,16 +202,15 @@ def find_field(path: str, root: Any, fields_of: Callable[[Any], Mapping[str, Any
 
 def _find(schema: Any, column: str, url: str) -> tuple[list[str], Any]:
     """Return the names that lead to a column, and its type."""
-    root = pa.struct(list(schema))
+    root = kind = pa.struct(list(schema))
     try:
-        path, kind = find_field(column, root, _kinds)
+        path, _ = find_field(column, root, _kinds)
     except NoFieldError as error:
         raise InputError(f"{url} has no column {column!r}.", _remedy(error.present)) from None
-    holder = root
     for name in path:
-        if (found := len(holder.get_all_field_indices(name))) > 1:
-            raise InputError(f"{url} has {found} columns {column!r}.", _remedy(_kinds(root)))
-        holder = holder.field(name).type
+        if (n := len(kind.get_all_field_indices(name))) > 1:
+            raise InputError(f"{url} has {n} columns {column!r}.", _remedy(_kinds(root)))
+        kind = kind.field(name).type
     return path, kind
 
 
@@ -211,8 +246,7 @@ def plain(array: Any, column: str, url: str, remedy: str) -> Any:
 
 def lists_of(array: Any) -> Any:
     """Return lists of texts, integers or nulls as `large_list` of `large_string`; null lists are empty."""
-    offsets = np.zeros(len(array) + 1, np.int64)
-    np.cumsum(pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False), out=offsets[1:])
+    offsets = offsets_from(pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False))
     # Not cast: Arrow casts slices of list_view to other values
     return pa.LargeListArray.from_arrays(pa.array(offsets), strings_in(array.flatten()))
 
@@ -272,12 +306,12 @@ def _no_text(column: str, url: str, kind: Any, remedy: str) -> InputError:
     )
 
 
-def column_of(batch: Any, column: Column) -> Any:
-    """Return a column of a record batch."""
-    return column.of(batch)
+def column_of(batch: Any, path: list[str]) -> Any:
+    """Return the column of a record batch that a path leads to, null where a struct around it is."""
+    return reduce(_field, path[1:], batch.column(batch.schema.get_field_index(path[0])))
 
 
-def checked(batch: Any, column: Column) -> Any:
+def checked(batch: Any, path: list[str]) -> Any:
     """Return a column of a record batch whose buffers come from a file: offsets out of range would end the process.
 
     Raises
@@ -286,7 +320,7 @@ def checked(batch: Any, column: Column) -> Any:
         If buffers are too short, or offsets are out of range. Text may be invalid UTF-8.
     """
     batch.validate()
-    array = column.of(batch)
+    array = column_of(batch, path)
     array.view(_as_bytes(array.type)).validate(full=True)
     return array
 
@@ -401,12 +435,10 @@ def _text(array: Any, place: str, offset: int, policy: InvalidInput, tokenizer: 
 
 def _sentences(array: Any, place: str, offset: int, policy: InvalidInput) -> Tokens:
     policy.report.lines += len(array)
-    rows = np.zeros(len(array) + 1, np.int64)  # index of the first token of each row
-    np.cumsum(pc.list_value_length(array).fill_null(0).to_numpy(), out=rows[1:])
+    rows = offsets_from(pc.list_value_length(array).fill_null(0).to_numpy())  # index of the first token of each row
     tokens = array.flatten()
     keep = pc.greater(pc.binary_length(tokens), 0).fill_null(False)
-    kept = np.zeros(len(tokens) + 1, np.int64)  # number of kept tokens before each
-    np.cumsum(keep.to_numpy(zero_copy_only=False), out=kept[1:])
+    kept = offsets_from(keep.to_numpy(zero_copy_only=False))  # number of kept tokens before each
     data, offsets = strings_of(tokens.filter(keep))
     policy.report.bytes_read += len(data)
     bounds = kept[rows]
@@ -429,17 +461,12 @@ def _valid(tokens: Tokens, place: str, offset: int, policy: InvalidInput) -> Tok
         at, reason = error.start, error.reason
     policy.offence(f"{place} at byte {offset + at}", reason)
     ends = [*tokens.starts[1:], len(offsets) - 1]
-    raw = data.tobytes()
-    sentences = []
+    raw, sentences = data.tobytes(), []
     for start, end in zip(tokens.starts, ends, strict=True):
         words = [raw[offsets[i] : offsets[i + 1]] for i in range(start, end)]
         repaired = [word.decode(errors="replace") for word in words]
-        if any(word != text.encode() for word, text in zip(words, repaired, strict=True)):
-            if policy.errors == "skip":
-                policy.report.skipped += 1
-                continue
-            policy.report.replaced += 1
-        sentences.append(repaired)
+        is_valid = all(word == text.encode() for word, text in zip(words, repaired, strict=True))
+        sentences.append(repaired if is_valid else policy.either(repaired, []))
     return tokens_of(sentences)
 
 

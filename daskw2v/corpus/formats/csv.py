@@ -9,10 +9,10 @@ from typing import Any
 
 from daskw2v.corpus.files import Source, TextBlock
 from daskw2v.corpus.formats.base import Format, cut_short
-from daskw2v.corpus.formats.columns import column_of, find_columns, read_arrays, reading_as, rows_at_once
+from daskw2v.corpus.formats.columns import column_of, find_columns, in_slices, read_arrays, reading_as
 from daskw2v.corpus.invalid import InvalidInput, refuse_no_text
 from daskw2v.corpus.pieces import RawText, Tokens
-from daskw2v.corpus.streams import CHUNK, decompressed
+from daskw2v.corpus.streams import CHUNK, chunks_of
 from daskw2v.corpus.tokenizers import Tokenizer
 from daskw2v.errors import InputError
 from daskw2v.extras import Extra
@@ -56,8 +56,7 @@ class Table:
 
     def __init__(self, file: Any, source: Source, delimiter: str, skip: Callable[[str, str], None]) -> None:
         self._url, self._delimiter, self._skip = source.url, delimiter, skip
-        stored = iter(partial(file.read, CHUNK), b"")
-        chunks = decompressed(file, source.compression, source.url) if source.compression else stored
+        chunks = chunks_of(file, source.compression, source.url)
         text = io.BufferedReader(_Stream(chain(chunks, [b"\n"])))  # without an end, a header alone would be no row
         start = text.read(CHUNK)
         refuse_no_text(start, source.url)
@@ -107,9 +106,16 @@ def _cut(source: Source, block_bytes: int, storage_options: Mapping[str, Any], t
 
 
 def _read(
-    file: Any, block: TextBlock, column: str, policy: InvalidInput, tokenizer: Tokenizer,
-    *, usual: str, delimiter: str | None = None, weight: str | None = None,
-) -> Iterator[RawText | Tokens]:  # fmt: skip
+    file: Any,
+    block: TextBlock,
+    column: str,
+    policy: InvalidInput,
+    tokenizer: Tokenizer,
+    *,
+    usual: str,
+    delimiter: str | None = None,
+    weight: str | None = None,
+) -> Iterator[RawText | Tokens]:
     """Read a column of text, whose lines are sentences. A row may have 16 MiB.
 
     Parameters
@@ -124,13 +130,11 @@ def _read(
     source = block.source
     with reading_as(_TITLE, source.url):
         rows = Table(file, source, delimiter or usual, policy.skip)
-        found = find_columns(rows.schema, column, weight, source.url)
-        for batch in rows.batches(found.paths):
-            step = rows_at_once(batch.nbytes, len(batch))
-            for part in (batch.slice(at, step) for at in range(0, len(batch), step)):
-                place = f"{source.url}, column {column!r} from row {rows.done + 1} on,"
-                yield from read_arrays(found.arrays([part], column_of), place, policy, tokenizer)
-                rows.done += len(part)
+        columns = find_columns(rows.schema, column, weight, source.url)
+        for part in in_slices(rows.batches(columns.names)):
+            place = f"{source.url}, column {column!r} from row {rows.done + 1} on,"
+            yield from read_arrays(columns.arrays([part], column_of), place, policy, tokenizer)
+            rows.done += len(part)
 
 
 def _header(start: bytes, url: str, delimiter: str) -> Any:
@@ -146,15 +150,9 @@ DELIMITERS = {"csv": ",", "tsv": "\t"}  # by the format's name
 
 
 def _separated(name: str, title: str) -> Format:
-    return Format(
-        name=name,
-        title=title,
-        suffixes=(f".{name}",),
-        cut=_cut,
-        read=partial(_read, usual=DELIMITERS[name]),
-        honours=("column", "weight", "delimiter"),
-        requires=("pyarrow", "arrow"),
-    )
+    read, own = partial(_read, usual=DELIMITERS[name]), ("column", "weight", "delimiter")
+    requires = "pyarrow", "arrow"
+    return Format(name=name, title=title, suffixes=(f".{name}",), cut=_cut, read=read, honours=own, requires=requires)
 
 
 CSV, TSV = _separated("csv", "CSV"), _separated("tsv", "TSV")

@@ -53,8 +53,8 @@ def text_pieces(file: Any, block: TextBlock, report: ReadReport, *, whole_lines:
         if first >= block.stop:
             return
         chunks = line_chunks(file, first, block.stop)
-    chunks = _in_parts(chunks, source.url, whole_lines=whole_lines)
-    for offset, data in pieces(_counted(chunks, report), first, whole_lines=whole_lines):
+    chunks = _counted(chunks, source.url, report, whole_lines=whole_lines)
+    for offset, data in pieces(chunks, first, whole_lines=whole_lines):
         if offset == 0:
             refuse_no_text(data, source.url)
         if offset == 0 and data.startswith(_BOM):
@@ -63,14 +63,8 @@ def text_pieces(file: Any, block: TextBlock, report: ReadReport, *, whole_lines:
             yield offset, data
 
 
-def _counted(chunks: Iterable[bytes], report: ReadReport) -> Iterator[bytes]:
-    for chunk in chunks:
-        report.bytes_read += len(chunk)
-        yield chunk
-
-
-def _in_parts(chunks: Iterable[bytes], url: str, *, whole_lines: bool) -> Iterator[bytes]:
-    """Refuse a line of JSON, or a word, that may exceed memory: a few compressed MB can expand to many GB."""
+def _counted(chunks: Iterable[bytes], url: str, report: ReadReport, *, whole_lines: bool) -> Iterator[bytes]:
+    """Count bytes. Refuse a line of JSON, or a word, that may exceed memory: compressed MB can expand to many GB."""
     held = 0
     for chunk in chunks:
         cut = chunk.rfind(b"\n") + 1 if whole_lines else len(chunk.rstrip(NO_SEPARATORS))
@@ -80,6 +74,7 @@ def _in_parts(chunks: Iterable[bytes], url: str, *, whole_lines: bool) -> Iterat
                 f"{url} has a {'line of JSON' if whole_lines else 'word'} of more than {LONGEST_PART:,} bytes.",
                 "Cut it, or leave the file out: it may not be text.",
             )
+        report.bytes_read += len(chunk)
         yield chunk
 
 
