@@ -45,15 +45,10 @@ class Gates(Settings):
         {}, "lowest score of evaluation sets, by kind and name, such as similarity/ws353", numbers(-1, 1)
     )
     max_drop: float | None = setting(
-        0.1,
-        "largest drop of a set's score, as a share of the published version's score",
-        number(0, 1),
-        optional=True,
+        0.1, "largest drop of a set's score, as a share of the published version's score", number(0, 1), optional=True
     )
     min_coverage: float | None = setting(
-        None,
-        "lowest coverage of each set: the share of its items whose words are known",
-        number(0, 1),
+        None, "lowest coverage of each set: the share of its items whose words are known", number(0, 1)
     )
     max_coverage_drop: float | None = setting(
         0.05,

@@ -55,15 +55,9 @@ class Notices(Settings):
     'published'
     """
 
-    summary: str | None = setting(
-        None,
-        "URL or path of a JSON file with the summary of the last run",
-        LOCATION,
-    )
+    summary: str | None = setting(None, "URL or path of a JSON file with the summary of the last run", LOCATION)
     textfile: str | None = setting(
-        None,
-        "path of a *.prom file in the folder of node_exporter's textfile collector",
-        _TEXTFILE,
+        None, "path of a *.prom file in the folder of node_exporter's textfile collector", _TEXTFILE
     )
     webhook: str | None = setting(None, "URL to post the same JSON to; never shown", _WEBHOOK, secret=True)
     webhook_headers: Mapping[str, str] = setting({}, "HTTP headers for the webhook; never shown", _HEADERS, secret=True)
