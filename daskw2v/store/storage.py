@@ -89,13 +89,14 @@ class Store:
 
     @property
     def name(self) -> str:
-        """The last part of the URL."""
+        """The last name of the URL."""
         return self.url.rstrip("/").rsplit("/", 1)[-1]
 
-    def _filesystem(self) -> tuple[Any, str]:
+    def _filesystem(self) -> tuple[Any, str, str | None]:
+        """Return fsspec's filesystem, the path in it, and the path on this machine or None."""
         fs, path = filesystem(self.url, self._fresh())
         literal.check_literal(fs, path)
-        return fs, path
+        return fs, path, path if "file" in fs.protocol else None
 
     def _fresh(self) -> dict[str, Any]:
         """Return the options for a filesystem that remembers no listing: other machines write here too."""
@@ -104,35 +105,34 @@ class Store:
     @property
     def local_path(self) -> str | None:
         """The path on this machine, or None where the store is elsewhere."""
-        fs, path = self._filesystem()
-        return path if "file" in fs.protocol else None
+        return self._filesystem()[2]
 
     def check_way(self, *names: str) -> None:
         """Check the way to this folder, or to what is named in it; raises as `limits.check_way` does."""
         if (local := self.local_path) is not None:
             check_way("/".join((local, *names)), self.depth + sum(name.count("/") + 1 for name in names))
 
-    def _with_retries(self, function: Callable[..., T], *args: Any, name: str = "") -> T:
-        return with_retries(function, *args, place=f"{self.url}/{name}" if name else self.url, timeout=self.timeout)
+    def _with_retries(self, function: Callable[..., T], *args: Any, name: str = "", **options: Any) -> T:
+        place = f"{self.url}/{name}" if name else self.url
+        return with_retries(function, *args, place=place, timeout=self.timeout, **options)
 
     def _change(self, function: Callable[..., T], *args: Any, name: str = "") -> T:
-        """Write or delete something, with retries; guards and the way to it are checked before each."""
-        place = f"{self.url}/{name}" if name else self.url
+        """Write or delete a file, or this folder, with retries; check guards and the way to it before each try."""
 
         def change() -> T:
             self.check_way(*filter(None, (name,)))
             return function(*args)
 
-        return with_retries(change, place=place, timeout=self.timeout, before=self.check)
+        return self._with_retries(change, name=name, before=self.check)
 
     def exists(self) -> bool:
         """Return whether anything lies at the URL."""
-        fs, path = self._filesystem()
+        fs, path, _ = self._filesystem()
         return bool(self._with_retries(fs.exists, path))
 
     def children(self) -> list[str]:
         """Return the names directly below, sorted; none where nothing lies at the URL."""
-        fs, path = self._filesystem()
+        fs, path, _ = self._filesystem()
         try:
             found = self._with_retries(partial(fs.ls, path, detail=False))
             return sorted(p.rstrip("/").rsplit("/", 1)[-1] for p in found)
@@ -141,7 +141,7 @@ class Store:
 
     def size(self, name: str) -> int | None:
         """Return the bytes of a file, or None where there is none."""
-        fs, path = self._filesystem()
+        fs, path, _ = self._filesystem()
         try:
             return int(self._with_retries(fs.info, f"{path}/{name}", name=name)["size"])
         except FileNotFoundError:
@@ -149,7 +149,7 @@ class Store:
 
     def sizes(self) -> dict[str, int]:
         """Return the paths of all files below the URL, and their sizes in bytes."""
-        fs, path = self._filesystem()
+        fs, path, _ = self._filesystem()
         found = self._with_retries(partial(fs.find, path, detail=True))
         start = len(path.rstrip("/")) + 1
         return {name[start:]: int(entry["size"]) for name, entry in found.items()}
@@ -161,8 +161,7 @@ class Store:
         creates at the URL meanwhile stays. Guards are checked once more after that: if one does not hold, it is renamed
         back. If the deletion is interrupted, the next one of the same URL ends it.
         """
-        fs, path = self._filesystem()
-        local = self.local_path
+        fs, path, local = self._filesystem()
         self._change(
             partial(literal.remove, fs, path) if local is None else partial(literal.remove_local, local, self.check)
         )
@@ -180,11 +179,11 @@ class Store:
         StoreError
             If it has more than `most` bytes, of which no more are read.
         """
-        fs, path = self._filesystem()
+        fs, path, local = self._filesystem()
 
         def read() -> bytes:
-            if "file" in fs.protocol:
-                check_file(path, name, most)
+            if local is not None:
+                check_file(local, name, most)
             return literal.read_range(fs, f"{path}/{name}", 0, most + 1)
 
         try:
@@ -205,13 +204,17 @@ class Store:
         StoreError
             If the store refuses the write (no space, no permission), or does not answer; or as `durability.force`.
         """
-        fs, path = self._filesystem()
-        local = self.local_path
-        if local is None:
-            self._change(fs.pipe_file, f"{path}/{name}", content, name=name)  # object stores put whole objects
+        self._write(name, content, alone, new=False)
+
+    def _write(self, name: str, content: bytes, alone: bool, *, new: bool) -> None:
+        """Write a small file; with `new` raise a FileExistsError where there is one."""
+        fs, path, local = self._filesystem()
+        if local is None:  # object stores put whole objects
+            write = partial(fs.pipe_file, f"{path}/{name}", content, **({"mode": "create"} if new else {}))
         else:
-            write = partial(durability.replace, f"{local}/{name}", content, alone=alone)
-            self._change(write, name=name)
+            move = os.link if new else os.replace
+            write = partial(durability.replace, f"{local}/{name}", content, move, alone=alone)
+        self._change(write, name=name)
 
     def create_bytes(self, name: str, content: bytes, *, alone: bool = False) -> None:
         """Write a small file that replaces none, as `write_bytes` does.
@@ -227,7 +230,7 @@ class Store:
         """
         for left in reversed(range(_TRIES)):
             with suppress(FileExistsError):
-                self._change(self._creating(name, content, alone=alone), name=name)
+                self._write(name, content, alone, new=True)
                 self._take_back_if_lost(name, content)
                 return
             if self.read_bytes(name) == content:
@@ -245,20 +248,12 @@ class Store:
                 replace(self / name, guards=()).remove()
             raise
 
-    def _creating(self, name: str, content: bytes, *, alone: bool = False) -> Callable[[], None]:
-        """Return what writes a small file where there is none, or raises a FileExistsError."""
-        fs, path = self._filesystem()
-        local = self.local_path
-        if local is None:
-            return partial(fs.pipe_file, f"{path}/{name}", content, mode="create")
-        return partial(durability.replace, f"{local}/{name}", content, os.link, alone=alone)
-
     def write_raw(self, name: str, *arrays: npt.NDArray[Any], named: bool) -> None:
         """Write arrays as they are into a file, not atomically.
 
         If a manifest will name the file (`named`), it is forced to the disk before that.
         """
-        fs, path = self._filesystem()
+        fs, path, local = self._filesystem()
 
         def write() -> None:
             self.check_way(name, "")  # a link there would be written through, where `replace` replaces it
@@ -266,8 +261,8 @@ class Store:
             with fs.open(f"{path}/{name}", "wb") as f:
                 for array in arrays:
                     f.write(array.data.cast("B") if array.size else b"")  # without a copy
-            if named and "file" in fs.protocol:
-                durability.wrote(f"{path}/{name}")
+            if named and local is not None:
+                durability.wrote(f"{local}/{name}")
 
         self._change(write, name=name)
 
@@ -279,12 +274,11 @@ class Store:
         DamageError
             If the file is gone, or shorter.
         """
-        fs, path = self._filesystem()
-        file = f"{path}/{name}"
-        try:
-            content = self._with_retries(literal.read_range, fs, file, start, stop, name=name) if stop > start else b""
-        except FileNotFoundError:
-            content = b""
+        fs, path, _ = self._filesystem()
+        content = b""
+        with suppress(FileNotFoundError):
+            if stop > start:
+                content = self._with_retries(literal.read_range, fs, f"{path}/{name}", start, stop, name=name)
         if len(content) != stop - start:
             raise DamageError.of(f"{self.url}/{name}", f"lacks its bytes {start}..{stop - 1}")
         return content
@@ -302,28 +296,28 @@ class Store:
         return twice(partial(self._read_manifest, name))
 
     def _read_manifest(self, name: str) -> dict[str, Any] | None:
-        content = self.read_bytes(name)
+        content, url = self.read_bytes(name), f"{self.url}/{name}"
         if content is None:
             return None
         try:
-            values = parsed(content)
+            read = parsed(content)
         except ValueError as error:
-            raise DamageError.of(f"{self.url}/{name}", f"is not JSON ({error})") from None
-        checksum = values.pop(CHECKSUM, None) if isinstance(values, dict) else None
-        found = values.get("format_version") if isinstance(values, dict) else None
-        newer = isinstance(found, int) and found > FORMAT_VERSION  # with a checksum that may be another one
+            raise DamageError.of(url, f"is not JSON ({error})") from None
+        values: dict[str, Any] = read if isinstance(read, dict) else {}
+        checksum, version = values.pop(CHECKSUM, None), values.get("format_version")
+        newer = isinstance(version, int) and version > FORMAT_VERSION  # with a checksum that may be another one
         if checksum is not None and not newer and checksum != checksum_of(values):
-            raise DamageError.of(f"{self.url}/{name}", "is not what was written")
-        if not isinstance(values, dict) or found != FORMAT_VERSION:
+            raise DamageError.of(url, "is not what was written")
+        if version != FORMAT_VERSION:
             raise FormatError(
-                f"{self.url}/{name} has format_version={found!r}; this daskw2v reads {FORMAT_VERSION}.",
+                f"{url} has format_version={version!r}; this daskw2v reads {FORMAT_VERSION}.",
                 "Open it with the daskw2v that wrote it, or give another work directory.",
             )
         if checksum is None:
-            raise DamageError.of(f"{self.url}/{name}", "has no checksum")
+            raise DamageError.of(url, "has no checksum")
         path = values.pop(PLACE, "")
-        if path and not f"{self.url}/{name}".endswith(f"/{path}"):
-            raise DamageError.of(f"{self.url}/{name}", FOREIGN)
+        if path and not url.endswith(f"/{path}"):
+            raise DamageError.of(url, FOREIGN)
         return values
 
     def write_manifest(self, values: dict[str, Any], name: str = MANIFEST, *, alone: bool = False) -> None:
@@ -351,12 +345,13 @@ class Store:
         Of several processes that try, one does, if the store knows how to.
         """
         with suppress(FileExistsError):
-            self._change(self._creating(name, self._written(values, name), alone=True), name=name)
+            self._write(name, self._written(values, name), alone=True, new=True)
 
     def _zarr_store(self, *, complete: bool = False, attempt: str = "") -> ZarrStore:
-        local = self.local_path
-        on_fsspec = partial(literal.LiteralStore.from_url, self.url, storage_options=self._fresh())
-        store: ZarrStore = on_fsspec() if local is None else Folder(local, depth=self.depth)
+        if (local := self.local_path) is not None:
+            store: ZarrStore = Folder(local, depth=self.depth)
+        else:
+            store = literal.LiteralStore.from_url(self.url, storage_options=self._fresh())
         return RetryingStore(store, self.url, self.timeout, complete=complete, attempt=attempt)
 
     def create_group(self, attributes: dict[str, Any] | None = None, attempt: str = "") -> zarr.Group:
@@ -395,9 +390,8 @@ class Store:
         if writable:
             self.check()
         with suppress(FileNotFoundError, KeyError, ValueError, TypeError):  # an array, and what else is none
-            return zarr.open_group(
-                self._zarr_store(complete=not writable), mode="r+" if writable else "r", zarr_format=3
-            )
+            store, mode = self._zarr_store(complete=not writable), "r+" if writable else "r"
+            return zarr.open_group(store, mode=mode, zarr_format=3)
         # Without its cause: workers cannot send Zarr's own errors
         raise DamageError(
             f"{self.url} holds no Zarr group.",
