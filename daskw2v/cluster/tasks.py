@@ -68,7 +68,7 @@ def run_tasks(
     def submit(name: Hashable) -> Future:
         key = f"{stage}-{name}-{run}"
         future = client.submit(
-            _answered, function, jobs[name], key=key, pure=False, retries=2, resources=takes, priority=priority
+            _answered, function, *jobs[name], key=key, pure=False, retries=2, resources=takes, priority=priority
         )
         names[future] = name
         return future
@@ -130,7 +130,7 @@ def run_on_partitions(
         What the function raises, and what computing a partition raises.
     """
     check_futures(client, partitions)
-    call = delayed(partial(_answered_on, function), pure=False, traverse=False)
+    call = delayed(partial(_answered, function), pure=False, traverse=False)
     # Together, since partitions may share what they are made of, as after a shuffle
     futures = client.compute([call(partition) for partition in partitions], retries=2)
     numbers = {future: number for number, future in enumerate(futures)}
@@ -154,8 +154,8 @@ def run_on_partitions(
         client.cancel(futures)  # also one that failed, which would be remembered as long as its traceback
 
 
-def _answered(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """Task: return what a function returns, or the error of daskw2v that it raises, which Dask would retry."""
+def _answered(function: Callable[..., Any], *args: Any) -> Any:
+    """Task: return the result of a function, or the error of daskw2v that it raises, which Dask would retry."""
     try:
         with durable():
             return function(*args)
@@ -164,17 +164,12 @@ def _answered(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
 
 def _result_of(client: Client, future: Future, task: str, takes: dict[str, int] | None) -> Any:
-    """Return the result of a finished task, or the error of one that kills its workers."""
+    """Return the result of a finished task, or the error of a task that kills its workers."""
     try:
-        (result,) = gather(client, [future], task, takes)
-    except TrainingError as error:  # it kills its workers
+        return gather(client, [future], task, takes)[0]
+    except TrainingError as error:
         return error
-    return result
 
 
 def _in_flight(client: Client) -> int:
     return max(_LEAST, _PER_THREAD * total_threads(client))
-
-
-def _answered_on(function: Callable[[Any], Any], partition: Any) -> Any:
-    return _answered(function, (partition,))

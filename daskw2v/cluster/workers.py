@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -44,18 +45,16 @@ def ask_workers(
         answers: dict[str, Any] = client.run(function, *args, workers=asked, on_error="return")
     except OSError as error:  # of the scheduler; errors of workers are returned
         raise scheduler_gone() from error
-    for address in [address for address, answer in answers.items() if isinstance(answer, Exception)]:
-        raised = answers.pop(address)
-        left = isinstance(raised, OSError) and address not in workers_known(client)
-        if left or isinstance(raised, CommClosedError):
+    errors = {address: answer for address, answer in answers.items() if isinstance(answer, Exception)}
+    for address, error in errors.items():
+        has_left = isinstance(error, OSError) and address not in workers_known(client)
+        if has_left or isinstance(error, CommClosedError):
             continue
-        if is_unreachable(raised):
-            raise ClusterError(
-                f"The scheduler cannot reach the worker {address}, which is registered there ({raised}).",
-                "Check that worker, its network and its firewall, or stop it.",
-            ) from raised
-        raise raised
-    return answers
+        if is_unreachable(error):
+            problem = f"The scheduler cannot reach the worker {address}, which is registered there ({error})."
+            raise ClusterError(problem, "Check that worker, its network and its firewall, or stop it.") from error
+        raise error
+    return {address: answer for address, answer in answers.items() if address not in errors}
 
 
 class Trainers(NamedTuple):
@@ -193,8 +192,7 @@ def check_reachable(client: Client, futures: list[Future]) -> None:
     ClusterError
         If it cannot reach one.
     """
-    holders = {address for addresses in client.who_has(futures).values() for address in addresses}
-    if holders:
+    if holders := set(chain.from_iterable(client.who_has(futures).values())):
         ask_workers(client, this_worker, workers=holders)
 
 
