@@ -154,9 +154,5 @@ def _summary(result: RunResult, store: Store, began: datetime, seconds: float) -
     served = None
     with suppress(Daskw2vError):  # the store may be what failed
         served = served_version(store)
-    return Summary(
-        outcome=result.outcome, work=store.url, message=result.message, started=began, seconds=seconds,
-        version=result.version, served=None if served is None else served.name,
-        served_since=None if served is None else served.created,
-        verdict=result.verdict, alignment=result.alignment, figures=result.figures,
-    )  # fmt: skip
+    of_served = {} if served is None else {"served": served.name, "served_since": served.created}
+    return Summary(work=store.url, started=began, seconds=seconds, **of_served, **result._asdict())

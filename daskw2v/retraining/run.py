@@ -78,6 +78,15 @@ def compare_sources(before: Sequence[Source], now: Sequence[Source]) -> Changes:
     return Changes(new, changed, tuple(source for source in before if source.place not in present))
 
 
+class RunText(NamedTuple):
+    """The text that a run reads: its corpus and vocabulary, changed files, and ranges of positions of new text."""
+
+    corpus: Corpus
+    vocabulary: StoredVocabulary
+    changes: Changes
+    unread: Sequence[Range]
+
+
 class RunResult(NamedTuple):
     """Result of a run: fields of `Summary`."""
 
@@ -150,27 +159,22 @@ class RetrainingRun:
         """
         damaged = seen.union(met)
         result = self._steps(cluster, find(), damaged | foreign)
+        message = result.message
         if foreign:
-            message = f"{result.message} Of another daskw2v and passed over: {', '.join(sorted(foreign))}."
-            result = result._replace(message=message)
-        if not damaged:
-            return result
-        return result._replace(message=f"{result.message} Damaged and passed over: {', '.join(sorted(damaged))}.")
+            message += f" Of another daskw2v and passed over: {', '.join(sorted(foreign))}."
+        if damaged:
+            message += f" Damaged and passed over: {', '.join(sorted(damaged))}."
+        return result._replace(message=message)
 
     def _steps(self, cluster: Callable[[], Client], now: list[Source], damaged: Collection[str]) -> RunResult:
         served = self._last_served(damaged)
-        if (
-            served is not None
-            and self._made(served)
-            and not self.full
-            and not any(compare_sources(self._sources(served), now))
-        ):
-            if not served.served:  # what was served since is damaged
-                return self._published(Versions(self.work).publish(served.name))
-            if RECORD not in served.manifest or _is_recorded(self.work, served.name):
-                return _nothing(f"The served version {served.name} already has this text.")
-            return self._published(served)  # by a run that was interrupted
-        return self._train(cluster(), now, served, damaged)
+        if served is None or not self._extends(served) or any(compare_sources(self._sources(served), now)):
+            return self._train(cluster(), now, served, damaged)
+        if not served.served:  # the version that was served since is damaged
+            return self._published(Versions(self.work).publish(served.name))
+        if RECORD not in served.manifest or _is_recorded(self.work, served.name):
+            return _nothing(f"The served version {served.name} already has this text.")
+        return self._published(served)  # by a run that was interrupted
 
     def _last_served(self, damaged: Collection[str]) -> Version | None:
         """Return the last served version that is whole; None without one."""
@@ -180,13 +184,11 @@ class RetrainingRun:
     def _train(self, client: Client, now: list[Source], served: Version | None, damaged: Collection[str]) -> RunResult:
         corpus, vocabulary = read_text(now, self.work, self.params, self.resources, lambda: client, self.listener)
         changes = compare_sources(self._sources(served), corpus.sources)
-        made = served is not None and self._made(served) and not self.full
         run = PlannedRun(corpus, vocabulary, self.work, self.params, self.resources, self.callbacks)
         unread = ranges_of_blocks(corpus, self.work, self._blocks(changes))
-        if served is not None and made:
+        if served is not None and self._extends(served):
             asked = with_choice_of(served.manifest["params"], self.params)
-            seed = asked.seed + number_of(served.name)  # another sample each time
-            chosen = self.policy.choose(corpus, unread, seed)
+            chosen = self.policy.choose(corpus, unread, asked.seed + number_of(served.name))  # another sample each time
             new, all_text = sum(stop - start for start, stop in unread), corpus.n_tokens
             params = self.policy.params_after(asked, served.name, new / all_text)
             run = replace(run, corpus=chosen.text, params=params, new=chosen.new)
@@ -207,7 +209,7 @@ class RetrainingRun:
                 held._drop_candidates(run_id)
                 candidate = held._candidates / run_id
                 write_version(candidate, run.guarded(lease), client, held.listener)
-                stopped = held._finish(client, version, candidate, served, corpus, vocabulary, changes, unread)
+                stopped = held._finish(client, version, candidate, served, RunText(corpus, vocabulary, changes, unread))
                 if stopped is not None:
                     self.callbacks.ended(held.listener)
                     return stopped
@@ -221,14 +223,13 @@ class RetrainingRun:
         return self._published(published)
 
     def _finish(
-        self, client: Client, version: str, candidate: Store, served: Version | None, corpus: Corpus,
-        vocabulary: StoredVocabulary, changes: Changes, unread: Sequence[Range],
-    ) -> RunResult | None:  # fmt: skip
+        self, client: Client, version: str, candidate: Store, served: Version | None, text: RunText
+    ) -> RunResult | None:
         """Check a candidate and make it a version; if a gate stops it, return the result."""
-        home, options = self._models / version, self.resources.storage_options
+        home, options, corpus = self._models / version, self.resources.storage_options, text.corpus
         new = Vectors.open(candidate.url, options)
         trained = new.metadata["corpus"]["tokens"]
-        figures = {"tokens": corpus.n_tokens, "tokens_trained": trained, "words": len(new), **changes.figures()}
+        figures = {"tokens": corpus.n_tokens, "tokens_trained": trained, "words": len(new), **text.changes.figures()}
         before = None if served is None else Vectors.open((self._models / served.name).url, options)
         self._say("judge", counted(len(new), "word") + ("" if served is None else f" against {served.name}"))
         sets = self._sets()
@@ -236,11 +237,12 @@ class RetrainingRun:
         against = novelty = None
         if before is not None:
             against = Evaluated(before, self._scores(before, sets))
-            novelty = measure_novelty(client, excerpt(corpus, unread), vocabulary, new.vocabulary, before.vocabulary)
+            unread = excerpt(corpus, text.unread)
+            novelty = measure_novelty(client, unread, text.vocabulary, new.vocabulary, before.vocabulary)
         verdict = judge(self.gates, evaluated, against, novelty)
         if not verdict.passed:
             why = "; ".join(gate.text for gate in verdict.failed)
-            message = f"{why}. {_suspects(changes)} The candidate is at {new.url}."
+            message = f"{why}. {_suspects(text.changes)} The candidate is at {new.url}."
             return RunResult(Outcome.STOPPED, message, None, verdict, None, figures)
         alignment = None
         if before is not None and self.policy.align and before.vector_size == new.vector_size:
@@ -296,17 +298,16 @@ class RetrainingRun:
         Versions(self.work).gc(self.policy.keep)
 
     def _drop_candidates(self, but: str | None = None) -> None:
-        for name in filter(RUN.fullmatch, self._candidates.children()):
-            if name != but:
+        for name in self._candidates.children():
+            if RUN.fullmatch(name) and name != but:
                 (self._candidates / name).remove()
 
     def _sets(self) -> str | None:
         """Return a digest of the evaluation sets; None if one of them is a folder."""
-        urls = [url for kind in sorted(self.resources.eval_sets) for url in self.resources.eval_sets[kind]]
+        resources = self.resources
+        urls = [url for _, of_kind in sorted(resources.eval_sets.items()) for url in of_kind]
         try:
-            sources = find_sources(
-                urls, "text", self.resources.storage_options, self.resources.store_timeout, folders=False
-            )
+            sources = find_sources(urls, "text", resources.storage_options, resources.store_timeout, folders=False)
         except InputError:  # if a set cannot be read at all, evaluation reports it
             return None
         return digest([[source.url, source.size, source.version] for source in sources])
@@ -320,8 +321,10 @@ class RetrainingRun:
         options = self.resources.storage_options
         return scores_of(evaluate(vectors, **urls, analogy_methods=("3cosadd",), storage_options=options))
 
-    def _made(self, version: Version) -> bool:
-        """Return whether a version was made with the same Params, apart from Params that a policy changes."""
+    def _extends(self, version: Version) -> bool:
+        """Return whether the run starts from a version: it has the same Params, apart from those of the policy."""
+        if self.full:
+            return False
         asked = version.manifest.get(RECORD, version.manifest)["params"]
         try:
             theirs = settled_params(type(self.params).from_dict(asked))
@@ -368,10 +371,8 @@ def _turnover(before: Vectors, new: Vectors) -> dict[str, Any]:
 def _suspects(changes: Changes) -> str:
     """Return a sentence that names the new files, which may have caused a bad version."""
     urls = [source.url for source in changes.unread]
-    if not urls:
-        return "No file is new."
     more = f" and {len(urls) - _SHOWN} more" if len(urls) > _SHOWN else ""
-    return f"New since the served version: {', '.join(urls[:_SHOWN])}{more}."
+    return f"New since the served version: {', '.join(urls[:_SHOWN])}{more}." if urls else "No file is new."
 
 
 def _nothing(message: str) -> RunResult:
