@@ -196,5 +196,7 @@ def listening(listener: Watching) -> Iterator[Listener]:
     elif listener is None or callable(listener):
         yield listener or silent
     else:
-        remedy = "Give a function that takes Progress, None for silence, or leave it out."
-        raise ParameterError(f"listener={listener!r} is not a function.", remedy)
+        raise ParameterError(
+            f"listener={listener!r} is not a function.",
+            "Give a function that takes Progress, None for silence, or leave it out.",
+        )

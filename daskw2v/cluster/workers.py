@@ -45,16 +45,16 @@ def ask_workers(
         answers: dict[str, Any] = client.run(function, *args, workers=asked, on_error="return")
     except OSError as error:  # of the scheduler; errors of workers are returned
         raise scheduler_gone() from error
-    errors = {address: answer for address, answer in answers.items() if isinstance(answer, Exception)}
-    for address, error in errors.items():
-        has_left = isinstance(error, OSError) and address not in workers_known(client)
-        if has_left or isinstance(error, CommClosedError):
+    failures = {address: answer for address, answer in answers.items() if isinstance(answer, Exception)}
+    for address, failure in failures.items():
+        has_left = isinstance(failure, OSError) and address not in workers_known(client)
+        if has_left or isinstance(failure, CommClosedError):
             continue
-        if is_unreachable(error):
-            problem = f"The scheduler cannot reach the worker {address}, which is registered there ({error})."
-            raise ClusterError(problem, "Check that worker, its network and its firewall, or stop it.") from error
-        raise error
-    return {address: answer for address, answer in answers.items() if address not in errors}
+        if is_unreachable(failure):
+            problem = f"The scheduler cannot reach the worker {address}, which is registered there ({failure})."
+            raise ClusterError(problem, "Check that worker, its network and its firewall, or stop it.") from failure
+        raise failure
+    return {address: answer for address, answer in answers.items() if address not in failures}
 
 
 class Trainers(NamedTuple):

@@ -151,8 +151,8 @@ def _check(params: Params, resources: Resources, policy: Policy, gates: Gates, n
 
 
 def _summary(result: RunResult, store: Store, began: datetime, seconds: float) -> Summary:
-    served = None
+    values = result._asdict()
     with suppress(Daskw2vError):  # the store may be what failed
-        served = served_version(store)
-    of_served = {} if served is None else {"served": served.name, "served_since": served.created}
-    return Summary(work=store.url, started=began, seconds=seconds, **of_served, **result._asdict())
+        if (served := served_version(store)) is not None:
+            values |= {"served": served.name, "served_since": served.created}
+    return Summary(work=store.url, started=began, seconds=seconds, **values)

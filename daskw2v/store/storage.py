@@ -390,8 +390,8 @@ class Store:
         if writable:
             self.check()
         with suppress(FileNotFoundError, KeyError, ValueError, TypeError):  # an array, and what else is none
-            store, mode = self._zarr_store(complete=not writable), "r+" if writable else "r"
-            return zarr.open_group(store, mode=mode, zarr_format=3)
+            store = self._zarr_store(complete=not writable)
+            return zarr.open_group(store, mode="r+" if writable else "r", zarr_format=3)
         # Without its cause: workers cannot send Zarr's own errors
         raise DamageError(
             f"{self.url} holds no Zarr group.",
