@@ -27,7 +27,7 @@ from daskw2v.cluster.workers import (
 )
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, TrainingError
-from daskw2v.progress import Listener, Progress, silent
+from daskw2v.progress import Listener, saying, silent
 
 _GROWING, _FIXED = 3600.0, 300.0  # default timeout in seconds, if new workers may come and if not
 _CHECK = 10.0  # seconds between checks of the cluster
@@ -72,7 +72,8 @@ class _Wait:
 
     def __init__(self, client: Client, takes: Mapping[str, int] | None, why: str = "") -> None:
         self._client, self._takes, self._why = client, takes, f" {why}" if why else ""
-        timeout, self._listener = _terms.get()
+        timeout, listener = _terms.get()
+        self._tell = saying(listener, "cluster", "workers")
         self._timeout = timeout or (_GROWING if may_grow(client) else _FIXED)
         self._which = f" with {_written(takes)}" if takes else ""
         self._since = self._said = 0.0
@@ -104,9 +105,6 @@ class _Wait:
                 f"waiting for a worker{self._which} since {self._alone}, "
                 f"for {self._timeout:g} s at most (worker_timeout).{self._why}"
             )
-
-    def _tell(self, message: str) -> None:
-        self._listener(Progress("cluster", 0, 0, "workers", message=message))
 
 
 def _has_worker(client: Client, takes: Mapping[str, int] | None) -> bool:
