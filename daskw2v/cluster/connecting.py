@@ -79,7 +79,7 @@ def choose_client(client: Client | None, resources: Resources) -> NamedClient | 
 
 
 def refuse_local(local: Mapping[str, Any], beside: str, ways: str = "") -> None:
-    """Refuse values that describe a local cluster, beside what names another one.
+    """Refuse values that describe a local cluster, beside a setting that names another one.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def check_here(client: Client | None, resources: Resources, problem: str, remedy
     client, resources
         As in `choose_client`.
     problem, remedy
-        What those workers could not do, and what to do about it.
+        What workers on other machines could not do, and what the user can do about it.
 
     Raises
     ------
@@ -209,7 +209,7 @@ def connected(
 
 
 def _local(client: Client, resources: Resources) -> str:
-    """Return what `connect` has connected to, in words."""
+    """Return the title of the cluster that `connect` has connected to."""
     if resources.scheduler is not None:
         return f"the scheduler at {client.scheduler.address}"
     if isinstance(client.cluster, OneWorker):
@@ -282,7 +282,7 @@ def connect(
         try:
             yield client
         finally:
-            with silenced():  # Dask logs what is ended in the middle of a task
+            with silenced():  # Dask logs workers that end in the middle of a task
                 ending.close()
 
 
@@ -348,7 +348,7 @@ def leaving_thread(client: Client) -> Iterator[None]:
 
 
 def check_futures(client: Client, collections: Sequence[Any]) -> None:
-    """Refuse what another cluster holds.
+    """Refuse futures of another cluster.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
 """A local cluster: worker processes, or one worker in this process; the heap and the log of processes.
 
 One worker in this process is a thread pool: nothing is started, and nothing is sent. Dask compares the memory of the
-whole process with a worker's limit, and would pause this worker for what its caller holds, for ever. So it does neither
-that nor spill. What a run takes is checked before it starts (`training.estimates`).
+whole process with a worker's limit, and would pause this worker for ever because of its caller's memory. So it neither
+pauses nor spills. The memory of a run is checked before it starts (`training.estimates`).
 
-By default glibc takes memory of up to 32 MB from heaps, one for each of eight threads a core, and keeps what is freed
+By default glibc takes memory of up to 32 MB from heaps, one for each of eight threads a core, and keeps freed memory
 there. A worker in this process then holds a third more than it uses, so its heap is bounded. Dask bounds those of its
 worker processes, too. The log is without errors of tasks and ends of workers, which daskw2v reports itself.
 """
@@ -42,7 +42,7 @@ _ONE_WORKER = {
     "distributed.worker.memory.pause": False,
     # It cannot be lost alone. Dask would give it up after a machine slept, or its clock was set
     "distributed.scheduler.worker-ttl": None,
-    # What a dashboard would show takes the interpreter's time from threads that train
+    # Profiles for a dashboard take the interpreter's time from threads that train
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.interval": "10s",
     "distributed.admin.tick.interval": "1s",
@@ -109,7 +109,7 @@ class OneWorker(LocalCluster):  # type: ignore[misc]  # Dask has no types
 
 
 def bound_heap() -> None:
-    """Let large arrays have memory of their own, and threads share heaps; what MALLOC_* variables say goes first."""
+    """Let large arrays have memory of their own, and threads share heaps; MALLOC_* variables go first."""
     if any(name.startswith("MALLOC_") for name in os.environ):
         return
     _glibc("mallopt", _ARENA_MAX, _ARENAS)
@@ -117,7 +117,7 @@ def bound_heap() -> None:
 
 
 def trim_heap() -> None:
-    """Give back to the system what is free: after a stage whose memory the next one cannot use."""
+    """Return free memory to the system, after a stage whose memory the next one cannot use."""
     _glibc("malloc_trim", 0)
 
 
@@ -154,7 +154,7 @@ def shuffling() -> AbstractContextManager[None]:
 
 
 def interruptible() -> AbstractContextManager[None]:
-    """Suppress the error that Dask logs where Ctrl-C comes before its loop has begun what it waits for."""
+    """Suppress the error that Dask logs where Ctrl-C comes before its loop has begun the awaited call."""
     tornado = logging.getLogger("tornado.application")
     return _filtered(lambda record: "sync.<locals>.cancel" not in record.getMessage(), tornado)
 

@@ -8,7 +8,7 @@ never copied.
 
 The sender uses the memory again for its next arrays. Receivers hold a shared lock of the file as long as they have it
 open or mapped, so the sender gets the exclusive lock when all of them are done. Memory that is used again has another
-mark, by which those who come late see that what they look for is gone.
+mark, by which late receivers see that the former content is gone.
 
 A receiver gets an address only if it can open it. Workers announce a small memfd of their own in the handshake of a
 connection, which Dask passes to the sender's serializer. If the sender can open that memfd, both are on the same host
@@ -82,7 +82,7 @@ class _Handshake:
         self._own: Region | None = None
         self._refused = False
         self._said: list[dict[str, Any]] = []
-        self.given = 0
+        self.shared = 0
 
     def join(self, worker: Worker) -> None:
         """Announce in new connections of a worker that this process can open shared memory."""
@@ -106,7 +106,7 @@ class _Handshake:
     def count(self, size: int) -> None:
         """Count bytes that were shared instead of sent."""
         with self._lock:
-            self.given += size
+            self.shared += size
 
 
 _handshake, _writing = _Handshake(), Lock()
@@ -154,7 +154,7 @@ def _joined() -> bool:
 
 def given_bytes() -> int:
     """Return the bytes that this process shared instead of sending, which Dask counts as sent."""
-    return _handshake.given
+    return _handshake.shared
 
 
 def by_fields(cls: type[Fields]) -> type[Fields]:
@@ -179,7 +179,7 @@ def _create(size: int) -> tuple[int, Region]:
     Raises
     ------
     OSError
-        If there is no memory, or half of the file descriptors of this process are in use: others need some, too.
+        If there is no memory, or half of the file descriptors of this process are in use: the rest is for others.
     """
     file, mark = os.memfd_create(_NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), secrets.token_bytes(_MARK)
     with _closed_on_error(file):

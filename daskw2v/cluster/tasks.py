@@ -129,11 +129,11 @@ def run_on_partitions(
     TrainingError, ClusterError
         As `run_tasks` and `check_futures` do.
     Exception
-        What the function raises, and what computing a partition raises.
+        Errors of the function, and of computing a partition.
     """
     check_futures(client, partitions)
     call = delayed(partial(_answered, function), pure=False, traverse=False)
-    # Together, since partitions may share what they are made of, as after a shuffle
+    # Together, since partitions may share tasks, as after a shuffle
     futures = client.compute([call(partition) for partition in partitions], retries=2)
     try:
         for number, answer in _as_done(client, stage, {future: number for number, future in enumerate(futures)}):

@@ -32,8 +32,8 @@ def clear_unused(work: Store, records: Store, runs: Collection[str]) -> list[str
     Returns
     -------
     list of str
-        Records of another daskw2v. As long as there are any, nothing is deleted: this daskw2v cannot read what those
-        runs use.
+        Records of another daskw2v. As long as there are any, nothing is deleted: this daskw2v cannot read which results
+        their runs use.
     """
     used, foreign = dict[str, set[str]](), list[str]()
     for name in records.children():

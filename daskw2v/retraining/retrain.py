@@ -229,7 +229,7 @@ def _check(params: Params, resources: Resources, policy: Policy, gates: Gates, n
 
 def _summary(result: RunResult, store: Store, began: datetime, seconds: float) -> Summary:
     values = result._asdict()
-    with suppress(Daskw2vError):  # the store may be what failed
+    with suppress(Daskw2vError):  # the store itself may have failed
         if (served := served_version(store)) is not None:
             values |= {"served": served.name, "served_since": served.created}
     return Summary(work=store.url, started=began, seconds=seconds, **values)

@@ -68,7 +68,7 @@ def post(url: str, content: bytes, headers: Mapping[str, str], timeout: float, t
     Returns
     -------
     str or None
-        What went wrong, without secrets; None on success.
+        The problem, without secrets; None on success.
     """
     request = Request(url, content, {"User-Agent": "daskw2v", **headers, "Content-Type": "application/json"})
     problem, again = _posted(request, timeout)
@@ -80,7 +80,7 @@ def post(url: str, content: bytes, headers: Mapping[str, str], timeout: float, t
 
 
 def _posted(request: Request, timeout: float) -> tuple[str | None, bool]:
-    """Make one attempt; return what went wrong, or None, and whether to retry."""
+    """Make one attempt; return the problem, or None, and whether to retry."""
     try:
         status = in_time(_status, (request, timeout), timeout)  # the socket's timeout restarts with each byte
     except (OSError, HTTPException, ValueError) as error:

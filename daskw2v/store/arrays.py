@@ -30,12 +30,12 @@ from daskw2v.store.zarr_schema import bounded, check_packed
 
 _CHUNK = 1 << 20  # elements of a one-dimensional chunk: 4 MB of int32
 
-_UNREADABLE = (ValueError, RuntimeError)  # what Zarr and its codecs say of chunks
+_UNREADABLE = (ValueError, RuntimeError)  # raised by Zarr and its codecs for damaged chunks
 T = TypeVar("T")
 
 
 class StoredArray:
-    """An array of a store: what is damaged is named, never returned.
+    """An array of a store: reading a damaged chunk is an error that names it.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class StoredArray:
         self.attrs: Mapping[str, Any] = array.attrs
 
     def __reduce__(self) -> Any:
-        return StoredArray, (self._array, self.url)  # its metadata, and what opens its store: nothing is read
+        return StoredArray, (self._array, self.url)  # its metadata and its store: nothing is read
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -84,7 +84,7 @@ class StoredArray:
         return self._read(selection, lambda: _native(self._array.oindex[selection]))
 
     def pieces(self) -> list[npt.NDArray[Any]]:
-        """Return what the files of a finished array hold, in their order; the last ones go beyond its end.
+        """Return the contents of the files of a finished array, in order; the last ones go beyond its end.
 
         Files of a local disk are mapped, not copied, unless they are compressed; raises as `[]` does.
         """
@@ -106,7 +106,7 @@ class StoredArray:
         return [_native(piece.as_numpy_array()) for piece in decoded]
 
     def __setitem__(self, selection: Any, values: npt.NDArray[Any]) -> None:
-        """Write where numbers or slices say."""
+        """Write the elements that numbers or slices select."""
         self._array[selection] = values
 
     @property
@@ -167,19 +167,19 @@ def create_array(
     Parameters
     ----------
     group, name
-        Where.
+        The group, and the array's name in it.
     shape, dtype
-        Of what will be written.
+        Shape and type of the array.
     chunk_rows, chunk_columns
         Elements along the first axis that are compressed together, and along the others; all of the others by default.
     shard_rows
         With it, chunks lie in Zarr shards of so many rows, a multiple of chunk_rows, and all columns: one file each.
     fill_value
-        What is read where nothing was written.
+        The value of elements that were not written.
     attributes
-        What else is to be known of it.
+        Further attributes.
     held
-        Whether its metadata are written by `finish` alone: for who writes all of it.
+        Whether its metadata are written by `finish` alone: for a task that writes all of it.
     """
     rows, others = max(1, min(chunk_rows, shape[0])), [max(1, n) for n in shape[1:]]
     chunks = (rows, *(min(n, chunk_columns or n) for n in others))
@@ -244,7 +244,7 @@ def open_array(group: zarr.Group, name: str) -> StoredArray:
     Raises
     ------
     DamageError
-        If the group has no such array, or its metadata are not what was written.
+        If the group has no such array, or its metadata were changed after they were written.
     """
     url = f"{_url(group)}/{name}"
     try:
@@ -262,9 +262,9 @@ def finish_arrays(group: zarr.Group, written: Collection[Written]) -> None:
     Parameters
     ----------
     group
-        Where, to be written.
+        The arrays' group, opened to be written.
     written
-        What the tasks' `StoredArray.written` returned.
+        Results of the tasks' `StoredArray.written`.
 
     Raises
     ------

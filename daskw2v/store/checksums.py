@@ -1,4 +1,4 @@
-"""Checksums: what was changed, cut short, lost or swapped after it was written is never taken for data.
+"""Checksums: content that was changed, cut short, lost or swapped after it was written is never taken for data.
 
 Metadata of arrays and manifests are JSON objects that hold a checksum of their other entries. Files as they are have a
 crc32c for each part (`daskw2v.store.partfile`). Chunks of arrays end with their crc32c, which every Zarr reader checks,
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 def twice(read: Callable[[], T]) -> T:
-    """Read once more what seems damaged or missing: half an answer may have come, or an old one."""
+    """Return the result of a function; call it once more after damage: half an answer may have come, or an old one."""
     try:
         return read()
     except DamageError:
@@ -74,7 +74,7 @@ def verify_metadata(content: bytes, place: str) -> dict[str, Any]:
     Raises
     ------
     DamageError
-        If they are not what was written.
+        If they were changed after they were written.
     """
     with suppress(ValueError, LookupError, TypeError, AttributeError):
         values: dict[str, Any] = parsed(content)
@@ -106,7 +106,7 @@ class Grid(NamedTuple):
 
 
 class Places:
-    """The places of what is written to a Zarr store, and of what is read from it.
+    """The places of the nodes and chunks that are written to a Zarr store, or read from it.
 
     Parameters
     ----------
@@ -167,11 +167,11 @@ class Places:
             self._written.setdefault(node, {})[chunk] = _checksums(content, self._grids[node].inner)
 
     def written(self, node: str) -> Written:
-        """Return the checksums of an array's chunks that were written, for who finishes it."""
+        """Return the checksums of an array's chunks that were written, for `add` and `finish`."""
         return {node: self._written.get(node, {})}
 
     def add(self, written: Written) -> None:
-        """Take over checksums of chunks that others wrote."""
+        """Take over checksums of chunks that other tasks wrote."""
         for node, chunks in written.items():
             self._written.setdefault(node, {}).update(chunks)
 
@@ -180,7 +180,7 @@ class Places:
         return node in self._finished
 
     def read(self, key: str, values: Mapping[str, Any]) -> None:
-        """Check the place of metadata that were read, and are what was written.
+        """Check the place of metadata that were read, and that agree with their checksum.
 
         Raises
         ------
@@ -218,12 +218,12 @@ class Places:
         Raises
         ------
         DamageError
-            If they are whole, but belong elsewhere. What is damaged is left to Zarr.
+            If they are whole, but belong elsewhere. Zarr itself refuses damaged bytes.
         """
         node, _, chunk = key.rpartition(CHUNKS)
         table = self._finished.get(node)
         if table is None and part is None:
-            self.wrote(key, content)  # for who finishes the array
+            self.wrote(key, content)  # for `finish`
         if table is None or (number := self._grids[node].number(chunk)) is None:
             return
         known, inner = table[number], self._grids[node].inner
@@ -250,14 +250,14 @@ def _checksums(content: npt.NDArray[np.uint8], inner: int) -> _Checksums:
     """Return the checksums of a file, shape (1 + inner,): zeros if it is no file of so many chunks."""
     if not inner:
         return _mixed([_crc_of(content)], [len(content)])
-    found = np.zeros(1 + inner, np.uint32)
+    checksums = np.zeros(1 + inner, np.uint32)
     spans = _spans(content, inner)
     if spans is not None:
         ends = spans.sum(axis=1)[:, None]
         last = content[np.minimum(ends - np.arange(CRC, 0, -1, dtype=np.uint64), len(content) - 1).astype(np.int64)]
-        found[0] = _crc_of(content)
-        found[1:] = np.where(spans[:, 0] == _ABSENT, 0, _mixed(last.view("<u4")[:, 0], ends[:, 0]))
-    return found
+        checksums[0] = _crc_of(content)
+        checksums[1:] = np.where(spans[:, 0] == _ABSENT, 0, _mixed(last.view("<u4")[:, 0], ends[:, 0]))
+    return checksums
 
 
 def _pieces(content: npt.NDArray[np.uint8], inner: int) -> Iterator[tuple[int, npt.NDArray[np.uint8]]]:

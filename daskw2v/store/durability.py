@@ -1,6 +1,6 @@
 """Files of this machine are on disk before a manifest names them.
 
-What is written is in the operating system's memory at first. A power loss takes what is only there, whole or in parts.
+Written data is in the operating system's memory at first. A power loss takes data that is only there, in whole or part.
 So files are noted once they are written, and forced to the disk together, at the end of a task and before a manifest:
 one call for a whole filesystem (`syncfs`) costs less than one for each file. Folders are forced too, as they hold the
 files' names, and any of them may be new. Object stores need nothing of this: they answer once data is safe.
@@ -57,15 +57,15 @@ def wrote(path: str) -> None:
 
 
 def force() -> None:
-    """Force to the disk what this process has written until now.
+    """Force all files to the disk that this process has written until now.
 
     Raises
     ------
     StoreError
-        If forcing fails, or has failed since the scope began: what is on the disk is then unknown.
+        If forcing fails, or has failed since the scope began: the disk's content is then unknown.
     """
     before = _before.get()
-    with _noted.forcing:  # what another thread forces may be this one's
+    with _noted.forcing:  # another thread may force the files of this one
         with _noted.changing:
             files, _noted.files = _noted.files, set()
         before = _noted.failures if before is None else before
@@ -79,7 +79,7 @@ def force() -> None:
 
 @contextmanager
 def scope() -> Iterator[None]:
-    """Make a block in which `force` fails only for what has failed since the block began."""
+    """Make a block in which `force` fails only for failures since the block began."""
     token = _before.set(_noted.failures)
     try:
         yield
@@ -89,7 +89,7 @@ def scope() -> Iterator[None]:
 
 @contextmanager
 def durable() -> Iterator[None]:
-    """Make a block, or a function, after which all that it wrote is on disk; raises as `force` does."""
+    """Make a block, or a function, whose files are on disk at its end; raises as `force` does."""
     with scope():
         yield
         force()
@@ -103,7 +103,7 @@ def replace(path: str, content: bytes, move: Callable[[str, str], None] = os.rep
     path, content
         The file.
     move
-        Gives the file its name: replaces what is there, or fails.
+        Gives the file its name: replaces an existing file, or fails.
     alone
         Whether noted files may be forced later: for files that name no others.
 

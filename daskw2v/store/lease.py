@@ -35,7 +35,7 @@ from daskw2v.store.storage import Store
 _FOLDER = "leases"
 BEAT = 10.0  # seconds between two signs of life
 EXPIRY = 60.0  # seconds without a sign of life after which a holder counts as dead
-LOOK = 1.0  # seconds between two looks at another holder's entry
+LOOK = 1.0  # seconds between two readings of another holder's entry
 _RELEASED = {"released": True}
 _UNKNOWN = {"beats": 0, "pid": "?", "host": "?", "machine": "?", "born": "?", "thread": "?"}
 
@@ -146,7 +146,7 @@ def hold(work: Store, name: str, what: str, *, waiting: Callable[[str], None] | 
     name, what
         Name of the lease, and what it is for, for messages.
     waiting
-        Wait for other holders, and call this with who they are. By default a living holder is an error.
+        Called with a message about the holder that is waited for. By default a living holder is an error.
 
     Raises
     ------

@@ -81,7 +81,7 @@ def check_file(folder: str, name: str, most: int | None = None) -> None:
     folder
         Where links may lead to the folder itself, as its owner likes.
     name
-        Below it. What is not there is no error.
+        A name below the folder. A missing file is no error.
     most
         Bytes that it may have.
 
@@ -109,7 +109,7 @@ def check_way(path: str, depth: int) -> None:
     Parameters
     ----------
     path
-        What is changed. If it is itself a link, that is replaced or deleted.
+        The file or folder that is changed. If it is itself a link, the link is replaced or deleted.
     depth
         Number of names, at its end, below the folder that the user named; the way there is the user's.
 
@@ -135,9 +135,9 @@ def check_room(shape: Sequence[int], selection: Any, itemsize: int, place: str) 
     shape, itemsize
         Of the array, as it declares them.
     selection
-        What is asked for: numbers, slices or arrays of numbers, for the first axes.
+        The part that is read: numbers, slices or arrays of numbers, for the first axes.
     place
-        What is read, for the message.
+        URL or path of the array, for the message.
 
     Raises
     ------
@@ -188,9 +188,9 @@ def typed(cls: type[T], values: Any, place: str, **others: Any) -> T:
     Parameters
     ----------
     cls, values
-        What is made, and its fields by name. A list stands for a tuple of any length.
+        The type, and the values of its fields by name. A list stands for a tuple of any length.
     place
-        What was read, for messages.
+        URL or path of the file, for messages.
     others
         Fields that were not read.
 

@@ -97,14 +97,14 @@ def with_retries(
     timeout
         Seconds to wait for each answer.
     before
-        Called before each try, and after the last one that failed, in this thread; what it raises ends the tries.
+        Called before each try, and after the last failure, in this thread; its errors end the tries.
 
     Raises
     ------
     StoreError
-        If no answer came in time, time and again, or what was asked for is refused.
+        If all tries failed or timed out, or the store refuses the call.
     Exception
-        What the function raised, where that is an answer, such as FileNotFoundError.
+        The function's own error where that is an answer, such as FileNotFoundError.
     """
     for pause in _pauses():
         before()
@@ -126,7 +126,7 @@ def in_time(function: Callable[..., T], args: tuple[Any, ...], timeout: float) -
     TimeoutError
         If no answer came in `timeout` seconds.
     Exception
-        What the function raised.
+        The function's own error.
     """
     caller = getattr(_callers, "caller", None)
     if caller is None or caller.process != os.getpid():  # a fork copies no threads
@@ -239,7 +239,7 @@ class RetryingStore(WrapperStore[ZarrStore]):
             if len(value) < max(1, _least(byte_range)):  # Zarr would make up the rest
                 raise DamageError.of(self._place(key), "is cut short")
         if value is not None and key.endswith(METADATA):
-            values = verify_metadata(value.to_bytes(), self._place(key))  # first: what is damaged can be made again
+            values = verify_metadata(value.to_bytes(), self._place(key))  # first: damaged files can be made again
             check_metadata(values, self._place(key))
             self.places.read(key, values)
         elif value is not None and _is_chunk(key):
@@ -309,7 +309,7 @@ class RetryingStore(WrapperStore[ZarrStore]):
 
 
 def _least(part: ByteRequest | None) -> int:
-    """Return the bytes that were asked for."""
+    """Return the number of bytes that a request needs at least."""
     if isinstance(part, RangeByteRequest):
         return part.end - part.start
     return part.suffix if isinstance(part, SuffixByteRequest) else 0
@@ -326,7 +326,7 @@ class RetryingFile(io.RawIOBase):
     Parameters
     ----------
     file
-        What can be read and sought in.
+        A file that can be read and sought in.
     place, timeout
         As of `with_retries`.
     """
@@ -353,7 +353,7 @@ class RetryingFile(io.RawIOBase):
         return offset
 
     def readinto(self, buffer: Any) -> int:
-        """Read what there is, as much as the buffer takes."""
+        """Read as many bytes as there are, and the buffer takes."""
         content = with_retries(self._read, self._position, len(buffer), place=self._place, timeout=self._timeout)
         buffer[: len(content)] = content
         self._position += len(content)
@@ -366,7 +366,7 @@ class RetryingFile(io.RawIOBase):
             return self._file.read(size)
 
     def close(self) -> None:
-        """Close the file, unless a read hangs in it: who closes it would wait for that."""
+        """Close the file, unless a read hangs in it: closing would wait for the read."""
         if not self.closed and self._reading.acquire(blocking=False):
             with suppress(OSError):
                 self._file.close()

@@ -32,10 +32,10 @@ class Layout:
     Parameters
     ----------
     damaged
-        What is deleted, and so built again, if a file in it is damaged, such as "vocabulary/<key>/<build>". A file at
-        this path is a manifest.
+        Path of the part that is deleted, and so built again, if a file in it is damaged, such as
+        "vocabulary/<key>/<build>". A file at this path is a manifest.
     unused
-        What is deleted once no run uses it; none by default.
+        Path of the part that is deleted once no run uses it; none by default.
     remedy
         Remedy of the error for a damaged finished result, which is then never deleted. By default it is deleted.
     """
@@ -50,11 +50,11 @@ class Layout:
         return self.damaged.partition("/")[0]
 
     def damaged_part(self, path: str) -> str | None:
-        """Return what to delete if the file at a path below the work directory is damaged; None for other stages."""
+        """Return the part to delete if the file at a path in the work directory is damaged; None for other stages."""
         return _beginning(path, self.damaged)
 
     def unused_part(self, path: str) -> str | None:
-        """Return what to delete if no run uses a path below the work directory; None for paths of other stages."""
+        """Return the part to delete if no run uses a path in the work directory; None for paths of other stages."""
         return _beginning(path, self.unused)
 
 
@@ -67,7 +67,7 @@ def _beginning(path: str, pattern: str) -> str | None:
 
 
 def remove_damaged(work: Store, part: str) -> None:
-    """Delete what a layout calls damaged; a manifest only if it still is: another process may have written it again."""
+    """Delete a damaged part of a layout; a manifest only if it still is damaged: others may have replaced it."""
     folder, _, name = part.rpartition("/")
     if name.endswith(".json"):
         with suppress(DamageError):
@@ -88,11 +88,11 @@ class Stage:
         The folder of the result in it; its name is that of the lease.
     runner
         Returns a function that runs tasks. Called only if the result is to be built, and before the lease is taken:
-        a cluster may be started there, and may look at the work directory.
+        a cluster may be started there, and may check the work directory.
     listener
         Called with the progress.
     name, unit
-        What is reported as progress: the stage, and what it counts.
+        The stage and its unit, as reported in progress.
     """
 
     work: Store
@@ -103,7 +103,7 @@ class Stage:
     unit: str = "tasks"
 
     def make(self, find: Callable[[], T | None], build: Callable[["OpenStage"], T]) -> T:
-        """Return what `find` returns, or what `build` returns if that is None.
+        """Return the result of `find`, or that of `build` if the former is None.
 
         `build` is called while this process holds the lease.
 
@@ -154,7 +154,7 @@ class OpenStage:
         return store.guarded(*self.home.guards)
 
     def attempt(self) -> Store:
-        """Return the folder of a new build; delete what interrupted builds have left, which no manifest names."""
+        """Return the folder of a new build; delete the folders of interrupted builds, which no manifest names."""
         manifest = self.home.read_manifest() or {"build": ""}
         keep_only(self.home, {"": (MANIFEST, manifest["build"])})
         return self.home / new_attempt()
@@ -184,7 +184,7 @@ class OpenStage:
         Parameters
         ----------
         step, function, jobs
-            What the tasks are called, what they do, and the arguments of each.
+            Name of the tasks, their function, and the arguments of each.
         size
             How much is done when all of them are; by default as much as there are jobs.
 
@@ -266,7 +266,7 @@ def groups_exist(store: Store, paths: Iterable[str]) -> bool:
     asked = [*set(paths)]  # as many as a manifest says: that of a stranger may name a million, and none is there
 
     def exists(path: str) -> bool:
-        # Read, not listed: a listing may come from a cache that misses what others have deleted
+        # Read, not listed: a listing may come from a cache that misses deletions of others
         return (store / path).read_bytes("zarr.json") is not None
 
     return all(all(in_threads(exists, asked[n : n + _ASKED])) for n in range(0, len(asked), _ASKED))

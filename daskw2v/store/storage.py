@@ -49,7 +49,7 @@ class Store:
     options
         Options for fsspec. They may hold secrets, so they are never written and never shown.
     timeout
-        Seconds that each answer of it is waited for; what fails or does not come is asked for again, some times.
+        Seconds that each call may take; a call that fails or takes longer is repeated several times.
     guards
         Are checked before each write and deletion, but not before each chunk of an array; see `guarded`.
     depth
@@ -134,8 +134,8 @@ class Store:
         """Return the names directly below, sorted; none where nothing lies at the URL."""
         fs, path, _ = self._filesystem()
         try:
-            found = self._with_retries(partial(fs.ls, path, detail=False))
-            return sorted(p.rstrip("/").rsplit("/", 1)[-1] for p in found)
+            paths = self._with_retries(partial(fs.ls, path, detail=False))
+            return sorted(p.rstrip("/").rsplit("/", 1)[-1] for p in paths)
         except (FileNotFoundError, NotADirectoryError):
             return []
 
@@ -150,16 +150,16 @@ class Store:
     def sizes(self) -> dict[str, int]:
         """Return the paths of all files below the URL, and their sizes in bytes."""
         fs, path, _ = self._filesystem()
-        found = self._with_retries(partial(fs.find, path, detail=True))
+        entries = self._with_retries(partial(fs.find, path, detail=True))
         start = len(path.rstrip("/")) + 1
-        return {name[start:]: int(entry["size"]) for name, entry in found.items()}
+        return {name[start:]: int(entry["size"]) for name, entry in entries.items()}
 
     def remove(self) -> None:
         """Delete everything at the URL, if anything is there.
 
-        On this machine it is renamed first, so that it is there as a whole or not at all, and what another process
-        creates at the URL meanwhile stays. Guards are checked once more after that: if one does not hold, it is renamed
-        back. If the deletion is interrupted, the next one of the same URL ends it.
+        On this machine it is renamed first, so that it exists as a whole or not at all, and a file or folder that
+        another process creates at the URL meanwhile stays. Guards are checked once more after that: if one does not
+        hold, it is renamed back. If the deletion is interrupted, the next one of the same URL ends it.
         """
         fs, path, local = self._filesystem()
         self._change(
@@ -219,9 +219,9 @@ class Store:
     def create_bytes(self, name: str, content: bytes, *, alone: bool = False) -> None:
         """Write a small file that replaces none, as `write_bytes` does.
 
-        What lies there is deleted first, while the guards hold. So a process that lost its lease, and was paused right
-        before the write, finds what the next holder has written, and changes nothing. Where it finds nothing, it takes
-        the file back: guards are checked once more after the write.
+        A file of that name is deleted first, while the guards hold. So a process that lost its lease, and was paused
+        right before the write, meets the file of the next holder, and changes nothing. Where it meets none, it takes
+        its own file back: guards are checked once more after the write.
 
         Raises
         ------
@@ -289,7 +289,7 @@ class Store:
         Raises
         ------
         DamageError
-            If the manifest is not what was written.
+            If the manifest was changed after it was written.
         FormatError
             If it is of a format this version does not read.
         """
@@ -355,12 +355,12 @@ class Store:
         return RetryingStore(store, self.url, self.timeout, complete=complete, attempt=attempt)
 
     def create_group(self, attributes: dict[str, Any] | None = None, attempt: str = "") -> zarr.Group:
-        """Make an empty Zarr group here; what lay here before is deleted.
+        """Make an empty Zarr group here; delete everything that lies here first.
 
         Parameters
         ----------
         attributes
-            What is to be known of it.
+            The attributes of the group.
         attempt
             A random name for all that is written to it. With it the folder may be moved; without it, content belongs to
             the last two names of the folder.
@@ -385,11 +385,11 @@ class Store:
         Raises
         ------
         DamageError
-            If there is none, or its metadata are not what was written.
+            If there is none, or its metadata were changed after they were written.
         """
         if writable:
             self.check()
-        with suppress(FileNotFoundError, KeyError, ValueError, TypeError):  # an array, and what else is none
+        with suppress(FileNotFoundError, KeyError, ValueError, TypeError):  # an array, or no node of Zarr
             store = self._zarr_store(complete=not writable)
             return zarr.open_group(store, mode="r+" if writable else "r", zarr_format=3)
         # Without its cause: workers cannot send Zarr's own errors

@@ -46,7 +46,7 @@ _CONFIGURATIONS: dict[str, dict[str, type | range | tuple[str, ...]]] = {
         "blocksize": range(_CHUNK + 1),
     },
 }
-_HEADER = 16  # bytes before what Blosc packed
+_HEADER = 16  # bytes of Blosc's header
 
 
 def check_metadata(values: Any, place: str) -> None:
