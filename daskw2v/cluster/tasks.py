@@ -98,11 +98,6 @@ def _as_done(
         client.cancel(list(names))
 
 
-def run_task(client: Client, stage: str, function: Callable[..., Any], *args: Any) -> Any:
-    """Call `function(*args)` on the cluster and return its result; raises as `run_tasks` does."""
-    return next(result for _, result in run_tasks(client, stage, function, {0: args}))
-
-
 def run_on_partitions(
     client: Client, stage: str, function: Callable[[Any], Any], partitions: Sequence[Any]
 ) -> Iterator[tuple[int, Any]]:

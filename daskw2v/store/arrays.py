@@ -204,20 +204,9 @@ def create_array(
     return StoredArray(array, f"{_url(group)}/{name}")
 
 
-def write_array(
-    group: zarr.Group,
-    name: str,
-    values: npt.NDArray[Any],
-    chunk_rows: int = _CHUNK,
-    *,
-    one_shard: bool = False,
-    attributes: dict[str, Any] | None = None,
-) -> None:
+def write_array(group: zarr.Group, name: str, values: npt.NDArray[Any], chunk_rows: int = _CHUNK) -> None:
     """Write a whole array at once."""
-    shard_rows = max(1, len(values)) if one_shard else None
-    array = create_array(
-        group, name, values.shape, values.dtype, chunk_rows, shard_rows=shard_rows, attributes=attributes, held=True
-    )
+    array = create_array(group, name, values.shape, values.dtype, chunk_rows, held=True)
     if values.size:
         array[...] = values
     array.finish()
