@@ -153,10 +153,6 @@ def _usable(client: Client, what: str) -> Client:
     return client
 
 
-def _dask_default(n_workers: int) -> Mapping[str, Any]:
-    return {}
-
-
 class _ClosingClient(Client):  # type: ignore[misc]  # Dask has no types
     """A client that is closed where it cannot connect; otherwise a program would wait for it at its end."""
 
@@ -174,7 +170,7 @@ def connected(
     work: Store | None,
     resources: Resources,
     listener: Listener,
-    options: Callable[[int], Mapping[str, Any]] = _dask_default,
+    options: Callable[[int], Mapping[str, Any]] = lambda n_workers: {},
 ) -> Iterator[Client]:
     """Yield the client of a call: one that is there (`choose_client`), or one that is connected for the block.
 
@@ -242,7 +238,7 @@ def lazily_connected(
 
 @contextmanager
 def connect(
-    resources: Resources, options: Callable[[int], Mapping[str, Any]] = _dask_default, timeout: float = 60
+    resources: Resources, options: Callable[[int], Mapping[str, Any]] = lambda n_workers: {}, timeout: float = 60
 ) -> Iterator[Client]:
     """Yield a client for `resources.scheduler`, or for a local cluster that is closed at the end of the block.
 

@@ -35,17 +35,16 @@ PAUSES = (0.1, 0.5, 2.0, 5.0)  # seconds, about: between one try and the next
 _Answers = queue.SimpleQueue[tuple[Any, BaseException | None]]
 _callers = threading.local()  # to each thread its own
 _FINAL = FULL | {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP}
-# Mistakes and answers: another call would raise the same
-_OS_ANSWERS = FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError
+_ANSWERS = FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError
 _MISTAKES = ValueError, TypeError, LookupError, AttributeError, NotImplementedError, ImportError
+_SAME = Daskw2vError, *_ANSWERS, *_MISTAKES  # another call would raise the same
 
 
 def may_pass(error: BaseException) -> bool:
     """Return whether the same call may have another result."""
-    is_final = isinstance(error, OSError) and error.errno in _FINAL
-    return isinstance(error, Exception) and not (
-        is_final or isinstance(error, (Daskw2vError, *_OS_ANSWERS, *_MISTAKES))
-    )
+    if isinstance(error, OSError) and error.errno in _FINAL:
+        return False
+    return isinstance(error, Exception) and not isinstance(error, _SAME)
 
 
 def give_up(error: Exception, place: str) -> NoReturn:
