@@ -92,11 +92,10 @@ class Store:
         """The last name of the URL."""
         return self.url.rstrip("/").rsplit("/", 1)[-1]
 
-    def _filesystem(self) -> tuple[Any, str, str | None]:
-        """Return fsspec's filesystem, the path in it, and the path on this machine or None."""
+    def _filesystem(self) -> tuple[Any, str]:
         fs, path = filesystem(self.url, self._fresh())
         literal.check_literal(fs, path)
-        return fs, path, path if "file" in fs.protocol else None
+        return fs, path
 
     def _fresh(self) -> dict[str, Any]:
         """Return the options for a filesystem that remembers no listing: other machines write here too."""
@@ -105,7 +104,8 @@ class Store:
     @property
     def local_path(self) -> str | None:
         """The path on this machine, or None where the store is elsewhere."""
-        return self._filesystem()[2]
+        fs, path = self._filesystem()
+        return path if "file" in fs.protocol else None
 
     def check_way(self, *names: str) -> None:
         """Check the way to this folder, or to what is named in it; raises as `limits.check_way` does."""
@@ -127,12 +127,12 @@ class Store:
 
     def exists(self) -> bool:
         """Return whether anything lies at the URL."""
-        fs, path, _ = self._filesystem()
+        fs, path = self._filesystem()
         return bool(self._with_retries(fs.exists, path))
 
     def children(self) -> list[str]:
         """Return the names directly below, sorted; none where nothing lies at the URL."""
-        fs, path, _ = self._filesystem()
+        fs, path = self._filesystem()
         try:
             paths = self._with_retries(partial(fs.ls, path, detail=False))
             return sorted(p.rstrip("/").rsplit("/", 1)[-1] for p in paths)
@@ -141,7 +141,7 @@ class Store:
 
     def size(self, name: str) -> int | None:
         """Return the bytes of a file, or None where there is none."""
-        fs, path, _ = self._filesystem()
+        fs, path = self._filesystem()
         try:
             return int(self._with_retries(fs.info, f"{path}/{name}", name=name)["size"])
         except FileNotFoundError:
@@ -149,7 +149,7 @@ class Store:
 
     def sizes(self) -> dict[str, int]:
         """Return the paths of all files below the URL, and their sizes in bytes."""
-        fs, path, _ = self._filesystem()
+        fs, path = self._filesystem()
         entries = self._with_retries(partial(fs.find, path, detail=True))
         start = len(path.rstrip("/")) + 1
         return {name[start:]: int(entry["size"]) for name, entry in entries.items()}
@@ -161,10 +161,9 @@ class Store:
         another process creates at the URL meanwhile stays. Guards are checked once more after that: if one does not
         hold, it is renamed back. If the deletion is interrupted, the next one of the same URL ends it.
         """
-        fs, path, local = self._filesystem()
-        self._change(
-            partial(literal.remove, fs, path) if local is None else partial(literal.remove_local, local, self.check)
-        )
+        fs, path = self._filesystem()
+        is_local = "file" in fs.protocol
+        self._change(partial(literal.remove_local, path, self.check) if is_local else partial(literal.remove, fs, path))
 
     def force_names(self) -> None:
         """Force what is named here, and what is no longer, to a local disk; raises as `durability.force`."""
@@ -179,11 +178,11 @@ class Store:
         StoreError
             If it has more than `most` bytes, of which no more are read.
         """
-        fs, path, local = self._filesystem()
+        fs, path = self._filesystem()
 
         def read() -> bytes:
-            if local is not None:
-                check_file(local, name, most)
+            if "file" in fs.protocol:
+                check_file(path, name, most)
             return literal.read_range(fs, f"{path}/{name}", 0, most + 1)
 
         try:
@@ -208,12 +207,12 @@ class Store:
 
     def _write(self, name: str, content: bytes, alone: bool, *, new: bool) -> None:
         """Write a small file; with `new` raise a FileExistsError where there is one."""
-        fs, path, local = self._filesystem()
-        if local is None:  # object stores put whole objects
+        fs, path = self._filesystem()
+        if "file" not in fs.protocol:  # object stores put whole objects
             write = partial(fs.pipe_file, f"{path}/{name}", content, **({"mode": "create"} if new else {}))
         else:
             move = os.link if new else os.replace
-            write = partial(durability.replace, f"{local}/{name}", content, move, alone=alone)
+            write = partial(durability.replace, f"{path}/{name}", content, move, alone=alone)
         self._change(write, name=name)
 
     def create_bytes(self, name: str, content: bytes, *, alone: bool = False) -> None:
@@ -253,7 +252,7 @@ class Store:
 
         If a manifest will name the file (`named`), it is forced to the disk before that.
         """
-        fs, path, local = self._filesystem()
+        fs, path = self._filesystem()
 
         def write() -> None:
             self.check_way(name, "")  # a link there would be written through, where `replace` replaces it
@@ -261,8 +260,8 @@ class Store:
             with fs.open(f"{path}/{name}", "wb") as f:
                 for array in arrays:
                     f.write(array.data.cast("B") if array.size else b"")  # without a copy
-            if named and local is not None:
-                durability.wrote(f"{local}/{name}")
+            if named and "file" in fs.protocol:
+                durability.wrote(f"{path}/{name}")
 
         self._change(write, name=name)
 
@@ -274,7 +273,7 @@ class Store:
         DamageError
             If the file is gone, or shorter.
         """
-        fs, path, _ = self._filesystem()
+        fs, path = self._filesystem()
         content = b""
         with suppress(FileNotFoundError):
             if stop > start:

@@ -103,7 +103,7 @@ def test_operations__reach_what_is_named_alone(kind, name, request, tmp_path):
 def test_remove__leaves_no_folder_in_memory(tmp_path):
     folder = Store(f"memory://{tmp_path.name}") / "w[1]"
     fill(folder)
-    fs, path, _ = folder._filesystem()
+    fs, path = folder._filesystem()
     fs.makedirs(f"{path}/empty/[1]")
     folder.remove()
     assert not folder.exists()
@@ -113,7 +113,7 @@ def test_remove__leaves_no_folder_in_memory(tmp_path):
 def test_remove__ends_where_nothing_can_be_deleted(tmp_path, no_pauses, monkeypatch):
     folder = Store(f"memory://{tmp_path.name}")
     fill(folder)
-    fs, *_ = folder._filesystem()
+    fs, _ = folder._filesystem()
     for method in ("rm", "rm_file"):
         monkeypatch.setattr(type(fs), method, lambda *args, **kwargs: None)  # as s3fs, which passes over refusals
     for place in (folder, folder / "sub" / "[g]"):

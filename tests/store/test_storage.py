@@ -176,7 +176,7 @@ def test_url__has_no_slash_at_its_end():
 
 def test_remove__does_not_mind_who_else_removes(store, monkeypatch):
     store.write_bytes("a", b"content")
-    fs, *_ = store._filesystem()
+    fs, _ = store._filesystem()
     rm = type(fs).rm
 
     def twice(self, path, recursive=False):
