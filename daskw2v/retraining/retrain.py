@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from distributed import Client
 
-from daskw2v.cluster import opened_once
+from daskw2v.cluster.connecting import opened_once
 from daskw2v.cluster.console import listening
 from daskw2v.collections.kinds import TextInputs
 from daskw2v.collections.parts import found_texts
