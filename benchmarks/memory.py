@@ -26,7 +26,7 @@ from distributed import Client, LocalCluster
 from benchmarks.harness import Benchmark, Session, Smoke
 from benchmarks.large_vocabulary import write_zipf
 from benchmarks.texts import MB, name_of, write_text
-from daskw2v.cluster import peak_memory, usable_memory
+from daskw2v.cluster.workers import peak_memory, usable_memory
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import Daskw2vError

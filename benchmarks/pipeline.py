@@ -29,7 +29,7 @@ from benchmarks.harness import Benchmark, Session, Smoke, alternate
 from benchmarks.processes import one_thread
 from benchmarks.tables import Spread
 from benchmarks.texts import MB, name_of, write_text
-from daskw2v.cluster import peak_memory
+from daskw2v.cluster.workers import peak_memory
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.extras import needed

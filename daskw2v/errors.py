@@ -11,7 +11,7 @@ class Daskw2vError(Exception):
     problem
         The value, and the rule it breaks.
     remedy
-        What the user can do about it.
+        The user's way out.
 
     Examples
     --------
@@ -27,12 +27,12 @@ class Daskw2vError(Exception):
 
     # Both are positional arguments, so that an error of a worker can be pickled and unpickled.
     def __init__(self, problem: str, remedy: str = "") -> None:
-        # They may quote what the user passed, or an error of a library, which may name any URL
+        # They may quote a value of the user's, or an error of a library, which may name any URL
         self.problem, self.remedy = masked(problem), masked(remedy)
         super().__init__(self.problem, self.remedy)
 
     def __str__(self) -> str:
-        return escaped_lines(f"{self.problem} {self.remedy}".rstrip())  # a message may quote what another program wrote
+        return escaped_lines(f"{self.problem} {self.remedy}".rstrip())  # a message may quote another program's text
 
 
 class ParameterError(Daskw2vError, ValueError):

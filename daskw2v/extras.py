@@ -65,6 +65,5 @@ def needed(module: str, extra: str, instead: str = "") -> ModuleType:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # the package is installed, but a module that it imports is missing
         raise MissingExtraError(
-            f"{module.partition('.')[0]} is not installed.",
-            f"Run: pip install 'daskw2v[{extra}]'. {instead}".rstrip(),
+            f"{module.partition('.')[0]} is not installed.", f"Run: pip install 'daskw2v[{extra}]'. {instead}".rstrip()
         ) from None

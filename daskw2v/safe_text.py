@@ -22,7 +22,7 @@ _SECRET = re.compile(
     "|^(code|sas)$",
     re.I,
 )
-_CLOSING = "\"'),.:;>]}"  # what ends a URL in a sentence
+_CLOSING = "\"'),.:;>]}"  # characters that end a URL in a sentence
 
 # Controls, separators of lines and paragraphs, bidirectional controls, lone surrogates
 _HARMFUL = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")

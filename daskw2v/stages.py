@@ -19,12 +19,4 @@ from daskw2v.store.storage import Store
 from daskw2v.training.pipeline import build_matrix, train_model
 from daskw2v.vocabulary.count import build_vocabulary, corpus_ids
 
-__all__ = [
-    "Store",
-    "build_corpus",
-    "build_matrix",
-    "build_phrases",
-    "build_vocabulary",
-    "corpus_ids",
-    "train_model",
-]
+__all__ = ["Store", "build_corpus", "build_matrix", "build_phrases", "build_vocabulary", "corpus_ids", "train_model"]

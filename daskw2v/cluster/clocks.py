@@ -18,7 +18,7 @@ from distributed.batched import BatchedSend
 
 Streams = Callable[[], Iterable[BatchedSend | None]]
 
-_EVERY = 1.0  # seconds between two looks at the clock
+_EVERY = 1.0  # seconds between two readings of the clock
 _LEAST = 0.1  # seconds by which it must have been set back: more than a clock that is adjusted slowly loses
 
 
@@ -64,7 +64,7 @@ def clocks_watched(client: Client) -> Iterator[None]:
 
 
 async def _watch(streams: Streams, ended: Event) -> None:
-    """Look at the clock until the end, or that of the event loop."""
+    """Compare the clocks until the end, or that of the event loop."""
     ahead = time.time() - time.monotonic()
     while not ended.is_set():
         before, ahead = ahead, time.time() - time.monotonic()

@@ -32,7 +32,7 @@ _SAME = ("python", "daskw2v", "numba", "zarr", "numpy", "dask", "distributed")
 
 
 class NamedClient(NamedTuple):
-    """A client that is there, and what to call it."""
+    """A connected client, and its title in messages."""
 
     client: Client
     title: str
@@ -64,22 +64,22 @@ def choose_client(client: Client | None, resources: Resources) -> NamedClient | 
             "Train in the Windows Subsystem for Linux. Models are opened, queried and exported here.",
         )
     local = resources.local_cluster
-    if client is not None or resources.scheduler is not None:
-        refuse_local(local, "client" if client is not None else f"scheduler={resources.scheduler!r}")
     if client is not None:
+        refuse_local(local, "client")
         return NamedClient(_usable(client, "client"), "the given client")
-    if resources.scheduler is not None or local:
+    if resources.scheduler is not None:
+        refuse_local(local, f"scheduler={resources.scheduler!r}")
         return None
     try:
-        current = get_client()
+        current = None if local else get_client()
     except ValueError:
-        return None
+        current = None
     title = "the cluster of this task" if this_worker() else "Dask's current client"
-    return NamedClient(_usable(current, "Dask's current client"), title)
+    return None if current is None else NamedClient(_usable(current, "Dask's current client"), title)
 
 
 def refuse_local(local: Mapping[str, Any], beside: str, ways: str = "") -> None:
-    """Refuse values that describe a local cluster, beside what names another one.
+    """Refuse values that describe a local cluster, beside a setting that names another one.
 
     Parameters
     ----------
@@ -116,15 +116,15 @@ def check_here(client: Client | None, resources: Resources, problem: str, remedy
     client, resources
         As in `choose_client`.
     problem, remedy
-        What those workers could not do, and what to do about it.
+        What workers on other machines could not do, and what the user can do about it.
 
     Raises
     ------
     ClusterError
         If the scheduler has an address that other machines reach; or as `choose_client` does.
     """
-    there = choose_client(client, resources)
-    address = resources.scheduler or resources.host if there is None else there.client.scheduler.address
+    chosen = choose_client(client, resources)
+    address = resources.scheduler or resources.host if chosen is None else chosen.client.scheduler.address
     if address is not None and not _is_loopback(address):
         raise ClusterError(f"{problem}; the cluster at {address} may have workers on other machines.", remedy)
 
@@ -153,10 +153,6 @@ def _usable(client: Client, what: str) -> Client:
     return client
 
 
-def _dask_default(n_workers: int) -> Mapping[str, Any]:
-    return {}
-
-
 class _ClosingClient(Client):  # type: ignore[misc]  # Dask has no types
     """A client that is closed where it cannot connect; otherwise a program would wait for it at its end."""
 
@@ -174,7 +170,7 @@ def connected(
     work: Store | None,
     resources: Resources,
     listener: Listener,
-    options: Callable[[int], Mapping[str, Any]] = _dask_default,
+    options: Callable[[int], Mapping[str, Any]] = lambda n_workers: {},
 ) -> Iterator[Client]:
     """Yield the client of a call: one that is there (`choose_client`), or one that is connected for the block.
 
@@ -197,10 +193,10 @@ def connected(
     ParameterError, ClusterError, StoreError
         As `choose_client`, `connect` and `check_cluster` do.
     """
-    there = choose_client(client, resources)
-    opened = connect(resources, options) if there is None else nullcontext(there.client)
+    chosen = choose_client(client, resources)
+    opened = connect(resources, options) if chosen is None else nullcontext(chosen.client)
     with waits_for_workers(resources, listener), opened as connection, scheduler_watched(), leaving_thread(connection):
-        where = _local(connection, resources) if there is None else f"{there.title} at {connection.scheduler.address}"
+        where = _local(connection, resources) if chosen is None else f"{chosen.title} at {connection.scheduler.address}"
         dashboard = f", dashboard at {connection.dashboard_link}" if connection.dashboard_link else ""
         listener(Progress("cluster", 0, 0, "workers", message=where + dashboard))
         check_cluster(connection, work)
@@ -209,7 +205,7 @@ def connected(
 
 
 def _local(client: Client, resources: Resources) -> str:
-    """Return what `connect` has connected to, in words."""
+    """Return the title of the cluster that `connect` has connected to."""
     if resources.scheduler is not None:
         return f"the scheduler at {client.scheduler.address}"
     if isinstance(client.cluster, OneWorker):
@@ -242,7 +238,7 @@ def lazily_connected(
 
 @contextmanager
 def connect(
-    resources: Resources, options: Callable[[int], Mapping[str, Any]] = _dask_default, timeout: float = 60
+    resources: Resources, options: Callable[[int], Mapping[str, Any]] = lambda n_workers: {}, timeout: float = 60
 ) -> Iterator[Client]:
     """Yield a client for `resources.scheduler`, or for a local cluster that is closed at the end of the block.
 
@@ -282,7 +278,7 @@ def connect(
         try:
             yield client
         finally:
-            with silenced():  # Dask logs what is ended in the middle of a task
+            with silenced():  # Dask logs workers that end in the middle of a task
                 ending.close()
 
 
@@ -312,8 +308,7 @@ def check_cluster(client: Client, work: Store | None) -> None:
         seen = ask_workers(client, _sees, work, name, token)
     finally:
         (work / name).remove()
-    blind = sorted(address for address, sees in seen.items() if not sees)
-    if blind:
+    if blind := sorted(address for address, sees in seen.items() if not sees):
         raise ClusterError(
             f"{len(blind)} of {len(seen)} workers do not see the work URL {work.url} ({', '.join(blind[:3])}).",
             "Give a work URL that client and workers share: a shared filesystem or an object store.",
@@ -326,14 +321,11 @@ def _check_versions(client: Client) -> None:
     ours = versions["client"]["packages"]
     for address, worker in versions["workers"].items():
         theirs = worker["packages"]
-        differing = [
-            f"{name} {theirs.get(name)} against {ours[name]}" for name in _SAME if theirs.get(name) != ours[name]
-        ]
-        if differing:
-            raise ClusterError(
-                f"Worker {address} has other versions than the client: {', '.join(differing)}.",
-                "Install the same versions everywhere.",
-            )
+        names = [name for name in _SAME if theirs.get(name) != ours[name]]
+        if names:
+            differing = ", ".join(f"{name} {theirs.get(name)} against {ours[name]}" for name in names)
+            problem = f"Worker {address} has other versions than the client: {differing}."
+            raise ClusterError(problem, "Install the same versions everywhere.")
 
 
 def _sees(work: Store, name: str, token: str) -> bool:
@@ -346,15 +338,13 @@ def leaving_thread(client: Client) -> Iterator[None]:
 
     The caller waits for tasks, which otherwise might wait for its thread.
     """
-    if (worker := this_worker()) and worker in workers_known(client):
-        with worker_client():
-            yield
-    else:
+    worker = this_worker()
+    with worker_client() if worker and worker in workers_known(client) else nullcontext():
         yield
 
 
 def check_futures(client: Client, collections: Sequence[Any]) -> None:
-    """Refuse what another cluster holds.
+    """Refuse futures of another cluster.
 
     Parameters
     ----------
@@ -370,9 +360,8 @@ def check_futures(client: Client, collections: Sequence[Any]) -> None:
     """
     graphs = [each.__dask_graph__() for each in collections if is_dask_collection(each)]
     tasks = [task for graph in {id(graph): graph for graph in graphs}.values() for task in graph.values()]
-    taken = [(getattr(task, "args", ()), getattr(task, "kwargs", {})) for task in tasks]
-    bare = [each for each in collections if isinstance(each, Future)]
-    for future in futures_of([bare, tasks, taken]):
+    arguments = [(getattr(task, "args", ()), getattr(task, "kwargs", {})) for task in tasks]
+    for future in futures_of([[each for each in collections if isinstance(each, Future)], tasks, arguments]):
         holder = future.client
         if holder is not client and holder.status == "running" and _identity(holder) != _identity(client):
             raise ClusterError(
@@ -381,9 +370,8 @@ def check_futures(client: Client, collections: Sequence[Any]) -> None:
                 "Give client, the one that has it, or give what is not persisted.",
             )
         if future.cancelled():
-            raise ClusterError(
-                f"{future.key!r} was cancelled, or its client is closed.", "Give futures, and the client that has them."
-            )
+            problem = f"{future.key!r} was cancelled, or its client is closed."
+            raise ClusterError(problem, "Give futures, and the client that has them.")
 
 
 def _identity(client: Client) -> str:

@@ -3,9 +3,8 @@
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, ProgressColumn, Task, TaskID, TextColumn
@@ -64,12 +63,10 @@ class Lines:
     """
 
     def __init__(self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
-        self._write = write
-        self._clock = clock
-        self._last: Progress | None = None
-        self._written = True  # whether the last report was printed
-        self._line_time = self._stage_time = 0.0
-        self._stage_done = 0.0
+        self._write, self._clock = write, clock
+        self._stage: str | None = None  # of the last report
+        self._kept: Progress | None = None  # the last report, if it was not printed
+        self._line_time = self._stage_time = self._stage_done = 0.0
 
     def __call__(self, report: Progress) -> None:
         """Print the report, or keep it for later."""
@@ -78,21 +75,21 @@ class Lines:
             self._write(said)
             return
         now = self._clock()
-        starts = self._last is None or self._last.stage != report.stage
+        starts = self._stage != report.stage
         if starts:
             self.finish()
-            self._stage_time, self._stage_done = now, report.done
-        self._last, self._written = report, False
+            self._stage, self._stage_time, self._stage_done = report.stage, now, report.done
+        self._kept = report
         if starts or report.done >= report.total or now - self._line_time >= _LINE_SECONDS:
             self._line_time = now
             self.finish()
 
     def finish(self) -> None:
         """Print the last report if it was kept."""
-        if self._last is not None and not self._written:
-            self._written = True
-            amount = f"{_short(self._last.done)}/{_short(self._last.total)} {self._last.unit}"
-            self._write(f"{self._last.stage}: {_joined(amount, _rates(self._last), self._remaining(self._last))}")
+        report, self._kept = self._kept, None
+        if report is not None:
+            amount = f"{_short(report.done)}/{_short(report.total)} {report.unit}"
+            self._write(f"{report.stage}: {_joined(amount, _rates(report), self._remaining(report))}")
 
     def _remaining(self, report: Progress) -> str:
         gained, left = report.done - self._stage_done, report.total - report.done
@@ -134,14 +131,10 @@ def _bars(console: Console) -> tuple[Bars, Listener]:
         if said := _said(report):
             console.print(said, markup=False, highlight=False, soft_wrap=True)
             return
-        shown: dict[str, Any] = {
-            "total": report.total,
-            "whole": f"{_short(report.total)} {report.unit}",
-            "rates": _rates(report),
-        }
+        whole, rates = f"{_short(report.total)} {report.unit}", _rates(report)
         if report.stage not in tasks:
-            tasks[report.stage] = bars.add_task(report.stage, **shown)
-        bars.update(tasks[report.stage], completed=report.done, **shown)
+            tasks[report.stage] = bars.add_task(report.stage, total=report.total, whole=whole, rates=rates)
+        bars.update(tasks[report.stage], total=report.total, completed=report.done, whole=whole, rates=rates)
 
     return bars, move
 
@@ -198,13 +191,12 @@ def listening(listener: Watching) -> Iterator[Listener]:
         If `listener` is none of these.
     """
     if isinstance(listener, str) and listener == "show":
-        shown: AbstractContextManager[Listener] = show_progress()
+        with show_progress() as shown:
+            yield shown
     elif listener is None or callable(listener):
-        shown = nullcontext(listener or silent)
+        yield listener or silent
     else:
         raise ParameterError(
             f"listener={listener!r} is not a function.",
             "Give a function that takes Progress, None for silence, or leave it out.",
         )
-    with shown as heard:
-        yield heard

@@ -38,7 +38,7 @@ def gpus_for(n_workers: int) -> Mapping[str, Any]:
     gpus = visible_gpus()
     if numba.config.ENABLE_CUDASIM:
         return options
-    if n_workers == 1:  # it reports what is missing
+    if n_workers == 1:  # it reports missing GPUs itself
         return {"resources": {RESOURCE: max(1, len(gpus))}}
     if len(gpus) < n_workers:
         raise ClusterError(

@@ -1,10 +1,10 @@
 """A local cluster: worker processes, or one worker in this process; the heap and the log of processes.
 
 One worker in this process is a thread pool: nothing is started, and nothing is sent. Dask compares the memory of the
-whole process with a worker's limit, and would pause this worker for what its caller holds, for ever. So it does neither
-that nor spill. What a run takes is checked before it starts (`training.estimates`).
+whole process with a worker's limit, and would pause this worker for ever because of its caller's memory. So it neither
+pauses nor spills. The memory of a run is checked before it starts (`training.estimates`).
 
-By default glibc takes memory of up to 32 MB from heaps, one for each of eight threads a core, and keeps what is freed
+By default glibc takes memory of up to 32 MB from heaps, one for each of eight threads a core, and keeps freed memory
 there. A worker in this process then holds a third more than it uses, so its heap is bounded. Dask bounds those of its
 worker processes, too. The log is without errors of tasks and ends of workers, which daskw2v reports itself.
 """
@@ -16,7 +16,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, contextmanager
 from multiprocessing import resource_tracker
@@ -42,7 +42,7 @@ _ONE_WORKER = {
     "distributed.worker.memory.pause": False,
     # It cannot be lost alone. Dask would give it up after a machine slept, or its clock was set
     "distributed.scheduler.worker-ttl": None,
-    # What a dashboard would show takes the interpreter's time from threads that train
+    # Profiles for a dashboard take the interpreter's time from threads that train
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.interval": "10s",
     "distributed.admin.tick.interval": "1s",
@@ -109,15 +109,15 @@ class OneWorker(LocalCluster):  # type: ignore[misc]  # Dask has no types
 
 
 def bound_heap() -> None:
-    """Let large arrays have memory of their own, and threads share heaps; what MALLOC_* variables say goes first."""
+    """Let large arrays have memory of their own, and threads share heaps; MALLOC_* variables go first."""
     if any(name.startswith("MALLOC_") for name in os.environ):
         return
-    for parameter, value in ((_ARENA_MAX, _ARENAS), (_MMAP_THRESHOLD, _MAPPED)):
-        _glibc("mallopt", parameter, value)
+    _glibc("mallopt", _ARENA_MAX, _ARENAS)
+    _glibc("mallopt", _MMAP_THRESHOLD, _MAPPED)
 
 
 def trim_heap() -> None:
-    """Give back to the system what is free: after a stage whose memory the next one cannot use."""
+    """Return free memory to the system, after a stage whose memory the next one cannot use."""
     _glibc("malloc_trim", 0)
 
 
@@ -136,47 +136,38 @@ class QuietTasks(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
 
         A process of its own, under a nanny, ends quietly: a heartbeat may meet a scheduler that has closed already.
         """
-        if worker.nanny is not None:
-            return
-        for name in _OF_TASKS:
-            logging.getLogger(name).removeFilter(_nothing)
+        if worker.nanny is None:
+            for name in _OF_TASKS:
+                logging.getLogger(name).removeFilter(_nothing)
 
 
 def silenced() -> AbstractContextManager[None]:
     """Suppress Dask's log of this process in the block."""
-    return _filtered(logging.getLogger("distributed").handlers, _nothing)
+    return _filtered(_nothing, *logging.getLogger("distributed").handlers)
 
 
 def shuffling() -> AbstractContextManager[None]:
     """Suppress the warnings of Dask's scheduler about shuffles that begin and end as they should."""
-    return _filtered([logging.getLogger("distributed.shuffle._scheduler_plugin")], _no_ordinary_shuffle)
-
-
-def _no_ordinary_shuffle(record: logging.LogRecord) -> bool:
-    return not str(record.msg).startswith(("Shuffle %s initialized", "Shuffle %s deactivated"))
+    ordinary = "Shuffle %s initialized", "Shuffle %s deactivated"
+    scheduler = logging.getLogger("distributed.shuffle._scheduler_plugin")
+    return _filtered(lambda record: not str(record.msg).startswith(ordinary), scheduler)
 
 
 def interruptible() -> AbstractContextManager[None]:
-    """Suppress the error that Dask logs where Ctrl-C comes before its loop has begun what it waits for."""
-    return _filtered([logging.getLogger("tornado.application")], _no_interrupt)
-
-
-def _no_interrupt(record: logging.LogRecord) -> bool:
-    return "sync.<locals>.cancel" not in record.getMessage()
+    """Suppress the error that Dask logs where Ctrl-C comes before its loop has begun the awaited call."""
+    tornado = logging.getLogger("tornado.application")
+    return _filtered(lambda record: "sync.<locals>.cancel" not in record.getMessage(), tornado)
 
 
 @contextmanager
-def _filtered(
-    targets: Iterable[logging.Logger | logging.Handler], keep: Callable[[logging.LogRecord], bool]
-) -> Iterator[None]:
+def _filtered(keep: Callable[[logging.LogRecord], bool], *targets: logging.Logger | logging.Handler) -> Iterator[None]:
     """Drop the records that `keep` is false of from loggers or handlers in the block."""
-    several = list(targets)
-    for target in several:
+    for target in targets:
         target.addFilter(keep)
     try:
         yield
     finally:
-        for target in several:
+        for target in targets:
             target.removeFilter(keep)
 
 
@@ -185,28 +176,28 @@ def start_quiet_tracker() -> None:
 
     It removes the locks of killed workers, and warns about them. A tracker that runs already stays as it is.
     """
-    before = os.environ.get("PYTHONWARNINGS")
-    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (before, "ignore:resource_tracker:UserWarning")))
+    before = {name: value for name, value in os.environ.items() if name == "PYTHONWARNINGS"}
+    os.environ["PYTHONWARNINGS"] = ",".join([*before.values(), "ignore:resource_tracker:UserWarning"])
     try:
         resource_tracker.ensure_running()
     finally:
-        if before is None:
-            del os.environ["PYTHONWARNINGS"]
-        else:
-            os.environ["PYTHONWARNINGS"] = before
+        del os.environ["PYTHONWARNINGS"]
+        os.environ.update(before)
 
 
 def _are_processes(resources: Resources, options: Mapping[str, Any]) -> bool:
     """Return whether local workers are processes: as asked for, or where one worker in this process would not do."""
-    needs = {"workers": resources.workers > 1, "memory_limit": resources.memory_limit != "auto",
-             "host": resources.host is not None, "device": "worker_class" in options}  # fmt: skip
-    needing = [f"{name}={getattr(resources, name)!r}" for name, needed in needs.items() if needed]
-    if resources.processes is False and needing:
-        raise ParameterError(
-            f"processes=False: a worker in this process cannot have {' and '.join(needing)}.",
-            f"Leave out processes, or {' and '.join(needing)}.",
-        )
-    return bool(needing) if resources.processes is None else resources.processes
+    of_processes = {
+        "workers": resources.workers > 1,
+        "memory_limit": resources.memory_limit != "auto",
+        "host": resources.host is not None,
+        "device": "worker_class" in options,
+    }
+    asked = " and ".join(f"{name}={getattr(resources, name)!r}" for name, is_asked in of_processes.items() if is_asked)
+    if resources.processes is False and asked:
+        problem = f"processes=False: a worker in this process cannot have {asked}."
+        raise ParameterError(problem, f"Leave out processes, or {asked}.")
+    return bool(asked) if resources.processes is None else resources.processes
 
 
 def _start_processes(resources: Resources, options: Mapping[str, Any]) -> LocalCluster:
@@ -256,10 +247,10 @@ def _uninterrupted() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def _glibc(name: str, *arguments: int) -> Any:
+def _glibc(name: str, *arguments: int) -> None:
     """Call a function of glibc, where it is this process' C library."""
-    function = getattr(ctypes.CDLL(None) if sys.platform == "linux" else None, name, None)
-    return None if function is None else function(*arguments)
+    if sys.platform == "linux" and (function := getattr(ctypes.CDLL(None), name, None)):
+        function(*arguments)
 
 
 def _nothing(_: logging.LogRecord) -> bool:

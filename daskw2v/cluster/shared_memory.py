@@ -8,7 +8,7 @@ never copied.
 
 The sender uses the memory again for its next arrays. Receivers hold a shared lock of the file as long as they have it
 open or mapped, so the sender gets the exclusive lock when all of them are done. Memory that is used again has another
-mark, by which those who come late see that what they look for is gone.
+mark, by which late receivers see that the former content is gone.
 
 A receiver gets an address only if it can open it. Workers announce a small memfd of their own in the handshake of a
 connection, which Dask passes to the sender's serializer. If the sender can open that memfd, both are on the same host
@@ -26,7 +26,8 @@ import os
 import secrets
 import sys
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import chain
 from threading import Lock
@@ -74,17 +75,17 @@ class SharedArray(np.ndarray[Any, np.dtype[Any]]):
 
 
 class _Handshake:
-    """The announcement of this process in its workers' handshakes, and a count of the bytes it shared."""
+    """The announcement of this process in its workers' handshakes, and the number of bytes that it shared."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._own: Region | None = None
         self._refused = False
         self._said: list[dict[str, Any]] = []
-        self.given = 0
+        self.shared = 0
 
     def join(self, worker: Worker) -> None:
-        """Announce in all new connections of a worker that it can open shared memory."""
+        """Announce in new connections of a worker that this process can open shared memory."""
         with self._lock:
             overrides = worker.rpc.connection_args.setdefault("handshake_overrides", {})
             if self._refused or _KEY in overrides:
@@ -105,7 +106,7 @@ class _Handshake:
     def count(self, size: int) -> None:
         """Count bytes that were shared instead of sent."""
         with self._lock:
-            self.given += size
+            self.shared += size
 
 
 _handshake, _writing = _Handshake(), Lock()
@@ -132,13 +133,9 @@ def room(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Array:
     It is shared memory, or where that cannot be, memory of `kernels.buffers`.
     """
     if math.prod(shape) * np.dtype(dtype).itemsize >= buffers.LEAST and _joined():
-        try:
-            rows = _segments.table(shape, dtype)
-        except OSError:
-            pass
-        else:
-            shared = rows.view(SharedArray)
-            shared.place = _place_of_room(rows)
+        with suppress(OSError):
+            shared = _segments.table(shape, dtype).view(SharedArray)
+            shared.place = _place_of_room(shared)
             return shared
     return buffers.here.table(shape, dtype)
 
@@ -157,16 +154,15 @@ def _joined() -> bool:
 
 def given_bytes() -> int:
     """Return the bytes that this process shared instead of sending, which Dask counts as sent."""
-    return _handshake.given
+    return _handshake.shared
 
 
 def by_fields(cls: type[Fields]) -> type[Fields]:
     """Let Dask serialize a NamedTuple field by field, arrays as arrays, instead of pickling the whole."""
 
     def dumps(value: Fields, context: Mapping[str, Any] | None = None) -> tuple[Any, list[Any]]:
-        parts = [serialize(field, context=context, on_error="raise") for field in value]
-        headers, frames = [header for header, _ in parts], [frames for _, frames in parts]
-        return {"headers": headers, "lengths": [len(some) for some in frames]}, list(chain.from_iterable(frames))
+        headers, frames = zip(*(serialize(field, context=context, on_error="raise") for field in value), strict=True)
+        return {"headers": list(headers), "lengths": list(map(len, frames))}, list(chain.from_iterable(frames))
 
     def loads(header: Mapping[str, Any], frames: Sequence[Any]) -> Fields:
         waiting = iter(frames)
@@ -183,30 +179,34 @@ def _create(size: int) -> tuple[int, Region]:
     Raises
     ------
     OSError
-        If there is no memory, or half of the file descriptors of this process are in use: others need some, too.
+        If there is no memory, or half of the file descriptors of this process are in use: the rest is for others.
     """
     file, mark = os.memfd_create(_NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), secrets.token_bytes(_MARK)
-    try:
+    with _closed_on_error(file):
         _check_number(file)
         os.posix_fallocate(file, 0, size + _MARK)  # or the kernel would end the process that writes
         os.pwrite(file, mark, size)
         fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+    return file, Region(os.getpid(), file, size, mark)
+
+
+@contextmanager
+def _closed_on_error(file: int) -> Iterator[None]:
+    """Close a file descriptor if the block raises an error."""
+    try:
+        yield
     except BaseException:
         os.close(file)
         raise
-    return file, Region(os.getpid(), file, size, mark)
 
 
 def _write(content: Any) -> tuple[int, Region]:
     """Write content to a new memfd, sealed; return its file descriptor and address; raises as `_create` does."""
     file, place = _create(len(content))
-    try:
+    with _closed_on_error(file):
         with os.fdopen(file, "wb", closefd=False) as stream:
             stream.write(content)
         fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
-    except BaseException:
-        os.close(file)
-        raise
     return file, place
 
 
@@ -218,11 +218,8 @@ class _Segment(mmap.mmap):
 
 def _segment(size: int) -> _Segment:
     file, place = _create(size)
-    try:
+    with _closed_on_error(file):
         segment = _Segment(file, size)
-    except BaseException:
-        os.close(file)
-        raise
     segment.place = place
     weakref.finalize(segment, os.close, file)
     return segment
@@ -263,35 +260,26 @@ def _open(place: Region) -> int:
     if not os.readlink(path).startswith(f"/memfd:{_NAME}"):  # opening a pipe would block, a device do anything
         raise FileNotFoundError(f"{place} is gone")
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with _closed_on_error(file):
         _check_number(file)
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        found = os.pread(file, _MARK, place.size)
-    except BaseException:
-        os.close(file)
-        raise
-    if found != place.mark:
-        os.close(file)
-        raise FileNotFoundError(f"{place} is gone")
+        if os.pread(file, _MARK, place.size) != place.mark:
+            raise FileNotFoundError(f"{place} is gone")
     return file
 
 
 @lru_cache(maxsize=4096)
 def _opens(place: Region) -> bool:
-    try:
+    with suppress(OSError):
         os.close(_open(place))
-    except OSError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _mapped(file: int, place: Region, shape: Sequence[int], dtype: npt.DTypeLike) -> SharedArray:
     """Return the array in a file, with this process's address of it; the array keeps the file open."""
-    try:
+    with _closed_on_error(file):
         memory = mmap.mmap(file, place.size, access=mmap.ACCESS_READ)
-    except BaseException:
-        os.close(file)
-        raise
     array = SharedArray(tuple(shape), dtype, memory)
     array.place = place._replace(pid=os.getpid(), file=file)
     weakref.finalize(array, os.close, file)
@@ -302,28 +290,25 @@ def _give(array: SharedArray, context: Mapping[str, Any] | None = None) -> tuple
     taker = (context or {}).get("recipient", {}).get(_KEY)
     place = None if taker is None or not _opens(Region(*taker)) else _place_of(array)
     if place is None:
-        header, frames = serialize_numpy_ndarray(array.view(np.ndarray), context)
-        return header, frames
+        plain: tuple[Any, list[Any]] = serialize_numpy_ndarray(array.view(np.ndarray), context)
+        return plain
     _handshake.count(array.nbytes)
     return {"place": tuple(place), "shape": array.shape, "dtype": array.dtype.str}, []
 
 
 def _place_of(array: SharedArray) -> Region | None:
     """Return the address of an array, after writing it if needed; None without memory or file descriptors."""
-    with _writing:  # several receivers may ask at the same time
+    with _writing, suppress(OSError):  # several receivers may ask at the same time
         if array.place is None and array.shares:
             content = np.asarray(array).data.cast("B")
-            try:
-                if len(content) < buffers.LEAST:
-                    file, array.place = _write(content)
-                    weakref.finalize(array, os.close, file)
-                else:
-                    array._copied = _segments.take(len(content), np.uint8)
-                    array._copied[:] = content
-                    array.place = _place_of_room(array._copied)
-            except OSError:
-                return None
-        return array.place
+            if len(content) < buffers.LEAST:
+                file, array.place = _write(content)
+                weakref.finalize(array, os.close, file)
+            else:
+                array._copied = _segments.take(len(content), np.uint8)
+                array._copied[:] = content
+                array.place = _place_of_room(array._copied)
+    return array.place
 
 
 def _take(header: dict[str, Any], frames: list[Any]) -> Array:

@@ -1,7 +1,7 @@
 """Tasks: functions that run on a cluster, for many jobs or on each partition, and whose results come as they finish."""
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -62,43 +62,40 @@ def run_tasks(
     Daskw2vError
         If a job raises it; the jobs that are not done are cancelled.
     """
-    run = new_attempt()
-    names: dict[Future, Hashable] = {}
+    run, waiting = new_attempt(), iter(jobs)
+    names: dict[Future, Any] = {}
 
-    def submit(name: Hashable) -> Future:
-        key = f"{stage}-{name}-{run}"
-        future = client.submit(
-            _answered, function, jobs[name], key=key, pure=False, retries=2, resources=takes, priority=priority
-        )
-        names[future] = name
-        return future
+    def submit(n_jobs: int) -> None:
+        for name in islice(waiting, n_jobs):
+            key = f"{stage}-{name}-{run}"
+            future = client.submit(
+                _answered, function, *jobs[name], key=key, pure=False, retries=2, resources=takes, priority=priority
+            )
+            names[future] = name
 
-    waiting = iter(jobs)
-    active = {submit(name) for name in islice(waiting, _in_flight(client))}
+    submit(_in_flight(client))
     counted = time.monotonic()
+    for name, answer in _as_done(client, stage, names, takes):
+        if isinstance(answer, Daskw2vError) and not excuse(name, answer):
+            raise answer
+        submit(1)
+        yield name, None if isinstance(answer, Daskw2vError) else answer
+        if time.monotonic() - counted >= _COUNT:  # a cluster that has grown gets more tasks
+            submit(max(0, _in_flight(client) - len(names)))
+            counted = time.monotonic()
+
+
+def _as_done(
+    client: Client, stage: str, names: dict[Future, Any], takes: dict[str, int] | None = None
+) -> Iterator[tuple[Any, Any]]:
+    """Yield name and answer of each task as it is done, and take it out of `names`; cancel those left in the end."""
     try:
-        while active:
-            for future in first_done(client, active, takes):
+        while names:
+            for future in first_done(client, list(names), takes):
                 name = names.pop(future)
-                active.discard(future)
-                answer = _result_of(client, future, f"{stage} {name}", takes)
-                if isinstance(answer, Daskw2vError):
-                    if not excuse(name, answer):
-                        raise answer
-                    answer = None
-                active |= {submit(following) for following in islice(waiting, 1)}
-                yield name, answer
-            if time.monotonic() - counted >= _COUNT:  # a cluster that has grown gets more tasks
-                more = max(0, _in_flight(client) - len(active))
-                active |= {submit(following) for following in islice(waiting, more)}
-                counted = time.monotonic()
+                yield name, _result_of(client, future, f"{stage} {name}", takes)
     finally:
         client.cancel(list(names))
-
-
-def run_task(client: Client, stage: str, function: Callable[..., Any], *args: Any) -> Any:
-    """Call `function(*args)` on the cluster and return its result; raises as `run_tasks` does."""
-    return next(result for _, result in run_tasks(client, stage, function, {0: args}))
 
 
 def run_on_partitions(
@@ -127,22 +124,17 @@ def run_on_partitions(
     TrainingError, ClusterError
         As `run_tasks` and `check_futures` do.
     Exception
-        What the function raises, and what computing a partition raises.
+        Errors of the function, and of computing a partition.
     """
     check_futures(client, partitions)
-    call = delayed(partial(_answered_on, function), pure=False, traverse=False)
-    # Together, since partitions may share what they are made of, as after a shuffle
+    call = delayed(partial(_answered, function), pure=False, traverse=False)
+    # Together, since partitions may share tasks, as after a shuffle
     futures = client.compute([call(partition) for partition in partitions], retries=2)
-    numbers = {future: number for number, future in enumerate(futures)}
-    active = set(futures)
     try:
-        while active:
-            for future in first_done(client, active):
-                active.discard(future)
-                answer = _result_of(client, future, f"{stage} {numbers[future]}", None)
-                if isinstance(answer, Exception):
-                    raise answer
-                yield numbers[future], answer
+        for number, answer in _as_done(client, stage, {future: number for number, future in enumerate(futures)}):
+            if isinstance(answer, Exception):
+                raise answer
+            yield number, answer
     except ClusterError as error:
         if "lost dependencies" not in str(error.__cause__):
             raise
@@ -154,8 +146,8 @@ def run_on_partitions(
         client.cancel(futures)  # also one that failed, which would be remembered as long as its traceback
 
 
-def _answered(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """Task: return what a function returns, or the error of daskw2v that it raises, which Dask would retry."""
+def _answered(function: Callable[..., Any], *args: Any) -> Any:
+    """Task: return the result of a function, or the error of daskw2v that it raises, which Dask would retry."""
     try:
         with durable():
             return function(*args)
@@ -164,17 +156,12 @@ def _answered(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
 
 def _result_of(client: Client, future: Future, task: str, takes: dict[str, int] | None) -> Any:
-    """Return the result of a finished task, or the error of one that kills its workers."""
+    """Return the result of a finished task, or the error of a task that kills its workers."""
     try:
-        (result,) = gather(client, [future], task, takes)
-    except TrainingError as error:  # it kills its workers
+        return gather(client, [future], task, takes)[0]
+    except TrainingError as error:
         return error
-    return result
 
 
 def _in_flight(client: Client) -> int:
     return max(_LEAST, _PER_THREAD * total_threads(client))
-
-
-def _answered_on(function: Callable[[Any], Any], partition: Any) -> Any:
-    return _answered(function, (partition,))

@@ -27,7 +27,7 @@ from daskw2v.cluster.workers import (
 )
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, TrainingError
-from daskw2v.progress import Listener, Progress, silent
+from daskw2v.progress import Listener, saying, silent
 
 _GROWING, _FIXED = 3600.0, 300.0  # default timeout in seconds, if new workers may come and if not
 _CHECK = 10.0  # seconds between checks of the cluster
@@ -72,7 +72,8 @@ class _Wait:
 
     def __init__(self, client: Client, takes: Mapping[str, int] | None, why: str = "") -> None:
         self._client, self._takes, self._why = client, takes, f" {why}" if why else ""
-        timeout, self._listener = _terms.get()
+        timeout, listener = _terms.get()
+        self._tell = saying(listener, "cluster", "workers")
         self._timeout = timeout or (_GROWING if may_grow(client) else _FIXED)
         self._which = f" with {_written(takes)}" if takes else ""
         self._since = self._said = 0.0
@@ -82,7 +83,7 @@ class _Wait:
 
     def check(self) -> None:
         """Raise a ClusterError if there was no suitable worker for too long."""
-        if any(_has(worker, self._takes) for worker in workers_known(self._client).values()):
+        if _has_worker(self._client, self._takes):
             if self._alone is not None:
                 self._tell(f"there is a worker{self._which}")
             self._alone = None
@@ -92,11 +93,11 @@ class _Wait:
             self._alone = datetime.now().astimezone().isoformat(" ", "seconds")
             self._since, self._said = now, float("-inf")
         if now - self._since >= self._timeout:
+            remedy = f"Start workers{self._which}, raise the limits of the cluster, or give a longer worker_timeout."
             raise ClusterError(
                 f"The cluster at {self._client.scheduler.address} has had no worker{self._which} for "
                 f"{self._timeout:g} s, since {self._alone} (worker_timeout={self._timeout:g}).{self._why}",
-                f"Start workers{self._which}, raise the limits of the cluster, or give a longer worker_timeout. "
-                f"{AGAIN}",
+                f"{remedy} {AGAIN}",
             )
         if now - self._said >= _AGAIN:
             self._said = now
@@ -105,12 +106,11 @@ class _Wait:
                 f"for {self._timeout:g} s at most (worker_timeout).{self._why}"
             )
 
-    def _tell(self, message: str) -> None:
-        self._listener(Progress("cluster", 0, 0, "workers", message=message))
 
-
-def _has(worker: Mapping[str, Any], takes: Mapping[str, int] | None) -> bool:
-    return all(worker["resources"].get(name, 0) >= n for name, n in (takes or {}).items())
+def _has_worker(client: Client, takes: Mapping[str, int] | None) -> bool:
+    """Return whether a cluster has a worker that declares these resources."""
+    declared = [worker["resources"] for worker in workers_known(client).values()]
+    return any(all(resources.get(name, 0) >= n for name, n in (takes or {}).items()) for resources in declared)
 
 
 def _written(takes: Mapping[str, int]) -> str:
@@ -135,12 +135,11 @@ def await_worker(client: Client, takes: Mapping[str, int] | None = None, why: st
     ClusterError
         If no worker comes in time (`waits_for_workers`), or the scheduler is gone.
     """
-    while not any(_has(worker, takes) for worker in workers_known(client).values()):
-        key = f"await-worker-{uuid.uuid4().hex}"
+    while not _has_worker(client, takes):
         waited = _Wait(client, takes, why)
         waited.check()  # reports the wait at once
         with _explained("A task without work"):
-            task = client.submit(this_worker, key=key, resources=takes)
+            task = client.submit(this_worker, key=f"await-worker-{uuid.uuid4().hex}", resources=takes)
             _first_done(client, [task], waited)
             _fetch(client, [task], takes)  # raises if the task killed its workers
         waited.check()  # reports the new worker
@@ -177,15 +176,13 @@ def _first_done(client: Client, futures: Collection[Future], waited: _Wait) -> s
         try:
             with scheduler_watched():
                 # `distributed.wait` would wait in the loop of Dask's current client, which may be another
-                answer = client.sync(_wait, futures, timeout=waited.step, return_when="FIRST_COMPLETED")
-                done: set[Future] = answer.done
+                done: set[Future] = client.sync(_wait, futures, timeout=waited.step, return_when="FIRST_COMPLETED").done
+                return done
         except TimeoutError as error:
             # The error and its traceback form a cycle, which keeps the callers' frames, and with them all results of a
             # round, until the garbage is collected
             error.__traceback__ = None
             waited.check()
-        else:
-            return done
 
 
 def gather(client: Client, futures: Sequence[Future], task: str, takes: Mapping[str, int] | None = None) -> list[Any]:

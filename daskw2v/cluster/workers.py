@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -44,18 +45,16 @@ def ask_workers(
         answers: dict[str, Any] = client.run(function, *args, workers=asked, on_error="return")
     except OSError as error:  # of the scheduler; errors of workers are returned
         raise scheduler_gone() from error
-    for address in [address for address, answer in answers.items() if isinstance(answer, Exception)]:
-        raised = answers.pop(address)
-        left = isinstance(raised, OSError) and address not in workers_known(client)
-        if left or isinstance(raised, CommClosedError):
+    failures = {address: answer for address, answer in answers.items() if isinstance(answer, Exception)}
+    for address, failure in failures.items():
+        has_left = isinstance(failure, OSError) and address not in workers_known(client)
+        if has_left or isinstance(failure, CommClosedError):
             continue
-        if is_unreachable(raised):
-            raise ClusterError(
-                f"The scheduler cannot reach the worker {address}, which is registered there ({raised}).",
-                "Check that worker, its network and its firewall, or stop it.",
-            ) from raised
-        raise raised
-    return answers
+        if is_unreachable(failure):
+            problem = f"The scheduler cannot reach the worker {address}, which is registered there ({failure})."
+            raise ClusterError(problem, "Check that worker, its network and its firewall, or stop it.") from failure
+        raise failure
+    return {address: answer for address, answer in answers.items() if address not in failures}
 
 
 class Trainers(NamedTuple):
@@ -193,8 +192,7 @@ def check_reachable(client: Client, futures: list[Future]) -> None:
     ClusterError
         If it cannot reach one.
     """
-    holders = {address for addresses in client.who_has(futures).values() for address in addresses}
-    if holders:
+    if holders := set(chain.from_iterable(client.who_has(futures).values())):
         ask_workers(client, this_worker, workers=holders)
 
 

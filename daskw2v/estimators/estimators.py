@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from distributed import Client
 
-from daskw2v.cluster import check_here
+from daskw2v.cluster.connecting import check_here
 from daskw2v.collections.kinds import ARROW_TABLES, DASK_FRAMES, FRAMES, TextInputs, is_named, is_one_of
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.inputs import Inputs

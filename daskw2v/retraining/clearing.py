@@ -32,14 +32,14 @@ def clear_unused(work: Store, records: Store, runs: Collection[str]) -> list[str
     Returns
     -------
     list of str
-        Records of another daskw2v. As long as there are any, nothing is deleted: this daskw2v cannot read what those
-        runs use.
+        Records of another daskw2v. As long as there are any, nothing is deleted: this daskw2v cannot read which results
+        their runs use.
     """
     used, foreign = dict[str, set[str]](), list[str]()
     for name in records.children():
         if name.endswith(_SUFFIX):
             try:
-                used[name] = set(_used(work, records, name))
+                used[name] = set(map(_unit, _paths(work, records, name)))
             except FormatError:
                 foreign.append(name)
     if foreign:
@@ -53,14 +53,13 @@ def clear_unused(work: Store, records: Store, runs: Collection[str]) -> list[str
     return []
 
 
-def _used(work: Store, records: Store, name: str) -> Iterator[str]:
-    """Yield the paths, below the work directory, of the units of deletion that a run's results belong to."""
-    for path in _paths(work, records, name):
-        yield next(part for layout in LAYOUTS if (part := layout.unused_part(path)) is not None)
+def _unit(path: str) -> str:
+    """Return the path of the unit of deletion that a result belongs to."""
+    return next(part for layout in LAYOUTS if (part := layout.unused_part(path)) is not None)
 
 
 def _paths(work: Store, records: Store, name: str) -> Iterator[str]:
-    """Yield the paths of the results that a run uses."""
+    """Yield the paths, below the work directory, of the results that a run uses."""
     uses = records.read_manifest(name) or {"corpora": [], "vocabulary": None}
     if uses["vocabulary"] is not None:
         yield f"{count.LAYOUT.folder}/{uses['vocabulary']}"

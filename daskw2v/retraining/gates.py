@@ -45,15 +45,10 @@ class Gates(Settings):
         {}, "lowest score of evaluation sets, by kind and name, such as similarity/ws353", numbers(-1, 1)
     )
     max_drop: float | None = setting(
-        0.1,
-        "largest drop of a set's score, as a share of the published version's score",
-        number(0, 1),
-        optional=True,
+        0.1, "largest drop of a set's score, as a share of the published version's score", number(0, 1), optional=True
     )
     min_coverage: float | None = setting(
-        None,
-        "lowest coverage of each set: the share of its items whose words are known",
-        number(0, 1),
+        None, "lowest coverage of each set: the share of its items whose words are known", number(0, 1)
     )
     max_coverage_drop: float | None = setting(
         0.05,
@@ -216,19 +211,14 @@ def judge(gates: Gates, new: Evaluated, published: Evaluated | None = None, nove
     novelty
         How far the new text differs from the served version's; None without new text.
     """
-    lengths, scores = _lengths(new.vectors), new.scores
-    results = [_loss(new.vectors), *_of_lengths(gates, lengths), *_of_scores(gates, scores)]
+    lengths, loss = _lengths(new.vectors), new.vectors.metadata.get("metrics", {}).get("loss")
+    results = [_gate("loss", "mean loss of a pair", loss), *_of_lengths(gates, lengths), *_of_scores(gates, new.scores)]
     if novelty is not None:
         results += _of_novelty(gates, novelty)
     if published is not None:
-        finite = bool(np.isfinite(lengths).all())
-        results += _of_changes(gates, scores, published.scores)
-        results += _of_words(gates, new.vectors, published.vectors, finite)
+        results += _of_changes(gates, new.scores, published.scores)
+        results += _of_words(gates, new.vectors, published.vectors, finite=bool(np.isfinite(lengths).all()))
     return Verdict(tuple(results))
-
-
-def _loss(new: Vectors) -> Gate:
-    return _gate("loss", "mean loss of a pair", new.metadata.get("metrics", {}).get("loss"))
 
 
 def _of_lengths(gates: Gates, lengths: Float64Array) -> Iterator[Gate]:
@@ -273,17 +263,15 @@ def _of_changes(gates: Gates, new: Mapping[str, Score], published: Mapping[str, 
                 yield _at_least(f"{field} {name}", f"{what} (published: {then:.4g})", value, then - drop * abs(then))
 
 
-def _of_words(gates: Gates, new: Vectors, published: Vectors, finite: bool) -> Iterator[Gate]:
+def _of_words(gates: Gates, new: Vectors, published: Vectors, *, finite: bool) -> Iterator[Gate]:
+    words = published.vocabulary
     if gates.min_kept is not None:
-        words = published.vocabulary
         known = new.vocabulary.find_all(words) >= 0
         total = int(words.counts.sum())
         share = int(words.counts[known].sum()) / total if total else math.nan
         yield _at_least("min_kept", "share of the published version's words, by count", share, gates.min_kept)
     if gates.min_stability is not None:
-        overlap = (
-            neighbour_stability(published, new, published.vocabulary.between(0, _FREQUENT)).overlap if finite else None
-        )
+        overlap = neighbour_stability(published, new, words.between(0, _FREQUENT)).overlap if finite else None
         yield _at_least("min_stability", "share of neighbours that stayed", overlap, gates.min_stability)
 
 
@@ -320,10 +308,9 @@ def _gate(
     name: str, what: str, value: float | None, bound: float | None = None, *, passed: bool = True, asked: str = "finite"
 ) -> Gate:
     """Return a gate; values that are undefined or not finite never pass."""
+    passed = passed and finite_or_none(value) is not None
     shown = "undefined" if value is None else f"{value:.4g}"
-    return Gate(
-        name, value, bound, passed and finite_or_none(value) is not None, f"{what}: {shown}; asked for: {asked}"
-    )
+    return Gate(name, value, bound, passed, f"{what}: {shown}; asked for: {asked}")
 
 
 def finite_or_none(value: float | None) -> float | None:

@@ -10,9 +10,9 @@ each has its own file.
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from daskw2v.config.settings import LOCATION, Constraint, Settings, integer, number, setting
 from daskw2v.errors import Daskw2vError
@@ -31,8 +31,6 @@ _TEXTFILE = Constraint(
 )
 _PREFIX = "daskw2v_retrain_"
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
-
-MetricSample = tuple[Mapping[str, str], float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,15 +53,9 @@ class Notices(Settings):
     'published'
     """
 
-    summary: str | None = setting(
-        None,
-        "URL or path of a JSON file with the summary of the last run",
-        LOCATION,
-    )
+    summary: str | None = setting(None, "URL or path of a JSON file with the summary of the last run", LOCATION)
     textfile: str | None = setting(
-        None,
-        "path of a *.prom file in the folder of node_exporter's textfile collector",
-        _TEXTFILE,
+        None, "path of a *.prom file in the folder of node_exporter's textfile collector", _TEXTFILE
     )
     webhook: str | None = setting(None, "URL to post the same JSON to; never shown", _WEBHOOK, secret=True)
     webhook_headers: Mapping[str, str] = setting({}, "HTTP headers for the webhook; never shown", _HEADERS, secret=True)
@@ -95,8 +87,8 @@ def send_notices(summary: Summary, notices: Notices, storage_options: Mapping[st
     if notices.textfile is not None:
         problems.append(_written(notices.textfile, metrics_of(summary).encode(errors="replace"), None))
     if notices.webhook is not None:
-        headers, timeout, tries = notices.webhook_headers, notices.webhook_timeout, notices.webhook_tries
-        problems.append(post(notices.webhook, content, headers, timeout, tries))
+        timeout, tries = notices.webhook_timeout, notices.webhook_tries
+        problems.append(post(notices.webhook, content, notices.webhook_headers, timeout, tries))
     return [problem for problem in problems if problem is not None]
 
 
@@ -112,60 +104,41 @@ def _written(location: str, content: bytes, storage_options: Mapping[str, Any] |
     return None
 
 
-class _Metric(NamedTuple):
-    """A gauge: its name without prefix, its help, and its samples."""
-
-    name: str
-    help: str
-    samples: Iterable[MetricSample]
-
-    def lines(self, work: str) -> Iterator[str]:
-        """Yield the lines of the metric; none without samples."""
-        for index, (labels, value) in enumerate(self.samples):
-            if not index:
-                yield f"# HELP {_PREFIX}{self.name} {self.help}"
-                yield f"# TYPE {_PREFIX}{self.name} gauge"
-            named = ",".join(f'{name}="{text.translate(_ESCAPES)}"' for name, text in {"work": work, **labels}.items())
-            yield f"{_PREFIX}{self.name}{{{named}}} {_metric_value(value)}"
-
-
 def metrics_of(summary: Summary) -> str:
-    """Return the metrics of a summary as text."""
-    return "".join(f"{line}\n" for metric in _metrics(summary) for line in metric.lines(summary.work))
+    """Return the metrics of a summary in Prometheus' text format, each with the label `work`."""
+    lines = []
+    for name, meaning, label, values in _metrics(summary):
+        samples = {text: value for text, value in values.items() if value is not None}
+        if samples:
+            lines += [f"# HELP {_PREFIX}{name} {meaning}", f"# TYPE {_PREFIX}{name} gauge"]
+        for text, value in samples.items():
+            labels = {"work": summary.work, label: text} if label else {"work": summary.work}
+            named = ",".join(f'{key}="{text.translate(_ESCAPES)}"' for key, text in labels.items())
+            lines.append(f"{_PREFIX}{name}{{{named}}} {_metric_value(value)}")
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _metrics(summary: Summary) -> Iterator[_Metric]:
+def _metrics(summary: Summary) -> Iterator[tuple[str, str, str, Mapping[str, float | None]]]:
+    """Yield name, meaning and label of each gauge, and its values by the label's texts; None is no value."""
     ended = summary.started.timestamp() + summary.seconds
-    yield _Metric("last_run_timestamp_seconds", "When the last run ended.", [({}, ended)])
-    yield _Metric("duration_seconds", "Duration of the last run.", [({}, summary.seconds)])
-    yield _Metric(
-        "outcome", "1 for the outcome of the last run, 0 for the others.",
-        [({"outcome": each.label}, float(each is summary.outcome)) for each in Outcome],
-    )  # fmt: skip
+    yield "last_run_timestamp_seconds", "When the last run ended.", "", {"": ended}
+    yield "duration_seconds", "Duration of the last run.", "", {"": summary.seconds}
+    outcomes = {each.label: float(each is summary.outcome) for each in Outcome}
+    yield "outcome", "1 for the outcome of the last run, 0 for the others.", "outcome", outcomes
     if summary.served is not None and summary.served_since is not None:
-        since = summary.served_since.timestamp()
-        yield _Metric("served_timestamp_seconds", "When the served version was created.",
-                      [({"version": summary.served}, since)])  # fmt: skip
-    if summary.verdict is not None:
-        gates = summary.verdict.gates
-        yield _Metric("gate_passed", "1 if the version passed the gate, 0 if not.",
-                      [({"gate": gate.name}, float(gate.passed)) for gate in gates])  # fmt: skip
-        yield _Metric("gate_value", "Value that a gate measured.",
-                      [({"gate": gate.name}, gate.value) for gate in gates if gate.value is not None])  # fmt: skip
-        yield _Metric("gate_bound", "Bound that a gate requires.",
-                      [({"gate": gate.name}, gate.bound) for gate in gates if gate.bound is not None])  # fmt: skip
+        since = {summary.served: summary.served_since.timestamp()}
+        yield "served_timestamp_seconds", "When the served version was created.", "version", since
+    gates = () if summary.verdict is None else summary.verdict.gates
+    passed = {gate.name: float(gate.passed) for gate in gates}
+    yield "gate_passed", "1 if the version passed the gate, 0 if not.", "gate", passed
+    yield "gate_value", "Value that a gate measured.", "gate", {gate.name: gate.value for gate in gates}
+    yield "gate_bound", "Bound that a gate requires.", "gate", {gate.name: gate.bound for gate in gates}
     if summary.alignment is not None:
         cosines = {"before": summary.alignment.before, "after": summary.alignment.after}
-        yield _Metric("alignment_cosine", "Mean cosine with the published version's vectors.",
-                      [({"when": when}, cosine) for when, cosine in cosines.items()])  # fmt: skip
-    yield _Metric("figure", "Other numbers of the run.",
-                  [({"name": name}, value) for name, value in summary.figures.items()])  # fmt: skip
+        yield "alignment_cosine", "Mean cosine with the published version's vectors.", "when", cosines
+    yield "figure", "Other numbers of the run.", "name", summary.figures
 
 
 def _metric_value(value: float) -> str:
-    """Return a number in Prometheus text format."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    return repr(float(value))
+    """Return a number in Prometheus' text format."""
+    return "NaN" if math.isnan(value) else {math.inf: "+Inf", -math.inf: "-Inf"}.get(value, repr(float(value)))

@@ -14,6 +14,11 @@ from daskw2v.training.watch.stopping_settings import HELD_OUT_LOSS, monitor_of
 
 _EPOCHS = 3  # or those of Params, if fewer
 _GROWTH = 0.7  # exponent: the trained row has the weight share**0.7 for a share of new text
+_ALPHA = "initial learning rate after the first version; that of Params when not given, half of it without anchor"
+_ANCHOR = (
+    "weight of a word's row in the served version in its final row; when not given, 1 - s^0.7 for a share s of new "
+    "text, and 0 for subwords, whose network makes the rows"
+)
 
 
 class Chosen(NamedTuple):
@@ -50,19 +55,11 @@ class Policy(Settings):
         one_of("new", "sample", "all"),
     )
     old_share: float = setting(0.05, "share of the old text in a sample", number(0, 1, open_low=True))
-    alpha: float | None = setting(
-        None, "initial learning rate after the first version; that of Params when not given, half of it without anchor",
-        number(0, open_low=True),
-    )  # fmt: skip
+    alpha: float | None = setting(None, _ALPHA, number(0, open_low=True))
     epochs: int | None = setting(
-        None, "epochs after the first version; 3, or those of Params if fewer, when not given", integer(1),
-    )  # fmt: skip
-    anchor: float | None = setting(
-        None,
-        "weight of a word's row in the served version in its final row; when not given, 1 - s^0.7 for a share s of new "
-        "text, and 0 for subwords, whose network makes the rows",
-        number(0, 1),
-    )  # fmt: skip
+        None, "epochs after the first version; 3, or those of Params if fewer, when not given", integer(1)
+    )
+    anchor: float | None = setting(None, _ANCHOR, number(0, 1))
     align: bool = setting(True, "rotate each version into the space of the served one", FLAG)
     index: bool = setting(False, "build an index for approximate nearest neighbours of each version", FLAG)
     keep: int = setting(7, "versions to keep, besides those with tags", integer(2))
@@ -89,8 +86,8 @@ class Policy(Settings):
             "anchor": anchor,
         }
         if not new:
-            monitor = None if monitor_of(params) == HELD_OUT_LOSS else monitor_of(params)
-            chosen |= {"held_out": 0.0, "monitor": monitor}
+            monitor = monitor_of(params)
+            chosen |= {"held_out": 0.0, "monitor": None if monitor == HELD_OUT_LOSS else monitor}
         return params.replace(base_model=parent, base_vectors=None, **chosen)
 
     def choose(self, corpus: Corpus, unread: Sequence[Range], seed: int) -> Chosen:

@@ -1,36 +1,113 @@
 """Retraining: trains, checks and publishes a new version for the present text, and sends notices.
 
 Each step resumes where an earlier run stopped: after an interruption, make the same call again.
+
+candidates/<run>/          the candidate as trained, until it is published or another run begins
+models/<version>/          the candidate rotated into the served version's space
+retraining/<version>.json  summary of the run, written after notices were sent; if it is missing, they are sent again
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from distributed import Client
 
+from daskw2v.cluster.connecting import opened_once
 from daskw2v.cluster.console import listening
 from daskw2v.collections.kinds import TextInputs
+from daskw2v.collections.parts import found_texts
 from daskw2v.config.arguments import check_type
+from daskw2v.config.identity import identity_fields
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.errors import BusyError, Daskw2vError, ParameterError
+from daskw2v.corpus.files import Source
+from daskw2v.corpus.sources import find_sources, plan_blocks
+from daskw2v.errors import BusyError, Daskw2vError, InputError, ParameterError, counted
+from daskw2v.evaluation import Score, evaluate
 from daskw2v.extras import needed
+from daskw2v.models.alignment import Alignment, find_alignment
+from daskw2v.models.index.build import index_version
+from daskw2v.models.queries.vectors import Vectors
+from daskw2v.models.stored.store import ids_after, read_sources, write_ids, write_tokenizer
+from daskw2v.models.versions.finished import RUN, Version, next_version, number_of, run_of
+from daskw2v.models.versions.phrases import write_phrases
+from daskw2v.models.versions.versions import Versions, latest_version, was_served
 from daskw2v.progress import Listener, Progress, Watching
-from daskw2v.retraining.gates import Gates, check_gates
+from daskw2v.retraining.align import read_alignment, write_aligned
+from daskw2v.retraining.clearing import clear_unused, note_uses
+from daskw2v.retraining.gates import Evaluated, Gates, Verdict, check_gates, judge, measure_novelty, scores_of
 from daskw2v.retraining.notify import Notices, send_notices
 from daskw2v.retraining.outcome import Outcome, Summary
 from daskw2v.retraining.policy import Policy
-from daskw2v.retraining.run import RetrainingRun, RunResult, record, served_version
-from daskw2v.store.lease import hold
+from daskw2v.sampling.excerpt import Range, excerpt, ranges_of_blocks
+from daskw2v.shards.layout import Corpus, digest
+from daskw2v.store.lease import hold, hold_run
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
-from daskw2v.training.planned import settled_params
-from daskw2v.training.request import Request
+from daskw2v.training.choice import choose_strategy, find_choice, with_choice_of
+from daskw2v.training.planned import PlannedRun, run_folder, settled_params
+from daskw2v.training.repair import mending
+from daskw2v.training.request import Request, read_text, ready_cluster
 from daskw2v.training.start.base_settings import frozen_words_of
+from daskw2v.training.start.named_tables import without_contents
+from daskw2v.training.version import finish_version, write_version
 from daskw2v.training.watch.callbacks import Callback
+from daskw2v.training.watch.events import Callbacks
+from daskw2v.vocabulary.count import StoredVocabulary
+from daskw2v.vocabulary.turnover import WordRules, compare_words
+
+RECORD = "retraining"  # key of the run's record in a version's manifest; folder of summaries
+_SHOWN = 3  # most files that a message names
+
+
+class Changes(NamedTuple):
+    """Files that are new, changed (their present state) and removed (their former state)."""
+
+    new: tuple[Source, ...]
+    changed: tuple[Source, ...]
+    gone: tuple[Source, ...]
+
+    @property
+    def unread(self) -> tuple[Source, ...]:
+        """Files whose text no version was trained on."""
+        return self.new + self.changed
+
+    def figures(self) -> dict[str, float]:
+        """Return the numbers of new, changed and removed files."""
+        return {"files_new": len(self.new), "files_changed": len(self.changed), "files_gone": len(self.gone)}
+
+
+def compare_sources(before: Sequence[Source], now: Sequence[Source]) -> Changes:
+    """Compare files by URL, size and version: ETag, checksum or modification time, whichever the filesystem has."""
+    known, present = {source.place: source for source in before}, {source.place for source in now}
+    new = tuple(source for source in now if source.place not in known)
+    changed = tuple(s for s in now if s.place in known and s.content != known[s.place].content)
+    return Changes(new, changed, tuple(source for source in before if source.place not in present))
+
+
+class RunText(NamedTuple):
+    """The text that a run reads: its corpus and vocabulary, changed files, and ranges of positions of new text."""
+
+    corpus: Corpus
+    vocabulary: StoredVocabulary
+    changes: Changes
+    unread: Sequence[Range]
+
+
+class RunResult(NamedTuple):
+    """Result of a run: fields of `Summary`."""
+
+    outcome: Outcome
+    message: str
+    version: str | None = None
+    verdict: Verdict | None = None
+    alignment: Alignment | None = None
+    figures: Mapping[str, float] = {}
 
 
 def retrain(
@@ -151,12 +228,289 @@ def _check(params: Params, resources: Resources, policy: Policy, gates: Gates, n
 
 
 def _summary(result: RunResult, store: Store, began: datetime, seconds: float) -> Summary:
-    served = None
-    with suppress(Daskw2vError):  # the store may be what failed
-        served = served_version(store)
-    return Summary(
-        outcome=result.outcome, work=store.url, message=result.message, started=began, seconds=seconds,
-        version=result.version, served=None if served is None else served.name,
-        served_since=None if served is None else served.created,
-        verdict=result.verdict, alignment=result.alignment, figures=result.figures,
-    )  # fmt: skip
+    values = result._asdict()
+    with suppress(Daskw2vError):  # the store itself may have failed
+        if (served := served_version(store)) is not None:
+            values |= {"served": served.name, "served_since": served.created}
+    return Summary(work=store.url, started=began, seconds=seconds, **values)
+
+
+@dataclass(frozen=True)
+class RetrainingRun:
+    """A retraining run.
+
+    Parameters
+    ----------
+    inputs, work, params, resources
+        As in `train`; the Params are settled.
+    policy, gates
+        How to train, and how to check the candidate.
+    full
+        Whether to train from scratch, on all text.
+    listener
+        Receives progress.
+    callbacks
+        Receive the events of the training.
+    """
+
+    inputs: TextInputs
+    work: Store
+    params: Params
+    resources: Resources
+    policy: Policy
+    gates: Gates
+    full: bool
+    listener: Listener
+    callbacks: Callbacks
+
+    def run(self, client: Client | None) -> RunResult:
+        """Take all remaining steps. The caller holds the lease of retraining and sends notices."""
+        resources = self.resources
+        ready = partial(ready_cluster, client, self.work, self.params, resources, self.listener)
+        with (
+            opened_once(ready) as cluster,
+            found_texts(self.inputs, self.work, self.params, resources, cluster, self.listener) as find,
+        ):
+            damaged, foreign = Versions(self.work).problems()
+            served = latest_version(self._models)
+            if served in foreign:  # a version that descends from others would take its place
+                raise foreign[served]
+            problems = {name: damage[0].problem for name, damage in damaged.items()}
+            problems |= {name: error.problem for name, error in foreign.items()}
+            for name, problem in problems.items():
+                self._say("versions", f"{problem} {name} is passed over.")
+            run = partial(self._run, cluster, find, frozenset(damaged), frozenset(foreign))
+            return mending(self.work, self.listener, run, cluster)
+
+    def _run(
+        self,
+        cluster: Callable[[], Client],
+        find: Callable[[], list[Source]],
+        seen: frozenset[str],
+        foreign: frozenset[str],
+        met: Collection[str],
+    ) -> RunResult:
+        """Take all steps, and pass over damaged versions and versions of another daskw2v (`foreign`).
+
+        `seen` are versions that were damaged before the first step, and `met` those in which a step met damage.
+        """
+        damaged = seen.union(met)
+        result = self._steps(cluster, find(), damaged | foreign)
+        message = result.message
+        if foreign:
+            message += f" Of another daskw2v and passed over: {', '.join(sorted(foreign))}."
+        if damaged:
+            message += f" Damaged and passed over: {', '.join(sorted(damaged))}."
+        return result._replace(message=message)
+
+    def _steps(self, cluster: Callable[[], Client], now: list[Source], damaged: Collection[str]) -> RunResult:
+        served = self._last_served(damaged)
+        if served is None or not self._extends(served) or any(compare_sources(self._sources(served), now)):
+            return self._train(cluster(), now, served, damaged)
+        if not served.served:  # the version that was served since is damaged
+            return self._published(Versions(self.work).publish(served.name))
+        if RECORD not in served.manifest or _is_recorded(self.work, served.name):
+            return _nothing(f"The served version {served.name} already has this text.")
+        return self._published(served)  # by a run that was interrupted
+
+    def _last_served(self, damaged: Collection[str]) -> Version | None:
+        """Return the last served version that is whole; None without one."""
+        whole = {version.name: version for version in Versions(self.work).all() if version.name not in damaged}
+        return next((whole[name] for name in was_served(self._models) if name in whole), None)
+
+    def _train(self, client: Client, now: list[Source], served: Version | None, damaged: Collection[str]) -> RunResult:
+        corpus, vocabulary = read_text(now, self.work, self.params, self.resources, lambda: client, self.listener)
+        changes = compare_sources(self._sources(served), corpus.sources)
+        run = PlannedRun(corpus, vocabulary, self.work, self.params, self.resources, self.callbacks)
+        unread = ranges_of_blocks(corpus, self.work, self._blocks(changes))
+        if served is not None and self._extends(served):
+            asked = with_choice_of(served.manifest["params"], self.params)
+            chosen = self.policy.choose(corpus, unread, asked.seed + number_of(served.name))  # another sample each time
+            new, all_text = sum(stop - start for start, stop in unread), corpus.n_tokens
+            params = self.policy.params_after(asked, served.name, new / all_text)
+            run = replace(run, corpus=chosen.text, params=params, new=chosen.new)
+        else:
+            run = find_choice(run, self.listener) or choose_strategy(run, client, self.listener)
+            asked = run.params
+        text = run.corpus
+        if not text.n_tokens:
+            return _nothing(f"No file is new; {counted(len(changes.gone), 'file')} removed.")
+        if text is not corpus:
+            text.save(self.work)
+        run_id, halves = run.name, [half for half in run.text if half is not None]
+        note_uses(self.work / RECORD, run_id, (corpus, text, *halves), vocabulary.key)
+        with hold_run(self.work, run_id) as lease:
+            held = replace(self, params=asked, work=lease.guard(self.work), listener=lease.guarding(self.listener))
+            version = next_version(held._models, run_id, damaged)
+            if (held._models / version).read_manifest() is None:
+                held._drop_candidates(run_id)
+                candidate = held._candidates / run_id
+                write_version(candidate, run.guarded(lease), client, held.listener)
+                stopped = held._finish(client, version, candidate, served, RunText(corpus, vocabulary, changes, unread))
+                if stopped is not None:
+                    self.callbacks.ended(held.listener)
+                    return stopped
+            elif _is_recorded(self.work, version):
+                return _nothing(f"{version}, which was published before, already has this text.")
+            if self.policy.index:
+                index_version(held._models / version, threads=self.resources.threads or 0)
+            published = Versions(held.work).publish(version)
+            vectors = Vectors.open((held._models / version).url, self.resources.storage_options)
+            self.callbacks.published(run.trained, vectors, held.listener)
+        return self._published(published)
+
+    def _finish(
+        self, client: Client, version: str, candidate: Store, served: Version | None, text: RunText
+    ) -> RunResult | None:
+        """Check a candidate and make it a version; if a gate stops it, return the result."""
+        home, options, corpus = self._models / version, self.resources.storage_options, text.corpus
+        new = Vectors.open(candidate.url, options)
+        trained = new.metadata["corpus"]["tokens"]
+        figures = {"tokens": corpus.n_tokens, "tokens_trained": trained, "words": len(new), **text.changes.figures()}
+        before = None if served is None else Vectors.open((self._models / served.name).url, options)
+        self._say("judge", counted(len(new), "word") + ("" if served is None else f" against {served.name}"))
+        sets = self._sets()
+        evaluated = Evaluated(new, self._scores(new, sets))
+        against = novelty = None
+        if before is not None:
+            against = Evaluated(before, self._scores(before, sets))
+            unread = excerpt(corpus, text.unread)
+            novelty = measure_novelty(client, unread, text.vocabulary, new.vocabulary, before.vocabulary)
+        verdict = judge(self.gates, evaluated, against, novelty)
+        if not verdict.passed:
+            why = "; ".join(gate.text for gate in verdict.failed)
+            message = f"{why}. {_suspects(text.changes)} The candidate is at {new.url}."
+            return RunResult(Outcome.STOPPED, message, None, verdict, None, figures)
+        alignment = None
+        if before is not None and self.policy.align and before.vector_size == new.vector_size:
+            alignment = find_alignment(new, before)
+        self._say("publish", f"writing {version}")
+        write_aligned(client, candidate, home, alignment)
+        write_phrases(home, self.work, corpus)
+        write_tokenizer(home, self.work, self.params)
+        # Not the ids of the served version: after a rollback it lacks ids that later versions assigned
+        earlier = Versions(self.work).newest_with_ids() or (None if served is None else self._models / served.name)
+        write_ids(home, ids_after(earlier, new.vocabulary))
+        recorded = {
+            "parent": None if served is None else served.name,
+            "params": self.params.as_dict(),
+            "policy": asdict(self.policy),
+            "gates": verdict.as_dict(),
+            "alignment": None if alignment is None else alignment.as_dict(),
+            "vocabulary": None if before is None else _turnover(before, new),
+            "sets": sets,
+            "scores": {name: score._asdict() for name, score in evaluated.scores.items()},
+            "figures": figures,
+        }
+        finish_version(client, home, {**new.metadata, RECORD: recorded})
+        return None
+
+    def _blocks(self, changes: Changes) -> set[str]:
+        """Return the keys of the blocks of new and changed files."""
+        resources = self.resources
+        blocks = plan_blocks(changes.unread, resources.block_bytes, resources.storage_options, resources.store_timeout)
+        return {block.key for block in blocks}
+
+    def _published(self, version: Version) -> RunResult:
+        """Delete results that are no longer needed, and return the result that the version's manifest records.
+
+        The version may have been published by an earlier run that was interrupted.
+        """
+        recorded = version.manifest.get(RECORD, {})
+        self._clear_up(version.name, recorded.get("parent"))
+        message = f"{version.name} is served."
+        if not recorded:  # made by `train`
+            return RunResult(Outcome.PUBLISHED, message, version.name)
+        alignment = recorded["alignment"] and read_alignment(self._models / version.name, recorded["alignment"])
+        verdict = Verdict.from_dict(recorded["gates"])
+        return RunResult(Outcome.PUBLISHED, message, version.name, verdict, alignment, recorded["figures"])
+
+    def _clear_up(self, version: str, parent: str | None) -> None:
+        """Delete results that are no longer needed. The parent's text and vocabulary stay, for a rollback."""
+        self._drop_candidates()
+        run_folder(self.work, run_of(version)).remove()
+        runs = {run_of(name) for name in (version, parent) if name is not None}
+        for name in clear_unused(self.work, self.work / RECORD, runs):
+            self._say("clear", f"{RECORD}/{name} is of another daskw2v: no text or words are deleted.")
+        Versions(self.work).gc(self.policy.keep)
+
+    def _drop_candidates(self, but: str | None = None) -> None:
+        for name in self._candidates.children():
+            if RUN.fullmatch(name) and name != but:
+                (self._candidates / name).remove()
+
+    def _sets(self) -> str | None:
+        """Return a digest of the evaluation sets; None if one of them is a folder."""
+        resources = self.resources
+        urls = [url for _, of_kind in sorted(resources.eval_sets.items()) for url in of_kind]
+        try:
+            sources = find_sources(urls, "text", resources.storage_options, resources.store_timeout, folders=False)
+        except InputError:  # if a set cannot be read at all, evaluation reports it
+            return None
+        return digest([[source.url, source.size, source.version] for source in sources])
+
+    def _scores(self, vectors: Vectors, sets: str | None) -> dict[str, Score]:
+        """Return a version's scores, one for each set: recorded scores if the sets are the same, or new scores."""
+        recorded = vectors.metadata.get(RECORD, {})
+        if sets is not None and recorded.get("sets") == sets:
+            return {name: Score(**values) for name, values in recorded["scores"].items()}
+        urls: dict[str, Any] = dict(self.resources.eval_sets)
+        options = self.resources.storage_options
+        return scores_of(evaluate(vectors, **urls, analogy_methods=("3cosadd",), storage_options=options))
+
+    def _extends(self, version: Version) -> bool:
+        """Return whether the run starts from a version: it has the same Params, apart from those of the policy."""
+        if self.full:
+            return False
+        asked = version.manifest.get(RECORD, version.manifest)["params"]
+        try:
+            theirs = settled_params(type(self.params).from_dict(asked))
+        except ParameterError:  # made by a release with other fields
+            return False
+        ours = with_choice_of(asked, self.params)
+        return identity_fields(without_contents(theirs)) == identity_fields(without_contents(ours))
+
+    def _sources(self, version: Version | None) -> list[Source]:
+        """Return the files that a version was trained on; none if it does not list them."""
+        return [] if version is None else read_sources(self._models / version.name) or []
+
+    def _say(self, stage: str, message: str) -> None:
+        self.listener(Progress(stage, 0, 0, "models", message=message))
+
+    @property
+    def _models(self) -> Store:
+        return self.work / "models"
+
+    @property
+    def _candidates(self) -> Store:
+        return self.work / "candidates"
+
+
+def served_version(work: Store) -> Version | None:
+    """Return the version that is served, or None before the first."""
+    return next((version for version in Versions(work).all() if version.served), None)
+
+
+def record(work: Store, summary: Summary) -> None:
+    """Record the summary of a run that published, which marks its notices as sent."""
+    (work / RECORD).write_manifest(summary.as_dict(), f"{summary.version}.json")
+
+
+def _is_recorded(work: Store, version: str) -> bool:
+    return (work / RECORD / f"{version}.json").exists()
+
+
+def _turnover(before: Vectors, new: Vectors) -> dict[str, Any]:
+    rules = (WordRules.of(vectors.metadata["params"], str(vectors.url)) for vectors in (before, new))
+    return compare_words(before.vocabulary, new.vocabulary, *rules).as_dict()
+
+
+def _suspects(changes: Changes) -> str:
+    """Return a sentence that names the new files, which may have caused a bad version."""
+    urls = [source.url for source in changes.unread]
+    more = f" and {len(urls) - _SHOWN} more" if len(urls) > _SHOWN else ""
+    return f"New since the served version: {', '.join(urls[:_SHOWN])}{more}." if urls else "No file is new."
+
+
+def _nothing(message: str) -> RunResult:
+    return RunResult(Outcome.NOTHING_NEW, message)

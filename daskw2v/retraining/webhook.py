@@ -7,6 +7,7 @@ not read, redirects are not followed, and the timeout covers the whole request.
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from http.client import HTTPException
 from time import sleep
 from typing import Any
@@ -25,6 +26,8 @@ from urllib.request import (
 from daskw2v.store.retries import in_time
 
 _SCHEMES = ("http", "https")
+# And no others: not for redirects, files, FTP
+_HANDLERS = ProxyHandler, HTTPHandler, HTTPSHandler, HTTPDefaultErrorHandler, HTTPErrorProcessor
 _PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)  # seconds between attempts; the last one repeats
 _AGAIN = {408, 425, 429}  # client errors that are retried; server errors all are
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -33,13 +36,11 @@ _VALUE = re.compile(r"[\x20-\x7e\xa0-\xff]*")
 
 def is_webhook(value: Any) -> bool:
     """Return whether a value is an http or https URL with a host, without user name and password."""
-    if not isinstance(value, str) or not re.fullmatch(r"[\x21-\x7e]+", value):
-        return False
-    try:
-        parts = urlsplit(value)
-        return parts.scheme in _SCHEMES and bool(parts.hostname) and "@" not in parts.netloc and parts.port != 0
-    except ValueError:  # invalid port or IPv6 address
-        return False
+    with suppress(ValueError):  # invalid port or IPv6 address
+        if isinstance(value, str) and re.fullmatch(r"[\x21-\x7e]+", value):
+            parts = urlsplit(value)
+            return parts.scheme in _SCHEMES and bool(parts.hostname) and "@" not in parts.netloc and parts.port != 0
+    return False
 
 
 def are_headers(value: Any) -> bool:
@@ -67,20 +68,19 @@ def post(url: str, content: bytes, headers: Mapping[str, str], timeout: float, t
     Returns
     -------
     str or None
-        What went wrong, without secrets; None on success.
+        The problem, without secrets; None on success.
     """
     request = Request(url, content, {"User-Agent": "daskw2v", **headers, "Content-Type": "application/json"})
     problem, again = _posted(request, timeout)
-    for number in range(1, tries):
-        if not again:
-            break
-        sleep(_PAUSES[min(number, len(_PAUSES)) - 1])
-        problem, again = _posted(request, timeout)
+    for number in range(tries - 1):
+        if again:
+            sleep(_PAUSES[min(number, len(_PAUSES) - 1)])
+            problem, again = _posted(request, timeout)
     return None if problem is None else f"The webhook at {urlsplit(url).hostname} {problem}."
 
 
 def _posted(request: Request, timeout: float) -> tuple[str | None, bool]:
-    """Make one attempt; return what went wrong, or None, and whether to retry."""
+    """Make one attempt; return the problem, or None, and whether to retry."""
     try:
         status = in_time(_status, (request, timeout), timeout)  # the socket's timeout restarts with each byte
     except (OSError, HTTPException, ValueError) as error:
@@ -96,9 +96,8 @@ def _posted(request: Request, timeout: float) -> tuple[str | None, bool]:
 def _status(request: Request, timeout: float) -> int:
     """Send a request and return the status of the response, without reading the body."""
     opener = OpenerDirector()
-    handlers = ProxyHandler(), HTTPHandler(), HTTPSHandler(), HTTPDefaultErrorHandler(), HTTPErrorProcessor()
-    for handler in handlers:  # and no others: not for redirects, files, FTP
-        opener.add_handler(handler)
+    for handler in _HANDLERS:
+        opener.add_handler(handler())
     try:
         with opener.open(request, timeout=timeout) as answer:
             return int(answer.status)
@@ -111,5 +110,6 @@ def _named(reason: object) -> str:
     """Return the kind of an error, without its text, which may contain the URL or data of the host."""
     if isinstance(reason, TimeoutError):
         return "no answer in time"
-    code = reason.errno if isinstance(reason, OSError) and type(reason.errno) is int else None
-    return type(reason).__name__ if code is None or code <= 0 else f"{type(reason).__name__}: {os.strerror(code)}"
+    code = reason.errno if isinstance(reason, OSError) else None
+    known = f": {os.strerror(code)}" if type(code) is int and code > 0 else ""
+    return f"{type(reason).__name__}{known}"

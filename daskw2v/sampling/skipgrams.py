@@ -25,9 +25,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from distributed import Client, Future
 
-from daskw2v.cluster import gather, total_threads
 from daskw2v.cluster.shared_memory import by_fields, share
 from daskw2v.cluster.tasks import run_tasks
+from daskw2v.cluster.waiting import gather
+from daskw2v.cluster.workers import total_threads
 from daskw2v.errors import DamageError
 from daskw2v.kernels.alias import alias_table
 from daskw2v.kernels.rng import Purpose, stream

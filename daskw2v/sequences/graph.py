@@ -9,10 +9,12 @@ from typing import Any
 from dask.utils import format_bytes
 from distributed import Client
 
-from daskw2v.cluster import await_worker, check_cluster, clocks_watched, waits_for_workers, workers_known
+from daskw2v.cluster.clocks import clocks_watched
+from daskw2v.cluster.connecting import check_cluster
 from daskw2v.cluster.console import listening
 from daskw2v.cluster.tasks import run_tasks
-from daskw2v.cluster.workers import total_threads
+from daskw2v.cluster.waiting import await_worker, waits_for_workers
+from daskw2v.cluster.workers import total_threads, workers_known
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.inputs import Inputs

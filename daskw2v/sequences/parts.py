@@ -26,9 +26,11 @@ from typing import Any, NamedTuple, Self
 from dask.utils import format_bytes
 from distributed import Client
 
-from daskw2v.cluster import check_cluster, clocks_watched, gather, waits_for_workers
+from daskw2v.cluster.clocks import clocks_watched
+from daskw2v.cluster.connecting import check_cluster
 from daskw2v.cluster.local import shuffling
 from daskw2v.cluster.tasks import run_tasks
+from daskw2v.cluster.waiting import gather, waits_for_workers
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source

@@ -16,25 +16,26 @@ from numcodecs import blosc
 from zarr.abc.codec import Codec
 from zarr.codecs import BloscCodec, BytesCodec, Crc32cCodec
 from zarr.core.array_spec import ArraySpec
-from zarr.core.buffer import Buffer, default_buffer_prototype
+from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.core.common import concurrent_map
 from zarr.core.sync import sync
+from zarr.storage import StorePath
 
 from daskw2v.errors import DamageError, StoreError
-from daskw2v.store.checksums import Written, twice
+from daskw2v.store.checksums import CRC, Written, twice
 from daskw2v.store.folder import MAPPED
-from daskw2v.store.limits import check_room
+from daskw2v.store.limits import check_room, parts_of
 from daskw2v.store.retries import RetryingStore
 from daskw2v.store.zarr_schema import bounded, check_packed
 
 _CHUNK = 1 << 20  # elements of a one-dimensional chunk: 4 MB of int32
-_CRC = 4  # bytes of a checksum
-_UNREADABLE = (ValueError, RuntimeError)  # what Zarr and its codecs say of chunks
+
+_UNREADABLE = (ValueError, RuntimeError)  # raised by Zarr and its codecs for damaged chunks
 T = TypeVar("T")
 
 
 class StoredArray:
-    """An array of a store: what is damaged is named, never returned.
+    """An array of a store: reading a damaged chunk is an error that names it.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ class StoredArray:
         self.attrs: Mapping[str, Any] = array.attrs
 
     def __reduce__(self) -> Any:
-        return StoredArray, (self._array, self.url)  # its metadata, and what opens its store: nothing is read
+        return StoredArray, (self._array, self.url)  # its metadata and its store: nothing is read
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -83,7 +84,7 @@ class StoredArray:
         return self._read(selection, lambda: _native(self._array.oindex[selection]))
 
     def pieces(self) -> list[npt.NDArray[Any]]:
-        """Return what the files of a finished array hold, in their order; the last ones go beyond its end.
+        """Return the contents of the files of a finished array, in order; the last ones go beyond its end.
 
         Files of a local disk are mapped, not copied, unless they are compressed; raises as `[]` does.
         """
@@ -96,19 +97,16 @@ class StoredArray:
         return _store(self._array).is_local
 
     async def _pieces(self) -> list[npt.NDArray[Any]]:
-        array, grid = self._array.async_array, zip(self.shape, self.shards or self.chunks, strict=True)
-        numbers = list(np.ndindex(*(-(-n // k) for n, k in grid)))
-        files = [(array.store_path / array.metadata.encode_chunk_key(number),) for number in numbers]
-        contents = await concurrent_map(files, lambda file: file.get(MAPPED), zarr.config.get("async.concurrency"))
-        prototype = default_buffer_prototype()
-        spec = ArraySpec(
-            self.shards or self.chunks, array.metadata.dtype, array.metadata.fill_value, array.config, prototype
-        )
-        found: Iterable[Any] = await array.codec_pipeline.decode((content, spec) for content in contents)
-        return [_native(piece.as_numpy_array()) for piece in found]
+        array, step = self._array.async_array, self.shards or self.chunks
+        numbers = np.ndindex(*(-(-n // k) for n, k in zip(self.shape, step, strict=True)))
+        contents = await _fetch(_files(self._array, numbers), MAPPED)
+        metadata = array.metadata
+        spec = ArraySpec(step, metadata.dtype, metadata.fill_value, array.config, default_buffer_prototype())
+        decoded: Iterable[Any] = await array.codec_pipeline.decode((content, spec) for content in contents)
+        return [_native(piece.as_numpy_array()) for piece in decoded]
 
     def __setitem__(self, selection: Any, values: npt.NDArray[Any]) -> None:
-        """Write where numbers or slices say."""
+        """Write the elements that numbers or slices select."""
         self._array[selection] = values
 
     @property
@@ -141,8 +139,7 @@ class StoredArray:
 
     def _damaged(self, selection: Any) -> str:
         """Return the first file of a selection that cannot be read."""
-        step = self.shards or self.chunks
-        chosen = selection if isinstance(selection, tuple) else () if selection is ... else (selection,)
+        step, chosen = self.shards or self.chunks, parts_of(selection)
         parts = (*chosen, *[slice(None)] * (self.ndim - len(chosen)))
         for file in product(*map(_files_of, parts, self.shape, step)):
             try:
@@ -170,26 +167,25 @@ def create_array(
     Parameters
     ----------
     group, name
-        Where.
+        The group, and the array's name in it.
     shape, dtype
-        Of what will be written.
+        Shape and type of the array.
     chunk_rows, chunk_columns
         Elements along the first axis that are compressed together, and along the others; all of the others by default.
     shard_rows
         With it, chunks lie in Zarr shards of so many rows, a multiple of chunk_rows, and all columns: one file each.
     fill_value
-        What is read where nothing was written.
+        The value of elements that were not written.
     attributes
-        What else is to be known of it.
+        Further attributes.
     held
-        Whether its metadata are written by `finish` alone: for who writes all of it.
+        Whether its metadata are written by `finish` alone: for a task that writes all of it.
     """
     rows, others = max(1, min(chunk_rows, shape[0])), [max(1, n) for n in shape[1:]]
-    columns = [min(n, chunk_columns or n) for n in others]
-    chunks = (rows, *columns)
-    # Shards are whole chunks, beyond the array's end where need be.
-    wanted = None if shard_rows is None else zip((shard_rows, *others), chunks, strict=True)
-    shards = None if wanted is None else tuple(-(-n // c) * c for n, c in wanted)
+    chunks = (rows, *(min(n, chunk_columns or n) for n in others))
+    shards = None
+    if shard_rows is not None:  # whole chunks, beyond the array's end where need be
+        shards = tuple(-(-n // c) * c for n, c in zip((shard_rows, *others), chunks, strict=True))
     # lz4 after a byte shuffle: 2-3 times smaller for ids, at memory speed (zstd costs more than tokenising).
     compressor = BloscCodec(cname="lz4", clevel=5, shuffle="shuffle", typesize=np.dtype(dtype).itemsize)
     if held:
@@ -208,20 +204,9 @@ def create_array(
     return StoredArray(array, f"{_url(group)}/{name}")
 
 
-def write_array(
-    group: zarr.Group,
-    name: str,
-    values: npt.NDArray[Any],
-    chunk_rows: int = _CHUNK,
-    *,
-    one_shard: bool = False,
-    attributes: dict[str, Any] | None = None,
-) -> None:
+def write_array(group: zarr.Group, name: str, values: npt.NDArray[Any], chunk_rows: int = _CHUNK) -> None:
     """Write a whole array at once."""
-    shard_rows = max(1, len(values)) if one_shard else None
-    array = create_array(
-        group, name, values.shape, values.dtype, chunk_rows, shard_rows=shard_rows, attributes=attributes, held=True
-    )
+    array = create_array(group, name, values.shape, values.dtype, chunk_rows, held=True)
     if values.size:
         array[...] = values
     array.finish()
@@ -237,10 +222,8 @@ def write_rows(array: StoredArray, start: int, rows: npt.NDArray[Any]) -> None:
     """
     stop, step, files = start + len(rows), (array.shards or array.chunks)[0], "shards" if array.shards else "chunks"
     if start % step or (stop % step and stop != array.shape[0]):
-        raise StoreError(
-            f"Rows {start}:{stop} of {array.url} do not lie along its {files} of {step} rows.",
-            f"Write whole {files}: two writers in one lose data silently.",
-        )
+        problem = f"Rows {start}:{stop} of {array.url} do not lie along its {files} of {step} rows."
+        raise StoreError(problem, f"Write whole {files}: two writers in one lose data silently.")
     array[start:stop] = rows
 
 
@@ -250,7 +233,7 @@ def open_array(group: zarr.Group, name: str) -> StoredArray:
     Raises
     ------
     DamageError
-        If the group has no such array, or its metadata are not what was written.
+        If the group has no such array, or its metadata were changed after they were written.
     """
     url = f"{_url(group)}/{name}"
     try:
@@ -268,9 +251,9 @@ def finish_arrays(group: zarr.Group, written: Collection[Written]) -> None:
     Parameters
     ----------
     group
-        Where, to be written.
+        The arrays' group, opened to be written.
     written
-        What the tasks' `StoredArray.written` returned.
+        Results of the tasks' `StoredArray.written`.
 
     Raises
     ------
@@ -306,13 +289,10 @@ def open_subgroup(group: zarr.Group, path: str) -> zarr.Group:
 def has_whole_rows(array: zarr.Array[Any]) -> bool:
     """Return whether each file of an array is one chunk of whole rows, by codecs that `read_rows` knows."""
     first, *others = _codecs(array)
-    return (
-        array.shards is None
-        and array.chunks[1:] == array.shape[1:]
-        and isinstance(first, BytesCodec)
-        and getattr(first.endian, "value", first.endian) in (None, "little")  # text since Zarr 3.2
-        and all(isinstance(codec, BloscCodec | Crc32cCodec) for codec in others)
-    )
+    if not isinstance(first, BytesCodec) or not all(isinstance(codec, BloscCodec | Crc32cCodec) for codec in others):
+        return False
+    is_little = getattr(first.endian, "value", first.endian) in (None, "little")  # text since Zarr 3.2
+    return is_little and array.shards is None and array.chunks[1:] == array.shape[1:]
 
 
 def read_rows(array: zarr.Array[Any], start: int, stop: int) -> npt.NDArray[Any]:
@@ -349,21 +329,30 @@ def _codecs(array: zarr.Array[Any]) -> Sequence[Codec]:
 
 def _contents(array: zarr.Array[Any], numbers: Sequence[int]) -> Iterator[tuple[int, Buffer | None]]:
     """Yield the files of an array, and their numbers along its first axis; several are read at a time."""
-    path, more = array.async_array.store_path, (0,) * (array.ndim - 1)
-    files = [(path / array.metadata.encode_chunk_key((number, *more)),) for number in numbers]
+    files = _files(array, ((number, *(0,) * (array.ndim - 1)) for number in numbers))
     at_once = zarr.config.get("async.concurrency")
-    prototype = default_buffer_prototype()
     for i in range(0, len(files), at_once):
-        found = sync(concurrent_map(files[i : i + at_once], lambda file: file.get(prototype)))
-        yield from zip(numbers[i : i + at_once], found, strict=True)
+        contents = sync(_fetch(files[i : i + at_once], default_buffer_prototype()))
+        yield from zip(numbers[i : i + at_once], contents, strict=True)
+
+
+def _files(array: zarr.Array[Any], numbers: Iterable[tuple[int, ...]]) -> list[StorePath]:
+    """Return the files of an array with these numbers along its axes."""
+    return [array.async_array.store_path / array.metadata.encode_chunk_key(number) for number in numbers]
+
+
+async def _fetch(files: Sequence[StorePath], prototype: BufferPrototype) -> list[Buffer | None]:
+    """Return the contents of files, as many at a time as Zarr's configuration says."""
+    at_once = zarr.config.get("async.concurrency")
+    return await concurrent_map([(file, prototype) for file in files], StorePath.get, at_once)
 
 
 def _decode(content: npt.NDArray[np.uint8], codecs: Sequence[Codec], chunk: npt.NDArray[np.uint8]) -> None:
     """Write the bytes of a chunk that a file's content stands for."""
     for codec in reversed(codecs[1:]):
         if isinstance(codec, Crc32cCodec):
-            content, stored = content[:-_CRC], content[-_CRC:].tobytes()
-            computed = google_crc32c.value(content).to_bytes(_CRC, "little")
+            content, stored = content[:-CRC], content[-CRC:].tobytes()
+            computed = google_crc32c.value(content).to_bytes(CRC, "little")
             if computed != stored:  # in Zarr's words
                 raise ValueError(
                     f"Stored and computed checksum do not match. Stored: {stored!r}. Computed: {computed!r}."
@@ -379,9 +368,9 @@ def _decode(content: npt.NDArray[np.uint8], codecs: Sequence[Codec], chunk: npt.
 
 def _native(values: Any) -> npt.NDArray[Any]:
     """Return an array in this machine's order of bytes; another machine may have written it."""
-    found = np.asarray(values)
-    native = found.dtype.newbyteorder("=")
-    return found.astype(native, copy=False).view(native)  # also where the order is the same, but has another name
+    array = np.asarray(values)
+    native = array.dtype.newbyteorder("=")
+    return array.astype(native, copy=False).view(native)  # also where the order is the same, but has another name
 
 
 def _files_of(part: Any, length: int, step: int) -> Iterable[int]:

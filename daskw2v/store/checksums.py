@@ -1,4 +1,4 @@
-"""Checksums: what was changed, cut short, lost or swapped after it was written is never taken for data.
+"""Checksums: content that was changed, cut short, lost or swapped after it was written is never taken for data.
 
 Metadata of arrays and manifests are JSON objects that hold a checksum of their other entries. Files as they are have a
 crc32c for each part (`daskw2v.store.partfile`). Chunks of arrays end with their crc32c, which every Zarr reader checks,
@@ -21,6 +21,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 import google_crc32c
@@ -35,8 +36,8 @@ METADATA = "zarr.json"
 CHECKSUM = "seal"  # its key in JSON
 PLACE = "place"  # the attribute
 FOREIGN = "is of another place, version or attempt"
-_CHUNKS = "/c/"  # between an array's path and a chunk's number
-_CRC, _ENTRY = 4, 16  # bytes: a checksum; an entry of a shard's index, offset and length
+CHUNKS = "/c/"  # between an array's path and a chunk's number
+CRC, _ENTRY = 4, 16  # bytes: a checksum; an entry of a shard's index, offset and length
 _ABSENT = np.iinfo(np.uint64).max  # offset and length of a chunk that a shard lacks
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # odd: it spreads small numbers over all bits
 _Checksums = npt.NDArray[np.uint32]
@@ -45,7 +46,7 @@ T = TypeVar("T")
 
 
 def twice(read: Callable[[], T]) -> T:
-    """Read once more what seems damaged or missing: half an answer may have come, or an old one."""
+    """Return the result of a function; call it once more after damage: half an answer may have come, or an old one."""
     try:
         return read()
     except DamageError:
@@ -61,9 +62,9 @@ def checksum_of(values: Mapping[str, Any]) -> str:
 def with_checksum(content: bytes) -> bytes:
     """Return the metadata of a Zarr node with its checksum, an attribute: other readers pass it by."""
     values = json.loads(content)
-    attributes = {name: value for name, value in values.get("attributes", {}).items() if name != CHECKSUM}
-    values["attributes"] = attributes
-    values["attributes"] = {**attributes, CHECKSUM: checksum_of(values)}
+    attributes = values.setdefault("attributes", {})
+    attributes.pop(CHECKSUM, None)
+    attributes[CHECKSUM] = checksum_of(values)
     return json.dumps(values, indent=1).encode()
 
 
@@ -73,34 +74,27 @@ def verify_metadata(content: bytes, place: str) -> dict[str, Any]:
     Raises
     ------
     DamageError
-        If they are not what was written.
+        If they were changed after they were written.
     """
-    try:
-        values = parsed(content)
-        found = values["attributes"].pop(CHECKSUM)
-        whole = found == checksum_of(values)
-    except (ValueError, LookupError, TypeError, AttributeError):
-        whole = False
-    if not whole:
-        raise DamageError.of(place, "is not what was written")
-    return dict(values)
+    with suppress(ValueError, LookupError, TypeError, AttributeError):
+        values: dict[str, Any] = parsed(content)
+        if values["attributes"].pop(CHECKSUM) == checksum_of(values):
+            return values
+    raise DamageError.of(place, "is not what was written")
 
 
-class _Grid(NamedTuple):
+class Grid(NamedTuple):
     """The files of an array along each axis, and the chunks in each: 0 where a file is one chunk."""
 
     files: tuple[int, ...]
     inner: int
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> "_Grid":
-        """Return that of an array's metadata, which were checked."""
-        file = values["chunk_grid"]["configuration"]["chunk_shape"]
-        codec, *_ = values["codecs"]
-        inner = 0
+    def of(cls, values: Mapping[str, Any]) -> "Grid":
+        """Return the grid of an array whose metadata were checked."""
+        file, codec, inner = values["chunk_grid"]["configuration"]["chunk_shape"], values["codecs"][0], 0
         if codec["name"] == "sharding_indexed":
-            chunk = codec["configuration"]["chunk_shape"]
-            inner = math.prod(n // k for n, k in zip(file, chunk, strict=True))
+            inner = math.prod(n // k for n, k in zip(file, codec["configuration"]["chunk_shape"], strict=True))
         return cls(tuple(-(-n // k) for n, k in zip(values["shape"], file, strict=True)), inner)
 
     def number(self, chunk: str) -> int | None:
@@ -112,7 +106,7 @@ class _Grid(NamedTuple):
 
 
 class Places:
-    """The places of what is written to a Zarr store, and of what is read from it.
+    """The places of the nodes and chunks that are written to a Zarr store, or read from it.
 
     Parameters
     ----------
@@ -125,7 +119,7 @@ class Places:
 
     def __init__(self, url: str, attempt: str = "") -> None:
         self._url, self._attempt, self._knows = url, attempt, bool(attempt)
-        self._grids = dict[str, _Grid]()
+        self._grids = dict[str, Grid]()
         self._written: Written = {}
         self._finished = dict[str, _Checksums]()
 
@@ -134,7 +128,7 @@ class Places:
         values = json.loads(content)
         node = key.rpartition("/")[0]
         if values["node_type"] == "array":
-            self._grids[node] = _Grid.of(values)
+            self._grids[node] = Grid.of(values)
             self._written.pop(node, None)
             self._finished.pop(node, None)
         return _with_place(values, self._here(node))
@@ -149,12 +143,12 @@ class Places:
         """
         node = key.rpartition("/")[0]
         values = json.loads(content)
-        grid, written = _Grid.of(values), self._written.get(node, {})
+        grid, written = Grid.of(values), self._written.get(node, {})
         table = np.zeros((math.prod(grid.files), 1 + grid.inner), "<u4")
         for row, number in enumerate(np.ndindex(*grid.files)):
             name = "/".join(map(str, number))
             if name not in written:
-                raise DamageError.of(f"{self._url}/{node}{_CHUNKS}{name}", "was not written")
+                raise DamageError.of(f"{self._url}/{node}{CHUNKS}{name}", "was not written")
             table[row] = written[name]
         self._grids[node], self._finished[node] = grid, table
         chunks = base64.b64encode(table.tobytes()).decode()
@@ -168,16 +162,16 @@ class Places:
 
     def wrote(self, key: str, content: npt.NDArray[np.uint8]) -> None:
         """Keep the checksums of a chunk that was written, or read."""
-        node, _, chunk = key.rpartition(_CHUNKS)
+        node, _, chunk = key.rpartition(CHUNKS)
         if node in self._grids:
             self._written.setdefault(node, {})[chunk] = _checksums(content, self._grids[node].inner)
 
     def written(self, node: str) -> Written:
-        """Return the checksums of an array's chunks that were written, for who finishes it."""
+        """Return the checksums of an array's chunks that were written, for `add` and `finish`."""
         return {node: self._written.get(node, {})}
 
     def add(self, written: Written) -> None:
-        """Take over checksums of chunks that others wrote."""
+        """Take over checksums of chunks that other tasks wrote."""
         for node, chunks in written.items():
             self._written.setdefault(node, {}).update(chunks)
 
@@ -186,7 +180,7 @@ class Places:
         return node in self._finished
 
     def read(self, key: str, values: Mapping[str, Any]) -> None:
-        """Check the place of metadata that were read, and are what was written.
+        """Check the place of metadata that were read, and that agree with their checksum.
 
         Raises
         ------
@@ -200,26 +194,23 @@ class Places:
         if not self._belongs(node, place):
             raise DamageError.of(f"{self._url}/{key}", FOREIGN)
         if values["node_type"] == "array":
-            self._grids[node] = _Grid.of(values)
+            grid = self._grids[node] = Grid.of(values)
             if place is not None and "chunks" in place:
-                self._finished[node] = self._table(node, place["chunks"])
+                try:
+                    table = np.frombuffer(base64.b64decode(place["chunks"], validate=True), "<u4")
+                    self._finished[node] = table.reshape(math.prod(grid.files), 1 + grid.inner)
+                except (ValueError, TypeError):
+                    raise DamageError.of(f"{self._url}/{node}", "has checksums of another array") from None
 
     def _belongs(self, node: str, place: Any) -> bool:
-        if place is None:
-            return not self._attempt
-        if not (isinstance(place, dict) and isinstance(path := place.get("path"), str)):
-            return False
-        here = f"/{self._url}/{node}".rstrip("/")
-        same = not self._knows or place.get("attempt", "") == self._attempt
-        return same and (not path or here.endswith(f"/{path}"))
-
-    def _table(self, node: str, chunks: Any) -> _Checksums:
-        grid = self._grids[node]
-        try:
-            table = np.frombuffer(base64.b64decode(chunks, validate=True), "<u4")
-            return table.reshape(math.prod(grid.files), 1 + grid.inner)
-        except (ValueError, TypeError):
-            raise DamageError.of(f"{self._url}/{node}", "has checksums of another array") from None
+        """Return whether an attribute is the place of a node, as far as the version is known."""
+        match place:
+            case None:
+                return not self._attempt
+            case {"path": str(path)}:
+                is_here = not path or f"/{self._url}/{node}".rstrip("/").endswith(f"/{path}")
+                return is_here and (not self._knows or place.get("attempt", "") == self._attempt)
+        return False
 
     def check(self, key: str, content: npt.NDArray[np.uint8], part: ByteRequest | None) -> None:
         """Check the place of a file's bytes, all of them or a part that Zarr asked for.
@@ -227,12 +218,12 @@ class Places:
         Raises
         ------
         DamageError
-            If they are whole, but belong elsewhere. What is damaged is left to Zarr.
+            If they are whole, but belong elsewhere. Zarr itself refuses damaged bytes.
         """
-        node, _, chunk = key.rpartition(_CHUNKS)
+        node, _, chunk = key.rpartition(CHUNKS)
         table = self._finished.get(node)
         if table is None and part is None:
-            self.wrote(key, content)  # for who finishes the array
+            self.wrote(key, content)  # for `finish`
         if table is None or (number := self._grids[node].number(chunk)) is None:
             return
         known, inner = table[number], self._grids[node].inner
@@ -240,13 +231,12 @@ class Places:
             if np.array_equal(_checksums(content, inner), known):
                 return
             pieces = list(_pieces(content, inner))
+        elif inner and isinstance(part, RangeByteRequest | SuffixByteRequest):
+            pieces = [(part.end if isinstance(part, RangeByteRequest) else 0, content)]
         else:
-            end = part.end if isinstance(part, RangeByteRequest) else 0
-            if not inner or not isinstance(part, RangeByteRequest | SuffixByteRequest):
-                return
-            pieces = [(end, content)]
+            return
         for end, piece in pieces:
-            whole = len(piece) > _CRC and google_crc32c.value(piece[:-_CRC].tobytes()) == _crc_of(piece)
+            whole = len(piece) > CRC and google_crc32c.value(piece[:-CRC].tobytes()) == _crc_of(piece)
             if whole and _mixed([_crc_of(piece)], [end]) not in known:
                 raise DamageError.of(f"{self._url}/{key}", FOREIGN)
 
@@ -260,14 +250,14 @@ def _checksums(content: npt.NDArray[np.uint8], inner: int) -> _Checksums:
     """Return the checksums of a file, shape (1 + inner,): zeros if it is no file of so many chunks."""
     if not inner:
         return _mixed([_crc_of(content)], [len(content)])
-    found = np.zeros(1 + inner, np.uint32)
+    checksums = np.zeros(1 + inner, np.uint32)
     spans = _spans(content, inner)
     if spans is not None:
         ends = spans.sum(axis=1)[:, None]
-        last = content[np.minimum(ends - np.arange(_CRC, 0, -1, dtype=np.uint64), len(content) - 1).astype(np.int64)]
-        found[0] = _crc_of(content)
-        found[1:] = np.where(spans[:, 0] == _ABSENT, 0, _mixed(last.view("<u4")[:, 0], ends[:, 0]))
-    return found
+        last = content[np.minimum(ends - np.arange(CRC, 0, -1, dtype=np.uint64), len(content) - 1).astype(np.int64)]
+        checksums[0] = _crc_of(content)
+        checksums[1:] = np.where(spans[:, 0] == _ABSENT, 0, _mixed(last.view("<u4")[:, 0], ends[:, 0]))
+    return checksums
 
 
 def _pieces(content: npt.NDArray[np.uint8], inner: int) -> Iterator[tuple[int, npt.NDArray[np.uint8]]]:
@@ -275,7 +265,7 @@ def _pieces(content: npt.NDArray[np.uint8], inner: int) -> Iterator[tuple[int, n
     if not inner:
         yield len(content), content
         return
-    yield 0, content[-(_ENTRY * inner + _CRC) :]
+    yield 0, content[-(_ENTRY * inner + CRC) :]
     spans = _spans(content, inner)
     for start, size in [] if spans is None else spans.tolist():
         if start != _ABSENT:
@@ -284,14 +274,14 @@ def _pieces(content: npt.NDArray[np.uint8], inner: int) -> Iterator[tuple[int, n
 
 def _spans(content: npt.NDArray[np.uint8], inner: int) -> npt.NDArray[np.uint64] | None:
     """Return the offsets and lengths of a shard's chunks, shape (inner, 2), or None if it is too short."""
-    size = _ENTRY * inner + _CRC
+    size = _ENTRY * inner + CRC
     if len(content) < size:
         return None
-    return np.frombuffer(content[-size:-_CRC].tobytes(), "<u8").reshape(inner, 2)
+    return np.frombuffer(content[-size:-CRC].tobytes(), "<u8").reshape(inner, 2)
 
 
 def _crc_of(content: npt.NDArray[np.uint8]) -> int:
-    return int.from_bytes(content[-_CRC:].tobytes(), "little")
+    return int.from_bytes(content[-CRC:].tobytes(), "little")
 
 
 def _mixed(crcs: npt.ArrayLike, ends: npt.ArrayLike) -> _Checksums:

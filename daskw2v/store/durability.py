@@ -1,6 +1,6 @@
 """Files of this machine are on disk before a manifest names them.
 
-What is written is in the operating system's memory at first. A power loss takes what is only there, whole or in parts.
+Written data is in the operating system's memory at first. A power loss takes data that is only there, in whole or part.
 So files are noted once they are written, and forced to the disk together, at the end of a task and before a manifest:
 one call for a whole filesystem (`syncfs`) costs less than one for each file. Folders are forced too, as they hold the
 files' names, and any of them may be new. Object stores need nothing of this: they answer once data is safe.
@@ -20,6 +20,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from itertools import groupby
+from pathlib import PurePath
 
 import psutil
 
@@ -30,9 +32,8 @@ from daskw2v.store.threads import in_threads
 _LOCAL = {"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "overlay", "tmpfs"}
 FULL = {errno.ENOSPC, errno.EDQUOT}
 _UNABLE = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM}  # not every folder can be opened and forced
-syncfs: Callable[[int], int] | None = (
-    getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None) if sys.platform == "linux" else None
-)
+_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+syncfs: Callable[[int], int] | None = getattr(_libc, "syncfs", None)
 
 
 class _Noted:
@@ -56,15 +57,15 @@ def wrote(path: str) -> None:
 
 
 def force() -> None:
-    """Force to the disk what this process has written until now.
+    """Force all files to the disk that this process has written until now.
 
     Raises
     ------
     StoreError
-        If forcing fails, or has failed since the scope began: what is on the disk is then unknown.
+        If forcing fails, or has failed since the scope began: the disk's content is then unknown.
     """
     before = _before.get()
-    with _noted.forcing:  # what another thread forces may be this one's
+    with _noted.forcing:  # another thread may force the files of this one
         with _noted.changing:
             files, _noted.files = _noted.files, set()
         before = _noted.failures if before is None else before
@@ -78,7 +79,7 @@ def force() -> None:
 
 @contextmanager
 def scope() -> Iterator[None]:
-    """Make a block in which `force` fails only for what has failed since the block began."""
+    """Make a block in which `force` fails only for failures since the block began."""
     token = _before.set(_noted.failures)
     try:
         yield
@@ -88,7 +89,7 @@ def scope() -> Iterator[None]:
 
 @contextmanager
 def durable() -> Iterator[None]:
-    """Make a block, or a function, after which all that it wrote is on disk; raises as `force` does."""
+    """Make a block, or a function, whose files are on disk at its end; raises as `force` does."""
     with scope():
         yield
         force()
@@ -102,7 +103,7 @@ def replace(path: str, content: bytes, move: Callable[[str, str], None] = os.rep
     path, content
         The file.
     move
-        Gives the file its name: replaces what is there, or fails.
+        Gives the file its name: replaces an existing file, or fails.
     alone
         Whether noted files may be forced later: for files that name no others.
 
@@ -134,7 +135,7 @@ def replace(path: str, content: bytes, move: Callable[[str, str], None] = os.rep
 
 def force_name(path: str) -> None:
     """Force a file's name, and those of the folders that it lies in, to the disk."""
-    in_threads(_fsync_folder, list(_folders(path)))
+    in_threads(_fsync_folder, _folders(path))
 
 
 def force_names(folder: str) -> None:
@@ -160,18 +161,11 @@ def _force(files: list[str]) -> None:
 
 def _by_device(files: list[str]) -> dict[int, list[str]]:
     """Return the files of each filesystem that are still there, as far as their folders are."""
-    devices = dict[str, int]()
-    found = dict[int, list[str]]()
-    for file in files:
-        folder = os.path.dirname(file)
-        if folder not in devices:
-            try:
-                devices[folder] = os.stat(folder).st_dev
-            except FileNotFoundError:
-                devices[folder] = -1
-        if devices[folder] != -1:
-            found.setdefault(devices[folder], []).append(file)
-    return found
+    by_device = dict[int, list[str]]()
+    for folder, of_folder in groupby(files, os.path.dirname):
+        with suppress(FileNotFoundError):
+            by_device.setdefault(os.stat(folder).st_dev, []).extend(of_folder)
+    return by_device
 
 
 def _force_filesystem(folder: str) -> bool:
@@ -190,34 +184,26 @@ def _force_filesystem(folder: str) -> bool:
 
 def is_local(folder: str) -> bool:
     """Return whether a folder is on a disk of this machine, and not on another's; False where that is not known."""
-    return sys.platform == "linux" and _kind(folder) in _LOCAL
-
-
-def _kind(folder: str) -> str:
-    """Return the name of the kind of filesystem that a folder lies on; "" where that is not known."""
+    if sys.platform != "linux":
+        return False
     try:
         mounted = {disk.mountpoint: disk.fstype for disk in psutil.disk_partitions(all=True)}  # the last one is on top
         path = os.path.realpath(folder, strict=True)
     except OSError:  # without /proc; without the folder
-        return ""
-    while path not in mounted and path != os.path.dirname(path):
-        path = os.path.dirname(path)
-    return str(mounted.get(path, ""))
+        return False
+    return next((mounted[parent] in _LOCAL for parent in (path, *_folders(path)) if parent in mounted), False)
 
 
-def _folders(path: str) -> Iterator[str]:
-    """Yield the folders that a file lies in, up to the root: any may be new."""
-    while (folder := os.path.dirname(path)) != path:
-        yield folder
-        path = folder
+def _folders(path: str) -> list[str]:
+    """Return the folders that a file lies in, up to the root: any may be new."""
+    return [os.fspath(folder) for folder in PurePath(path).parents]
 
 
 def _failed(error: OSError | None) -> StoreError:
     if error is not None and error.errno in FULL:
         return StoreError.no_space(str(error.filename))
-    return StoreError(
-        f"What was written could not be forced to the disk ({error}).", "Look after the disk; the same command goes on."
-    )
+    problem = f"What was written could not be forced to the disk ({error})."
+    return StoreError(problem, "Look after the disk; the same command goes on.")
 
 
 def _fsync(path: str) -> None:

@@ -1,7 +1,7 @@
 """Folders of this machine as Zarr stores: from them no link leads out, and files of a local disk are mapped.
 
 Pages of a mapped file are the system's, and all processes share them. Such a file may be deleted, or replaced by
-another one. It must not be cut short, and its disk must not fail: the system ends a process that touches what is gone.
+another one. It must not be cut short, and its disk must not fail: the system ends a process that touches missing pages.
 Files are read once when they are mapped, so failures of the disk are errors then. Files of a network are not mapped, as
 another machine may delete them. Only Linux maps: elsewhere files are read, as `durability.is_local` knows no local disk
 there.
@@ -104,7 +104,7 @@ def _delete(folder: Path) -> None:
 
 
 def _read(folder: str, name: str, part: ByteRequest | None, maps: bool) -> bytes | memoryview | None:
-    """Return what is asked for of a file that may be read, or None where there is none."""
+    """Return a file's content, or a part of it; None where there is no file."""
     check_file(folder, name, MOST_METADATA if name.endswith("zarr.json") else None)
     try:
         if maps and is_local(folder):

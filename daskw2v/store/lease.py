@@ -35,7 +35,7 @@ from daskw2v.store.storage import Store
 _FOLDER = "leases"
 BEAT = 10.0  # seconds between two signs of life
 EXPIRY = 60.0  # seconds without a sign of life after which a holder counts as dead
-LOOK = 1.0  # seconds between two looks at another holder's entry
+LOOK = 1.0  # seconds between two readings of another holder's entry
 _RELEASED = {"released": True}
 _UNKNOWN = {"beats": 0, "pid": "?", "host": "?", "machine": "?", "born": "?", "thread": "?"}
 
@@ -63,12 +63,10 @@ class Token:
         """Read the store; return None if the lease is held, or the error that says who has taken it over."""
         if self.log.ends_with(self.number, self.entry):
             return None
-        found = _read(partial(self.log.read, self.log.newest_number(self.number))) or _RELEASED
-        taker = "Another process, which has finished," if found.get("released") else _holder(found)
-        return StoreError(
-            f"{taker} has taken over {self.what}: no sign of life came from here for {EXPIRY:g} s.",
-            "This process stops. Let one of the two go on.",
-        )
+        newest = _read(partial(self.log.read, self.log.newest_number(self.number))) or _RELEASED
+        taker = "Another process, which has finished," if newest.get("released") else _holder(newest)
+        problem = f"{taker} has taken over {self.what}: no sign of life came from here for {EXPIRY:g} s."
+        return StoreError(problem, "This process stops. Let one of the two go on.")
 
     def check(self) -> None:
         """Read the store, and check that the lease is held.
@@ -78,8 +76,7 @@ class Token:
         StoreError
             If another process has taken it over.
         """
-        error = self.lost()
-        if error is not None:
+        if (error := self.lost()) is not None:
             raise error
 
 
@@ -149,7 +146,7 @@ def hold(work: Store, name: str, what: str, *, waiting: Callable[[str], None] | 
     name, what
         Name of the lease, and what it is for, for messages.
     waiting
-        Wait for other holders, and call this with who they are. By default a living holder is an error.
+        Called with a message about the holder that is waited for. By default a living holder is an error.
 
     Raises
     ------
@@ -194,22 +191,20 @@ def _take(folder: Store, name: str, what: str, waiting: Callable[[str], None] | 
     while True:
         number = log.newest_number()
         old = _read(partial(folder.read_manifest, earlier))
-        found = old if old is not None else _read(partial(log.read, number)) if number else _RELEASED
-        if found is None:  # deleted meanwhile, as there is a newer one
+        entry = old if old is not None else _read(partial(log.read, number)) if number else _RELEASED
+        if entry is None:  # deleted meanwhile, as there is a newer one
             continue
-        if not found.get("released"):
-            beat = (number, found.get("name"), found["beats"])
-            lives = _lives(found)
+        if not entry.get("released"):
+            beat = (number, entry.get("name"), entry["beats"])
+            lives = _lives(entry)
             if lives or (lives is None and seen not in (None, beat)):
                 if waiting is None:
-                    raise BusyError(
-                        f"{_holder(found)} is at work on {what}.",
-                        "Wait until it is done, stop it, or give another work directory.",
-                    )
-                if lives and found["pid"] == os.getpid() and found["thread"] == threading.get_ident():
+                    remedy = "Wait until it is done, stop it, or give another work directory."
+                    raise BusyError(f"{_holder(entry)} is at work on {what}.", remedy)
+                if lives and entry["pid"] == os.getpid() and entry["thread"] == threading.get_ident():
                     raise StoreError(f"{what} is this thread's own already.", "Do one after the other.")
                 if not reported:
-                    waiting(f"waiting for {_holder(found)}")
+                    waiting(f"waiting for {_holder(entry)}")
                     reported = True
             if beat != seen:
                 seen, since = beat, time.monotonic()
@@ -218,58 +213,46 @@ def _take(folder: Store, name: str, what: str, waiting: Callable[[str], None] | 
                 continue
             if old is not None:
                 (folder / earlier).remove()
-        entry = log.append(number + 1, {**_myself(), "beats": 0})
-        if entry is not None:
-            return Token(log, number + 1, entry, what)
+        identity = log.append(number + 1, {**_myself(), "beats": 0})
+        if identity is not None:
+            return Token(log, number + 1, identity, what)
 
 
 def _read(read: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
-    """Return an entry; one that cannot be read has an unknown holder, and has to expire."""
+    """Return an entry; an entry that cannot be read has an unknown holder, and has to expire."""
     try:
-        found = read()
+        entry = read()
     except DamageError:
         return _UNKNOWN
-    return None if found is None else {**_UNKNOWN, **found}
+    return None if entry is None else _UNKNOWN | entry
 
 
 def _myself() -> dict[str, Any]:
-    pid = os.getpid()
-    return {
-        "host": platform.node(), "machine": _machine(), "pid": pid, "born": _born(pid), "thread": threading.get_ident(),
-    }  # fmt: skip
+    """Return the entries that name this thread of this process as the holder."""
+    process = {"pid": os.getpid(), "born": _born(os.getpid()), "thread": threading.get_ident()}
+    return {"host": platform.node(), "machine": _machine(), **process}
 
 
 def _machine() -> str:
-    """Return what two processes have in common that see each other's numbers."""
+    """Return a name that processes which see each other's numbers have in common."""
     boot, numbers = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")
-    if not boot.exists():
-        return platform.node()
-    return f"{boot.read_text().strip()}-{numbers.stat().st_ino}"
+    return f"{boot.read_text().strip()}-{numbers.stat().st_ino}" if boot.exists() else platform.node()
 
 
 def _born(pid: int) -> str | None:
-    """Return when a process began, by a clock that cannot be set; None where there is none."""
-    stat = Path(f"/proc/{pid}/stat")
+    """Return when a process began, where there is /proc by a clock that cannot be set; None without the process."""
     try:
-        return stat.read_text().rpartition(")")[2].split()[19] if stat.parent.parent.exists() else _born_elsewhere(pid)
-    except OSError:
-        return None
-
-
-def _born_elsewhere(pid: int) -> str | None:
-    """Return when a process began where there is no /proc."""
-    try:
+        if Path("/proc").exists():
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
         return str(psutil.Process(pid).create_time())
-    except psutil.Error:
+    except (OSError, psutil.Error):
         return None
 
 
-def _lives(found: dict[str, Any]) -> bool | None:
+def _lives(entry: dict[str, Any]) -> bool | None:
     """Return whether a holder on this machine lives; None where it is on another."""
-    if found["machine"] != _machine():
-        return None
-    return bool(_born(found["pid"]) == found["born"])
+    return None if entry["machine"] != _machine() else bool(_born(entry["pid"]) == entry["born"])
 
 
-def _holder(found: dict[str, Any]) -> str:
-    return f"Process {found['pid']} on {found['host']}"
+def _holder(entry: dict[str, Any]) -> str:
+    return f"Process {entry['pid']} on {entry['host']}"

@@ -31,9 +31,8 @@ _HOLDERS = dict, list
 _SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 has none
 _SMALL = 1 << 28  # bytes that are read without asking how much memory is free
 # Limits of containers, of both versions of cgroups, which Dask gives to its workers, too
-_OF_CONTAINERS = (
-    "memory/memory.limit_in_bytes", "memory/memory.soft_limit_in_bytes", "memory.max", "memory.high", "memory.low",
-)  # fmt: skip
+_CGROUPS_1 = "memory/memory.limit_in_bytes", "memory/memory.soft_limit_in_bytes"
+_CGROUPS_2 = "memory.max", "memory.high", "memory.low"
 
 
 def parsed(content: bytes) -> Any:
@@ -65,8 +64,8 @@ def check_name(name: str) -> None:
     StoreError
         If the name is absolute, a URL, holds `..`, a NUL or half of a surrogate pair; on Windows also a \ or a colon.
     """
-    outside = name.startswith("/") or ".." in name.split("/") or "://" in name or "::" in name or "\0" in name
-    if outside or (sys.platform == "win32" and ("\\" in name or ":" in name)):
+    foreign = ("://", "::", "\0", "\\", ":") if sys.platform == "win32" else ("://", "::", "\0")
+    if name.startswith("/") or ".." in name.split("/") or any(part in name for part in foreign):
         raise StoreError(
             f"{name!r} leads out of its folder.", "Whoever wrote that name meant no good: do not use what holds it."
         )
@@ -75,14 +74,14 @@ def check_name(name: str) -> None:
 
 
 def check_file(folder: str, name: str, most: int | None = None) -> None:
-    """Refuse what lies in a local folder, and is no file of it.
+    """Refuse a name in a local folder that is not a file of the folder.
 
     Parameters
     ----------
     folder
         Where links may lead to the folder itself, as its owner likes.
     name
-        Below it. What is not there is no error.
+        A name below the folder. A missing file is no error.
     most
         Bytes that it may have.
 
@@ -95,13 +94,13 @@ def check_file(folder: str, name: str, most: int | None = None) -> None:
     if not Path(path).is_relative_to(top):
         raise refused(f"{folder}/{name}", "is a link that leads out of its folder")
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return
-    if not stat.S_ISREG(found.st_mode) and (most is not None or not stat.S_ISDIR(found.st_mode)):
+    if not stat.S_ISREG(status.st_mode) and (most is not None or not stat.S_ISDIR(status.st_mode)):
         raise refused(f"{folder}/{name}", "is no file")
-    if most is not None and found.st_size > most:
-        raise refused(f"{folder}/{name}", f"has {found.st_size:,} bytes, where {most:,} are the most")
+    if most is not None and status.st_size > most:
+        raise refused(f"{folder}/{name}", f"has {status.st_size:,} bytes, where {most:,} are the most")
 
 
 def check_way(path: str, depth: int) -> None:
@@ -110,7 +109,7 @@ def check_way(path: str, depth: int) -> None:
     Parameters
     ----------
     path
-        What is changed. If it is itself a link, that is replaced or deleted.
+        The file or folder that is changed. If it is itself a link, the link is replaced or deleted.
     depth
         Number of names, at its end, below the folder that the user named; the way there is the user's.
 
@@ -129,23 +128,23 @@ def check_way(path: str, depth: int) -> None:
 
 
 def check_room(shape: Sequence[int], selection: Any, itemsize: int, place: str) -> None:
-    """Refuse to read what memory has no room for.
+    """Refuse to read an array, or a part of one, that memory has no room for.
 
     Parameters
     ----------
     shape, itemsize
         Of the array, as it declares them.
     selection
-        What is asked for: numbers, slices or arrays of numbers, for the first axes.
+        The part that is read: numbers, slices or arrays of numbers, for the first axes.
     place
-        What is read, for the message.
+        URL or path of the array, for the message.
 
     Raises
     ------
     StoreError
         If it would take more than the memory that is free.
     """
-    chosen = selection if isinstance(selection, tuple) else () if selection is ... else (selection,)
+    chosen = parts_of(selection)
     lengths = [_length(n, part) for n, part in zip(shape, chosen, strict=False)]
     size = math.prod([*lengths, *shape[len(chosen) :]]) * itemsize
     if size > _SMALL and size > (free := free_memory()):
@@ -154,6 +153,13 @@ def check_room(shape: Sequence[int], selection: Any, itemsize: int, place: str) 
             "Take a machine with more memory, or open a model with in_memory=False. If it should be smaller, it is "
             "damaged, or made to do harm.",
         )
+
+
+def parts_of(selection: Any) -> tuple[Any, ...]:
+    """Return the parts of a selection of an array, one for each axis from the first on."""
+    if selection is ...:
+        return ()
+    return selection if isinstance(selection, tuple) else (selection,)
 
 
 def free_memory() -> int:
@@ -166,7 +172,7 @@ def memory_limit(cgroups: Path = Path("/sys/fs/cgroup")) -> int:
     limits = [int(psutil.virtual_memory().total)]
     if sys.platform != "win32":
         limits.append(resource.getrlimit(resource.RLIMIT_RSS)[1])
-    for name in _OF_CONTAINERS:
+    for name in _CGROUPS_1 + _CGROUPS_2:
         with suppress(OSError, ValueError):  # not there, or "max"
             limits.append(int((cgroups / name).read_text()))
     return min(limit for limit in limits if limit > 0)
@@ -182,9 +188,9 @@ def typed(cls: type[T], values: Any, place: str, **others: Any) -> T:
     Parameters
     ----------
     cls, values
-        What is made, and its fields by name. A list stands for a tuple of any length.
+        The type, and the values of its fields by name. A list stands for a tuple of any length.
     place
-        What was read, for messages.
+        URL or path of the file, for messages.
     others
         Fields that were not read.
 
@@ -198,10 +204,11 @@ def typed(cls: type[T], values: Any, place: str, **others: Any) -> T:
         raise refused(place, f"holds no {cls.__name__}: {shown(values)}")
     made = {}
     for name, value in values.items():
-        item = get_args(hints[name])[0] if get_origin(hints[name]) is tuple else None
-        if not (_is(value, hints[name]) if item is None else _is(value, list) and all(_is(v, item) for v in value)):
+        is_tuple = get_origin(hints[name]) is tuple
+        kind, items = (get_args(hints[name])[0], value) if is_tuple else (hints[name], [value])
+        if not isinstance(items, list) or not all(_is(item, kind) for item in items):
             raise refused(place, f"holds a {cls.__name__} with {name}={shown(value)}")
-        made[name] = value if item is None else tuple(value)
+        made[name] = tuple(value) if is_tuple else value
     try:
         return cls(**others, **made)
     except TypeError as error:
@@ -220,5 +227,5 @@ def refused(place: str, problem: str) -> FormatError:
 
 
 def shown(values: Any) -> str:
-    """Return the beginning of what was found, for a message."""
+    """Return the beginning of values that were read, for a message."""
     return repr(values)[:120]

@@ -19,7 +19,7 @@ from zarr.storage import FsspecStore
 from daskw2v.errors import StoreError
 from daskw2v.store.threads import in_threads
 
-_LOOKS = 3  # at what is to be deleted, in one try: others may create or delete something there
+_DELETIONS = 3  # of one path, in one try: others may create or delete files there
 
 
 def check_literal(fs: Any, path: str) -> None:
@@ -46,10 +46,10 @@ def remove(fs: Any, path: str) -> None:
     OSError
         If it is still there.
     """
-    for _ in range(_LOOKS):
+    for _ in range(_DELETIONS):
         if not fs.exists(path):
             return
-        with suppress(FileNotFoundError):  # somebody else removes it too
+        with suppress(FileNotFoundError):  # another process deletes it, too
             if has_magic(path):
                 _remove_each(fs, path)
             else:
@@ -59,9 +59,9 @@ def remove(fs: Any, path: str) -> None:
 
 
 def _remove_each(fs: Any, path: str) -> None:
-    found = fs.find(path, withdirs=True, detail=True)
-    folders = [name for name, info in found.items() if info.get("type") == "directory"]
-    in_threads(partial(_remove_file, fs), sorted(found.keys() - folders))
+    entries = fs.find(path, withdirs=True, detail=True)
+    folders = [name for name, info in entries.items() if info.get("type") == "directory"]
+    in_threads(partial(_remove_file, fs), sorted(entries.keys() - folders))
     for folder in sorted(folders, reverse=True):
         with suppress(FileNotFoundError):  # object stores have none
             fs.rmdir(folder)
@@ -76,7 +76,7 @@ def read_range(fs: Any, file: str, start: int, stop: int) -> bytes:
     """Return the bytes start..stop-1 of a file, as far as it has them."""
     try:
         return bytes(fs.cat_file(file, start=start, end=stop))
-    except Exception:  # some stores refuse what begins behind the end, each in its own words
+    except Exception:  # several stores refuse a range behind the end, each with an error of its own
         if fs.size(file) > start:
             raise
         return b""
@@ -86,7 +86,7 @@ def remove_local(path: str, check: Callable[[], None]) -> None:
     """Delete a file or a folder of this machine; if a check raises an error after it was renamed, rename it back."""
     folder, name = os.path.split(path)
     aside = f"{folder}/.{name}.deleted"
-    _remove_tree(aside)  # what an interrupted deletion left
+    _remove_tree(aside)  # left by an interrupted deletion
     while True:
         try:
             os.rename(path, aside)
@@ -118,7 +118,7 @@ def _remove_tree(path: str) -> None:
 
 
 class LiteralStore(FsspecStore):
-    """A Zarr store on a filesystem of fsspec that deletes what is named alone."""
+    """A Zarr store on a filesystem of fsspec that deletes only the named files."""
 
     async def delete(self, key: str) -> None:
         """Delete a value, if it is there."""

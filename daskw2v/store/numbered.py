@@ -39,7 +39,7 @@ class NumberedLog:
     def newest_number(self, known: int = 0) -> int:
         """Return the highest number, at least `known`; 0 if there is no entry."""
         number = max([known, *self._numbers()])
-        while self.folder.read_bytes(_file(number + 1)) is not None:  # some stores list new files late
+        while self.folder.read_bytes(_file(number + 1)) is not None:  # several stores list new files late
             number += 1
         return number
 
@@ -60,7 +60,7 @@ class NumberedLog:
         """
         entry = uuid.uuid4().hex
         self.folder.create_manifest({**values, _ENTRY: entry}, _file(number))
-        # A try that timed out may have succeeded. Some stores answer once with what was there before
+        # A try that timed out may have succeeded. Several stores answer once with the former content
         if not (self._is_of(number, entry) or self._is_of(number, entry)):
             return None
         if self.newest_number(number) >= number + self.kept:  # the number had been used and deleted long before
@@ -90,8 +90,8 @@ class NumberedLog:
             (self.folder / _file(number)).remove()
 
     def _is_of(self, number: int, entry: str) -> bool:
-        found = self.read(number)
-        return found is not None and found.get(_ENTRY) == entry
+        values = self.read(number)
+        return values is not None and values.get(_ENTRY) == entry
 
     def _numbers(self) -> list[int]:
         return [int(match[1]) for name in self.folder.children() if (match := _NAME.fullmatch(name))]

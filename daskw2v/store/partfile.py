@@ -1,6 +1,6 @@
-"""Files as they are, for what is soon deleted: arrays in parts, each with its checksum.
+"""Files for results that are soon deleted: arrays in parts, each with its checksum.
 
-For tasks that each gather the same part of many pieces, or read what one other has written. A file of n parts begins
+For tasks that each gather the same part of many files, or read the result of one other task. A file of n parts begins
 with n + 1 records, edge int64 and checksum of the part that begins there int64; the items follow, part after part. A
 checksum is the crc32c of the end of the file's path, the part's number and edges, and its items: no other part has the
 same. Bit 32 is set, too; in files of older versions it is not, and the checksum is the crc32c of the items alone.
@@ -55,7 +55,7 @@ def read_parts(
     Raises
     ------
     DamageError
-        If the file is gone, shorter, or not what was written.
+        If the file is gone, shorter, or was changed after it was written.
     """
     head, size = _RECORD * (n_parts + 1), np.dtype(dtype).itemsize * columns
 
@@ -86,8 +86,8 @@ def _bounds(folder: Store, name: str, n_parts: int, first: int, last: int) -> li
         records = _few_records(folder, name, n_parts)[first : last + 1]
     else:
         records = _records(folder, name, first, last)
-    found = enumerate(pairwise(records.tolist()), first)
-    return [Bounds(start, stop, part, checksum) for part, ((start, checksum), (stop, _)) in found]
+    pairs = enumerate(pairwise(records.tolist()), first)
+    return [Bounds(start, stop, part, checksum) for part, ((start, checksum), (stop, _)) in pairs]
 
 
 def _records(folder: Store, name: str, first: int, last: int) -> Int64Array:

@@ -12,11 +12,10 @@ import queue
 import random
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from itertools import chain
 from typing import IO, Any, NoReturn, TypeVar, cast
 
 from zarr.abc.store import ByteRequest, RangeByteRequest, SuffixByteRequest
@@ -33,54 +32,50 @@ from daskw2v.store.zarr_schema import check_metadata
 T = TypeVar("T")
 TIMEOUT = 300.0  # seconds that an answer is waited for
 PAUSES = (0.1, 0.5, 2.0, 5.0)  # seconds, about: between one try and the next
-_Call = tuple[Callable[..., Any], tuple[Any, ...], queue.SimpleQueue[tuple[Any, BaseException | None]]]
+_Answers = queue.SimpleQueue[tuple[Any, BaseException | None]]
 _callers = threading.local()  # to each thread its own
 _FINAL = FULL | {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP}
-# Mistakes and answers: another call would raise the same
-_ANSWERS = (
-    Daskw2vError, FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError,
-    ValueError, TypeError, LookupError, AttributeError, NotImplementedError, ImportError,
-)  # fmt: skip
+_ANSWERS = FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError
+_MISTAKES = ValueError, TypeError, LookupError, AttributeError, NotImplementedError, ImportError
+_SAME = Daskw2vError, *_ANSWERS, *_MISTAKES  # another call would raise the same
 
 
 def may_pass(error: BaseException) -> bool:
-    """Return whether the same question may get another answer."""
+    """Return whether the same call may have another result."""
     if isinstance(error, OSError) and error.errno in _FINAL:
         return False
-    return isinstance(error, Exception) and not isinstance(error, _ANSWERS)
+    return isinstance(error, Exception) and not isinstance(error, _SAME)
 
 
 def give_up(error: Exception, place: str) -> NoReturn:
-    """Raise our error for what a store said at last of a place; the store's own where that is an answer."""
-    ours = _explained(error, place)
+    """Raise a StoreError that explains the last error of a store at a place; the error itself where it is an answer."""
+    explained = _explained(error, place)
     try:
-        if ours is None:
+        if explained is None:
             raise error
-        raise ours from error
+        raise explained from error
     finally:
-        del error, ours  # or error and frame form a cycle, which keeps the callers' futures
+        del error, explained  # or error and frame form a cycle, which keeps the callers' futures
 
 
 def _explained(error: Exception, place: str) -> StoreError | None:
-    if isinstance(error, OSError) and error.errno in FULL:
+    code = error.errno if isinstance(error, OSError) else None
+    said = f"{type(error).__name__}: {error}".removesuffix(": ")
+    if code in FULL:
         return StoreError.no_space(place)
-    if isinstance(error, PermissionError) or (isinstance(error, OSError) and error.errno in _FINAL):
-        return StoreError(f"{place} cannot be read or written ({_what(error)}).", "Give the rights, or another URL.")
+    if isinstance(error, PermissionError) or code in _FINAL:
+        return StoreError(f"{place} cannot be read or written ({said}).", "Give the rights, or another URL.")
     if may_pass(error):
-        return StoreError(
-            f"{place} cannot be read or written: {len(PAUSES) + 1} tries failed, the last by {_what(error)}.",
-            "Look after the store; the same command goes on.",
-        )
+        tried = f"{place} cannot be read or written: {len(PAUSES) + 1} tries failed, the last by {said}."
+        return StoreError(tried, "Look after the store; the same command goes on.")
     return None
 
 
-def _what(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-def _pauses() -> Iterator[float]:
+def _pauses() -> Iterator[float | None]:
+    """Yield the seconds to wait after each try that fails, and None after the last try."""
     for pause in PAUSES:
         yield pause * random.uniform(0.7, 1.3)  # many workers shall not ask at the same moment
+    yield None
 
 
 def with_retries(
@@ -95,49 +90,53 @@ def with_retries(
     Parameters
     ----------
     function
-        What may be called again.
+        A function that may be called again.
     place
-        What it is about, for messages.
+        URL or name of what it reads or writes, for messages.
     timeout
         Seconds to wait for each answer.
     before
-        Called before each try, and after the last one that failed, in this thread; what it raises ends the tries.
+        Called before each try, and after the last failure, in this thread; its errors end the tries.
 
     Raises
     ------
     StoreError
-        If no answer came in time, time and again, or what was asked for is refused.
+        If all tries failed or timed out, or the store refuses the call.
     Exception
-        What the function raised, where that is an answer, such as FileNotFoundError.
+        The function's own error where that is an answer, such as FileNotFoundError.
     """
-    for pause in chain(_pauses(), (None,)):
+    for pause in _pauses():
         before()
         try:
             return in_time(function, args, timeout)
         except Exception as error:
             if pause is None or not may_pass(error):
-                before()  # what another process deleted meanwhile is not there
+                before()  # a file that another process deleted meanwhile is missing
                 give_up(error, place)
             time.sleep(pause)
     raise AssertionError
 
 
 def in_time(function: Callable[..., T], args: tuple[Any, ...], timeout: float) -> T:
-    """Call in another thread, in this one's context: one that hangs in the system can only be left behind.
+    """Call a function in another thread, in this one's context: a call that hangs in the system can only be abandoned.
 
     Raises
     ------
     TimeoutError
         If no answer came in `timeout` seconds.
     Exception
-        What the function raised.
+        The function's own error.
     """
-    function = partial(copy_context().run, function)
     caller = getattr(_callers, "caller", None)
     if caller is None or caller.process != os.getpid():  # a fork copies no threads
         caller = _Caller()
     _callers.caller = None  # unless it answers: a thread that is left behind is not asked again
-    answer, failure = caller.call(function, args, timeout)
+    answers = _Answers()
+    caller.calls.put((answers, partial(copy_context().run, function, *args)))
+    try:
+        answer, failure = answers.get(timeout=timeout)
+    except queue.Empty:
+        raise TimeoutError(f"no answer for {timeout:g} s") from None
     _callers.caller = caller
     try:
         if failure is not None:
@@ -152,32 +151,21 @@ class _Caller:
 
     def __init__(self) -> None:
         self.process = os.getpid()
-        self._calls = queue.SimpleQueue[_Call | None]()
-        threading.Thread(target=_make_calls, args=(self._calls,), daemon=True).start()
+        self.calls = queue.SimpleQueue[tuple[_Answers, Callable[[], Any]] | None]()
+        threading.Thread(target=_make_calls, args=(self.calls,), daemon=True).start()
 
     def __del__(self) -> None:
-        self._calls.put(None)  # the thread ends with the one that it calls for
-
-    def call(
-        self, function: Callable[..., Any], args: tuple[Any, ...], timeout: float
-    ) -> tuple[Any, BaseException | None]:
-        """Return the answer, or what was raised."""
-        answers = queue.SimpleQueue[tuple[Any, BaseException | None]]()
-        self._calls.put((function, args, answers))
-        try:
-            return answers.get(timeout=timeout)
-        except queue.Empty:
-            raise TimeoutError(f"no answer for {timeout:g} s") from None
+        self.calls.put(None)  # the thread ends with the one that it calls for
 
 
-def _make_calls(calls: "queue.SimpleQueue[_Call | None]") -> None:
+def _make_calls(calls: queue.SimpleQueue[tuple[_Answers, Callable[[], Any]] | None]) -> None:
     while (call := calls.get()) is not None:
-        function, args, answers = call
+        answers, function = call
         try:
-            answers.put((function(*args), None))
+            answers.put((function(), None))
         except BaseException as error:
             answers.put((None, error))
-        del call, function, args, answers  # not kept while the thread waits
+        del call, answers, function  # not kept while the thread waits
 
 
 class RetryingStore(WrapperStore[ZarrStore]):
@@ -215,11 +203,11 @@ class RetryingStore(WrapperStore[ZarrStore]):
 
     @property
     def is_local(self) -> bool:
-        """Whether its files are on a disk of this machine, where they can be mapped."""
+        """Whether the store's files are on a disk of this machine, where they can be mapped."""
         return isinstance(self._store, Folder) and is_local(str(self._store.root))
 
     async def _with_retries(self, key: str, ask: Callable[[], Awaitable[T]]) -> T:
-        for pause in chain(_pauses(), (None,)):
+        for pause in _pauses():
             try:
                 async with asyncio.timeout(self._timeout):
                     return await ask()
@@ -233,7 +221,7 @@ class RetryingStore(WrapperStore[ZarrStore]):
         return f"{self._url}/{key}"
 
     async def get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None) -> Buffer | None:
-        """Return a value, or None where there is none and may be none."""
+        """Return a value; None where there is none, and none was promised."""
         if not key.endswith(METADATA):  # chunks are asked for again where their checksums are verified
             return await self._get(key, prototype, byte_range)
         with suppress(DamageError):  # half an answer, or an old one, may come
@@ -250,7 +238,7 @@ class RetryingStore(WrapperStore[ZarrStore]):
             if len(value) < max(1, _least(byte_range)):  # Zarr would make up the rest
                 raise DamageError.of(self._place(key), "is cut short")
         if value is not None and key.endswith(METADATA):
-            values = verify_metadata(value.to_bytes(), self._place(key))  # first: what is damaged can be made again
+            values = verify_metadata(value.to_bytes(), self._place(key))  # first: damaged files can be made again
             check_metadata(values, self._place(key))
             self.places.read(key, values)
         elif value is not None and _is_chunk(key):
@@ -267,14 +255,10 @@ class RetryingStore(WrapperStore[ZarrStore]):
         self, key: str, byte_ranges: Sequence[ByteRequest | None], *, prototype: BufferPrototype, **_: Any
     ) -> AsyncIterator[Sequence[tuple[int, Buffer | None]]]:
         """Yield parts of a value, each asked for alone: a chunk's place is checked by its own bytes. For Zarr 3.2."""
-        parts = await asyncio.gather(*(self.get(key, prototype, part) for part in byte_ranges))
-        yield list(enumerate(parts))
+        yield list(enumerate(await self.get_partial_values(prototype, [(key, part) for part in byte_ranges])))
 
-    async def _get_many(
-        self, requests: Iterable[tuple[str, BufferPrototype, ByteRequest | None]]
-    ) -> AsyncGenerator[tuple[str, Buffer | None], None]:
-        for request in requests:
-            yield request[0], await self.get(*request)
+    # Through `get` and `set`: WrapperStore would pass these calls on to the store below
+    _get_many, _set_many, set_if_not_exists = ZarrStore._get_many, ZarrStore._set_many, ZarrStore.set_if_not_exists
 
     @property
     def _supports_sync_io(self) -> bool:
@@ -314,14 +298,6 @@ class RetryingStore(WrapperStore[ZarrStore]):
         finished = type(value).from_bytes(with_checksum(self.places.finish(key, value.to_bytes())))
         await self._with_retries(key, lambda: self._store.set(key, finished))
 
-    async def set_if_not_exists(self, key: str, value: Buffer) -> None:
-        """Write a value where there is none."""
-        if not await self.exists(key):
-            await self.set(key, value)
-
-    async def _set_many(self, values: Iterable[tuple[str, Buffer]]) -> None:
-        await asyncio.gather(*(self.set(key, value) for key, value in values))
-
     async def delete_dir(self, prefix: str) -> None:
         """Delete all values below a prefix."""
         await self._with_retries(prefix, lambda: self._store.delete_dir(prefix))
@@ -332,7 +308,7 @@ class RetryingStore(WrapperStore[ZarrStore]):
 
 
 def _least(part: ByteRequest | None) -> int:
-    """Return the bytes that were asked for."""
+    """Return the number of bytes that a request needs at least."""
     if isinstance(part, RangeByteRequest):
         return part.end - part.start
     return part.suffix if isinstance(part, SuffixByteRequest) else 0
@@ -349,7 +325,7 @@ class RetryingFile(io.RawIOBase):
     Parameters
     ----------
     file
-        What can be read and sought in.
+        A file that can be read and sought in.
     place, timeout
         As of `with_retries`.
     """
@@ -376,7 +352,7 @@ class RetryingFile(io.RawIOBase):
         return offset
 
     def readinto(self, buffer: Any) -> int:
-        """Read what there is, as much as the buffer takes."""
+        """Read as many bytes as there are, and the buffer takes."""
         content = with_retries(self._read, self._position, len(buffer), place=self._place, timeout=self._timeout)
         buffer[: len(content)] = content
         self._position += len(content)
@@ -389,7 +365,7 @@ class RetryingFile(io.RawIOBase):
             return self._file.read(size)
 
     def close(self) -> None:
-        """Close the file, unless a read hangs in it: who closes it would wait for that."""
+        """Close the file, unless a read hangs in it: closing would wait for the read."""
         if not self.closed and self._reading.acquire(blocking=False):
             with suppress(OSError):
                 self._file.close()

@@ -7,7 +7,7 @@ last, after everything else was deleted: without a manifest there is no result, 
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,9 +15,9 @@ from daskw2v.errors import DamageError, counted
 from daskw2v.progress import Listener, Progress, saying, silent
 from daskw2v.store.lease import hold
 from daskw2v.store.storage import MANIFEST, Store
+from daskw2v.store.threads import in_threads
 
 _ASKED = 256  # files at a time
-_THREADS = 16  # to read, list and delete, which is mostly waiting
 T = TypeVar("T")
 # Called with a step's name, a function, and its arguments by the jobs' names; yields names and results as jobs finish
 RunTasks = Callable[..., Iterator[tuple[Any, Any]]]
@@ -32,10 +32,10 @@ class Layout:
     Parameters
     ----------
     damaged
-        What is deleted, and so built again, if a file in it is damaged, such as "vocabulary/<key>/<build>". A file at
-        this path is a manifest.
+        Path of the part that is deleted, and so built again, if a file in it is damaged, such as
+        "vocabulary/<key>/<build>". A file at this path is a manifest.
     unused
-        What is deleted once no run uses it; none by default.
+        Path of the part that is deleted once no run uses it; none by default.
     remedy
         Remedy of the error for a damaged finished result, which is then never deleted. By default it is deleted.
     """
@@ -50,11 +50,11 @@ class Layout:
         return self.damaged.partition("/")[0]
 
     def damaged_part(self, path: str) -> str | None:
-        """Return what to delete if the file at a path below the work directory is damaged; None for other stages."""
+        """Return the part to delete if the file at a path in the work directory is damaged; None for other stages."""
         return _beginning(path, self.damaged)
 
     def unused_part(self, path: str) -> str | None:
-        """Return what to delete if no run uses a path below the work directory; None for paths of other stages."""
+        """Return the part to delete if no run uses a path in the work directory; None for paths of other stages."""
         return _beginning(path, self.unused)
 
 
@@ -67,14 +67,11 @@ def _beginning(path: str, pattern: str) -> str | None:
 
 
 def remove_damaged(work: Store, part: str) -> None:
-    """Delete what a layout calls damaged; a manifest only if it still is: another process may have written it again."""
+    """Delete a damaged part of a layout; a manifest only if it still is damaged: others may have replaced it."""
     folder, _, name = part.rpartition("/")
     if name.endswith(".json"):
-        try:
+        with suppress(DamageError):
             (work / folder).read_manifest(name)
-        except DamageError:
-            pass
-        else:
             return
     (work / part).remove()
 
@@ -91,11 +88,11 @@ class Stage:
         The folder of the result in it; its name is that of the lease.
     runner
         Returns a function that runs tasks. Called only if the result is to be built, and before the lease is taken:
-        a cluster may be started there, and may look at the work directory.
+        a cluster may be started there, and may check the work directory.
     listener
         Called with the progress.
     name, unit
-        What is reported as progress: the stage, and what it counts.
+        The stage and its unit, as reported in progress.
     """
 
     work: Store
@@ -106,7 +103,7 @@ class Stage:
     unit: str = "tasks"
 
     def make(self, find: Callable[[], T | None], build: Callable[["OpenStage"], T]) -> T:
-        """Return what `find` returns, or what `build` returns if that is None.
+        """Return the result of `find`, or that of `build` if the former is None.
 
         `build` is called while this process holds the lease.
 
@@ -115,14 +112,12 @@ class Stage:
         StoreError
             If another process takes over the lease meanwhile.
         """
-        found = find()
-        if found is not None:
-            return found
+        if (result := find()) is not None:
+            return result
         run, waiting = self.runner(), saying(self.listener, self.name, self.unit)
         with hold(self.work, self.home.name, self.home.url, waiting=waiting) as lease:
-            found = find()  # another process may have finished while this one waited
-            if found is not None:
-                return found
+            if (result := find()) is not None:  # another process may have finished while this one waited
+                return result
             return build(OpenStage(lease.guard(self.home), run, self.listener, self.name, self.unit, lease.check))
 
 
@@ -159,9 +154,9 @@ class OpenStage:
         return store.guarded(*self.home.guards)
 
     def attempt(self) -> Store:
-        """Return the folder of a new build; delete what interrupted builds have left, which no manifest names."""
-        manifest = self.home.read_manifest()
-        keep_only(self.home, {"": (MANIFEST, "" if manifest is None else manifest["build"])})
+        """Return the folder of a new build; delete the folders of interrupted builds, which no manifest names."""
+        manifest = self.home.read_manifest() or {"build": ""}
+        keep_only(self.home, {"": (MANIFEST, manifest["build"])})
         return self.home / new_attempt()
 
     def expect(self, total: float, done: float = 0.0, message: str = "") -> None:
@@ -189,7 +184,7 @@ class OpenStage:
         Parameters
         ----------
         step, function, jobs
-            What the tasks are called, what they do, and the arguments of each.
+            Name of the tasks, their function, and the arguments of each.
         size
             How much is done when all of them are; by default as much as there are jobs.
 
@@ -198,13 +193,12 @@ class OpenStage:
         list
             Results in the order of the jobs.
         """
-        results: dict[int, Any] = {}
+        results: list[Any] = [None] * len(jobs)
         start, size = self._done, len(jobs) if size is None else size
-        for number, result in self.run(step, function, dict(enumerate(jobs))):
+        for done, (number, result) in enumerate(self.run(step, function, dict(enumerate(jobs))), 1):
             results[number] = result
-            message = f"{step}: {len(results)} of {counted(len(jobs), 'task')}"
-            self.report(start + size * len(results) / len(jobs), message)
-        return [results[number] for number in range(len(jobs))]
+            self.report(start + size * done / len(jobs), f"{step}: {done} of {counted(len(jobs), 'task')}")
+        return results
 
     def keep(self, names: Mapping[str, Collection[str]]) -> None:
         """Delete everything in some folders below that of the result, except the names that each of them keeps.
@@ -220,10 +214,9 @@ class OpenStage:
         """Delete everything in the folder of the result, except its manifest and what lies at these paths."""
         names: dict[str, set[str]] = {"": {MANIFEST}}
         for path in kept:
-            folder = ""
-            for name in path.split("/"):
-                names.setdefault(folder, set()).add(name)
-                folder = f"{folder}/{name}" if folder else name
+            parts = path.split("/")
+            for depth, name in enumerate(parts):
+                names.setdefault("/".join(parts[:depth]), set()).add(name)
         self.keep(names)
 
     def finish(self, manifest: Mapping[str, Any], kept: Iterable[str], *, alone: bool = False) -> None:
@@ -259,25 +252,24 @@ def run_once(
     make
         Writes the results to the folder of one attempt, and returns the manifest.
     """
-    manifest = find()
-    if manifest is None:
-        made = make(home / new_attempt())
-        manifest = find()  # another run of the task may have finished meanwhile
-        if manifest is None:
-            manifest = made
-            home.finish_manifest(manifest)
-    return manifest
+    if (manifest := find()) is not None:
+        return manifest
+    made = make(home / new_attempt())
+    if (manifest := find()) is not None:  # another run of the task has finished meanwhile
+        return manifest
+    home.finish_manifest(made)
+    return made
 
 
 def groups_exist(store: Store, paths: Iterable[str]) -> bool:
     """Return whether there are Zarr groups at all these paths below a store."""
     asked = [*set(paths)]  # as many as a manifest says: that of a stranger may name a million, and none is there
-    with ThreadPoolExecutor(_THREADS) as pool:
-        # Read, not listed: a listing may come from a cache that misses what others have deleted
-        return all(
-            all(pool.map(lambda path: (store / path).read_bytes("zarr.json") is not None, asked[n : n + _ASKED]))
-            for n in range(0, len(asked), _ASKED)
-        )
+
+    def exists(path: str) -> bool:
+        # Read, not listed: a listing may come from a cache that misses deletions of others
+        return (store / path).read_bytes("zarr.json") is not None
+
+    return all(all(in_threads(exists, asked[n : n + _ASKED])) for n in range(0, len(asked), _ASKED))
 
 
 def keep_only(store: Store, kept: Mapping[str, Collection[str]]) -> None:
@@ -289,5 +281,4 @@ def keep_only(store: Store, kept: Mapping[str, Collection[str]]) -> None:
             if name not in kept[folder]:
                 (cleaned / name).remove()
 
-    with ThreadPoolExecutor(_THREADS) as pool:
-        list(pool.map(clean, kept))
+    in_threads(clean, list(kept))

@@ -49,7 +49,7 @@ class Store:
     options
         Options for fsspec. They may hold secrets, so they are never written and never shown.
     timeout
-        Seconds that each answer of it is waited for; what fails or does not come is asked for again, some times.
+        Seconds that each call may take; a call that fails or takes longer is repeated several times.
     guards
         Are checked before each write and deletion, but not before each chunk of an array; see `guarded`.
     depth
@@ -89,7 +89,7 @@ class Store:
 
     @property
     def name(self) -> str:
-        """The last part of the URL."""
+        """The last name of the URL."""
         return self.url.rstrip("/").rsplit("/", 1)[-1]
 
     def _filesystem(self) -> tuple[Any, str]:
@@ -112,18 +112,18 @@ class Store:
         if (local := self.local_path) is not None:
             check_way("/".join((local, *names)), self.depth + sum(name.count("/") + 1 for name in names))
 
-    def _with_retries(self, function: Callable[..., T], *args: Any, name: str = "") -> T:
-        return with_retries(function, *args, place=f"{self.url}/{name}" if name else self.url, timeout=self.timeout)
+    def _with_retries(self, function: Callable[..., T], *args: Any, name: str = "", **options: Any) -> T:
+        place = f"{self.url}/{name}" if name else self.url
+        return with_retries(function, *args, place=place, timeout=self.timeout, **options)
 
     def _change(self, function: Callable[..., T], *args: Any, name: str = "") -> T:
-        """Write or delete something, with retries; guards and the way to it are checked before each."""
-        place = f"{self.url}/{name}" if name else self.url
+        """Write or delete a file, or this folder, with retries; check guards and the way to it before each try."""
 
         def change() -> T:
             self.check_way(*filter(None, (name,)))
             return function(*args)
 
-        return with_retries(change, place=place, timeout=self.timeout, before=self.check)
+        return self._with_retries(change, name=name, before=self.check)
 
     def exists(self) -> bool:
         """Return whether anything lies at the URL."""
@@ -134,8 +134,8 @@ class Store:
         """Return the names directly below, sorted; none where nothing lies at the URL."""
         fs, path = self._filesystem()
         try:
-            found = self._with_retries(partial(fs.ls, path, detail=False))
-            return sorted(p.rstrip("/").rsplit("/", 1)[-1] for p in found)
+            paths = self._with_retries(partial(fs.ls, path, detail=False))
+            return sorted(p.rstrip("/").rsplit("/", 1)[-1] for p in paths)
         except (FileNotFoundError, NotADirectoryError):
             return []
 
@@ -150,22 +150,20 @@ class Store:
     def sizes(self) -> dict[str, int]:
         """Return the paths of all files below the URL, and their sizes in bytes."""
         fs, path = self._filesystem()
-        found = self._with_retries(partial(fs.find, path, detail=True))
+        entries = self._with_retries(partial(fs.find, path, detail=True))
         start = len(path.rstrip("/")) + 1
-        return {name[start:]: int(entry["size"]) for name, entry in found.items()}
+        return {name[start:]: int(entry["size"]) for name, entry in entries.items()}
 
     def remove(self) -> None:
         """Delete everything at the URL, if anything is there.
 
-        On this machine it is renamed first, so that it is there as a whole or not at all, and what another process
-        creates at the URL meanwhile stays. Guards are checked once more after that: if one does not hold, it is renamed
-        back. If the deletion is interrupted, the next one of the same URL ends it.
+        On this machine it is renamed first, so that it exists as a whole or not at all, and a file or folder that
+        another process creates at the URL meanwhile stays. Guards are checked once more after that: if one does not
+        hold, it is renamed back. If the deletion is interrupted, the next one of the same URL ends it.
         """
         fs, path = self._filesystem()
-        local = self.local_path
-        self._change(
-            partial(literal.remove, fs, path) if local is None else partial(literal.remove_local, local, self.check)
-        )
+        is_local = "file" in fs.protocol
+        self._change(partial(literal.remove_local, path, self.check) if is_local else partial(literal.remove, fs, path))
 
     def force_names(self) -> None:
         """Force what is named here, and what is no longer, to a local disk; raises as `durability.force`."""
@@ -205,20 +203,24 @@ class Store:
         StoreError
             If the store refuses the write (no space, no permission), or does not answer; or as `durability.force`.
         """
+        self._write(name, content, alone, new=False)
+
+    def _write(self, name: str, content: bytes, alone: bool, *, new: bool) -> None:
+        """Write a small file; with `new` raise a FileExistsError where there is one."""
         fs, path = self._filesystem()
-        local = self.local_path
-        if local is None:
-            self._change(fs.pipe_file, f"{path}/{name}", content, name=name)  # object stores put whole objects
+        if "file" not in fs.protocol:  # object stores put whole objects
+            write = partial(fs.pipe_file, f"{path}/{name}", content, **({"mode": "create"} if new else {}))
         else:
-            write = partial(durability.replace, f"{local}/{name}", content, alone=alone)
-            self._change(write, name=name)
+            move = os.link if new else os.replace
+            write = partial(durability.replace, f"{path}/{name}", content, move, alone=alone)
+        self._change(write, name=name)
 
     def create_bytes(self, name: str, content: bytes, *, alone: bool = False) -> None:
         """Write a small file that replaces none, as `write_bytes` does.
 
-        What lies there is deleted first, while the guards hold. So a process that lost its lease, and was paused right
-        before the write, finds what the next holder has written, and changes nothing. Where it finds nothing, it takes
-        the file back: guards are checked once more after the write.
+        A file of that name is deleted first, while the guards hold. So a process that lost its lease, and was paused
+        right before the write, meets the file of the next holder, and changes nothing. Where it meets none, it takes
+        its own file back: guards are checked once more after the write.
 
         Raises
         ------
@@ -227,7 +229,7 @@ class Store:
         """
         for left in reversed(range(_TRIES)):
             with suppress(FileExistsError):
-                self._change(self._creating(name, content, alone=alone), name=name)
+                self._write(name, content, alone, new=True)
                 self._take_back_if_lost(name, content)
                 return
             if self.read_bytes(name) == content:
@@ -244,14 +246,6 @@ class Store:
             if self.read_bytes(name) == content:
                 replace(self / name, guards=()).remove()
             raise
-
-    def _creating(self, name: str, content: bytes, *, alone: bool = False) -> Callable[[], None]:
-        """Return what writes a small file where there is none, or raises a FileExistsError."""
-        fs, path = self._filesystem()
-        local = self.local_path
-        if local is None:
-            return partial(fs.pipe_file, f"{path}/{name}", content, mode="create")
-        return partial(durability.replace, f"{local}/{name}", content, os.link, alone=alone)
 
     def write_raw(self, name: str, *arrays: npt.NDArray[Any], named: bool) -> None:
         """Write arrays as they are into a file, not atomically.
@@ -280,11 +274,10 @@ class Store:
             If the file is gone, or shorter.
         """
         fs, path = self._filesystem()
-        file = f"{path}/{name}"
-        try:
-            content = self._with_retries(literal.read_range, fs, file, start, stop, name=name) if stop > start else b""
-        except FileNotFoundError:
-            content = b""
+        content = b""
+        with suppress(FileNotFoundError):
+            if stop > start:
+                content = self._with_retries(literal.read_range, fs, f"{path}/{name}", start, stop, name=name)
         if len(content) != stop - start:
             raise DamageError.of(f"{self.url}/{name}", f"lacks its bytes {start}..{stop - 1}")
         return content
@@ -295,35 +288,35 @@ class Store:
         Raises
         ------
         DamageError
-            If the manifest is not what was written.
+            If the manifest was changed after it was written.
         FormatError
             If it is of a format this version does not read.
         """
         return twice(partial(self._read_manifest, name))
 
     def _read_manifest(self, name: str) -> dict[str, Any] | None:
-        content = self.read_bytes(name)
+        content, url = self.read_bytes(name), f"{self.url}/{name}"
         if content is None:
             return None
         try:
-            values = parsed(content)
+            read = parsed(content)
         except ValueError as error:
-            raise DamageError.of(f"{self.url}/{name}", f"is not JSON ({error})") from None
-        checksum = values.pop(CHECKSUM, None) if isinstance(values, dict) else None
-        found = values.get("format_version") if isinstance(values, dict) else None
-        newer = isinstance(found, int) and found > FORMAT_VERSION  # with a checksum that may be another one
+            raise DamageError.of(url, f"is not JSON ({error})") from None
+        values: dict[str, Any] = read if isinstance(read, dict) else {}
+        checksum, version = values.pop(CHECKSUM, None), values.get("format_version")
+        newer = isinstance(version, int) and version > FORMAT_VERSION  # with a checksum that may be another one
         if checksum is not None and not newer and checksum != checksum_of(values):
-            raise DamageError.of(f"{self.url}/{name}", "is not what was written")
-        if not isinstance(values, dict) or found != FORMAT_VERSION:
+            raise DamageError.of(url, "is not what was written")
+        if version != FORMAT_VERSION:
             raise FormatError(
-                f"{self.url}/{name} has format_version={found!r}; this daskw2v reads {FORMAT_VERSION}.",
+                f"{url} has format_version={version!r}; this daskw2v reads {FORMAT_VERSION}.",
                 "Open it with the daskw2v that wrote it, or give another work directory.",
             )
         if checksum is None:
-            raise DamageError.of(f"{self.url}/{name}", "has no checksum")
+            raise DamageError.of(url, "has no checksum")
         path = values.pop(PLACE, "")
-        if path and not f"{self.url}/{name}".endswith(f"/{path}"):
-            raise DamageError.of(f"{self.url}/{name}", FOREIGN)
+        if path and not url.endswith(f"/{path}"):
+            raise DamageError.of(url, FOREIGN)
         return values
 
     def write_manifest(self, values: dict[str, Any], name: str = MANIFEST, *, alone: bool = False) -> None:
@@ -351,21 +344,22 @@ class Store:
         Of several processes that try, one does, if the store knows how to.
         """
         with suppress(FileExistsError):
-            self._change(self._creating(name, self._written(values, name), alone=True), name=name)
+            self._write(name, self._written(values, name), alone=True, new=True)
 
     def _zarr_store(self, *, complete: bool = False, attempt: str = "") -> ZarrStore:
-        local = self.local_path
-        on_fsspec = partial(literal.LiteralStore.from_url, self.url, storage_options=self._fresh())
-        store: ZarrStore = on_fsspec() if local is None else Folder(local, depth=self.depth)
+        if (local := self.local_path) is not None:
+            store: ZarrStore = Folder(local, depth=self.depth)
+        else:
+            store = literal.LiteralStore.from_url(self.url, storage_options=self._fresh())
         return RetryingStore(store, self.url, self.timeout, complete=complete, attempt=attempt)
 
     def create_group(self, attributes: dict[str, Any] | None = None, attempt: str = "") -> zarr.Group:
-        """Make an empty Zarr group here; what lay here before is deleted.
+        """Make an empty Zarr group here; delete everything that lies here first.
 
         Parameters
         ----------
         attributes
-            What is to be known of it.
+            The attributes of the group.
         attempt
             A random name for all that is written to it. With it the folder may be moved; without it, content belongs to
             the last two names of the folder.
@@ -390,14 +384,13 @@ class Store:
         Raises
         ------
         DamageError
-            If there is none, or its metadata are not what was written.
+            If there is none, or its metadata were changed after they were written.
         """
         if writable:
             self.check()
-        with suppress(FileNotFoundError, KeyError, ValueError, TypeError):  # an array, and what else is none
-            return zarr.open_group(
-                self._zarr_store(complete=not writable), mode="r+" if writable else "r", zarr_format=3
-            )
+        with suppress(FileNotFoundError, KeyError, ValueError, TypeError):  # an array, or no node of Zarr
+            store = self._zarr_store(complete=not writable)
+            return zarr.open_group(store, mode="r+" if writable else "r", zarr_format=3)
         # Without its cause: workers cannot send Zarr's own errors
         raise DamageError(
             f"{self.url} holds no Zarr group.",

@@ -25,9 +25,9 @@ def as_url(value: Location, what: str) -> str:
     Parameters
     ----------
     value
-        What the user gave.
+        The user's value.
     what
-        What it names, such as "work".
+        Name of the setting, such as "work".
 
     Raises
     ------

@@ -5,7 +5,7 @@ declared. Metadata are checked before Zarr looks at them.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,36 +24,29 @@ _FILES = 1 << 17  # of an array: Zarr makes a task for each
 _IN_SHARD = 1 << 20  # chunks of a shard, whose index is read whole
 _AXES = 3
 _FILL = 1 << 24  # any float holds whole numbers up to this one
-_ENTRIES = {
-    "attributes", "chunk_grid", "chunk_key_encoding", "codecs", "consolidated_metadata", "data_type", "dimension_names",
-    "fill_value", "node_type", "shape", "storage_transformers", "zarr_format",
-}  # fmt: skip
 _OF_GROUPS = {"attributes", "consolidated_metadata", "node_type", "zarr_format"}
+_EMPTY = "storage_transformers", "dimension_names", "consolidated_metadata"  # in arrays
+_ENTRIES = {*_OF_GROUPS, *_EMPTY, "chunk_grid", "chunk_key_encoding", "codecs", "data_type", "fill_value", "shape"}
 _TYPES = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"}
 _PLAIN = (["bytes"], ["bytes", "blosc"], ["bytes", "crc32c"], ["bytes", "blosc", "crc32c"])
 _INDEX = ["bytes", "crc32c"]
-_LARGEST_TYPE, _CLEVEL = 255, 9  # of Blosc
-# What a configuration may hold, by the name that it belongs to: Zarr takes others for arguments of its own
-_CONFIGURATIONS: dict[str, dict[str, Callable[[Any], bool]]] = {
-    "regular": {"chunk_shape": lambda value: isinstance(value, list)},
-    "default": {"separator": lambda value: value == "/"},
-    "sharding_indexed": {
-        "chunk_shape": lambda value: isinstance(value, list),
-        "codecs": lambda value: isinstance(value, list),
-        "index_codecs": lambda value: isinstance(value, list),
-        "index_location": lambda value: value in ("start", "end"),
-    },
-    "bytes": {"endian": lambda value: value in ("little", "big")},
+# The entries that a configuration may hold, by the name that it belongs to: Zarr takes others for arguments of its own.
+# A value is an instance of the type, a whole number in the range, or one of the texts
+_CONFIGURATIONS: dict[str, dict[str, type | range | tuple[str, ...]]] = {
+    "regular": {"chunk_shape": list},
+    "default": {"separator": ("/",)},
+    "sharding_indexed": {"chunk_shape": list, "codecs": list, "index_codecs": list, "index_location": ("start", "end")},
+    "bytes": {"endian": ("little", "big")},
     "crc32c": {},
     "blosc": {
-        "typesize": lambda value: type(value) is int and 1 <= value <= _LARGEST_TYPE,
-        "cname": lambda value: value == "lz4",
-        "clevel": lambda value: type(value) is int and 0 <= value <= _CLEVEL,
-        "shuffle": lambda value: value in ("noshuffle", "shuffle", "bitshuffle"),
-        "blocksize": lambda value: type(value) is int and 0 <= value <= _CHUNK,
+        "typesize": range(1, 256),
+        "cname": ("lz4",),
+        "clevel": range(10),
+        "shuffle": ("noshuffle", "shuffle", "bitshuffle"),
+        "blocksize": range(_CHUNK + 1),
     },
 }
-_HEADER = 16  # bytes before what Blosc packed
+_HEADER = 16  # bytes of Blosc's header
 
 
 def check_metadata(values: Any, place: str) -> None:
@@ -69,7 +62,7 @@ def check_metadata(values: Any, place: str) -> None:
 
 
 def _problem(values: Any) -> str:
-    """Return what is wrong with metadata; nothing where all is right."""
+    """Return a sentence about the first fault of metadata, without its subject; "" without a fault."""
     if not isinstance(values, dict) or not values.keys() <= _ENTRIES:
         return "is no group or array that daskw2v writes"
     match values:
@@ -87,8 +80,7 @@ def _problem(values: Any) -> str:
         } if _is_known(grid) and _is_known(encoding):
             if not isinstance(kind, str) or kind not in _TYPES:
                 return f"is of type {str(kind)[:60]!r}, not of numbers"
-            others = [values.get(name) for name in ("storage_transformers", "dimension_names", "consolidated_metadata")]
-            if any(other not in (None, []) for other in others) or not _fills(values, kind):
+            if any(values.get(name) not in (None, []) for name in _EMPTY) or not _fills(values, kind):
                 return "has entries that daskw2v does not write"
             return _shape_problem(shape, chunk, np.dtype(kind).itemsize, codecs)
     return "is no group or array that daskw2v writes"
@@ -140,17 +132,20 @@ def _codec_problem(codecs: list[Any]) -> str:
 
 
 def _is_known(values: Any) -> bool:
-    """Return whether a codec, grid or encoding, of a name that is known, is configured by what Zarr knows of it."""
-    if not isinstance(values, dict):
+    """Return whether a codec, grid or encoding, of a known name, has the entries and values of `_CONFIGURATIONS`."""
+    if not isinstance(values, dict) or not values.keys() <= {"name", "configuration"}:
         return False
     known, own = _CONFIGURATIONS[values["name"]], values.get("configuration", {})
-    return (
-        values.keys() <= {"name", "configuration"}
-        and isinstance(own, dict)
-        and own.keys() <= known.keys()
-        and all(known[name](value) for name, value in own.items())
-        and (values["name"] != "blosc" or own.keys() == known.keys())
-    )
+    if not isinstance(own, dict) or not own.keys() <= known.keys():
+        return False
+    is_whole = values["name"] != "blosc" or own.keys() == known.keys()
+    return is_whole and all(_allows(known[name], value) for name, value in own.items())
+
+
+def _allows(allowed: type | range | tuple[str, ...], value: Any) -> bool:
+    if isinstance(allowed, type):
+        return isinstance(value, allowed)
+    return value in allowed and (type(value) is int or isinstance(allowed, tuple))
 
 
 def _names(codecs: Sequence[Any]) -> list[Any]:
@@ -167,15 +162,7 @@ def bounded(array: zarr.Array[Any]) -> zarr.Array[Any]:
 def _bounded(codec: Codec) -> Codec:
     if isinstance(codec, ShardingCodec):
         return replace(codec, codecs=tuple(map(_bounded, codec.codecs)))
-    if isinstance(codec, BloscCodec):
-        return _Blosc(
-            typesize=codec.typesize,
-            cname=codec.cname,
-            clevel=codec.clevel,
-            shuffle=codec.shuffle,
-            blocksize=codec.blocksize,
-        )
-    return codec
+    return _Blosc.from_dict(codec.to_dict()) if isinstance(codec, BloscCodec) else codec
 
 
 class _Blosc(BloscCodec):
@@ -192,6 +179,5 @@ def check_packed(content: npt.NDArray[np.uint8], expected: int) -> None:
     header = content[:_HEADER].tobytes()
     unpacked, packed = int.from_bytes(header[4:8], "little"), int.from_bytes(header[12:16], "little")
     if (unpacked, packed) != (expected, len(content)):
-        raise ValueError(
-            f"{len(content):,} bytes say that they are {packed:,} and hold {unpacked:,}; they should hold {expected:,}"
-        )
+        declared = f"are {packed:,} and hold {unpacked:,}"
+        raise ValueError(f"{len(content):,} bytes say that they {declared}; they should hold {expected:,}")

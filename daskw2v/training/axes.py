@@ -5,7 +5,7 @@ from typing import Any
 
 from distributed import Client
 
-from daskw2v.cluster import ask_workers
+from daskw2v.cluster.workers import ask_workers
 from daskw2v.config.params import Params
 from daskw2v.config.registry import Registry
 from daskw2v.config.resources import Resources

@@ -14,7 +14,7 @@ from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster
 from distributed.comm import get_address_host
 
-from daskw2v.cluster import workers_known
+from daskw2v.cluster.workers import workers_known
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.config.settings import default_of

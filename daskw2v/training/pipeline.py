@@ -15,8 +15,9 @@ from typing import Any
 
 from distributed import Client
 
-from daskw2v.cluster import check_here, lazily_connected, opened_once, starts_cluster, waits_for_workers
+from daskw2v.cluster.connecting import check_here, lazily_connected, opened_once, starts_cluster
 from daskw2v.cluster.console import listening
+from daskw2v.cluster.waiting import waits_for_workers
 from daskw2v.collections.kinds import TextInputs
 from daskw2v.collections.parts import found_texts
 from daskw2v.config.arguments import check_arguments

@@ -9,7 +9,7 @@ from typing import Any
 from dask.system import CPU_COUNT
 from distributed import Client
 
-from daskw2v.cluster import connected, starts_cluster
+from daskw2v.cluster.connecting import connected, starts_cluster
 from daskw2v.cluster.console import listening
 from daskw2v.collections.kinds import is_named
 from daskw2v.config.params import Params

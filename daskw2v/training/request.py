@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from distributed import Client
 
-from daskw2v.cluster import connected, starts_cluster
+from daskw2v.cluster.connecting import connected, starts_cluster
 from daskw2v.collections.kinds import TextInputs, check_texts, default_params
 from daskw2v.config.arguments import check_arguments
 from daskw2v.config.params import Params

@@ -9,7 +9,8 @@ from typing import Any
 
 from distributed import Client
 
-from daskw2v.cluster import Usage, gather, usage
+from daskw2v.cluster.waiting import gather
+from daskw2v.cluster.workers import Usage, usage
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError
 from daskw2v.features.settings import has_features

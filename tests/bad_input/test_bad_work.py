@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from daskw2v import Params, Resources, retrain, train
-from daskw2v.cluster import check_cluster
+from daskw2v.cluster.connecting import check_cluster
 from daskw2v.errors import ParameterError, StoreError
 from daskw2v.models.formats.export import export
 from daskw2v.models.queries.vectors import Vectors

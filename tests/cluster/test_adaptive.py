@@ -10,8 +10,10 @@ import pytest
 from distributed import Client, LocalCluster, Worker
 
 from daskw2v import Params, Resources, train
-from daskw2v.cluster import Trainers, find_trainers, tasks, waits_for_workers
+from daskw2v.cluster import tasks
 from daskw2v.cluster.tasks import run_tasks
+from daskw2v.cluster.waiting import waits_for_workers
+from daskw2v.cluster.workers import Trainers, find_trainers
 from daskw2v.errors import ClusterError, MissingExtraError
 from daskw2v.training.devices import DEVICES, trainers_of
 from daskw2v.training.estimates.check import workers_of

@@ -11,7 +11,8 @@ import pytest
 from distributed import Client, LocalCluster
 
 from daskw2v import Resources
-from daskw2v.cluster import clocks_watched, connect
+from daskw2v.cluster.clocks import clocks_watched
+from daskw2v.cluster.connecting import connect
 
 HOUR = 3600.0
 

@@ -19,19 +19,10 @@ from distributed import Client, KilledWorker, LocalCluster, Scheduler, SpecClust
 from distributed.comm import CommClosedError
 
 from daskw2v import train
-from daskw2v.cluster import (
-    Trainers,
-    ask_workers,
-    await_worker,
-    check_cluster,
-    connect,
-    find_trainers,
-    first_done,
-    gather,
-    usable_memory,
-    waiting,
-    waits_for_workers,
-)
+from daskw2v.cluster import waiting
+from daskw2v.cluster.connecting import check_cluster, connect
+from daskw2v.cluster.waiting import await_worker, first_done, gather, waits_for_workers
+from daskw2v.cluster.workers import Trainers, ask_workers, find_trainers, usable_memory
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, InputError, TrainingError
 from daskw2v.progress import silent
@@ -242,7 +233,7 @@ def test_connect__lets_workers_of_a_local_cluster_keep_freed_memory(monkeypatch)
 def test_peak_memory__is_of_this_process_alone():
     """Not of the one that began it, whose memory a fork has for a moment."""
     held = np.ones(40 << 20)
-    line = [sys.executable, "-c", "from daskw2v.cluster import peak_memory; print(peak_memory())"]
+    line = [sys.executable, "-c", "from daskw2v.cluster.workers import peak_memory; print(peak_memory())"]
     peak = int(subprocess.run(line, check=True, capture_output=True, text=True).stdout)
     assert 1 << 20 < peak < held.nbytes
 

@@ -14,7 +14,7 @@ import pytest
 from distributed import Client, utils
 
 from daskw2v import Resources
-from daskw2v.cluster import connect
+from daskw2v.cluster.connecting import connect
 from daskw2v.cluster.local import _are_processes
 from daskw2v.errors import ParameterError
 

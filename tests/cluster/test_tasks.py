@@ -1,6 +1,6 @@
 import pytest
 
-from daskw2v.cluster.tasks import run_task, run_tasks
+from daskw2v.cluster.tasks import run_tasks
 from daskw2v.errors import InputError
 
 
@@ -39,11 +39,11 @@ def fail_once():
 def test_run_tasks__raises_our_errors_without_another_try(client):
     tries.clear()
     with pytest.raises(InputError, match="Bad text"):
-        run_task(client, "fail", fail)
+        list(run_tasks(client, "fail", fail, {0: ()}))
     assert len(tries) == 1
 
 
 def test_run_tasks__tries_other_errors_again(client):
     tries.clear()
-    assert run_task(client, "flaky", fail_once) == 7
+    assert list(run_tasks(client, "flaky", fail_once, {0: ()})) == [(0, 7)]
     assert len(tries) == 2

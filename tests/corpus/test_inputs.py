@@ -111,7 +111,7 @@ def test_inputs__are_refused_before_a_cluster_is_started(tmp_path, monkeypatch):
     def start(*_):
         raise AssertionError("a cluster was started")
 
-    monkeypatch.setattr("daskw2v.cluster.connect", start)
+    monkeypatch.setattr("daskw2v.cluster.connecting.connect", start)
     for run in (train, retrain):
         with pytest.raises(ParameterError, match="is no URL or path"):
             run({"text": LINES}, work=tmp_path / "work", params=Params(), resources=Resources())

@@ -10,21 +10,20 @@ import pytest
 from nights_of_text import LOOSE, ONE, PARAMS
 
 from daskw2v import Notices, Vectors, Versions, retrain
-from daskw2v.retraining import run as retraining_run
 from daskw2v.retraining.outcome import Outcome
 from tests.support.days import write_day
 
 retrain_module = importlib.import_module("daskw2v.retraining.retrain")  # the package has the function by that name
 STEPS = {
-    "read": (retraining_run, "read_text"),
-    "train": (retraining_run, "write_version"),
-    "judge": (retraining_run, "judge"),
-    "align": (retraining_run, "find_alignment"),
-    "write": (retraining_run, "write_aligned"),
-    "finish": (retraining_run, "finish_version"),
+    "read": (retrain_module, "read_text"),
+    "train": (retrain_module, "write_version"),
+    "judge": (retrain_module, "judge"),
+    "align": (retrain_module, "find_alignment"),
+    "write": (retrain_module, "write_aligned"),
+    "finish": (retrain_module, "finish_version"),
     "publish": (Versions, "publish"),
-    "clear": (retraining_run, "clear_unused"),
-    "tell": (retrain_module, "tell"),
+    "clear": (retrain_module, "clear_unused"),
+    "tell": (retrain_module, "send_notices"),
     "record": (retrain_module, "record"),
 }
 

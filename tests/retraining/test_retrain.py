@@ -1,5 +1,6 @@
 """Retraining: only new text is read, a version that passes is served, and a run that was cut short is called again."""
 
+import importlib
 import shutil
 import threading
 from collections import Counter
@@ -12,12 +13,13 @@ from nights_of_text import LOOSE, ONE, PARAMS
 from daskw2v import Averaging, Gates, Notices, Params, Policy, Resources, Vectors, Versions, retrain, train
 from daskw2v.errors import InputError, ParameterError, TrainingError
 from daskw2v.models.index.vectors import IndexedVectors
-from daskw2v.retraining import run as retraining_run
 from daskw2v.retraining.outcome import Outcome
 from daskw2v.store.lease import hold
 from daskw2v.store.storage import Store
 from daskw2v.training import choice
 from tests.support.days import write_day
+
+retrain_module = importlib.import_module("daskw2v.retraining.retrain")  # the package has the function by that name
 
 STRICT = Gates(max_long=0.0, times_median=1.01)  # nothing passes
 
@@ -82,7 +84,7 @@ def test_first_run__has_the_bits_of_train(later, tmp_path, client):
 
 def test_same_text__changes_nothing_and_needs_no_cluster(later, monkeypatch):
     first = later.first
-    monkeypatch.setattr(retraining_run, "ready_cluster", lambda *_: pytest.fail("a cluster was asked for"))
+    monkeypatch.setattr(retrain_module, "ready_cluster", lambda *_: pytest.fail("a cluster was asked for"))
     again = later.run()
     assert (again.outcome, again.served, again.version) == (Outcome.NOTHING_NEW, first.version, None)
 
@@ -210,9 +212,9 @@ def test_scores__of_the_served_version_are_those_that_it_was_published_with(nigh
     sets.write_text("".join(f"w{a}\tw{b}\t{10 - abs(a - b) % 11}\n" for a in range(9) for b in (11, 30)))
     given = {"resources": ONE.replace(eval_similarity=[str(sets)]), "gates": LOOSE.replace(max_drop=1.0)}
     nights.run(**given)
-    asked, whole = [], retraining_run.evaluate
+    asked, whole = [], retrain_module.evaluate
     monkeypatch.setattr(
-        retraining_run, "evaluate", lambda vectors, **k: asked.append(vectors.url) or whole(vectors, **k)
+        retrain_module, "evaluate", lambda vectors, **k: asked.append(vectors.url) or whole(vectors, **k)
     )
     nights.write(1)
     told = manifest(nights, nights.run(**given).version)["retraining"]
@@ -227,7 +229,7 @@ def test_scores__of_the_served_version_are_those_that_it_was_published_with(nigh
 def test_stopped_candidate__passes_other_gates_without_being_trained_again(later, monkeypatch):
     later.write(1)
     assert later.run(gates=STRICT).outcome is Outcome.STOPPED
-    monkeypatch.setattr(retraining_run, "write_version", lambda home, *_: home.open_group())
+    monkeypatch.setattr(retrain_module, "write_version", lambda home, *_: home.open_group())
     assert later.run(gates=STRICT).outcome is Outcome.STOPPED
     assert later.run().outcome is Outcome.PUBLISHED
 
@@ -314,7 +316,7 @@ def test_failure__is_told_and_raised(later, monkeypatch):
     def diverge(*_, **__):
         raise TrainingError("It diverged.", "Lower alpha.")
 
-    monkeypatch.setattr(retraining_run, "write_version", diverge)
+    monkeypatch.setattr(retrain_module, "write_version", diverge)
     told = later.folder.parent / "summary.json"
     with pytest.raises(TrainingError, match="It diverged"):
         later.run(notices=Notices(summary=str(told)))
@@ -364,7 +366,7 @@ def test_index__is_there_when_a_version_is_served(nights):
 def test_index__is_built_by_the_threads_of_a_task(nights, monkeypatch):
     """One thread gives the same bits each time."""
     built = []
-    monkeypatch.setattr("daskw2v.retraining.run.index_version", lambda version, threads: built.append(threads))
+    monkeypatch.setattr("daskw2v.retraining.retrain.index_version", lambda version, threads: built.append(threads))
     nights.run(policy=Policy(index=True))
     assert built == [1]
 

@@ -11,7 +11,7 @@ import google_crc32c
 import numpy as np
 from numcodecs import Blosc
 
-from daskw2v.cluster import peak_memory
+from daskw2v.cluster.workers import peak_memory
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.checksums import with_checksum
 from tests.fuzz.folders import write_model

@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from daskw2v import Resources
-from daskw2v.cluster import connect
+from daskw2v.cluster.connecting import connect
 from daskw2v.errors import ParameterError
 
 

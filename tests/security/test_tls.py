@@ -13,7 +13,7 @@ from distributed.security import Security
 
 import daskw2v
 from daskw2v import Params, Resources, train
-from daskw2v.cluster import connect
+from daskw2v.cluster.connecting import connect
 from daskw2v.cluster.shared_memory import given_bytes, share
 from daskw2v.errors import ClusterError
 
@@ -97,7 +97,7 @@ def test_client__without_certificates_is_told_what_to_do(address, protocol):
 CONNECT = """
 import sys
 from daskw2v import Resources
-from daskw2v.cluster import connect
+from daskw2v.cluster.connecting import connect
 with connect(Resources(scheduler=sys.argv[1]), timeout=3):
     pass
 """

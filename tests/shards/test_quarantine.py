@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from daskw2v import Params, Resources, train
-from daskw2v.cluster import connect, connecting
+from daskw2v.cluster import connecting
+from daskw2v.cluster.connecting import connect
 from daskw2v.config.tokenizers import tokenizer_name
 from daskw2v.errors import InputError, TrainingError
 from daskw2v.progress import silent

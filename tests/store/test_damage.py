@@ -17,6 +17,7 @@ from daskw2v.stages import Store
 from daskw2v.store.arrays import create_array, open_array, read_array, write_array
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.retries import RetryingStore
+from tests.support.one_shard import write_shard
 
 SHAPE = {"vector_size": 6, "min_count": 1, "epochs": 1, "sample": 1.0, "window": 2}
 RUNS = {
@@ -242,7 +243,7 @@ def test_array__looks_for_damage_only_where_it_was_read(tmp_path, monkeypatch, a
 def test_array__of_one_shard_is_checked_chunk_by_chunk(tmp_path):
     store = Store(str(tmp_path))
     values = np.random.default_rng(0).integers(0, 1 << 30, (300, 2))
-    write_array(store.create_group(), "values", values, chunk_rows=100, one_shard=True)
+    write_shard(store.create_group(), "values", values, 100)
     spoil(tmp_path / "values" / "c" / "0" / "0", "first byte")
     array = open_array(store.open_group(), "values")
     np.testing.assert_array_equal(array[200:], values[200:])
@@ -264,7 +265,7 @@ def test_array__that_is_being_written_has_no_chunks_yet(tmp_path):
 
 def test_metadata__of_any_node_are_sealed(tmp_path):
     store = Store(str(tmp_path))
-    write_array(store.create_group(), "values", np.arange(10), attributes={"edges": [1, 2]})
+    write_shard(store.create_group(), "values", np.arange(10), 10, {"edges": [1, 2]})
     for path in (tmp_path / "zarr.json", tmp_path / "values" / "zarr.json"):
         content = path.read_text()
         path.write_text(content.replace("zarr_format", "zarr_form4t"))

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from daskw2v.errors import DamageError
-from daskw2v.store.arrays import open_array, write_array
+from daskw2v.store.arrays import open_array
 from daskw2v.store.storage import Store
+from tests.support.one_shard import write_shard
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def test_range__behind_the_end_of_an_object_is_damage(s3, elsewhere):
 @pytest.mark.parametrize("left", [0, 1, 100])
 def test_shard__of_which_little_is_left_is_damage(s3, elsewhere, left):
     store = Store(f"s3://bucket/shard-{left}", s3)
-    write_array(store.create_group(), "values", np.arange(900), 100, one_shard=True)
+    write_shard(store.create_group(), "values", np.arange(900), 100)
     object_ = f"bucket/shard-{left}/values/c/0"
     elsewhere.pipe_file(object_, elsewhere.cat_file(object_)[:left])
     with pytest.raises(DamageError, match=r"values/c/0 is (cut short|damaged)"):

@@ -19,6 +19,7 @@ from daskw2v.store.arrays import create_array, finish_arrays, open_array, read_a
 from daskw2v.store.checksums import PLACE, checksum_of
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.verification import find_damage
+from tests.support.one_shard import write_shard
 
 FOREIGN = "is of another place, version or attempt"
 NAMES = ("plain", "other", "noise", "shard", "wide")
@@ -34,7 +35,7 @@ def write_group(store, seed):
     group = store.create_group()
     for name in NAMES[:3]:
         write_array(group, name, values_of(seed, name), 16)
-    write_array(group, "shard", values_of(seed, "shard"), 16, one_shard=True)
+    write_shard(group, "shard", values_of(seed, "shard"), 16)
     wide = create_array(group, "wide", (64, 3), np.int64, 8, shard_rows=32)
     parts = []
     for start in (0, 32):  # by tasks of their own

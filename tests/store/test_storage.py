@@ -14,6 +14,7 @@ from daskw2v.store import durability
 from daskw2v.store.arrays import create_array, open_array, read_array, write_array, write_rows
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import absolute
+from tests.support.one_shard import write_shard
 
 
 @pytest.fixture(params=["local", "memory"])
@@ -118,7 +119,7 @@ def test_raw__arrays_come_back_by_ranges(store):
 def test_one_shard__is_one_file_that_can_be_read_in_slices(tmp_path):
     values = np.arange(1000, dtype=np.int32).reshape(-1, 2)
     group = Store(str(tmp_path)).create_group()
-    write_array(group, "values", values, 64, one_shard=True, attributes={"edges": [0, 500]})
+    write_shard(group, "values", values, 64, {"edges": [0, 500]})
     array = open_array(Store(str(tmp_path)).open_group(), "values")
     assert len([path for path in (tmp_path / "values" / "c").rglob("*") if path.is_file()]) == 1
     assert array.chunks == (64, 2)

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from daskw2v import train
-from daskw2v.cluster import usage
+from daskw2v.cluster.workers import usage
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source

@@ -12,7 +12,7 @@ from distributed import Client, LocalCluster
 
 import daskw2v
 from daskw2v import Params, Resources, Walks
-from daskw2v.cluster import check_here
+from daskw2v.cluster.connecting import check_here
 from daskw2v.errors import ClusterError, ParameterError, UnknownParameterError, VocabularyError
 from daskw2v.training.request import with_keywords
 

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from distributed import Client, Future
 
-from daskw2v.cluster import Trainers, gather
+from daskw2v.cluster.waiting import gather
+from daskw2v.cluster.workers import Trainers
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError, counted

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from dask.sizeof import sizeof
 
-from daskw2v.cluster import this_worker
 from daskw2v.cluster.shared_memory import by_fields, share
+from daskw2v.cluster.workers import this_worker
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run
 from daskw2v.training.averaging.curvature import touched_rows

@@ -13,7 +13,7 @@ from typing import Any
 
 from distributed import Client, Future
 
-from daskw2v.cluster import gather
+from daskw2v.cluster.waiting import gather
 from daskw2v.config.resources import Resources
 from daskw2v.models.stored.store import finish_tables
 from daskw2v.models.stored.tables import create_model

@@ -6,7 +6,7 @@ import numpy as np
 import zarr
 from distributed import Client, Future
 
-from daskw2v.cluster import gather
+from daskw2v.cluster.waiting import gather
 from daskw2v.models.stored.store import create_part
 from daskw2v.store.arrays import StoredArray, create_array, finish_arrays, open_array, write_rows
 from daskw2v.store.checksums import Written

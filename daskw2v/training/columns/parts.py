@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from distributed import Client
 
-from daskw2v.cluster import Trainers, this_worker
 from daskw2v.cluster.shared_memory import share
+from daskw2v.cluster.workers import Trainers, this_worker
 from daskw2v.config.resources import Resources
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.models.stored.tables import read_table, write_table_rows

@@ -15,8 +15,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from daskw2v.cluster import this_worker
 from daskw2v.cluster.shared_memory import share
+from daskw2v.cluster.workers import this_worker
 from daskw2v.errors import DamageError
 from daskw2v.models.stored.store import create_part, read_subwords, write_subwords
 from daskw2v.objectives.subwords.network import Alphabet, Subwords, Weights

@@ -5,7 +5,8 @@ The registry of devices is here. A new one is a module here and a line below.
 
 from distributed import Client
 
-from daskw2v.cluster import Trainers, ask_workers, await_worker, find_trainers, may_grow
+from daskw2v.cluster.waiting import await_worker
+from daskw2v.cluster.workers import Trainers, ask_workers, find_trainers, may_grow
 from daskw2v.config.choice import refuse_unread
 from daskw2v.config.params import Params
 from daskw2v.config.registry import Registry

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from distributed import Future
 
-from daskw2v.cluster import this_worker
 from daskw2v.cluster.shared_memory import by_fields, share
+from daskw2v.cluster.workers import this_worker
 from daskw2v.kernels.bfloat16 import from_bfloat16, to_bfloat16
 from daskw2v.kernels.rng import Purpose, draws, stream
 from daskw2v.models.stored.tables import read_partition, write_partition

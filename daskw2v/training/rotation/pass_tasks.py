@@ -20,8 +20,9 @@ from typing import NamedTuple
 
 from distributed import Client, Future
 
-from daskw2v.cluster import Trainers, gather
 from daskw2v.cluster.tasks import run_tasks
+from daskw2v.cluster.waiting import gather
+from daskw2v.cluster.workers import Trainers
 from daskw2v.sampling.skipgrams import HeldPairs, SkipGrams
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import find_device, trainers_of

@@ -20,7 +20,8 @@ from typing import Any
 
 from distributed import Client
 
-from daskw2v.cluster import await_worker, gather, total_threads, usable_memory, workers_known
+from daskw2v.cluster.waiting import await_worker, gather
+from daskw2v.cluster.workers import total_threads, usable_memory, workers_known
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import counted

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from distributed import Client, Future
 
-from daskw2v.cluster import all_done
+from daskw2v.cluster.waiting import all_done
 from daskw2v.config.params import Params
 from daskw2v.errors import ParameterError
 from daskw2v.kernels.rng import Purpose, stream

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from distributed import Client, Future
 
-from daskw2v.cluster import first_done, gather
+from daskw2v.cluster.waiting import first_done, gather
 from daskw2v.evaluation import evaluate
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.progress import Listener, Progress

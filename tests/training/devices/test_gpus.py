@@ -13,8 +13,10 @@ from types import SimpleNamespace
 import pytest
 
 from daskw2v import Params, Resources, train
-from daskw2v.cluster import OneWorker, connect, gpus
+from daskw2v.cluster import gpus
+from daskw2v.cluster.connecting import connect
 from daskw2v.cluster.gpus import gpus_declared, gpus_for, visible_gpus
+from daskw2v.cluster.local import OneWorker
 from daskw2v.errors import ClusterError
 from daskw2v.training.averaging.replica import train_replica
 from daskw2v.training.columns.parts import train_part
