@@ -14,9 +14,9 @@ from daskw2v.kernels.jit import inline, kernel
 from daskw2v.kernels.rng import GOLDEN, draw, mix
 from daskw2v.kernels.simd import SLOTS, aligned_zeros
 from daskw2v.objectives.base import MatrixColumns, PartTables
-from daskw2v.objectives.context_matrix.updates import BETA1, BETA2, adam, pull, step_size
+from daskw2v.objectives.context_matrix.updates import BETA1, BETA2, adam, step_size
 from daskw2v.objectives.cpu.centers import RUN
-from daskw2v.objectives.cpu.hidden import EACH, OWN, dots_hidden
+from daskw2v.objectives.cpu.hidden import EACH, OWN, dots_hidden, pull
 from daskw2v.objectives.cpu.steps import MAX_TARGETS, address, gradients_each, group_sizes, load_int64
 from daskw2v.objectives.noise import BATCH
 from daskw2v.types import Float32Array, UInt64Array

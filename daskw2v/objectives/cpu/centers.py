@@ -12,38 +12,44 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskw2v.config.params import Params
 from daskw2v.kernels.jit import inline, kernel
-from daskw2v.objectives.cpu.scratch import fetch_hot, flush_hot, loss_of, rows_due, scratch_addresses
-from daskw2v.objectives.cpu.steps import (
-    address,
-    copy_row,
-    load_int8,
-    load_int32,
-    load_int64,
-    prefetch_row,
-    store_int64,
-)
-from daskw2v.objectives.windows import width_at
+from daskw2v.objectives.base import Rate, Tables
+from daskw2v.objectives.cpu.scratch import Scratch, fetch_hot, flush_hot, loss_of, rows_due, scratch_addresses
+from daskw2v.objectives.cpu.steps import address, copy_row, load_int8, load_int32, load_int64, prefetch_row, store_int64
+from daskw2v.objectives.windows import width_at, windows_of
 from daskw2v.sampling.pairs import reach_of
+from daskw2v.sampling.segments import Segment
 
 RUN = 64  # windows, or batches of them, whose targets are listed at once
 
 
+# From the result of `Objective.prepare`, the tables and the epoch to the kernel's arguments scratch, aim and tile
+Preparation = Callable[[Any, Tables, int], tuple[Scratch, Any, tuple[int, ...]]]
+
+
 class Targets(NamedTuple):
-    """The targets of windows: two functions that are compiled into a kernel.
+    """The targets of windows: two functions that are compiled into a kernel, and how it is called.
 
     Parameters
     ----------
     write
-        Function (segment, first, last, aim, tables, scratch) that lists the targets of the windows first..last-1, at
-        most RUN. `aim` is the argument of the kernel, `tables` are `TableAddresses`, `scratch` is a `Scratch`.
+        Function (segment, first, last, n, aim, tables, scratch) that lists the targets of the windows first..last-1, at
+        most `run`, the first of which has n contexts. `aim` is the argument of the kernel, `tables` are
+        `TableAddresses`, `scratch` is a `Scratch`.
     trainer
         Given what trains a window, function (scratch, contexts, n, targets, width, alpha, tile) -> examples, returns
         the function (scratch, n, at, width, alpha, tile) -> examples that trains the listed window `at`.
+    prepare
+        Function that prepares the arguments of the kernel.
+    run
+        Windows whose targets are listed at once.
     """
 
     write: Callable[..., Any]
     trainer: Callable[[Callable[..., Any]], Callable[..., Any]]
+    prepare: Preparation
+    run: int = RUN
 
 
 class WindowTargets(NamedTuple):
@@ -170,8 +176,42 @@ def open_window(text: Any, sentence: Any, center: Any, windows: Any, tables: Any
     return sentence, n, np.float32(windows.alpha + windows.slope * (position - windows.origin))
 
 
-def over_centers(targets: Targets, train_window: Callable[..., Any]) -> Any:
-    """Return the kernel that trains the windows of a range of centers in order.
+class CenterTrainer(NamedTuple):
+    """A `Trainer` (`objectives.base`) of ranges of centers on the CPU.
+
+    Parameters
+    ----------
+    kernel
+        Kernel (segment, first, last, tables, scratch, windows, aim, tile) -> (examples, loss): trains the centers
+        first..last-1 of a `sampling.segments.Segment`. `tables` are `objectives.base.Tables`, changed in place;
+        `windows` are `objectives.windows.Windows`, `aim` is what targets are written from, and `tile` a tuple as long
+        as a group has targets, or empty where it depends on the path.
+    prepare
+        Function that prepares `scratch`, `aim` and `tile`.
+    """
+
+    kernel: Any
+    prepare: Preparation
+
+    def __call__(
+        self, segment: Segment, first: int, last: int, tables: Tables, rate: Rate, epoch: int, prepared: Any
+    ) -> tuple[int, float]:
+        """Train the centers; return the examples and their summed loss."""
+        scratch, aim, tile = self.prepare(prepared, tables, epoch)
+        windows = windows_of(prepared.params, rate, epoch)
+        examples, loss = self.kernel(segment, first, last, tables, scratch, windows, aim, tile)
+        return int(examples), float(loss)
+
+
+def train_by(
+    trainer_of: Callable[[Params], CenterTrainer], segment: Segment, first: int, last: int, tables: Tables, *work: Any
+) -> tuple[int, float]:
+    """Train as a `Trainer` does, by the trainer for the Params."""
+    return trainer_of(work[-1].params)(segment, first, last, tables, *work)
+
+
+def over_centers(targets: Targets, train_window: Callable[..., Any]) -> CenterTrainer:
+    """Return the trainer of the windows of a range of centers, in order.
 
     Parameters
     ----------
@@ -179,27 +219,19 @@ def over_centers(targets: Targets, train_window: Callable[..., Any]) -> Any:
         The targets of windows.
     train_window
         Function that trains the contexts of one window, as `Targets.trainer` takes it.
-
-    Returns
-    -------
-    train
-        Kernel (segment, first, last, tables, scratch, windows, aim, tile) -> (examples, loss): trains the centers
-        first..last-1 of a `sampling.segments.Segment`. `tables` are `objectives.base.Tables`, changed in place;
-        `scratch` is a `Scratch` for RUN windows, `windows` are `objectives.windows.Windows`, `aim` is what targets are
-        written from, and `tile` a tuple as long as a group has targets, or empty where it depends on the path.
     """
-    write, train_listed = targets.write, targets.trainer(train_window)
+    write, train_listed, run = targets.write, targets.trainer(train_window), targets.run
 
     @kernel
     def train(segment: Any, first: Any, last: Any, tables: Any, scratch: Any, windows: Any, aim: Any, tile: Any) -> Any:
         text, rows, work = segment_addresses(segment, tables), table_addresses(tables), scratch_addresses(scratch)
         fetch_hot(tables, scratch)
-        examples, sentence, at = 0, sentence_of(segment, first), RUN
+        examples, sentence, at = 0, sentence_of(segment, first), run
         for center in range(first, last):
-            if at >= RUN - 1:  # the targets of a run's last window are known for their prefetch only
-                write(segment, center, min(center + RUN, last), aim, rows, scratch)
-                at = 0
             sentence, n, alpha = open_window(text, sentence, center, windows, rows, work.contexts, work.copies)
+            if at >= run - 1:  # the targets of a run's last window are known for their prefetch only
+                write(segment, center, min(center + run, last), n, aim, rows, scratch)
+                at = 0
             width = width_at(windows.prefixes, load_int64(text.positions, center), rows.width)
             examples += train_listed(work, n, at, width, alpha, tile)
             at += 1
@@ -209,4 +241,4 @@ def over_centers(targets: Targets, train_window: Callable[..., Any]) -> Any:
         flush_hot(tables, scratch, tables.hot.rows)
         return examples, loss_of(scratch)
 
-    return train
+    return CenterTrainer(train, targets.prepare)

@@ -3,56 +3,15 @@
 Negatives are shared by a window (as in pWord2Vec and FULL-W2V), or each pair draws its own (as in word2vec.c).
 """
 
-from typing import Any
+from daskw2v.config.params import Params
+from daskw2v.objectives.cpu.centers import CenterTrainer
+from daskw2v.objectives.cpu.skip_gram import skip_gram
+from daskw2v.objectives.cpu.targets import NEGATIVES, PAIRS
+from daskw2v.objectives.settings import SGNS
 
-import numpy as np
-
-from daskw2v.kernels.jit import kernel
-from daskw2v.kernels.rng import GOLDEN, draw
-from daskw2v.objectives.cpu.centers import (
-    WindowTargets,
-    open_window,
-    segment_addresses,
-    sentence_of,
-    table_addresses,
-)
-from daskw2v.objectives.cpu.scratch import fetch_hot, flush_hot, loss_of, rows_due, scratch_addresses
-from daskw2v.objectives.cpu.skip_gram import skip_gram, train_contexts
-from daskw2v.objectives.cpu.steps import load_int64
-from daskw2v.objectives.cpu.targets import NEGATIVES, draw_targets
-from daskw2v.objectives.windows import width_at
-
-train = skip_gram(NEGATIVES)
+_TRAINERS = {"shared": skip_gram(NEGATIVES), "pair": skip_gram(PAIRS)}
 
 
-@kernel
-def train_pairs(
-    segment: Any, first: Any, last: Any, tables: Any, scratch: Any, windows: Any, negatives: Any, tile: Any
-) -> Any:
-    """Train as `train` does, but each pair of center and context draws its own negatives, as in word2vec.c.
-
-    `scratch` is for 2 * window + 1 windows: a window's pairs.
-    """
-    states, most = scratch.states, len(scratch.states)
-    words = np.zeros(most, np.int32)
-    rows, signs = scratch.rows.reshape(-1, most), scratch.signs[: len(scratch.rows)].reshape(most, -1)
-    text, there, work = segment_addresses(segment, tables), table_addresses(tables), scratch_addresses(scratch)
-    n_targets, groups = work.n_targets, work.n_targets // len(tile)
-    fetch_hot(tables, scratch)
-    pairs, sentence = 0, sentence_of(segment, first)
-    for center in range(first, last):
-        sentence, n, alpha = open_window(text, sentence, center, windows, there, work.contexts, work.copies)
-        width = width_at(windows.prefixes, load_int64(text.positions, center), there.width)
-        words[:] = segment.tokens[center]
-        state = draw(negatives.key, segment.positions[center])
-        for i in range(n):
-            states[i] = state + np.uint64(i * (negatives.negative + negatives.market_negative)) * GOLDEN
-        draw_targets(words[:n], states, negatives, there, rows, signs)
-        for i in range(n):
-            targets = WindowTargets(work.rows + i * 8, most, 8, groups, work.signs + i * n_targets * 4)
-            pairs += train_contexts(work, work.contexts + i * 8, 1, targets, width, alpha, tile)
-        due = rows_due(there.hot, center - first + 1, 1)
-        if due:
-            flush_hot(tables, scratch, due)
-    flush_hot(tables, scratch, tables.hot.rows)
-    return pairs, loss_of(scratch)
+def trainer_of(params: Params) -> CenterTrainer:
+    """Return the trainer."""
+    return _TRAINERS[SGNS.of(params).negative_sharing]
