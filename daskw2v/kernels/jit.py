@@ -9,7 +9,6 @@ from functools import wraps
 from typing import Any
 
 import numba
-from numba import types
 from numba.core import event
 from numba.extending import intrinsic
 
@@ -44,16 +43,18 @@ def inline(function: Callable[..., Any]) -> Any:
     return numba.njit(nogil=True, inline="always", error_model="numpy", fastmath=set(FAST))(function)
 
 
-def emitting(returns: Any, *takes: Any) -> Callable[[Callable[..., Any]], Any]:
+def emitting(returns: Any, *takes: Any, intrinsic: Any = intrinsic) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that makes a function of kernels (an intrinsic) of a function that emits LLVM code.
 
     The decorated function takes an LLVM builder and the LLVM value of each argument: of an array, a pointer to its
-    first element. It returns the LLVM value of the result, or None if there is no result.
+    first element. It returns the LLVM value of the result, a list of the values of a tuple, or None.
 
     Parameters
     ----------
     returns, takes
         Numba's types of the result and of the arguments; None for an argument of any type.
+    intrinsic
+        Numba's decorator for the processor that code is emitted for.
     """
 
     def decorate(emit: Callable[..., Any]) -> Any:
@@ -64,10 +65,12 @@ def emitting(returns: Any, *takes: Any) -> Callable[[Callable[..., Any]], Any]:
 
             def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
                 pointers = [
-                    context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
+                    context.make_array(kind)(context, builder, value).data if hasattr(kind, "ndim") else value
                     for kind, value in zip(kinds, values, strict=True)
                 ]
                 result = emit(builder, *pointers)
+                if isinstance(result, list):
+                    return context.make_tuple(builder, signature.return_type, result)
                 return context.get_dummy_value() if result is None else result
 
             return returns(*kinds), codegen

@@ -21,10 +21,7 @@ CBOW_HS = Objective(
     initial=initial_rows,
     prepare=prepare_tree,
     prepared_bytes=tree_bytes,
-    trainers={
-        "cpu": partial(train_by, cpu.trainer_of),
-        "cuda": partial(call, "daskw2v.objectives.cbow_hs.cuda", "train"),
-    },
+    trainers={"cpu": partial(train_by, cpu.trainer_of), "cuda": partial(call, f"{__name__}.cuda", "train")},
     touched=touched_nodes,
     curvature=curvature_of_windows,
     reached=reached_nodes,

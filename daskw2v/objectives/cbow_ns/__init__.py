@@ -22,10 +22,7 @@ CBOW_NS = Objective(
     prepare=prepare_noise,
     with_markets=with_markets,
     prepared_bytes=noise_bytes,
-    trainers={
-        "cpu": partial(train_by, cpu.trainer_of),
-        "cuda": partial(call, "daskw2v.objectives.cbow_ns.cuda", "train"),
-    },
+    trainers={"cpu": partial(train_by, cpu.trainer_of), "cuda": partial(call, f"{__name__}.cuda", "train")},
     touched=touched_words,
     curvature=curvature_of_windows,
     reached=reached_words,

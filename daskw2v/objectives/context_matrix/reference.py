@@ -24,7 +24,7 @@ def train_columns(
     others
         Rows of the other table, which are fixed, shape (V, D) float64.
     negative, noise
-        As in `cpu.train`.
+        Negatives of a batch, and the alias table that they are drawn from, shape (V,) uint64.
     """
     losses = np.zeros(len(rows))
     for j in range(columns.contexts.shape[1]):

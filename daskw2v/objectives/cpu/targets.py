@@ -7,6 +7,7 @@ rows near the leaf gain most from being prefetched.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -133,10 +134,11 @@ def _trainer_of_negatives(train_window: Callable[..., Any]) -> Callable[..., Any
 
 
 def _prepare_negatives(
-    prepared: PreparedNoise, tables: Tables, epoch: int
+    prepared: PreparedNoise, tables: Tables, epoch: int, *, of_pairs: bool = False
 ) -> tuple[Scratch, Negatives, tuple[int, ...]]:
     params = prepared.params
-    return target_scratch(params, tables, RUN), negatives_of(prepared, epoch), tile_of(params)
+    n = 2 * params.window + 1 if of_pairs else RUN
+    return target_scratch(params, tables, n), negatives_of(prepared, epoch), tile_of(params)
 
 
 NEGATIVES = Targets(_list_negatives, _trainer_of_negatives, _prepare_negatives)
@@ -164,12 +166,7 @@ def _trainer_of_pairs(train_window: Callable[..., Any]) -> Callable[..., Any]:
     return train
 
 
-def _prepare_pairs(prepared: PreparedNoise, tables: Tables, epoch: int) -> tuple[Scratch, Negatives, tuple[int, ...]]:
-    params = prepared.params
-    return target_scratch(params, tables, 2 * params.window + 1), negatives_of(prepared, epoch), tile_of(params)
-
-
-PAIRS = Targets(_list_pairs, _trainer_of_pairs, _prepare_pairs, run=1)
+PAIRS = Targets(_list_pairs, _trainer_of_pairs, partial(_prepare_negatives, of_pairs=True), run=1)
 """Negatives that each pair of center and context draws for itself, as in word2vec.c."""
 
 
@@ -367,14 +364,12 @@ def _trainer_of_paths(train_window: Callable[..., Any]) -> Callable[..., Any]:
         start, bytes, contexts = at * scratch.n_targets, 8 * scratch.n_targets, scratch.contexts
         targets = WindowTargets(scratch.rows + 8 * start, 1, bytes, groups, scratch.signs + 4 * start)
         if size == 5:
-            examples = train_window(scratch, contexts, n, targets, width, alpha, (0,) * 5)
-        elif size == 6:
-            examples = train_window(scratch, contexts, n, targets, width, alpha, (0,) * 6)
-        elif size == 7:
-            examples = train_window(scratch, contexts, n, targets, width, alpha, (0,) * 7)
-        else:
-            examples = train_window(scratch, contexts, n, targets, width, alpha, (0,) * 8)
-        return examples
+            return train_window(scratch, contexts, n, targets, width, alpha, (0,) * 5)
+        if size == 6:
+            return train_window(scratch, contexts, n, targets, width, alpha, (0,) * 6)
+        if size == 7:
+            return train_window(scratch, contexts, n, targets, width, alpha, (0,) * 7)
+        return train_window(scratch, contexts, n, targets, width, alpha, (0,) * 8)
 
     return train
 

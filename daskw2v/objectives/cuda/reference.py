@@ -21,12 +21,12 @@ class Care(NamedTuple):
 
     Parameters
     ----------
-    kept
-        Function that returns whether contexts of a word have a copy in each slot.
     source, output
         Factors of the updates of each row, shape (rows, 1).
     size
         Targets of a group.
+    kept
+        Function that returns whether contexts of a word have a copy in each slot.
     pieces
         Number of pieces of the range, which are trained one after the other.
     top, flushed
@@ -34,13 +34,13 @@ class Care(NamedTuple):
         is flushed, shape (top, 1).
     """
 
-    kept: Callable[[int], bool]
-    source: Float64Array
-    output: Float64Array
+    source: Rows
+    output: Rows
     size: int
-    pieces: int
-    top: int
-    flushed: Float64Array
+    kept: Callable[[int], bool] = lambda _: False
+    pieces: int = 1
+    top: int = 0
+    flushed: Rows = np.ones((0, 1))
 
 
 class WindowRows(NamedTuple):
@@ -174,42 +174,22 @@ def train_hidden(
 
 
 def train_items(
-    source: Rows,
-    contexts: Int64Array,
-    output: Rows,
-    goals: Goals,
-    own: Goals,
-    alpha: float,
-    _: int,
-    *,
-    size: int,
-    factors: tuple[Rows, Rows],
+    source: Rows, contexts: Int64Array, output: Rows, goals: Goals, own: Goals, alpha: float, _: int, *, care: Care
 ) -> float:
-    """Train a batch of a bucket, BATCH items at a time: contexts against groups of `size` targets, then one each.
-
-    `factors` are the factors of the updates of each row of both tables, shapes (rows, 1).
-    """
+    """Train a batch of a bucket, BATCH items at a time: contexts against groups of targets, then one target each."""
     (targets, signs), (alone, kind), loss = goals, own, 0.0
     for batch in _batches(contexts):
-        groups = [*_groups((targets, signs[batch]), size), (alone[batch], np.diag(kind[batch]))]
-        loss += _train_batch(source, contexts[batch], output, groups, alpha, factors)
+        groups = [*_groups((targets, signs[batch]), care.size), (alone[batch], np.diag(kind[batch]))]
+        loss += _train_batch(source, contexts[batch], output, groups, alpha, care)
     return loss
 
 
 def train_step(
-    source: Rows,
-    contexts: list[int],
-    output: Rows,
-    goals: Goals,
-    alpha: float,
-    _: int,
-    *,
-    size: int,
-    factors: tuple[Rows, Rows],
+    source: Rows, contexts: list[int], output: Rows, goals: Goals, alpha: float, _: int, *, care: Care
 ) -> float:
-    """Train contexts against groups of `size` targets, BATCH contexts at a time."""
-    groups, rows = [*_groups((goals[0], goals[1][None]), size)], np.array(contexts)
-    return sum(_train_batch(source, rows[batch], output, groups, alpha, factors) for batch in _batches(rows))
+    """Train contexts against groups of targets, BATCH contexts at a time."""
+    groups, rows = [*_groups((goals[0], goals[1][None]), care.size)], np.array(contexts)
+    return sum(_train_batch(source, rows[batch], output, groups, alpha, care) for batch in _batches(rows))
 
 
 def _batches(contexts: Int64Array) -> Iterator[slice]:
@@ -222,12 +202,7 @@ def _groups(goals: Goals, size: int) -> Iterator[Goals]:
 
 
 def _train_batch(
-    source: Rows,
-    contexts: Int64Array,
-    output: Rows,
-    groups: list[Goals],
-    alpha: float,
-    factors: tuple[Rows, Rows],
+    source: Rows, contexts: Int64Array, output: Rows, groups: list[Goals], alpha: float, care: Care
 ) -> float:
     x, loss = source[contexts], 0.0
     updates = np.zeros_like(x)
@@ -236,8 +211,8 @@ def _train_batch(
         gain, lost = gradient(x @ near.T, sign, alpha)
         updates += gain @ near
         loss += lost
-        np.add.at(output, met, factors[1][met] * (gain.T @ x))
-    np.add.at(source, contexts, factors[0][contexts] * updates)
+        np.add.at(output, met, care.output[met] * (gain.T @ x))
+    np.add.at(source, contexts, care.source[contexts] * updates)
     return loss
 
 

@@ -26,7 +26,7 @@ def _train_bucket_cpu(
 def _train_bucket_cuda(
     bucket: Bucket, tables: DeviceTables, alpha: float, params: Params, links: UInt64Array, key: np.uint64
 ) -> None:
-    call("daskw2v.objectives.sg_hs.buckets.cuda", "train_bucket", bucket.pairs, tables, alpha, links)
+    call(f"{__name__}.buckets.cuda", "train_bucket", bucket.pairs, tables, alpha, links)
 
 
 SG_HS = Objective(
@@ -39,10 +39,7 @@ SG_HS = Objective(
     initial=initial_rows,
     prepare=prepare_tree,
     prepared_bytes=tree_bytes,
-    trainers={
-        "cpu": partial(train_by, cpu.trainer_of),
-        "cuda": partial(call, "daskw2v.objectives.sg_hs.cuda", "train"),
-    },
+    trainers={"cpu": partial(train_by, cpu.trainer_of), "cuda": partial(call, f"{__name__}.cuda", "train")},
     bucket_trainers={"cpu": _train_bucket_cpu, "cuda": _train_bucket_cuda},
     partition_table=linked_trees,
     touched=touched_nodes,

@@ -27,7 +27,7 @@ def _train_bucket_cuda(
     bucket: Bucket, tables: DeviceTables, alpha: float, params: Params, words: UInt64Array, key: np.uint64
 ) -> None:
     work = bucket, tables, alpha, *negatives_of_pair(params), words, key
-    call("daskw2v.objectives.sgns.buckets.cuda", "train_bucket", *work)
+    call(f"{__name__}.buckets.cuda", "train_bucket", *work)
 
 
 SGNS = Objective(
@@ -41,10 +41,7 @@ SGNS = Objective(
     prepare=prepare_noise,
     with_markets=with_markets,
     prepared_bytes=noise_bytes,
-    trainers={
-        "cpu": partial(train_by, cpu.trainer_of),
-        "cuda": partial(call, "daskw2v.objectives.sgns.cuda", "train"),
-    },
+    trainers={"cpu": partial(train_by, cpu.trainer_of), "cuda": partial(call, f"{__name__}.cuda", "train")},
     bucket_trainers={"cpu": _train_bucket_cpu, "cuda": _train_bucket_cuda},
     touched=touched_words,
     targets_in_partition=words_in_partition,
