@@ -8,6 +8,7 @@ import numpy as np
 
 from daskw2v.config.choice import Choice
 from daskw2v.config.params import Params
+from daskw2v.kernels.cuda import load
 from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.rng import Purpose, draw, stream, unit
 from daskw2v.objectives.curvature import Moments, curvature_of_pairs
@@ -170,6 +171,11 @@ ColumnTrainer = Callable[[MatrixColumns, int, int, PartTables, Any, Float32Array
 # summed loss; a GPU adds the loss to its `totals` and returns None. `tables` are `Tables`, or `DeviceTables` on a GPU,
 # where no other array is yet; `words` is what `Objective.partition_table` returned for the output partition.
 BucketTrainer = Callable[[Bucket, Any, float, Params, Any, np.uint64], Any]
+
+
+def call(module: str, function: str, *arguments: Any) -> Any:
+    """Call a function of a module that needs a GPU, and return its result; the module is imported at the first call."""
+    return getattr(load(module), function)(*arguments)
 
 
 def negatives_table(params: Params, counts: Int64Array) -> UInt64Array:

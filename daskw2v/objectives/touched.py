@@ -61,7 +61,7 @@ def words_in_partition(params: Params, counts: Int64Array, total: int, _: UInt64
     """Return how many items touch each row of an output partition: each has a center, and a batch has negatives."""
     settings = SharedNegatives.of(params)
     share, noise = BATCH * _shares(params, counts, total), word_weights(counts, settings.ns_exponent)
-    _, each = negatives_of_pair(params)
+    each = negatives_of_pair(params)[1]
     negative = max(settings.negative, each + BATCH)  # of a batch, at most, drawn in the partition
     return np.asarray(share + negative * noise / noise.sum())
 

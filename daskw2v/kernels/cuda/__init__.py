@@ -7,7 +7,6 @@ named `cuda`, or lie in this package.
 import platform
 from importlib import import_module
 from types import ModuleType
-from typing import Any
 
 import numba
 
@@ -21,11 +20,6 @@ def load(module: str) -> ModuleType:
     """Import a module that needs Numba's CUDA target, or this target itself, or raise like `check_gpu`."""
     check_gpu()
     return import_module(module)
-
-
-def call(module: str, function: str, *arguments: Any) -> Any:
-    """Call a function of a module that `load` imports, and return its result."""
-    return getattr(load(module), function)(*arguments)
 
 
 def check_gpu() -> None:

@@ -5,9 +5,8 @@ from functools import partial
 import numpy as np
 
 from daskw2v.config.params import Params
-from daskw2v.kernels.cuda import call
 from daskw2v.objectives import settings
-from daskw2v.objectives.base import DeviceTables, Objective, Tables, initial_rows
+from daskw2v.objectives.base import DeviceTables, Objective, Tables, call, initial_rows
 from daskw2v.objectives.cpu.centers import train_by
 from daskw2v.objectives.noise import noise_bytes, prepare_noise, with_markets, word_tables
 from daskw2v.objectives.sgns import cpu
@@ -20,7 +19,7 @@ from daskw2v.types import UInt64Array
 def _train_bucket_cpu(
     bucket: Bucket, tables: Tables, alpha: float, params: Params, words: UInt64Array, key: np.uint64
 ) -> tuple[int, float]:
-    return buckets.train_bucket(*bucket, *tables[:3], alpha, *negatives_of_pair(params), words, key)
+    return buckets.train_bucket(bucket.pairs, bucket.noise, *tables[:3], alpha, *negatives_of_pair(params), words, key)
 
 
 def _train_bucket_cuda(
