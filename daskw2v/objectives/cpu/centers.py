@@ -34,22 +34,18 @@ class Targets(NamedTuple):
     Parameters
     ----------
     write
-        Function (segment, first, last, n, aim, tables, scratch) that lists the targets of the windows first..last-1, at
-        most `run`, the first of which has n contexts. `aim` is the argument of the kernel, `tables` are
-        `TableAddresses`, `scratch` is a `Scratch`.
+        Function (segment, first, last, aim, tables, scratch) that lists the targets of the windows first..last-1, at
+        most RUN. `aim` is the argument of the kernel, `tables` are `TableAddresses`, `scratch` is a `Scratch`.
     trainer
         Given what trains a window, function (scratch, contexts, n, targets, width, alpha, tile) -> examples, returns
         the function (scratch, n, at, width, alpha, tile) -> examples that trains the listed window `at`.
     prepare
         Function that prepares the arguments of the kernel.
-    run
-        Windows whose targets are listed at once.
     """
 
     write: Callable[..., Any]
     trainer: Callable[[Callable[..., Any]], Callable[..., Any]]
     prepare: Preparation
-    run: int = RUN
 
 
 class WindowTargets(NamedTuple):
@@ -220,18 +216,18 @@ def over_centers(targets: Targets, train_window: Callable[..., Any]) -> CenterTr
     train_window
         Function that trains the contexts of one window, as `Targets.trainer` takes it.
     """
-    write, train_listed, run = targets.write, targets.trainer(train_window), targets.run
+    write, train_listed = targets.write, targets.trainer(train_window)
 
     @kernel
     def train(segment: Any, first: Any, last: Any, tables: Any, scratch: Any, windows: Any, aim: Any, tile: Any) -> Any:
         text, rows, work = segment_addresses(segment, tables), table_addresses(tables), scratch_addresses(scratch)
         fetch_hot(tables, scratch)
-        examples, sentence, at = 0, sentence_of(segment, first), run
+        examples, sentence, at = 0, sentence_of(segment, first), RUN
         for center in range(first, last):
-            sentence, n, alpha = open_window(text, sentence, center, windows, rows, work.contexts, work.copies)
-            if at >= run - 1:  # the targets of a run's last window are known for their prefetch only
-                write(segment, center, min(center + run, last), n, aim, rows, scratch)
+            if at >= RUN - 1:  # the targets of a run's last window are known for their prefetch only
+                write(segment, center, min(center + RUN, last), aim, rows, scratch)
                 at = 0
+            sentence, n, alpha = open_window(text, sentence, center, windows, rows, work.contexts, work.copies)
             width = width_at(windows.prefixes, load_int64(text.positions, center), rows.width)
             examples += train_listed(work, n, at, width, alpha, tile)
             at += 1

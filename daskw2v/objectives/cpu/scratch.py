@@ -105,8 +105,7 @@ def make_scratch(
 class ScratchAddresses(NamedTuple):
     """Addresses of the arrays of a `Scratch` that a window's step uses.
 
-    `zeros` is the address of the row of zeros in `hidden`. The scratch holds the targets of `n_steps` steps, each of at
-    most `n_targets`.
+    `zeros` is the address of the row of zeros in `hidden`; a step has at most `n_targets` targets.
     """
 
     contexts: int
@@ -120,7 +119,6 @@ class ScratchAddresses(NamedTuple):
     zeros: int
     vectors: int
     copies: int
-    n_steps: int
     n_targets: int
 
 
@@ -132,8 +130,7 @@ def scratch_addresses(scratch: Any) -> Any:
     return ScratchAddresses(
         address(scratch.contexts), address(scratch.values), address(scratch.rows), address(scratch.sizes),
         address(scratch.signs), address(scratch.mantissa), address(scratch.exponent), hidden, zeros,
-        address(scratch.vectors), address(scratch.copies), len(scratch.states),
-        len(scratch.rows) // len(scratch.states),
+        address(scratch.vectors), address(scratch.copies), len(scratch.rows) // len(scratch.states),
     )  # fmt: skip
 
 

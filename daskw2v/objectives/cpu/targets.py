@@ -7,7 +7,6 @@ rows near the leaf gain most from being prefetched.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -116,7 +115,7 @@ def _draw_near(words: Any, states: Any, negatives: Any, tables: Any, rows: Any, 
 
 
 @inline
-def _list_negatives(segment: Any, first: Any, last: Any, _: Any, negatives: Any, tables: Any, scratch: Any) -> None:
+def _list_negatives(segment: Any, first: Any, last: Any, negatives: Any, tables: Any, scratch: Any) -> None:
     rows, signs = scratch.rows.reshape(-1, RUN), scratch.signs[: len(scratch.rows)].reshape(RUN, -1)
     for i in range(first, last):
         scratch.states[i - first] = draw(negatives.key, segment.positions[i])
@@ -134,40 +133,13 @@ def _trainer_of_negatives(train_window: Callable[..., Any]) -> Callable[..., Any
 
 
 def _prepare_negatives(
-    prepared: PreparedNoise, tables: Tables, epoch: int, *, of_pairs: bool = False
+    prepared: PreparedNoise, tables: Tables, epoch: int
 ) -> tuple[Scratch, Negatives, tuple[int, ...]]:
     params = prepared.params
-    n = 2 * params.window + 1 if of_pairs else RUN
-    return target_scratch(params, tables, n), negatives_of(prepared, epoch), tile_of(params)
+    return target_scratch(params, tables, RUN), negatives_of(prepared, epoch), tile_of(params)
 
 
 NEGATIVES = Targets(_list_negatives, _trainer_of_negatives, _prepare_negatives)
-
-
-@inline
-def _list_pairs(segment: Any, center: Any, _: Any, n: Any, negatives: Any, tables: Any, scratch: Any) -> None:
-    words, most = scratch.sizes[:n], len(scratch.states)
-    rows, signs = scratch.rows.reshape(-1, most), scratch.signs[: len(scratch.rows)].reshape(most, -1)
-    words[:], state = segment.tokens[center], draw(negatives.key, segment.positions[center])
-    for i in range(n):
-        scratch.states[i] = state + np.uint64(i * (negatives.negative + negatives.market_negative)) * GOLDEN
-    draw_targets(words, scratch.states, negatives, tables, rows, signs)
-
-
-def _trainer_of_pairs(train_window: Callable[..., Any]) -> Callable[..., Any]:
-    @inline
-    def train(scratch: Any, n: Any, _: Any, width: Any, alpha: Any, tile: Any) -> Any:
-        groups, bytes = scratch.n_targets // len(tile), scratch.n_targets * 4
-        for i in range(n):
-            targets = WindowTargets(scratch.rows + i * 8, scratch.n_steps, 8, groups, scratch.signs + i * bytes)
-            train_window(scratch, scratch.contexts + i * 8, 1, targets, width, alpha, tile)
-        return n
-
-    return train
-
-
-PAIRS = Targets(_list_pairs, _trainer_of_pairs, partial(_prepare_negatives, of_pairs=True), run=1)
-"""Negatives that each pair of center and context draws for itself, as in word2vec.c."""
 
 
 @inline
@@ -253,7 +225,7 @@ def path_scratch(prepared: PreparedTree, tables: Tables) -> Scratch:
 
 
 @inline
-def _list_paths(segment: Any, first: Any, last: Any, _: Any, tree: Any, tables: Any, scratch: Any) -> None:
+def _list_paths(segment: Any, first: Any, last: Any, tree: Any, tables: Any, scratch: Any) -> None:
     rows, signs = scratch.rows.reshape(RUN, -1), scratch.signs[: len(scratch.rows)].reshape(RUN, -1)
     write_paths(segment.tokens[first:last], tree, tables, rows, signs, scratch.sizes)
 
