@@ -5,17 +5,15 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import types
-from numba.extending import intrinsic
 
 from daskw2v.kernels import simd
+from daskw2v.kernels.jit import emitting
 
-_I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
-_LITTLE = sys.byteorder == "little"
+_I8, _I64 = ir.IntType(8), ir.IntType(64)
 
 
-def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any, to: ir.Type) -> Any:
-    """Return the address of array[index] as a pointer to `to`."""
-    data = context.make_array(array_type)(context, builder, array).data
+def _at(builder: Any, data: Any, index: Any, to: ir.Type) -> Any:
+    """Return the address of data[index] as a pointer to `to`."""
     return builder.bitcast(builder.gep(data, [index]), to.as_pointer())
 
 
@@ -24,74 +22,44 @@ def _call(builder: Any, name: str, *args: Any) -> Any:
     return simd.call(builder, name, _I64, *args)
 
 
-@intrinsic
-def load8(_: Any, data: Any, index: Any) -> Any:
+def _little_endian(builder: Any, value: Any, swap: str = "llvm.bswap.i64") -> Any:
+    """Return a value as it is on little-endian machines."""
+    return value if sys.byteorder == "little" else _call(builder, swap, value)
+
+
+@emitting(types.uint64, None, types.int64)
+def load8(builder: Any, data: Any, index: Any) -> Any:
     """Return data[index : index + 8] as a little-endian integer; the caller guards the bounds."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        value = builder.load(_pointer(context, builder, signature.args[0], args[0], args[1], _I64), align=1)
-        return value if _LITTLE else _call(builder, "llvm.bswap.i64", value)
-
-    return types.uint64(data, types.int64), generate
+    return _little_endian(builder, builder.load(_at(builder, data, index, _I64), align=1))
 
 
-@intrinsic
-def store8(_: Any, data: Any, index: Any, value: Any) -> Any:
+@emitting(types.void, None, types.int64, types.uint64)
+def store8(builder: Any, data: Any, index: Any, value: Any) -> None:
     """Write an integer to data[index : index + 8], little-endian; the caller guards the bounds."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array, index, value = args
-        value = value if _LITTLE else _call(builder, "llvm.bswap.i64", value)
-        builder.store(value, _pointer(context, builder, signature.args[0], array, index, _I64), align=1)
-        return context.get_dummy_value()
-
-    return types.void(data, types.int64, types.uint64), generate
+    builder.store(_little_endian(builder, value), _at(builder, data, index, _I64), align=1)
 
 
-@intrinsic
-def mask64(_: Any, data: Any, index: Any, limit: Any) -> Any:
+@emitting(types.uint64, None, types.int64, types.uint8)
+def mask64(builder: Any, data: Any, index: Any, limit: Any) -> Any:
     """Return 64 bits, bit i set where data[index + i] <= limit; the caller guards the bounds."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector = ir.VectorType(_I8, 64)
-        array, index, limit = args
-        loaded = builder.load(_pointer(context, builder, signature.args[0], array, index, vector), align=1)
-        seed = builder.insert_element(ir.Constant(vector, ir.Undefined), limit, ir.Constant(_I32, 0))
-        zeros = ir.Constant(ir.VectorType(_I32, 64), [0] * 64)
-        limits = builder.shuffle_vector(seed, ir.Constant(vector, ir.Undefined), zeros)
-        bits = builder.bitcast(builder.icmp_unsigned("<=", loaded, limits), _I64)
-        return bits if _LITTLE else _call(builder, "llvm.bitreverse.i64", bits)
-
-    return types.uint64(data, types.int64, types.uint8), generate
+    loaded = builder.load(_at(builder, data, index, ir.VectorType(_I8, 64)), align=1)
+    bits = builder.bitcast(builder.icmp_unsigned("<=", loaded, simd.splat(builder, limit, 64)), _I64)
+    return _little_endian(builder, bits, "llvm.bitreverse.i64")
 
 
-@intrinsic
-def lowest_bit(_: Any, bits: Any) -> Any:
+@emitting(types.int64, types.uint64)
+def lowest_bit(builder: Any, bits: Any) -> Any:
     """Return the position of the lowest bit set, 64 where none is."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _call(builder, "llvm.cttz.i64", args[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.int64(types.uint64), generate
+    return _call(builder, "llvm.cttz.i64", bits, ir.Constant(ir.IntType(1), 0))
 
 
-@intrinsic
-def count_bits(_: Any, bits: Any) -> Any:
+@emitting(types.int64, types.uint64)
+def count_bits(builder: Any, bits: Any) -> Any:
     """Return how many bits are set."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _call(builder, "llvm.ctpop.i64", args[0])
-
-    return types.int64(types.uint64), generate
+    return _call(builder, "llvm.ctpop.i64", bits)
 
 
-@intrinsic
-def prefetch_entry(_: Any, array: Any, index: Any) -> Any:
+@emitting(types.void, None, types.int64)
+def prefetch_entry(builder: Any, array: Any, index: Any) -> None:
     """Bring the cache line that holds array[index] close, for reading."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        entry = _pointer(context, builder, signature.args[0], args[0], args[1], _I8)
-        simd.prefetch(builder, entry, write=False)
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64), generate
+    simd.prefetch(builder, _at(builder, array, index, _I8), write=False)

@@ -10,6 +10,7 @@ decides which file is read. (Numba counts files; two processes that compile for 
 """
 
 import hashlib
+import inspect
 import os
 import re
 import tempfile
@@ -142,7 +143,9 @@ def named(value: Any) -> Any:
 
     Numba pickles the closure of a function, and kernels in it have a new identity in each process.
     """
-    function = getattr(value, "py_func", getattr(value, "_defn", value))  # a kernel's, or an intrinsic's
+    function = inspect.unwrap(
+        getattr(value, "py_func", getattr(value, "_defn", value))
+    )  # a kernel's, or an intrinsic's
     if isinstance(function, FunctionType):
         closure = tuple(named(cell.cell_contents) for cell in function.__closure__ or ())
         return function.__module__, function.__qualname__, function.__code__.co_firstlineno, closure

@@ -5,10 +5,12 @@ threads enter it); threads are explicit, inside a task.
 """
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numba
 from numba.core import event
+from numba.extending import intrinsic
 
 from daskw2v.kernels import compilation
 from daskw2v.kernels.cache import KernelCache
@@ -21,15 +23,16 @@ FAST = ("nsz", "arcp", "contract", "afn", "reassoc")
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function on its first call: no GIL, no bounds checks, C's rules for division, cached on disk."""
-    compiled = numba.njit(nogil=True, boundscheck=False, error_model="numpy", fastmath=set(FAST))(function)
-    if not numba.config.DISABLE_JIT:
-        compiled._cache = KernelCache(function)
-    return compiled
+    return _cached(function, fastmath=set(FAST))
 
 
 def exact(function: Callable[..., Any]) -> Any:
     """Compile a function like `kernel`, but without fast arithmetic: its bits are the same in every kernel."""
-    compiled = numba.njit(nogil=True, boundscheck=False, error_model="numpy")(function)
+    return _cached(function)
+
+
+def _cached(function: Callable[..., Any], **options: Any) -> Any:
+    compiled = numba.njit(nogil=True, boundscheck=False, error_model="numpy", **options)(function)
     if not numba.config.DISABLE_JIT:
         compiled._cache = KernelCache(function)
     return compiled
@@ -38,3 +41,40 @@ def exact(function: Callable[..., Any]) -> Any:
 def inline(function: Callable[..., Any]) -> Any:
     """Compile a function as part of the kernels that call it."""
     return numba.njit(nogil=True, inline="always", error_model="numpy", fastmath=set(FAST))(function)
+
+
+def emitting(returns: Any, *takes: Any, intrinsic: Any = intrinsic) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator that makes a function of kernels (an intrinsic) of a function that emits LLVM code.
+
+    The decorated function takes an LLVM builder and the LLVM value of each argument: of an array, a pointer to its
+    first element. It returns the LLVM value of the result, a list of the values of a tuple, or None.
+
+    Parameters
+    ----------
+    returns, takes
+        Numba's types of the result and of the arguments; None for an argument of any type.
+    intrinsic
+        Numba's decorator for the processor that code is emitted for.
+    """
+
+    def decorate(emit: Callable[..., Any]) -> Any:
+        @intrinsic
+        @wraps(emit)
+        def typed(typingctx: Any, *given: Any) -> Any:
+            kinds = [own if kind is None else kind for kind, own in zip(takes, given, strict=True)]
+
+            def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+                pointers = [
+                    context.make_array(kind)(context, builder, value).data if hasattr(kind, "ndim") else value
+                    for kind, value in zip(kinds, values, strict=True)
+                ]
+                result = emit(builder, *pointers)
+                if isinstance(result, list):
+                    return context.make_tuple(builder, signature.return_type, result)
+                return context.get_dummy_value() if result is None else result
+
+            return returns(*kinds), codegen
+
+        return typed
+
+    return decorate

@@ -7,9 +7,8 @@ and names each part by the nearest of its part's centroids (section II-B).
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
+from daskw2v.kernels.bytes import count_bits
 from daskw2v.kernels.jit import kernel
 from daskw2v.types import Float32Array, Float64Array, UInt8Array, UInt64Array
 
@@ -41,16 +40,6 @@ def bounds_reference(codes: Any, steps: Any, errors: Any, queries: Any, scales: 
     return np.asarray(cosines + errors)
 
 
-@intrinsic
-def _ones(typingctx: Any, bits: Any) -> Any:
-    """Return how many bits of a uint64 are 1."""
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.ctpop(args[0])
-
-    return types.int64(types.uint64), codegen
-
-
 @kernel
 def agreements(codes: Any, first: int, stop: int, queries: Any, start: int, most: Any) -> None:
     """Write minus the Hamming distances of the words first:stop to most[:, first - start : stop - start].
@@ -62,7 +51,7 @@ def agreements(codes: Any, first: int, stop: int, queries: Any, start: int, most
             for word in range(begin, min(begin + _ROWS_OF_SIGNS, stop)):
                 differ = 0
                 for k in range(codes.shape[1]):
-                    differ += _ones(codes[word, k] ^ queries[query, k])
+                    differ += count_bits(codes[word, k] ^ queries[query, k])
                 most[query, word - start] = np.float32(-differ)
 
 

@@ -9,7 +9,7 @@ below emit code: they run while a kernel is compiled, inside the intrinsics of `
 import math
 import mmap
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -54,23 +54,19 @@ def padded(width: int) -> int:
 
 def aligned_zeros(n: int, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
     """Return n zeros on whole cache lines of their own, shape (n,): no other thread writes beside them."""
-    return _aligned(np.zeros(_padded_bytes(n, dtype), np.uint8), n, dtype)
+    return _aligned(np.zeros, n, dtype)
 
 
 def aligned_empty(n: int, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
     """Return an uninitialized array of n numbers on whole cache lines of their own, shape (n,)."""
-    return _aligned(np.empty(_padded_bytes(n, dtype), np.uint8), n, dtype)
+    return _aligned(np.empty, n, dtype)
 
 
-def _padded_bytes(n: int, dtype: npt.DTypeLike) -> int:
-    """Return the bytes that hold n numbers on whole cache lines, wherever they begin."""
-    line = 4 * ROW_ALIGNMENT
-    return (-(-n * np.dtype(dtype).itemsize // line) + 1) * line
-
-
-def _aligned(memory: npt.NDArray[np.uint8], n: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    skip = -memory.ctypes.data % (4 * ROW_ALIGNMENT)
-    return memory[skip : skip + n * np.dtype(dtype).itemsize].view(dtype)
+def _aligned(allocate: Callable[..., npt.NDArray[Any]], n: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    line, size = 4 * ROW_ALIGNMENT, n * np.dtype(dtype).itemsize
+    memory = allocate((-(-size // line) + 1) * line, np.uint8)  # holds n numbers on whole lines, wherever it begins
+    skip = -memory.ctypes.data % line
+    return memory[skip : skip + size].view(dtype)
 
 
 def huge_zeros(n: int) -> Float32Array:

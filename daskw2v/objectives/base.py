@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from daskw2v.config.choice import Choice
 from daskw2v.config.params import Params
+from daskw2v.kernels.cuda import load
 from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.rng import Purpose, draw, stream, unit
 from daskw2v.objectives.curvature import Moments, curvature_of_pairs
@@ -152,46 +153,29 @@ class PartTables(NamedTuple):
     trained_floats: int
 
 
-class Trainer(Protocol):
-    """Trains the centers first..last-1 of a segment in place."""
+# Trains the centers first..last-1 of a segment in place: (segment, first, last, tables, rate, epoch, prepared) ->
+# number of examples and their summed loss; a GPU adds both to its `totals` and returns its warps. `tables` are
+# `Tables`, or `DeviceTables` on a GPU; `prepared` is what `Objective.prepare` returned. On a GPU `first` and `last` are
+# arrays of one number there, int64.
+Trainer = Callable[[Segment, Any, Any, Any, Rate, int, Any], Any]
 
-    def __call__(
-        self, segment: Segment, first: int, last: int, tables: Any, rate: Rate, epoch: int, prepared: Any, /
-    ) -> Any:
-        """Return the number of examples and their summed loss; a GPU adds both to its `totals` and returns its warps.
+# Marks the rows that the centers first..last-1 of a segment may read in an epoch, by table:
+# (prepared, segment, first, last, epoch, marks)
+MarkRows = Callable[[Any, Segment, int, int, int, Mapping[str, BoolArray]], None]
 
-        `tables` are `Tables`, or `DeviceTables` on a GPU; `prepared` is what `Objective.prepare` returned. On a GPU
-        `first` and `last` are arrays of one number there, int64.
-        """
+# Trains the batches first..last-1 of some columns of the word-context matrix in place, and adds the losses of the
+# part's words to `losses`: (columns, first, last, tables, prepared, losses)
+ColumnTrainer = Callable[[MatrixColumns, int, int, PartTables, Any, Float32Array], None]
 
-
-class MarkRows(Protocol):
-    """Marks the rows that the centers first..last-1 of a segment may read in an epoch, by table."""
-
-    def __call__(
-        self, prepared: Any, segment: Segment, first: int, last: int, epoch: int, marks: Mapping[str, BoolArray], /
-    ) -> None:
-        """Set the marks of the rows; `prepared` is what `Objective.prepare` returned."""
+# Trains the bucket of two partitions in place: (bucket, tables, alpha, params, words, key) -> number of pairs and their
+# summed loss; a GPU adds the loss to its `totals` and returns None. `tables` are `Tables`, or `DeviceTables` on a GPU,
+# where no other array is yet; `words` is what `Objective.partition_table` returned for the output partition.
+BucketTrainer = Callable[[Bucket, Any, float, Params, Any, np.uint64], Any]
 
 
-class ColumnTrainer(Protocol):
-    """Trains the batches first..last-1 of some columns of the word-context matrix in place."""
-
-    def __call__(
-        self, columns: MatrixColumns, first: int, last: int, tables: PartTables, prepared: Any, losses: Float32Array, /
-    ) -> None:
-        """Add the losses of the part's words to `losses`."""
-
-
-class BucketTrainer(Protocol):
-    """Trains the bucket of two partitions in place."""
-
-    def __call__(self, bucket: Bucket, tables: Any, alpha: float, params: Params, words: Any, key: np.uint64, /) -> Any:
-        """Return the number of pairs and their summed loss; a GPU adds the loss to its `totals` and returns None.
-
-        `tables` are `Tables`, or `DeviceTables` on a GPU, where no other array is yet; `words` is what
-        `Objective.partition_table` returned for the output partition.
-        """
+def call(module: str, function: str, *arguments: Any) -> Any:
+    """Call a function of a module that needs a GPU, and return its result; the module is imported at the first call."""
+    return getattr(load(module), function)(*arguments)
 
 
 def negatives_table(params: Params, counts: Int64Array) -> UInt64Array:
@@ -300,8 +284,7 @@ def initial_rows(params: Params, table: str, rows: RowIds) -> Float32Array:
     """Return the first values of n rows, shape (n, D): small draws as input, zeros as output.
 
     The draws are from -4/D..4/D, where word2vec.c has -0.5/D..0.5/D and gensim -1/D..1/D: rows that begin nearly equal
-    lose much of the first epoch. On 100 MB of Wikipedia (one seed), Google analogies of cbow_ns by that width:
-    0.5 .285, 1 .289, 2 .294, 4 .298, 8 .299, where SimLex falls; sg_hs .326, .327, .332, .332; sgns about the same.
+    lose much of the first epoch.
     """
     if table == "output":
         return np.zeros((len(rows), params.vector_size), np.float32)

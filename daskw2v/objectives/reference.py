@@ -1,20 +1,23 @@
 """The common parts of the references, in float64 NumPy, which tests compare every kernel with."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskw2v.config.params import Params
 from daskw2v.features.words import WordFeatures
 from daskw2v.kernels.rng import GOLDEN, draws, mix
+from daskw2v.objectives.base import Rate
 from daskw2v.objectives.noise import BATCH, Markets, PreparedNoise, negatives_of
-from daskw2v.objectives.windows import OF, Prefixes, Windows
+from daskw2v.objectives.settings import ContextsTogether
+from daskw2v.objectives.windows import OF, Prefixes, Windows, windows_of
 from daskw2v.sampling.segments import Segment
 from daskw2v.types import Float64Array, Int64Array, UInt64Array
 
 _U64 = np.uint64
 
-
+Rows = Float64Array  # of a table, shape (n, D)
 Goals = tuple[Int64Array, Float64Array]  # rows of the output table, and their signs
 
 
@@ -29,30 +32,51 @@ class Window(NamedTuple):
     columns: slice = slice(None)
 
 
-class WindowGoals(Protocol):
-    """Returns the targets of a window's contexts."""
-
-    def __call__(self, prepared: Any, epoch: int, window: Window, number: int, positions: Int64Array, /) -> list[Goals]:
-        """Return the targets that all contexts share, or the targets of each context.
-
-        `prepared` is what `Objective.prepare` returned. `number` is the index of the window in a range of centers, and
-        `positions` are their positions in the corpus.
-        """
-
-
 class WindowRule(NamedTuple):
     """The training of a window by an objective.
 
     Parameters
     ----------
     goals
-        The targets.
+        Function (prepared, epoch, window, number, positions) that returns the targets that all contexts of a window
+        share, or the targets of each context. `prepared` is what `Objective.prepare` returned, `number` the index of
+        the window in a range of centers, and `positions` are their positions in the corpus.
     as_one
         Whether the contexts are trained together, as one hidden vector (CBOW).
+    size
+        Function from the Params and the number of targets to the targets of a group, for contexts trained apart.
     """
 
-    goals: WindowGoals
+    goals: Callable[[Any, int, Window, int, Int64Array], list[Goals]]
     as_one: bool
+    size: Callable[[Params, int], int] = lambda _, n: n
+
+    def train(
+        self, segment: Segment, first: int, last: int, source: Rows, output: Rows, rate: Rate, epoch: int, prepared: Any
+    ) -> tuple[int, float]:
+        """Train the centers first..last-1 like the kernel; `source` and `output` are (rows, D) float64."""
+        params, examples, loss = prepared.params, 0, 0.0
+        positions = segment.positions[first:last]
+        for number, window in enumerate(windows_in(segment, first, last, windows_of(params, rate, epoch))):
+            contexts, alpha = window.contexts, window.alpha
+            if not contexts:
+                continue
+            x, y = source[:, window.columns], output[:, window.columns]
+            goals = self.goals(prepared, epoch, window, number, positions)
+            examples += 1 if self.as_one else len(contexts)
+            if self.as_one:
+                ((targets, signs),) = goals
+                mean = ContextsTogether.of(params).cbow_mean
+                loss += train_hidden(x, [contexts], y, (targets, signs[None]), [], alpha, mean)
+                continue
+            for together, goal in zip(sharing(contexts, goals), goals, strict=True):
+                loss += train_targets(x, together, y, goal, alpha, self.size(params, len(goal[0])))
+        return examples, loss
+
+
+def sharing(contexts: list[int], goals: list[Goals]) -> list[list[int]]:
+    """Return the contexts that share each of the targets: all contexts, or one."""
+    return [contexts] if len(goals) == 1 else [[context] for context in contexts]
 
 
 def windows_in(segment: Segment, first: int, last: int, windows: Windows) -> Iterator[Window]:
@@ -135,15 +159,13 @@ def picked(table: UInt64Array, bits: UInt64Array) -> Int64Array:
     return np.where(own, slots, entries & _U64(0xFFFFFFFF)).astype(np.int64)
 
 
-def train_targets(
-    source: Float64Array,
-    contexts: list[int],
-    output: Float64Array,
-    targets: Int64Array,
-    signs: Float64Array,
-    alpha: float,
-    size: int,
-) -> float:
+def gradient(dots: Float64Array, signs: Float64Array, alpha: float) -> tuple[Float64Array, float]:
+    """Return alpha * s * (1 - p) of each dot product, where p is sigmoid(s * dot), and the sum of the losses -log p."""
+    p = 1.0 / (1.0 + np.exp(-np.clip(signs * dots, -30.0, 30.0)))
+    return alpha * signs * (1.0 - p), -float((np.abs(signs) * np.log(p)).sum())
+
+
+def train_targets(source: Rows, contexts: list[int], output: Rows, goals: Goals, alpha: float, size: int) -> float:
     """Train contexts against targets in place and return the loss.
 
     Parameters
@@ -152,20 +174,18 @@ def train_targets(
         Tables of rows, shapes (V, D) float64.
     contexts
         Rows of `source`. Four different ones are updated together, or two, or one.
-    targets, signs
+    goals
         Rows of `output`, and +1, -1 or 0 for each, shapes (T,).
     alpha
         Learning rate.
     size
         Targets in a group. Group follows group, and sees the contexts as the one before left them.
     """
-    loss = 0.0
+    (targets, signs), loss = goals, 0.0
     for g in range(0, len(targets), size):
-        group, sign = targets[g : g + size], signs[g : g + size]
-        p = 1.0 / (1.0 + np.exp(-np.clip(sign * (source[contexts] @ output[group].T), -30.0, 30.0)))
-        loss -= float((np.abs(sign) * np.log(p)).sum())
-        gain = alpha * sign * (1.0 - p)
-        i = 0
+        group, i = targets[g : g + size], 0
+        gain, lost = gradient(source[contexts] @ output[group].T, signs[g : g + size], alpha)
+        loss += lost
         while i < len(contexts):
             n = next(n for n in (4, 2, 1) if len(set(contexts[i : i + n])) == n)
             together = contexts[i : i + n]
@@ -178,15 +198,7 @@ def train_targets(
 
 
 def train_rows(
-    source: Float64Array,
-    contexts: Int64Array,
-    output: Float64Array,
-    targets: Int64Array,
-    signs: Float64Array,
-    own: Int64Array,
-    kind: Float64Array,
-    alpha: float,
-    size: int,
+    source: Rows, contexts: Int64Array, output: Rows, goals: Goals, own: Goals, alpha: float, size: int
 ) -> float:
     """Train rows against targets that all meet, and one each, in place; return the loss.
 
@@ -198,26 +210,26 @@ def train_rows(
         As in `train_targets`.
     contexts
         Rows of `source`, shape (n,). A row that is listed twice moves twice.
-    targets, signs
+    goals
         Rows of `output` that all contexts meet, shape (T,), and +1, -1 or 0 for each context and row, shape (n, T).
-    own, kind
+    own
         A row of `output` for each context, and +1, -1 or 0, shapes (n,). The last group meets these.
     """
+    (targets, signs), (alone, kind) = goals, own
     loss, starts = 0.0, [*range(0, len(targets), size)] or [0]
     for start in starts:
         group, last = targets[start : start + size], float(start == starts[-1])
-        rows = np.concatenate([np.tile(group, (len(own), 1)), own[:, None]], axis=1)
+        rows = np.concatenate([np.tile(group, (len(alone), 1)), alone[:, None]], axis=1)
         sign = np.concatenate([signs[:, start : start + size], last * kind[:, None]], axis=1)
-        p = 1.0 / (1.0 + np.exp(-np.clip(sign * np.einsum("cd,ctd->ct", source[contexts], output[rows]), -30.0, 30.0)))
-        loss -= float((np.abs(sign) * np.log(p)).sum())
-        gains = alpha * sign * (1.0 - p)
+        gains, lost = gradient(np.einsum("cd,ctd->ct", source[contexts], output[rows]), sign, alpha)
+        loss += lost
         for batch in (slice(i, i + BATCH) for i in range(0, len(contexts), BATCH)):
             x, gain = source[contexts[batch]].copy(), gains[batch]
             updates = np.zeros_like(x)
             for t, target in enumerate(group):
                 updates += gain[:, t, None] * output[target]
                 output[target] += gain[:, t] @ x
-            for c, target in enumerate(own[batch]):
+            for c, target in enumerate(alone[batch]):
                 updates[c] += gain[c, -1] * output[target]
                 output[target] += gain[c, -1] * x[c]
             np.add.at(source, contexts[batch], updates)
@@ -225,14 +237,7 @@ def train_rows(
 
 
 def train_hidden(
-    source: Float64Array,
-    contexts: list[list[int]],
-    output: Float64Array,
-    targets: Int64Array,
-    signs: Float64Array,
-    own: list[int],
-    alpha: float,
-    mean: bool,
+    source: Rows, contexts: list[list[int]], output: Rows, goals: Goals, own: list[int], alpha: float, mean: bool
 ) -> float:
     """Train the hidden vectors of windows (CBOW) against targets in place, and return the loss.
 
@@ -242,7 +247,7 @@ def train_hidden(
         As in `train_targets`.
     contexts
         Rows of `source`, of each window.
-    targets, signs
+    goals
         Rows of `output` that all windows meet, shape (T,), and +1, -1 or 0 for each window and row, shape (windows, T).
     own
         A row of `output` for each window that its hidden vector comes closer to; or none at all.
@@ -250,17 +255,14 @@ def train_hidden(
         Whether a hidden vector is the mean of the contexts, or their sum. A hidden vector stays until all targets are
         updated.
     """
-    sizes = [len(rows) for rows in contexts]
+    (targets, signs), sizes = goals, [len(rows) for rows in contexts]
     hidden = [source[rows].sum(axis=0) / (n if mean else 1) for rows, n in zip(contexts, sizes, strict=True)]
     gains, loss = [], 0.0
     for c, x in enumerate(hidden):
-        rows, sign = (
-            np.concatenate([targets, own[c : c + 1]]).astype(np.int64),
-            np.concatenate([signs[c], [1.0] * bool(own)]),
-        )
-        p = 1.0 / (1.0 + np.exp(-np.clip(sign * (output[rows] @ x), -30.0, 30.0)))
-        loss -= float((np.abs(sign) * np.log(p)).sum())
-        gains.append(alpha * sign * (1.0 - p))
+        rows = np.concatenate([targets, own[c : c + 1]]).astype(np.int64)
+        gain, lost = gradient(output[rows] @ x, np.concatenate([signs[c], [1.0] * bool(own)]), alpha)
+        gains.append(gain)
+        loss += lost
     updates = np.zeros_like(hidden)
     for t, target in enumerate(targets.tolist()):
         before = output[target].copy()
@@ -280,9 +282,9 @@ def train_composed(
     segment: Segment,
     first: int,
     last: int,
-    own: Float64Array,
-    rows: Float64Array,
-    output: Float64Array,
+    own: Rows,
+    rows: Rows,
+    output: Rows,
     features: WordFeatures,
     window: int,
     stretch: int,

@@ -1,9 +1,7 @@
 """The registry of objectives. A new one is a folder beside this file and a line below."""
 
-from collections.abc import Callable, Mapping
 from functools import lru_cache
-from operator import attrgetter
-from typing import TypeVar
+from typing import Any
 
 from daskw2v.config.choice import honours, known_settings, refuse_unread
 from daskw2v.config.params import Params
@@ -16,8 +14,6 @@ from daskw2v.objectives.context_matrix import CONTEXT_MATRIX
 from daskw2v.objectives.sg_hs import SG_HS
 from daskw2v.objectives.sgns import SGNS
 from daskw2v.objectives.subwords.objective import SUBWORDS
-
-AnyTrainer = TypeVar("AnyTrainer")
 
 OBJECTIVES = Registry(
     "objective",
@@ -82,28 +78,24 @@ def find_trainer(objective: Objective, device: str) -> Trainer:
     ParameterError
         If the objective has no kernel for the device; no other one is run instead.
     """
-    return _find("kernel", attrgetter("trainers"), objective, device)
+    return _find("kernel", "trainers", objective, device)
 
 
 def find_bucket_trainer(objective: Objective, device: str) -> BucketTrainer:
     """Return the kernel of an objective for the buckets of a device, or raise like `find_trainer`."""
-    return _find("kernel for buckets", attrgetter("bucket_trainers"), objective, device)
+    return _find("kernel for buckets", "bucket_trainers", objective, device)
 
 
 def find_column_trainer(objective: Objective, device: str) -> ColumnTrainer:
     """Return the kernel of an objective for columns of the word-context matrix, or raise like `find_trainer`."""
-    return _find("kernel for columns", attrgetter("column_trainers"), objective, device)
+    return _find("kernel for columns", "column_trainers", objective, device)
 
 
-def _find(
-    what: str, trainers: Callable[[Objective], Mapping[str, AnyTrainer]], objective: Objective, device: str
-) -> AnyTrainer:
-    try:
-        return trainers(objective)[device]
-    except KeyError:
-        pairs = ", ".join(
-            f"{o.name} on {d}" for o in {**OBJECTIVES, objective.name: objective}.values() for d in trainers(o)
-        )
-        raise ParameterError(
-            f"objective={objective.name!r} has no {what} for device={device!r}.", f"There is: {pairs}."
-        ) from None
+def _find(what: str, kind: str, objective: Objective, device: str) -> Any:
+    """Return the trainer of a kind, a field of `Objective`, for a device."""
+    known = getattr(objective, kind)
+    if device in known:
+        return known[device]
+    all_known = {**OBJECTIVES, objective.name: objective}.values()
+    pairs = ", ".join(f"{each.name} on {on}" for each in all_known for on in getattr(each, kind))
+    raise ParameterError(f"objective={objective.name!r} has no {what} for device={device!r}.", f"There is: {pairs}.")

@@ -62,9 +62,14 @@ def words_in_partition(params: Params, counts: Int64Array, total: int, _: UInt64
     """Return how many items touch each row of an output partition: each has a center, and a batch has negatives."""
     settings = SharedNegatives.of(params)
     share, noise = BATCH * _shares(params, counts, total), word_weights(counts, settings.ns_exponent)
-    each = split_negatives(RULES[Partitioned.of(params).negative_rule], settings.negative)[1]
+    each = negatives_of_pair(params)[1]
     negative = max(settings.negative, each + BATCH)  # of a batch, at most, drawn in the partition
     return np.asarray(share + negative * noise / noise.sum())
+
+
+def negatives_of_pair(params: Params) -> tuple[int, int]:
+    """Return the negatives that a pair of a bucket meets with its center, and those of each item of noise."""
+    return split_negatives(RULES[Partitioned.of(params).negative_rule], SharedNegatives.of(params).negative)
 
 
 def nodes_in_partition(params: Params, counts: Int64Array, total: int, links: UInt64Array) -> Float64Array:

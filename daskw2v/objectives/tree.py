@@ -31,6 +31,11 @@ def prepare_tree(params: Params, counts: Int64Array) -> PreparedTree:
     return PreparedTree(params, tree, int(np.diff(tree.starts).max(initial=0)))
 
 
+def tree_of(prepared: PreparedTree, _: int) -> Tree:
+    """Return the tree, from which kernels write targets in every epoch."""
+    return prepared.tree
+
+
 def tree_bytes(params: Params, n_words: int) -> dict[str, int]:
     """Return the bytes by name of the tree that `prepare_tree` builds: starts, and the steps of each path."""
     return {"Huffman tree": n_words * (8 + 4 * (n_words.bit_length() + 3))}

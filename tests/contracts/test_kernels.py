@@ -259,7 +259,7 @@ def test_reference__train_targets_moves_along_the_gradient():
         return losses(x[contexts] @ y[targets].T, signs)
 
     new_x, new_y, alpha = x.copy(), y.copy(), 1e-6
-    assert train_targets(new_x, contexts, new_y, targets, signs, alpha, 8) == pytest.approx(loss(x, y))
+    assert train_targets(new_x, contexts, new_y, (targets, signs), alpha, 8) == pytest.approx(loss(x, y))
     for new, old, slope in zip((new_x, new_y), (x, y), finite_differences(loss, x, y), strict=True):
         np.testing.assert_allclose(new - old, -alpha * slope, rtol=1e-4, atol=1e-11)
 
@@ -278,6 +278,6 @@ def test_reference__train_hidden_moves_along_the_gradient(own):
         return losses(hidden @ y[targets].T, signs) + alone
 
     new_x, new_y, alpha = x.copy(), y.copy(), 1e-6
-    assert train_hidden(new_x, contexts, new_y, targets, signs, own, alpha, True) == pytest.approx(loss(x, y))
+    assert train_hidden(new_x, contexts, new_y, (targets, signs), own, alpha, True) == pytest.approx(loss(x, y))
     for new, old, slope, share in zip((new_x, new_y), (x, y), finite_differences(loss, x, y), (2, 1), strict=True):
         np.testing.assert_allclose(new - old, -alpha * share * slope, rtol=1e-4, atol=1e-11)

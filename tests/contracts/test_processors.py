@@ -30,6 +30,7 @@ lanes, folder = sys.argv[1:]
 contracts = ["tests/contracts/test_kernels.py", "tests/contracts/test_column_kernels.py"]
 if code := pytest.main([*contracts, "-q", "-k", "range_of_centers or leave_words", "-p", "no:cacheprovider"]):
     sys.exit(code)
+from daskw2v.config.params import Params
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.kernels.simd import LANES
 
@@ -38,7 +39,7 @@ for name, objective in OBJECTIVES.items():
     if objective.follows:
         continue  # its rows move by the kernel of another
     module = import_module(f"daskw2v.objectives.{name}.cpu")
-    train = module.compiled(True) if hasattr(module, "compiled") else getattr(module, "_train", None) or module.train
+    train = module.trainer_of(Params(objective=name)).kernel if objective.trainers else module._train
     (kernel,) = train.signatures  # no contract, no signature
     Path(folder, f"{name}.ll").write_text(train.inspect_llvm(kernel))
     Path(folder, f"{name}.s").write_text(train.inspect_asm(kernel))

@@ -70,8 +70,8 @@ def test_batches__take_pairs_of_distant_places():
     """Neighbours have one center, which no batch may have eight times; the kernel has the reference's batches."""
     batches = list[list[int]]()
 
-    def batch(_source, contexts, _output, _shared, _signs, centers, *_rest):
-        batches.append(centers.tolist())
+    def batch(_source, contexts, _output, _goals, own, *_rest):
+        batches.append(own[0].tolist())
         return float(len(contexts))
 
     centers = np.repeat(np.arange(8), 12)

@@ -54,76 +54,55 @@ else:
     from numba.cuda.extending import intrinsic
 
     from daskw2v.kernels.cuda.cache import CudaKernelCache
+    from daskw2v.kernels.jit import emitting
 
-    _float, _address = ir.FloatType(), ir.IntType(64)
+    _float, _i32, _number, _single = ir.FloatType(), ir.IntType(32), types.int64, types.float32
     _four = ir.VectorType(_float, FLOATS)
     _ALIGNED = 4 * FLOATS  # bytes
     _GLOBAL, _SHARED = 1, 3  # NVVM's address spaces
+    _parts = types.UniTuple(_single, FLOATS)
 
-    def _place(context: Any, builder: Any, array_type: Any, array: Any, start: Any, *, space: int = _GLOBAL) -> Any:
+    def _place(builder: Any, array: Any, start: Any, space: int = _GLOBAL) -> Any:
         """Return a pointer to four floats of an array in global or in shared memory."""
-        data = context.make_array(array_type)(context, builder, array).data
-        return builder.addrspacecast(builder.gep(data, [start]), _four.as_pointer(space))
-
-    def _parts(context: Any, builder: Any, signature: Any, extract: Any, value: Any, numbers: Any) -> Any:
-        return context.make_tuple(builder, signature.return_type, [extract(value, number) for number in numbers])
+        return builder.addrspacecast(builder.gep(array, [start]), _four.as_pointer(space))
 
     def _loading(space: int = _GLOBAL, *, constant: bool = False) -> Any:
-        @intrinsic
-        def load(typingctx: Any, array: Any, start: Any) -> Any:
-            def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-                place = _place(context, builder, signature.args[0], *args, space=space)
-                value = builder.load(place, align=_ALIGNED)
-                if constant:
-                    value.set_metadata("invariant.load", builder.module.add_metadata([]))
-                numbers = [ir.Constant(ir.IntType(32), k) for k in range(FLOATS)]
-                return _parts(context, builder, signature, builder.extract_element, value, numbers)
-
-            return types.UniTuple(types.float32, FLOATS)(array, types.int64), codegen
+        @emitting(_parts, None, _number, intrinsic=intrinsic)
+        def load(builder: Any, array: Any, start: Any) -> Any:
+            value = builder.load(_place(builder, array, start, space), align=_ALIGNED)
+            if constant:
+                value.set_metadata("invariant.load", builder.module.add_metadata([]))
+            return [builder.extract_element(value, _i32(k)) for k in range(FLOATS)]
 
         return load
 
     def _storing(space: int) -> Any:
-        @intrinsic
-        def store(typingctx: Any, array: Any, start: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-            def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-                value = ir.Constant(_four, ir.Undefined)
-                for k, part in enumerate(args[2:]):
-                    value = builder.insert_element(value, part, ir.Constant(ir.IntType(32), k))
-                place = _place(context, builder, signature.args[0], *args[:2], space=space)
-                builder.store(value, place, align=_ALIGNED)
-                return context.get_dummy_value()
-
-            return types.void(array, types.int64, *[types.float32] * FLOATS), codegen
+        @emitting(types.void, None, _number, *[_single] * FLOATS, intrinsic=intrinsic)
+        def store(builder: Any, array: Any, start: Any, a: Any, b: Any, c: Any, d: Any) -> None:
+            value = ir.Constant(_four, ir.Undefined)
+            for k, part in enumerate((a, b, c, d)):
+                value = builder.insert_element(value, part, _i32(k))
+            builder.store(value, _place(builder, array, start, space), align=_ALIGNED)
 
         return store
 
-    def _assembly(builder: Any, result: Any, code: str, constraint: str, *args: Any) -> Any:
+    def _assembly(builder: Any, result: Any, code: str, constraint: str, array: Any, start: Any, *values: Any) -> Any:
+        """Call assembly of the address of four floats in global memory, and of values."""
+        args = builder.ptrtoint(_place(builder, array, start), ir.IntType(64)), *values
         function = ir.FunctionType(result, [arg.type for arg in args])
         return builder.call(ir.InlineAsm(function, code, constraint, side_effect=True), args)
 
-    @intrinsic
-    def load4_fresh(typingctx: Any, array: Any, start: Any) -> Any:
+    @emitting(_parts, None, _number, intrinsic=intrinsic)
+    def load4_fresh(builder: Any, array: Any, start: Any) -> Any:
         """Return array[start:start + 4] as L2 has it: other processors' additions do not reach this one's L1."""
-
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            place = builder.ptrtoint(_place(context, builder, signature.args[0], *args), _address)
-            result = ir.LiteralStructType([_float] * FLOATS)
-            code = "ld.global.cg.v4.f32 {$0, $1, $2, $3}, [$4];"
-            value = _assembly(builder, result, code, "=f,=f,=f,=f,l", place)
-            return _parts(context, builder, signature, builder.extract_value, value, range(FLOATS))
-
-        return types.UniTuple(types.float32, FLOATS)(array, types.int64), codegen
+        result, code = ir.LiteralStructType([_float] * FLOATS), "ld.global.cg.v4.f32 {$0, $1, $2, $3}, [$4];"
+        value = _assembly(builder, result, code, "=f,=f,=f,=f,l", array, start)
+        return [builder.extract_value(value, k) for k in range(FLOATS)]
 
     def _adding(code: str) -> Any:
-        @intrinsic
-        def add(typingctx: Any, array: Any, start: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-            def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-                place = builder.ptrtoint(_place(context, builder, signature.args[0], *args[:2]), _address)
-                _assembly(builder, ir.VoidType(), code, "l,f,f,f,f,~{memory}", place, *args[2:])
-                return context.get_dummy_value()
-
-            return types.void(array, types.int64, *[types.float32] * FLOATS), codegen
+        @emitting(types.void, None, _number, *[_single] * FLOATS, intrinsic=intrinsic)
+        def add(builder: Any, array: Any, start: Any, a: Any, b: Any, c: Any, d: Any) -> None:
+            _assembly(builder, ir.VoidType(), code, "l,f,f,f,f,~{memory}", array, start, a, b, c, d)
 
         return add
 
@@ -206,6 +185,11 @@ def sum_of_sums(value: Any) -> Any:
 def chunks_of(width: int) -> int:
     """Return how many floats a lane has of a row of `width`, in units of FLOATS."""
     return -(-width // _CHUNK)
+
+
+def floats_of(width: int) -> int:
+    """Return how many floats a lane has of a row of `width`."""
+    return chunks_of(width) * FLOATS
 
 
 def _inside(width: int) -> Callable[..., Any]:

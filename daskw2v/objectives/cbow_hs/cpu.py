@@ -1,13 +1,12 @@
 """CBOW with hierarchical softmax on the CPU: a window's contexts together predict their center's path."""
 
-from functools import cache
-from typing import Any
-
+from daskw2v.config.params import Params
+from daskw2v.objectives.cpu.centers import CenterTrainer
 from daskw2v.objectives.cpu.hidden import cbow
 from daskw2v.objectives.cpu.targets import PATHS
+from daskw2v.objectives.settings import CBOWHS
 
 
-@cache
-def compiled(mean: bool) -> Any:
-    """Return the kernel; a hidden vector is the mean of a window's contexts, or their sum."""
-    return cbow(PATHS, mean)
+def trainer_of(params: Params) -> CenterTrainer:
+    """Return the trainer."""
+    return cbow(PATHS, CBOWHS.of(params).cbow_mean)

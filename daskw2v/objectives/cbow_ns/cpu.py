@@ -5,59 +5,44 @@ each other: a range of centers is cut into four streams, and a batch has a windo
 common and lose by it: on 100 MB of Wikipedia, 9 % of the Google analogies.
 """
 
-from functools import cache
 from typing import Any
 
+from daskw2v.config.params import Params
 from daskw2v.kernels.jit import kernel
-from daskw2v.objectives.cpu.centers import (
-    RUN,
-    WindowTargets,
-    open_window,
-    segment_addresses,
-    sentence_of,
-    table_addresses,
-)
+from daskw2v.objectives.base import Tables
+from daskw2v.objectives.cpu import centers
+from daskw2v.objectives.cpu.centers import RUN, CenterTrainer, WindowTargets, open_window
 from daskw2v.objectives.cpu.hidden import cbow, gather, scatter, train_hidden
-from daskw2v.objectives.cpu.scratch import fetch_hot, flush_hot, loss_of, rows_due, scratch_addresses
+from daskw2v.objectives.cpu.scratch import Scratch, fetch_hot, flush_hot, loss_of, rows_due, scratch_addresses
 from daskw2v.objectives.cpu.steps import MAX_TARGETS, address, load_int64, store_int64
-from daskw2v.objectives.cpu.targets import NEGATIVES, draw_batches
-from daskw2v.objectives.noise import BATCH
+from daskw2v.objectives.cpu.targets import NEGATIVES, batch_scratch, draw_batches, shared_tile_of
+from daskw2v.objectives.noise import BATCH, Negatives, PreparedNoise, negatives_of
+from daskw2v.objectives.settings import CBOW
 from daskw2v.objectives.windows import width_at
 
-
-@cache
-def compiled_apart(mean: bool) -> Any:
-    """Return the kernel of windows that draw negatives of their own, as in word2vec.c."""
-    return cbow(NEGATIVES, mean)
+_BATCH = (0,) * BATCH  # as long as a batch has windows
 
 
 @kernel
-def train(
-    segment: Any, first: Any, last: Any, tables: Any, scratch: Any, windows: Any, negatives: Any, mean: Any, batch: Any,
-    tile: Any,
-) -> Any:  # fmt: skip
-    """Train the centers first..last-1 of a segment, a batch of windows at a time that share their negatives.
+def _train(segment: Any, first: Any, last: Any, tables: Any, scratch: Any, windows: Any, aim: Any, tile: Any) -> Any:
+    """Train as a `CenterTrainer` does, a batch of windows at a time that share their negatives.
 
     Parameters
     ----------
-    segment, first, last, tables, windows
-        As in `objectives.cpu.centers.over_centers`.
     scratch
         `objectives.cpu.scratch.Scratch` for RUN batches.
-    negatives
-        `objectives.noise.Negatives`.
-    mean
-        Whether a window's hidden vector is the mean of its contexts, or their sum.
-    batch, tile
-        Tuples as long as a batch has windows, and a group has negatives.
+    aim
+        `objectives.noise.Negatives`, and whether a hidden vector is the mean of a window's contexts, or their sum.
 
     Returns
     -------
     windows, loss
-        Trained windows (those with a context), and the summed loss of all of them.
+        Number of trained windows, which have a context, and the summed loss.
     """
+    negatives, mean = aim
     rows, signs = scratch.rows.reshape(-1, RUN), scratch.signs[:-MAX_TARGETS].reshape(RUN, -1, BATCH * MAX_TARGETS)
-    text, there, work = segment_addresses(segment, tables), table_addresses(tables), scratch_addresses(scratch)
+    text, there = centers.segment_addresses(segment, tables), centers.table_addresses(tables)
+    work = scratch_addresses(scratch)
     groups, size, row = signs.shape[1], len(tile), 4 * tables.width
     room = 8 * (2 * windows.window + 1)
     own = work.rows + groups * size * RUN * 8
@@ -65,7 +50,7 @@ def train(
     fetch_hot(tables, scratch)
     trained, at, apart = 0, RUN, (last - first + BATCH - 1) // BATCH
     for w in range(BATCH):
-        store_int64(sentences, w, sentence_of(segment, min(first + w * apart, last - 1)))
+        store_int64(sentences, w, centers.sentence_of(segment, min(first + w * apart, last - 1)))
     for start in range(first, first + apart):
         if at >= RUN - 1:  # the targets of a run's last batch are known for their prefetch only
             n = min(RUN, first + apart - start)
@@ -76,9 +61,8 @@ def train(
             center, contexts, n = start + w * apart, work.contexts + w * room, 0
             if center < last:
                 copies = work.copies + w * (2 * windows.window + 1) * row
-                sentence, n, alpha = open_window(
-                    text, load_int64(sentences, w), center, windows, there, contexts, copies
-                )
+                sentence = load_int64(sentences, w)
+                sentence, n, alpha = open_window(text, sentence, center, windows, there, contexts, copies)
                 store_int64(sentences, w, sentence)
                 rate = alpha if w == 0 else rate
             store_int64(lengths, w, n)
@@ -87,11 +71,10 @@ def train(
                 trained += 1
             else:
                 signs[at, :, w * MAX_TARGETS : (w + 1) * MAX_TARGETS] = 0.0
-        shared = WindowTargets(
-            work.rows + at * 8, RUN, 8, groups, work.signs + at * groups * (4 * BATCH * MAX_TARGETS)
-        )  # fmt: skip
+        of_batch = work.signs + at * groups * (4 * BATCH * MAX_TARGETS)
+        shared = WindowTargets(work.rows + at * 8, RUN, 8, groups, of_batch)
         updates = work.zeros - BATCH * 4 * width
-        train_hidden(work, work.vectors, 1, updates, shared, own + at * 8, width, rate, batch, tile)
+        train_hidden(work, work.vectors, 1, updates, shared, own + at * 8, width, rate, _BATCH, tile)
         for w in range(BATCH):
             scatter(work.contexts + w * room, load_int64(lengths, w), width, mean, updates + w * 4 * width)
         at += 1
@@ -100,3 +83,20 @@ def train(
             flush_hot(tables, scratch, due)
     flush_hot(tables, scratch, tables.hot.rows)
     return trained, loss_of(scratch)
+
+
+def _prepare(
+    prepared: PreparedNoise, tables: Tables, epoch: int
+) -> tuple[Scratch, tuple[Negatives, bool], tuple[int, ...]]:
+    params = prepared.params
+    aim = negatives_of(prepared, epoch), CBOW.of(params).cbow_mean
+    return batch_scratch(params, tables), aim, shared_tile_of(params)
+
+
+_SHARING = CenterTrainer(_train, _prepare)
+
+
+def trainer_of(params: Params) -> CenterTrainer:
+    """Return the trainer: of windows that share their negatives, or that draw their own, as in word2vec.c."""
+    of = CBOW.of(params)
+    return _SHARING if of.negative_sharing == "shared" else cbow(NEGATIVES, of.cbow_mean)

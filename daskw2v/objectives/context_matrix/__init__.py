@@ -4,9 +4,10 @@ A column pairs each word with one of its contexts, and all words have as many co
 other stays, then they change roles: no row of a batch as large as the vocabulary is updated twice, or read meanwhile.
 """
 
+from functools import partial
+
 from daskw2v.config.params import Params
-from daskw2v.kernels.cuda import load
-from daskw2v.objectives.base import MatrixColumns, Objective, PartTables, initial_rows
+from daskw2v.objectives.base import Objective, call, initial_rows
 from daskw2v.objectives.context_matrix import cpu
 from daskw2v.objectives.noise import PreparedNoise, noise_bytes, word_tables
 from daskw2v.objectives.settings import WordContextMatrix
@@ -14,7 +15,7 @@ from daskw2v.objectives.sgns import SGNS
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.segments import keep_shares
 from daskw2v.sampling.settings import SampledContexts
-from daskw2v.types import Float32Array, Int64Array
+from daskw2v.types import Int64Array
 
 __all__ = ["CONTEXT_MATRIX"]
 
@@ -35,19 +36,6 @@ def prepare(params: Params, counts: Int64Array) -> PreparedNoise:
     return PreparedNoise(params, word_table(kept, exponent))
 
 
-def _train_cpu(
-    columns: MatrixColumns, first: int, last: int, tables: PartTables, prepared: PreparedNoise, losses: Float32Array
-) -> None:
-    cpu.train(columns, first, last, tables, SampledContexts.of(prepared.params).negative, prepared.noise, losses)
-
-
-def _train_cuda(
-    columns: MatrixColumns, first: int, last: int, tables: PartTables, prepared: PreparedNoise, losses: Float32Array
-) -> None:
-    cuda = load("daskw2v.objectives.context_matrix.cuda")
-    cuda.train(columns, first, last, tables, SampledContexts.of(prepared.params).negative, prepared.noise, losses)
-
-
 CONTEXT_MATRIX = Objective(
     name="context_matrix",
     settings=WordContextMatrix,
@@ -57,6 +45,6 @@ CONTEXT_MATRIX = Objective(
     initial=initial_rows,
     prepare=prepare,
     prepared_bytes=noise_bytes,
-    column_trainers={"cpu": _train_cpu, "cuda": _train_cuda},
+    column_trainers={"cpu": cpu.train, "cuda": partial(call, f"{__name__}.cuda", "train")},
     measured_by=SGNS,
 )

@@ -14,24 +14,20 @@ from daskw2v.kernels.jit import inline, kernel
 from daskw2v.kernels.rng import GOLDEN, draw, mix
 from daskw2v.kernels.simd import SLOTS, aligned_zeros
 from daskw2v.objectives.base import MatrixColumns, PartTables
-from daskw2v.objectives.context_matrix.updates import BETA1, BETA2, adam, pull, step_size
+from daskw2v.objectives.context_matrix.updates import BETA1, BETA2, adam, step_size
 from daskw2v.objectives.cpu.centers import RUN
-from daskw2v.objectives.cpu.hidden import EACH, OWN, dots_hidden
+from daskw2v.objectives.cpu.hidden import EACH, OWN, dots_hidden, pull
 from daskw2v.objectives.cpu.steps import MAX_TARGETS, address, gradients_each, group_sizes, load_int64
-from daskw2v.objectives.noise import BATCH
-from daskw2v.types import Float32Array, UInt64Array
+from daskw2v.objectives.noise import BATCH, PreparedNoise
+from daskw2v.sampling.settings import SampledContexts
+from daskw2v.types import Float32Array
 
+_BATCH = (0,) * BATCH  # as long as a batch has rows
 _PRODUCTS = BATCH * MAX_TARGETS  # losses of a batch, kept as products: MAX_TARGETS of each row
 
 
 def train(
-    columns: MatrixColumns,
-    first: int,
-    last: int,
-    tables: PartTables,
-    negative: int,
-    noise: UInt64Array,
-    losses: Float32Array,
+    columns: MatrixColumns, first: int, last: int, tables: PartTables, prepared: PreparedNoise, losses: Float32Array
 ) -> None:
     """Train the rows of the batches first..last-1 in place.
 
@@ -43,15 +39,16 @@ def train(
         Range of batches of the part.
     tables
         The tables.
-    negative, noise
-        Negatives of a batch, and the alias table they are drawn from, shape (V,) uint64.
+    prepared
+        The Params, and the alias table that negatives are drawn from.
     losses
         Receives each row's loss, summed over the columns, shape (rows of the part,) float32.
     """
+    negative = SampledContexts.of(prepared.params).negative
     groups, size = group_sizes(negative, OWN)
     use_adam = len(tables.trained) > tables.trained_floats  # the moments follow
-    _train(columns, first, last, tables, negative, noise, use_adam, losses, _scratch(groups, size, tables.width),
-           (0,) * BATCH, (0,) * size)  # fmt: skip
+    scratch = _scratch(groups, size, tables.width)
+    _train(columns, first, last, tables, negative, prepared.noise, use_adam, losses, scratch, (0,) * size)
 
 
 def _scratch(groups: int, size: int, width: int) -> tuple[Any, ...]:
@@ -70,7 +67,7 @@ def _scratch(groups: int, size: int, width: int) -> tuple[Any, ...]:
 @kernel
 def _train(
     columns: Any, first: Any, last: Any, tables: Any, negative: Any, noise: Any, use_adam: Any, losses: Any,
-    scratch: Any, batch: Any, tile: Any,
+    scratch: Any, tile: Any,
 ) -> None:  # fmt: skip
     """Train runs of at most RUN steps, each a column of a batch; arguments as in `train`."""
     n_columns = columns.contexts.shape[1]
@@ -78,22 +75,19 @@ def _train(
     down = RUN // across
     for b in range(first, last, down):
         for j in range(0, n_columns, across):
-            _train_run(
-                columns, b, min(b + down, last), j, min(j + across, n_columns), tables, negative, noise, use_adam,
-                losses, scratch, batch, tile,
-            )  # fmt: skip
+            run = b, min(b + down, last), j, min(j + across, n_columns)
+            _draw(columns, run, tables, negative, noise, scratch, len(tile))
+            _train_run(columns, run, tables, use_adam, scratch, tile)
+            _add_losses(run, scratch, losses)
 
 
 @inline
-def _train_run(
-    columns: Any, first: Any, last: Any, left: Any, right: Any, tables: Any, negative: Any, noise: Any,
-    use_adam: Any, losses: Any, scratch: Any, batch: Any, tile: Any,
-) -> None:  # fmt: skip
-    """Train the columns left..right-1 of the batches first..last-1."""
-    states, rows, signs, values, mantissa, exponent, gradient = scratch
+def _train_run(columns: Any, run: Any, tables: Any, use_adam: Any, scratch: Any, tile: Any) -> None:
+    """Train a run: the columns left..right-1 of the batches first..last-1."""
+    first, last, left, right = run
+    rows, signs, values, mantissa, exponent, gradient = scratch[1:]
     groups, width, size = signs.shape[1], tables.width, len(tile)
     n_shared, row = groups * size, 4 * width
-    _draw(columns, first, last, left, right, tables, negative, noise, states, rows, signs, size)
     mantissa[: last - first], exponent[: last - first] = 1.0, 0
     shared, sign, value, updates = address(rows), address(signs), address(values), address(gradient)
     own, vectors = shared + n_shared * RUN * 8, shared + (n_shared + BATCH) * RUN * 8
@@ -104,31 +98,29 @@ def _train_run(
         ones, powers = address(mantissa) + (b - first) * between, address(exponent) + (b - first) * between
         for j in range(left, right):
             for g in range(groups):
-                dots_hidden(vectors, RUN, shared + g * step, own, 8, RUN, width, value + g * between, batch, tile, EACH)
+                dots_hidden(
+                    vectors, RUN, shared + g * step, own, 8, RUN, width, value + g * between, _BATCH, tile, EACH
+                )
             for g in range(groups):
                 for at in range(0, between, half):
-                    gradients_each(
-                        value + g * between + at, SLOTS, sign + g * between + at, rate, ones + at, powers + at, tile
-                    )
+                    place = g * between + at
+                    gradients_each(value + place, SLOTS, sign + place, rate, ones + at, powers + at, tile)
             start, apart, end = base, width, base
             if use_adam:
                 start, apart, end = updates + BATCH * row, 0, updates
             for g in range(groups):
-                pull(start, apart, end, shared + g * step, own, 8, RUN, width, value + g * between, batch, tile)
+                pull(start, apart, end, shared + g * step, own, 8, RUN, width, value + g * between, _BATCH, tile)
                 start, apart = end, width
             if use_adam:
                 alpha = np.float32(step_size(columns.alpha, columns.first + j))
                 adam(base, updates, 4 * tables.trained_floats, BATCH * width, alpha, BETA1, BETA2)
             shared, own, vectors, sign = shared + 8, own + 8, vectors + 8, sign + groups * between
-    _add_losses(first, last, mantissa, exponent, losses)
 
 
 @inline
-def _draw(
-    columns: Any, first: Any, last: Any, left: Any, right: Any, tables: Any, negative: Any, noise: Any, states: Any,
-    rows: Any, signs: Any, size: Any,
-) -> None:  # fmt: skip
+def _draw(columns: Any, run: Any, tables: Any, negative: Any, noise: Any, scratch: Any, size: Any) -> None:
     """Write the addresses of rows and the signs of a run's steps: batch after batch, column after column."""
+    (first, last, left, right), (states, rows, signs) = run, scratch[:3]
     contexts, row, across = columns.contexts, 4 * tables.width, right - left
     n, n_shared, groups = (last - first) * across, len(rows) - 2 * BATCH, signs.shape[1]
     trained, others = address(tables.trained), address(tables.others)
@@ -158,7 +150,8 @@ def _draw(
 
 
 @inline
-def _add_losses(first: Any, last: Any, mantissa: Any, exponent: Any, losses: Any) -> None:
+def _add_losses(run: Any, scratch: Any, losses: Any) -> None:
+    first, last, mantissa, exponent = run[0], run[1], scratch[4], scratch[5]
     for b in range(first, last):
         for member in range(BATCH):
             word, product, power = b * BATCH + member, 1.0, 0

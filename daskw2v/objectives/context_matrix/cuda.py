@@ -12,30 +12,15 @@ import numpy as np
 from numba import cuda, float32, int32
 
 from daskw2v.kernels.alias import choose
-from daskw2v.kernels.cuda.warp import (
-    FLOATS,
-    LANES,
-    SHARE,
-    SUMS,
-    chunks_of,
-    device,
-    inverse_root,
-    kernel,
-    load4,
-    load4_constant,
-    reading,
-    store4,
-    sum_of_sums,
-    sums_of_lanes,
-    sync_warp,
-    writing,
-)
+from daskw2v.kernels.cuda import warp
+from daskw2v.kernels.cuda.warp import LANES, SHARE, SUMS, device, floats_of, kernel, sums_of_lanes, sync_warp
 from daskw2v.kernels.rng import below, draw
 from daskw2v.objectives.base import MatrixColumns, PartTables
 from daskw2v.objectives.context_matrix.updates import BETA1, BETA2, EPSILON, step_size
 from daskw2v.objectives.cuda.access import gradient
-from daskw2v.objectives.noise import BATCH
-from daskw2v.types import Float32Array, UInt64Array
+from daskw2v.objectives.noise import BATCH, PreparedNoise
+from daskw2v.sampling.settings import SampledContexts
+from daskw2v.types import Float32Array
 
 _DRAWN = LANES * BATCH  # negatives that a block draws at once, at least
 _KEPT = 48  # floats of targets that a lane keeps from the dot products to the updates, at most
@@ -46,25 +31,17 @@ _SMALL = np.float32(EPSILON**2)
 
 
 def train(
-    columns: MatrixColumns,
-    first: int,
-    last: int,
-    tables: PartTables,
-    negative: int,
-    noise: UInt64Array,
-    losses: Float32Array,
+    columns: MatrixColumns, first: int, last: int, tables: PartTables, prepared: PreparedNoise, losses: Float32Array
 ) -> None:
     """Train the rows of the batches first..last-1 in place; arguments as in `cpu.train`, all arrays on the GPU."""
-    n_columns = columns.contexts.shape[1]
+    n_columns, negative = columns.contexts.shape[1], SampledContexts.of(prepared.params).negative
     adam = len(tables.trained) > tables.trained_floats
     rates = np.full(n_columns, columns.alpha, np.float32)
     if adam:
         rates[:] = step_size.py_func(columns.alpha, columns.first + np.arange(n_columns))
-    run = compiled(tables.width, negative, adam)
-    run[last - first, (LANES, BATCH)](
-        tables.trained, tables.others, columns.contexts, noise, cuda.to_device(rates), columns.key, columns.first,
-        columns.row // BATCH, first, tables.trained_floats, losses,
-    )  # fmt: skip
+    fixed = tables.others, columns.contexts, prepared.noise, cuda.to_device(rates)
+    numbers = columns.key, columns.first, columns.row // BATCH, first, tables.trained_floats
+    compiled(tables.width, negative, adam)[last - first, (LANES, BATCH)](tables.trained, *fixed, *numbers, losses)
     cuda.synchronize()  # before the arrays that the kernel reads are released
 
 
@@ -75,14 +52,14 @@ def compiled(width: int, negative: int, adam: bool) -> Any:
     Rows of more than about a thousand floats are not: the compiler puts them into the lane's part of the GPU's memory,
     which is slower, with the same results.
     """
-    chunks = chunks_of(width)
     groups = -(-(1 + negative) // SUMS)
     size = -(-(1 + negative) // groups)  # targets of a group: the last group may need filling up
-    keeping = groups == 1 and size * chunks * FLOATS <= _KEPT
+    floats = floats_of(width)
+    keeping = groups == 1 and size * floats <= _KEPT
     across = max(1, _DRAWN // negative)  # columns whose negatives are drawn at once
-    places, n_drawn, floats = groups * size, across * negative, chunks * FLOATS
-    read, write = reading(width, load4), writing(width, store4)
-    read_target, tables = reading(width, load4_constant), 3 if adam else 1
+    places, n_drawn = groups * size, across * negative
+    read, write = warp.reading(width, warp.load4), warp.writing(width, warp.store4)
+    read_target, tables = warp.reading(width, warp.load4_constant), 3 if adam else 1
 
     @device
     def target(drawn: Any, start: Any, place: Any, context: Any) -> Any:
@@ -173,10 +150,10 @@ def compiled(width: int, negative: int, adam: bool) -> Any:
                         g = update[k]
                         row[1, k] = BETA1 * row[1, k] + _A1 * g
                         row[2, k] = BETA2 * row[2, k] + _A2 * g * g
-                        row[0, k] += rate * row[1, k] * inverse_root(row[2, k] + _SMALL)
+                        row[0, k] += rate * row[1, k] * warp.inverse_root(row[2, k] + _SMALL)
                     else:
                         row[0, k] += rate * update[k]
-        loss = sum_of_sums(loss)
+        loss = warp.sum_of_sums(loss)
         if word < n_words:
             for table in range(tables):
                 write(trained, home + table * apart, lane, row, table)

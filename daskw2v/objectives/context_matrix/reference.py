@@ -6,17 +6,12 @@ from daskw2v.kernels.rng import GOLDEN, draws, mix
 from daskw2v.objectives.base import MatrixColumns
 from daskw2v.objectives.context_matrix.updates import BETA1, BETA2, EPSILON
 from daskw2v.objectives.noise import BATCH
-from daskw2v.objectives.reference import picked
-from daskw2v.types import Float64Array, Int64Array, UInt64Array
+from daskw2v.objectives.reference import Goals, Rows, gradient, picked
+from daskw2v.types import Float64Array, UInt64Array
 
 
 def train_columns(
-    columns: MatrixColumns,
-    rows: Float64Array,
-    moments: list[Float64Array],
-    others: Float64Array,
-    negative: int,
-    noise: UInt64Array,
+    columns: MatrixColumns, rows: Rows, moments: list[Rows], others: Rows, negative: int, noise: UInt64Array
 ) -> Float64Array:
     """Train the rows of a part in place, and their moments if there are any (Adam); return each row's summed loss.
 
@@ -29,25 +24,25 @@ def train_columns(
     others
         Rows of the other table, which are fixed, shape (V, D) float64.
     negative, noise
-        As in `cpu.train`.
+        Negatives of a batch, and the alias table that they are drawn from, shape (V,) uint64.
     """
     losses = np.zeros(len(rows))
     for j in range(columns.contexts.shape[1]):
         number = columns.first + j
         for i in range(len(rows)):
             context = int(columns.contexts[i, j])
-            gradient = np.zeros(rows.shape[1])
+            move = np.zeros(rows.shape[1])
             if context >= 0:
                 targets, signs = _targets(columns, number, i, context, negative, noise)
-                p = 1.0 / (1.0 + np.exp(-np.clip(signs * (others[targets] @ rows[i]), -30.0, 30.0)))
-                losses[i] -= (np.abs(signs) * np.log(p)).sum()
-                gradient = (signs * (1.0 - p)) @ others[targets]
+                gains, loss = gradient(others[targets] @ rows[i], signs, 1.0)
+                losses[i] += loss
+                move = gains @ others[targets]
             if not moments:
-                rows[i] += columns.alpha * gradient
+                rows[i] += columns.alpha * move
                 continue
             first, second = moments
-            first[i] += (1.0 - float(BETA1)) * (gradient - first[i])
-            second[i] += (1.0 - float(BETA2)) * (gradient**2 - second[i])
+            first[i] += (1.0 - float(BETA1)) * (move - first[i])
+            second[i] += (1.0 - float(BETA2)) * (move**2 - second[i])
             mean, square = (m[i] / (1.0 - float(b) ** (number + 1)) for m, b in ((first, BETA1), (second, BETA2)))
             # Epsilon is added before the correction of the square
             small = EPSILON**2 / (1.0 - float(BETA2) ** (number + 1))
@@ -55,9 +50,7 @@ def train_columns(
     return losses
 
 
-def _targets(
-    columns: MatrixColumns, number: int, row: int, context: int, negative: int, noise: UInt64Array
-) -> tuple[Int64Array, Float64Array]:
+def _targets(columns: MatrixColumns, number: int, row: int, context: int, negative: int, noise: UInt64Array) -> Goals:
     """Return a row's context and negatives in a column, and their signs, shapes (1 + negative,)."""
     counter = (number << 32) + (columns.row + row) // BATCH
     state = draws(columns.key, np.array([counter], np.uint64))

@@ -12,25 +12,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskw2v.config.params import Params
 from daskw2v.kernels.jit import inline, kernel
-from daskw2v.objectives.cpu.scratch import fetch_hot, flush_hot, loss_of, rows_due, scratch_addresses
-from daskw2v.objectives.cpu.steps import (
-    address,
-    copy_row,
-    load_int8,
-    load_int32,
-    load_int64,
-    prefetch_row,
-    store_int64,
-)
-from daskw2v.objectives.windows import width_at
+from daskw2v.objectives.base import Rate, Tables
+from daskw2v.objectives.cpu.scratch import Scratch, fetch_hot, flush_hot, loss_of, rows_due, scratch_addresses
+from daskw2v.objectives.cpu.steps import address, copy_row, load_int8, load_int32, load_int64, prefetch_row, store_int64
+from daskw2v.objectives.windows import width_at, windows_of
 from daskw2v.sampling.pairs import reach_of
+from daskw2v.sampling.segments import Segment
 
 RUN = 64  # windows, or batches of them, whose targets are listed at once
 
 
+# From the result of `Objective.prepare`, the tables and the epoch to the kernel's arguments scratch, aim and tile
+Preparation = Callable[[Any, Tables, int], tuple[Scratch, Any, tuple[int, ...]]]
+
+
 class Targets(NamedTuple):
-    """The targets of windows: two functions that are compiled into a kernel.
+    """The targets of windows: two functions that are compiled into a kernel, and how it is called.
 
     Parameters
     ----------
@@ -40,10 +39,13 @@ class Targets(NamedTuple):
     trainer
         Given what trains a window, function (scratch, contexts, n, targets, width, alpha, tile) -> examples, returns
         the function (scratch, n, at, width, alpha, tile) -> examples that trains the listed window `at`.
+    prepare
+        Function that prepares the arguments of the kernel.
     """
 
     write: Callable[..., Any]
     trainer: Callable[[Callable[..., Any]], Callable[..., Any]]
+    prepare: Preparation
 
 
 class WindowTargets(NamedTuple):
@@ -170,8 +172,42 @@ def open_window(text: Any, sentence: Any, center: Any, windows: Any, tables: Any
     return sentence, n, np.float32(windows.alpha + windows.slope * (position - windows.origin))
 
 
-def over_centers(targets: Targets, train_window: Callable[..., Any]) -> Any:
-    """Return the kernel that trains the windows of a range of centers in order.
+class CenterTrainer(NamedTuple):
+    """A `Trainer` (`objectives.base`) of ranges of centers on the CPU.
+
+    Parameters
+    ----------
+    kernel
+        Kernel (segment, first, last, tables, scratch, windows, aim, tile) -> (examples, loss): trains the centers
+        first..last-1 of a `sampling.segments.Segment`. `tables` are `objectives.base.Tables`, changed in place;
+        `windows` are `objectives.windows.Windows`, `aim` is what targets are written from, and `tile` a tuple as long
+        as a group has targets, or empty where it depends on the path.
+    prepare
+        Function that prepares `scratch`, `aim` and `tile`.
+    """
+
+    kernel: Any
+    prepare: Preparation
+
+    def __call__(
+        self, segment: Segment, first: int, last: int, tables: Tables, rate: Rate, epoch: int, prepared: Any
+    ) -> tuple[int, float]:
+        """Train the centers; return the examples and their summed loss."""
+        scratch, aim, tile = self.prepare(prepared, tables, epoch)
+        windows = windows_of(prepared.params, rate, epoch)
+        examples, loss = self.kernel(segment, first, last, tables, scratch, windows, aim, tile)
+        return int(examples), float(loss)
+
+
+def train_by(
+    trainer_of: Callable[[Params], CenterTrainer], segment: Segment, first: int, last: int, tables: Tables, *work: Any
+) -> tuple[int, float]:
+    """Train as a `Trainer` does, by the trainer for the Params."""
+    return trainer_of(work[-1].params)(segment, first, last, tables, *work)
+
+
+def over_centers(targets: Targets, train_window: Callable[..., Any]) -> CenterTrainer:
+    """Return the trainer of the windows of a range of centers, in order.
 
     Parameters
     ----------
@@ -179,14 +215,6 @@ def over_centers(targets: Targets, train_window: Callable[..., Any]) -> Any:
         The targets of windows.
     train_window
         Function that trains the contexts of one window, as `Targets.trainer` takes it.
-
-    Returns
-    -------
-    train
-        Kernel (segment, first, last, tables, scratch, windows, aim, tile) -> (examples, loss): trains the centers
-        first..last-1 of a `sampling.segments.Segment`. `tables` are `objectives.base.Tables`, changed in place;
-        `scratch` is a `Scratch` for RUN windows, `windows` are `objectives.windows.Windows`, `aim` is what targets are
-        written from, and `tile` a tuple as long as a group has targets, or empty where it depends on the path.
     """
     write, train_listed = targets.write, targets.trainer(train_window)
 
@@ -209,4 +237,4 @@ def over_centers(targets: Targets, train_window: Callable[..., Any]) -> Any:
         flush_hot(tables, scratch, tables.hot.rows)
         return examples, loss_of(scratch)
 
-    return train
+    return CenterTrainer(train, targets.prepare)

@@ -153,19 +153,18 @@ def compose(
     """
     n_words = _number_words(tokens, first, last, inputs, composer)
     n_features = _list_members(n_words, features, width, composer)
-    bytes = 4 * width
+    weighted = len(composer.weights) > 0
     for word in range(n_words):
         there, at, weight = np.int64(composer.words[word]) * width, word * width, features.own[composer.words[word]]
         for k in range(width):
             composer.rows[at + k] = weight * own[there + k]
     for feature in range(n_features):
-        row = _row_of(feature, n_features, rows, bytes, width, composer)
+        row = _row_of(feature, n_features, rows, width, composer)
         start, stop = composer.starts[feature], composer.starts[feature + 1]
-        if len(composer.weights):
-            for i in range(start, stop):
-                add_scaled(address(composer.members) + 8 * i, 1, width, composer.weights[i], row)
-        else:
-            add_scaled(address(composer.members) + 8 * start, stop - start, width, np.float32(1.0), row)
+        n = 1 if weighted else stop - start  # members of one weight
+        for i in range(start, stop, n):
+            weight = composer.weights[i] if weighted else np.float32(1.0)
+            add_scaled(address(composer.members) + 8 * i, n, width, weight, row)
     for word in range(n_words):
         share, at = composer.scales[2 * word], word * width
         for k in range(width):
@@ -179,7 +178,7 @@ def spread(
     n_words: Any, n_features: Any, features: Any, own: Any, rows: Any, width: Any, composer: Any, crowd: Any
 ) -> None:
     """Add the changes of composed rows to the rows that they are composed of; reset the numbers of both."""
-    bytes = 4 * width
+    weighted = len(composer.weights) > 0
     for word in range(n_words):
         scale, at, there = composer.scales[2 * word + 1], word * width, np.int64(composer.words[word]) * width
         composer.word_numbers[composer.words[word]] = -1
@@ -188,15 +187,13 @@ def spread(
             composer.rows[at + k] = scale * (composer.rows[at + k] - composer.before[at + k])
             own[there + k] += weight * composer.rows[at + k]
     for feature in range(n_features):
-        row = _row_of(feature, n_features, rows, bytes, width, composer)
+        row = _row_of(feature, n_features, rows, width, composer)
         composer.feature_numbers[composer.features[feature]] = -1
         start, stop = composer.starts[feature], composer.starts[feature + 1]
-        share = np.float32(min(1.0, crowd / (stop - start)))
-        if len(composer.weights):
-            for i in range(start, stop):
-                sum_scaled(address(composer.members) + 8 * i, 1, width, share * composer.weights[i], row)
-        else:
-            sum_scaled(address(composer.members) + 8 * start, stop - start, width, share, row)
+        share, n = np.float32(min(1.0, crowd / (stop - start))), 1 if weighted else stop - start
+        for i in range(start, stop, n):
+            weight = composer.weights[i] if weighted else np.float32(1.0)
+            sum_scaled(address(composer.members) + 8 * i, n, width, share * weight, row)
 
 
 @inline
@@ -254,8 +251,8 @@ def _list_members(n_words: Any, features: Any, width: Any, composer: Any) -> Any
 
 
 @inline
-def _row_of(feature: Any, n_features: Any, rows: Any, bytes: Any, width: Any, composer: Any) -> Any:
+def _row_of(feature: Any, n_features: Any, rows: Any, width: Any, composer: Any) -> Any:
     """Return the address of a feature's row, and prefetch that of a later one."""
-    coming = composer.features[min(feature + _AHEAD, n_features - 1)]
+    coming, bytes = composer.features[min(feature + _AHEAD, n_features - 1)], 4 * width
     prefetch_row(address(rows) + np.int64(coming) * bytes, width)
     return address(rows) + np.int64(composer.features[feature]) * bytes

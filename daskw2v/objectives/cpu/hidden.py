@@ -8,77 +8,59 @@ A hidden vector stays as it is until all of its targets are updated, as in word2
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from daskw2v.kernels import simd
-from daskw2v.kernels.jit import inline
+from daskw2v.kernels.jit import emitting, inline
 from daskw2v.kernels.simd import LANES, SLOTS
-from daskw2v.objectives.cpu.centers import Targets, over_centers
-from daskw2v.objectives.cpu.steps import (
-    MAX_TARGETS,
-    at_once,
-    bring,
-    columns,
-    floats,
-    gradients_each,
-    gradients_one,
-    rows_at,
-    splat_of,
-)
+from daskw2v.objectives.cpu import steps
+from daskw2v.objectives.cpu.centers import CenterTrainer, Targets, over_centers
+from daskw2v.objectives.cpu.steps import MAX_TARGETS, columns, floats, gradients_each, gradients_one, rows_at
 
 OWN = MAX_TARGETS - 1  # index of its own target among the values of a hidden vector of a batch
 EACH = (0,) * MAX_TARGETS  # as long as a hidden vector has values
 _MOST = 10  # contexts that one pass over the columns takes: as many as the usual window has
 
-_i64 = ir.IntType(64)
+_i64, _number = ir.IntType(64), types.int64
 
 
 def _of_number(emit: Callable[[Any, list[Any], Any, Any, Any, Any], None]) -> Any:
     """Return an intrinsic with the code of `emit` for n rows, 1 to _MOST, in code of its own for each number."""
 
-    @intrinsic
-    def by_number(typingctx: Any, rows: Any, n: Any, width: Any, share: Any, start: Any, end: Any) -> Any:
-        i = types.int64
-
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            share, start, end = simd.splat(builder, args[3], LANES), floats(builder, args[4]), floats(builder, args[5])
-            done = builder.append_basic_block("done")
-            numbers = builder.switch(args[1], done)
-            for number in range(1, _MOST + 1):
-                block = builder.append_basic_block(f"of{number}")
-                numbers.add_case(_i64(number), block)
-                with builder.goto_block(block):
-                    emit(builder, rows_at(builder, args[0], _i64(1), number), args[2], share, start, end)
-                    builder.branch(done)
-            builder.position_at_end(done)
-            return context.get_dummy_value()
-
-        return types.void(i, i, i, types.float32, i, i), codegen
+    @emitting(types.void, _number, _number, _number, types.float32, _number, _number)
+    def by_number(builder: Any, rows: Any, n: Any, width: Any, share: Any, start: Any, end: Any) -> None:
+        share, start, end = simd.splat(builder, share, LANES), floats(builder, start), floats(builder, end)
+        done = builder.append_basic_block("done")
+        numbers = builder.switch(n, done)
+        for number in range(1, _MOST + 1):
+            block = builder.append_basic_block(f"of{number}")
+            numbers.add_case(_i64(number), block)
+            with builder.goto_block(block):
+                emit(builder, rows_at(builder, rows, _i64(1), number), width, share, start, end)
+                builder.branch(done)
+        builder.position_at_end(done)
 
     return by_number
 
 
 def _sum(builder: Any, rows: list[Any], width: Any, share: Any, start: Any, end: Any) -> None:
     with columns(builder, width) as k:
-        total = simd.load(builder, builder.gep(rows[0], [k]), LANES)
+        total = steps.load(builder, rows[0], k)
         for row in rows[1:]:
-            total = builder.fadd(total, simd.load(builder, builder.gep(row, [k]), LANES))
-        before = simd.load(builder, builder.gep(start, [k]), LANES)
-        simd.store(builder, builder.gep(end, [k]), simd.fma(builder, share, total, before))
+            total = builder.fadd(total, steps.load(builder, row, k))
+        steps.store(builder, end, k, simd.fma(builder, share, total, steps.load(builder, start, k)))
 
 
 def _add(builder: Any, rows: list[Any], width: Any, share: Any, start: Any, _: Any) -> None:
     with columns(builder, width) as k:
-        update = simd.load(builder, builder.gep(start, [k]), LANES)
+        update = steps.load(builder, start, k)
         for row in rows:
-            place = builder.gep(row, [k])
-            simd.store(builder, place, simd.fma(builder, share, update, simd.load(builder, place, LANES)))
+            steps.store(builder, row, k, simd.fma(builder, share, update, steps.load(builder, row, k)))
 
 
 _sum_rows, _add_to_rows = _of_number(_sum), _of_number(_add)
@@ -116,7 +98,7 @@ def scatter(contexts: Any, n: Any, width: Any, mean: Any, update: Any) -> None:
     add_scaled(contexts, n, width, np.float32(1.0 if mean else 1.0 / n), update)
 
 
-def side_by_side(builder: Any, base: Any, apart: Any, n: int) -> list[Any]:
+def _side_by_side(builder: Any, base: Any, apart: Any, n: int) -> list[Any]:
     """Return pointers to n rows, the first at `base`, with `apart` floats from each one to the next."""
     return [builder.gep(floats(builder, base), [builder.mul(apart, _i64(c))]) for c in range(n)]
 
@@ -147,23 +129,20 @@ def registers_of(batch: int, size: int) -> Registers:
     return Registers((0,) * batch, (0,) * size, (0,) * (size + 2 - size % 2))
 
 
-def targets_met(
-    builder: Any, shared: Any, own: Any, stride: Any, n: int, tile: Any, n_values: int = MAX_TARGETS
-) -> list[tuple[Any, int, list[int]]]:
-    """Return each target's row, its index among the n_values of a vector, and the hidden vectors that it meets.
-
-    The targets that all vectors meet come first, then the own target of each vector.
-    """
-    everyone = [(row, t, [*range(n)]) for t, row in enumerate(rows_at(builder, shared, stride, len(tile)))]
+def _targets_met(
+    builder: Any, shared: Any, own: Any, stride: Any, n: int, tile: Any, each: int = MAX_TARGETS
+) -> steps.Met:
+    """Return the targets that all n vectors meet, then the own target of each vector, whose value is its last."""
     alone = rows_at(builder, own, stride, n) if n > 1 else []
-    return everyone + [(row, n_values - 1, [c]) for c, row in enumerate(alone)]
+    everyone = steps.met_by_all(builder, shared, stride, len(tile.type), n)
+    return everyone + [(row, each - 1, [c]) for c, row in enumerate(alone)]
 
 
-@intrinsic
+@emitting(types.void, *[_number] * 8, None, None, None)
 def dots_hidden(
-    typingctx: Any, hidden: Any, apart: Any, shared: Any, own: Any, ahead: Any, stride: Any, width: Any, values: Any,
+    builder: Any, hidden: Any, apart: Any, shared: Any, own: Any, ahead: Any, stride: Any, width: Any, values: Any,
     batch: Any, tile: Any, each: Any,
-) -> Any:  # fmt: skip
+) -> None:  # fmt: skip
     """Write the dot products of hidden vectors with their targets; half of the next targets come close meanwhile.
 
     The hidden vectors listed at `hidden`, as many as the tuple `batch` is long, all meet the targets listed at
@@ -172,117 +151,65 @@ def dots_hidden(
     behind. `values` receives as many floats for each hidden vector as the tuple `each` is long: those of the shared
     targets, and last that of its own.
     """
-    i = types.int64
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        hidden, apart, shared, own, ahead, stride, width, values = args[:8]
-        xs = rows_at(builder, hidden, apart, len(batch))
-        targets = targets_met(builder, shared, own, stride, len(batch), tile, len(each))
-        nexts = rows_at(builder, builder.add(shared, ahead), stride, len(tile) if len(batch) > 1 else len(tile) // 2)
-        slots: list[Any] = [None] * (SLOTS * -(-len(batch) * len(each) // SLOTS))
-        for _, place, met in targets:
-            for c in met:
-                slots[c * len(each) + place] = cgutils.alloca_once_value(builder, simd.constant(0.0, LANES))
-        together = at_once(len(batch), -(-sum(len(met) for _, _, met in targets) // len(batch)))
-        for first in range(0, len(batch), together):
-            those = range(first, first + together)
-            with columns(builder, width) as k:
-                v = {c: simd.load(builder, builder.gep(xs[c], [k]), LANES) for c in those}
-                for row, place, met in targets:
-                    some = [c for c in met if c in those]
-                    o = simd.load(builder, builder.gep(row, [k]), LANES) if some else None
-                    for c in some:
-                        total = slots[c * len(each) + place]
-                        builder.store(simd.fma(builder, v[c], o, builder.load(total)), total)
-                bring(builder, nexts if first == 0 else [], k)
-        totals = [None if slot is None else builder.load(slot) for slot in slots]
-        for s in range(0, len(slots), SLOTS):
-            place = builder.gep(floats(builder, values), [_i64(s)])
-            simd.store(builder, place, simd.sums(builder, totals[s : s + SLOTS]))
-        return context.get_dummy_value()
-
-    return types.void(i, i, i, i, i, i, i, i, batch, tile, each), codegen
+    n, size = len(batch.type), len(tile.type)
+    met = _targets_met(builder, shared, own, stride, n, tile, len(each.type))
+    nexts = rows_at(builder, builder.add(shared, ahead), stride, size if n > 1 else size // 2)
+    vectors = rows_at(builder, hidden, apart, n)
+    steps.emit_dots(builder, vectors, met, nexts, width, values, len(each.type))
 
 
-@intrinsic
+@emitting(types.void, *[_number] * 11, None, None)
 def _updates(
-    typingctx: Any, hidden: Any, apart: Any, start: Any, step: Any, end: Any, shared: Any, own: Any, ahead: Any,
+    builder: Any, hidden: Any, apart: Any, start: Any, step: Any, end: Any, shared: Any, own: Any, ahead: Any,
     stride: Any, width: Any, values: Any, batch: Any, tile: Any,
-) -> Any:  # fmt: skip
+) -> None:  # fmt: skip
     """Move targets along the gradient; write the updates of the hidden vectors to the rows at `end`.
 
     Arguments as in `dots_hidden`, of which this brings the other half of the next targets close; `values` holds what
     `gradients` wrote. The updates add to the rows at `start`, which stand `step` floats from each other.
     """
-    i = types.int64
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        hidden, apart, start, step, end, shared, own, ahead, stride, width, values = args[:11]
-        n = len(batch)
-        xs, starts = rows_at(builder, hidden, apart, n), side_by_side(builder, start, step, n)
-        ends = side_by_side(builder, end, width, n)
-        targets = targets_met(builder, shared, own, stride, n, tile)
-        if n > 1:
-            nexts = rows_at(builder, builder.add(own, ahead), stride, n)
-        else:
-            nexts = rows_at(builder, builder.add(shared, ahead), stride, len(tile))[len(tile) // 2 :]
-        data = floats(builder, values)
-        g = {(c, t): splat_of(builder, data, c * MAX_TARGETS + t) for _, t, met in targets for c in met}
-        with columns(builder, width) as k:
-            v = [simd.load(builder, builder.gep(p, [k]), LANES) for p in xs]
-            updated = [simd.load(builder, builder.gep(p, [k]), LANES) for p in starts]
-            for row, t, met in targets:
-                old = new = simd.load(builder, builder.gep(row, [k]), LANES)
-                for c in met:  # before the target is updated, so that its register can be reused
-                    updated[c] = simd.fma(builder, g[c, t], old, updated[c])
-                for c in met:
-                    new = simd.fma(builder, g[c, t], v[c], new)
-                simd.store(builder, builder.gep(row, [k]), new)
-            for p, value in zip(ends, updated, strict=True):
-                simd.store(builder, builder.gep(p, [k]), value)
-            bring(builder, nexts, k)
-        return context.get_dummy_value()
-
-    return types.void(i, i, i, i, i, i, i, i, i, i, i, batch, tile), codegen
+    n, size = len(batch.type), len(tile.type)
+    if n > 1:
+        nexts = rows_at(builder, builder.add(own, ahead), stride, n)
+    else:
+        nexts = rows_at(builder, builder.add(shared, ahead), stride, size)[size // 2 :]
+    vectors, met = rows_at(builder, hidden, apart, n), _targets_met(builder, shared, own, stride, n, tile)
+    starts, ends = _side_by_side(builder, start, step, n), _side_by_side(builder, end, width, n)
+    steps.emit_updates(builder, vectors, starts, ends, met, nexts, width, values, MAX_TARGETS)
 
 
-@intrinsic
+@emitting(types.void, *[_number] * 7, None, None, None)
 def _updates_in_place(
-    typingctx: Any, vectors: Any, shared: Any, own: Any, ahead: Any, stride: Any, width: Any, values: Any, batch: Any,
+    builder: Any, vectors: Any, shared: Any, own: Any, ahead: Any, stride: Any, width: Any, values: Any, batch: Any,
     tile: Any, each: Any,
-) -> Any:  # fmt: skip
+) -> None:  # fmt: skip
     """Move targets, and the vectors listed at `vectors`, along the gradient; a row that stands twice moves twice.
 
     Arguments as in `dots_hidden`, with entries of all lists `stride` from each other. The vectors that stand `ahead`,
     and their own targets, come close meanwhile.
     """
-    i = types.int64
+    n, rows = len(batch.type), rows_at(builder, vectors, stride, len(batch.type))
+    met = _targets_met(builder, shared, own, stride, n, tile, len(each.type))
+    nexts = [row for listed in (own, vectors) for row in rows_at(builder, builder.add(listed, ahead), stride, n)]
+    steps.emit_updates(builder, rows, [], rows, met, nexts, width, values, len(each.type))
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        vectors, shared, own, ahead, stride, width, values = args[:7]
-        n = len(batch)
-        xs = rows_at(builder, vectors, stride, n)
-        targets = targets_met(builder, shared, own, stride, n, tile, len(each))
-        nexts = [row for those in (own, vectors) for row in rows_at(builder, builder.add(those, ahead), stride, n)]
-        data = floats(builder, values)
-        g = {(c, t): splat_of(builder, data, c * len(each) + t) for _, t, met in targets for c in met}
-        with columns(builder, width) as k:
-            v = [simd.load(builder, builder.gep(p, [k]), LANES) for p in xs]
-            updates: list[Any] = [simd.constant(0.0, LANES)] * n
-            for row, t, met in targets:
-                old = new = simd.load(builder, builder.gep(row, [k]), LANES)
-                for c in met:
-                    updates[c] = simd.fma(builder, g[c, t], old, updates[c])
-                for c in met:
-                    new = simd.fma(builder, g[c, t], v[c], new)
-                simd.store(builder, builder.gep(row, [k]), new)
-            for p, update in zip(xs, updates, strict=True):
-                place = builder.gep(p, [k])
-                simd.store(builder, place, builder.fadd(simd.load(builder, place, LANES), update))
-            bring(builder, nexts, k)
-        return context.get_dummy_value()
 
-    return types.void(i, i, i, i, i, i, i, batch, tile, each), codegen
+@emitting(types.void, *[_number] * 9, None, None)
+def pull(
+    builder: Any, start: Any, apart: Any, end: Any, shared: Any, own: Any, ahead: Any, stride: Any, width: Any,
+    values: Any, batch: Any, tile: Any,
+) -> None:  # fmt: skip
+    """Write the rows at `start`, pulled along the gradient, to the rows at `end`; targets stay.
+
+    As many rows as the tuple `batch` is long stand `width` floats from each other at `end`, `apart` at `start`. Other
+    arguments as in `dots_hidden`: `values` holds what `gradients` wrote, and the rows of the next step's own targets,
+    `ahead` bytes behind in the list, are brought close.
+    """
+    n = len(batch.type)
+    starts, ends = _side_by_side(builder, start, apart, n), _side_by_side(builder, end, width, n)
+    met = _targets_met(builder, shared, own, stride, n, tile)
+    nexts = rows_at(builder, builder.add(own, ahead), stride, n)
+    steps.emit_updates(builder, [], starts, ends, met, nexts, width, values, MAX_TARGETS)
 
 
 @inline
@@ -367,8 +294,9 @@ def train_hidden(
         start, between = updates, width
 
 
-def cbow(targets: Targets, mean: bool) -> Any:
-    """Return the kernel, as `over_centers` does; its examples are windows with a context.
+@cache
+def cbow(targets: Targets, mean: bool) -> CenterTrainer:
+    """Return the trainer, as `over_centers` does; its examples are windows with a context.
 
     A hidden vector is the mean of a window's contexts, or their sum.
     """

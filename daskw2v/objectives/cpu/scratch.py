@@ -103,9 +103,9 @@ def make_scratch(
 
 
 class ScratchAddresses(NamedTuple):
-    """Addresses of the arrays of a `Scratch` that a window's step uses, and the largest number of its targets.
+    """Addresses of the arrays of a `Scratch` that a window's step uses.
 
-    `zeros` is the address of the row of zeros in `hidden`.
+    `zeros` is the address of the row of zeros in `hidden`; a step has at most `n_targets` targets.
     """
 
     contexts: int

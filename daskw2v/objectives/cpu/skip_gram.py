@@ -4,23 +4,12 @@ from typing import Any
 
 from daskw2v.kernels.jit import inline
 from daskw2v.kernels.simd import SLOTS
-from daskw2v.objectives.cpu.centers import Targets, over_centers
-from daskw2v.objectives.cpu.steps import (
-    MAX_TARGETS,
-    dots_four,
-    dots_one,
-    dots_two,
-    gradients_one,
-    gradients_two,
-    load_int64,
-    updates_four,
-    updates_one,
-    updates_two,
-)
+from daskw2v.objectives.cpu.centers import CenterTrainer, Targets, over_centers
+from daskw2v.objectives.cpu.steps import MAX_TARGETS, dots, gradients_one, gradients_two, load_int64, updates
 
 
-def skip_gram(targets: Targets) -> Any:
-    """Return the kernel, as `over_centers` does; its examples are pairs of a context and a center."""
+def skip_gram(targets: Targets) -> CenterTrainer:
+    """Return the trainer, as `over_centers` does; its examples are pairs of a context and a center."""
     return over_centers(targets, train_contexts)
 
 
@@ -56,14 +45,14 @@ def _train_group(
     for i in range(0, n - 3, 4):
         a, b = load_int64(contexts, i), load_int64(contexts, i + 1)
         c, d = load_int64(contexts, i + 2), load_int64(contexts, i + 3)
-        dots_four((a, b, c, d), rows, ahead, targets.stride, width, scratch.values + i * (4 * MAX_TARGETS), tile)
+        dots((a, b, c, d), rows, ahead, targets.stride, width, scratch.values + i * (4 * MAX_TARGETS), tile)
     i = n // 4 * 4
     if n & 2:
         a, b = load_int64(contexts, i), load_int64(contexts, i + 1)
-        dots_two((a, b), rows, ahead, targets.stride, width, scratch.values + i * (4 * MAX_TARGETS), tile)
+        dots((a, b), rows, ahead, targets.stride, width, scratch.values + i * (4 * MAX_TARGETS), tile)
     if n & 1:
         a = load_int64(contexts, n - 1)
-        dots_one((a,), rows, ahead, targets.stride, width, scratch.values + (n - 1) * (4 * MAX_TARGETS), tile)
+        dots((a,), rows, ahead, targets.stride, width, scratch.values + (n - 1) * (4 * MAX_TARGETS), tile)
     even = n // 2 * SLOTS
     gradients_two(scratch.values, even, signs, alpha, scratch.mantissa, scratch.exponent, tile)
     if n & 1:
@@ -77,11 +66,11 @@ def _train_group(
         c = load_int64(contexts, i + 2) if left > 3 else a
         d = load_int64(contexts, i + 3) if left > 3 else a
         if (a != b) & (a != c) & (a != d) & (b != c) & (b != d) & (c != d):
-            updates_four((a, b, c, d), rows, ahead, targets.stride, width, values, tile)
+            updates((a, b, c, d), rows, ahead, targets.stride, width, values, tile)
             i += 4
         elif a != b:
-            updates_two((a, b), rows, ahead, targets.stride, width, values, tile)
+            updates((a, b), rows, ahead, targets.stride, width, values, tile)
             i += 2
         else:
-            updates_one((a,), rows, ahead, targets.stride, width, values, tile)
+            updates((a,), rows, ahead, targets.stride, width, values, tile)
             i += 1

@@ -12,22 +12,21 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from daskw2v.config.params import Params
 from daskw2v.kernels import simd
 from daskw2v.kernels.alias import pick
-from daskw2v.kernels.jit import inline, kernel
+from daskw2v.kernels.jit import emitting, inline, kernel
 from daskw2v.kernels.rng import GOLDEN, draw, mix
 from daskw2v.objectives.base import Tables
 from daskw2v.objectives.cpu.centers import RUN, Targets, WindowTargets, output_row
 from daskw2v.objectives.cpu.hidden import OWN
 from daskw2v.objectives.cpu.scratch import Scratch, make_scratch
 from daskw2v.objectives.cpu.steps import MAX_TARGETS, address, floats, group_sizes, load_int64
-from daskw2v.objectives.noise import BATCH, pick_in_market
+from daskw2v.objectives.noise import BATCH, Negatives, PreparedNoise, negatives_of, pick_in_market
 from daskw2v.objectives.settings import SharedNegatives
 from daskw2v.objectives.tree import PreparedTree
-from daskw2v.vocabulary.huffman import ALONE, followed
+from daskw2v.vocabulary.huffman import ALONE, Tree, followed
 
 SMALLEST = 5  # targets of a group; a shorter path fills up with nodes that do not count
 
@@ -133,7 +132,14 @@ def _trainer_of_negatives(train_window: Callable[..., Any]) -> Callable[..., Any
     return train
 
 
-NEGATIVES = Targets(_list_negatives, _trainer_of_negatives)
+def _prepare_negatives(
+    prepared: PreparedNoise, tables: Tables, epoch: int
+) -> tuple[Scratch, Negatives, tuple[int, ...]]:
+    params = prepared.params
+    return target_scratch(params, tables, RUN), negatives_of(prepared, epoch), tile_of(params)
+
+
+NEGATIVES = Targets(_list_negatives, _trainer_of_negatives, _prepare_negatives)
 
 
 @inline
@@ -268,42 +274,34 @@ def write_path(word: Any, tree: Any, tables: Any, rows: Any, signs: Any) -> Any:
     return stop - start
 
 
-@intrinsic
+@emitting(types.void, *[types.int64] * 8)
 def _list_steps(
-    typingctx: Any, end: Any, n: Any, table: Any, row: Any, hot_rows: Any, shift: Any, rows: Any, signs: Any
-) -> Any:
+    builder: Any, end: Any, n: Any, table: Any, row: Any, hot_rows: Any, shift: Any, rows: Any, signs: Any
+) -> None:
     """List the rows and signs of the last n steps before the address `end`, 1 to MAX_TARGETS, the last one first.
 
     The table's rows take `row` bytes; the copies of the first `hot_rows` are `shift` bytes behind them. All MAX_TARGETS
     entries are written: entries after the n are the first row once more, and do not count.
     """
-    i = types.int64
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        end, n, table, row, hot_rows, shift, rows, signs = args
-        many = range(MAX_TARGETS)
-        small, large = ir.VectorType(_i32, MAX_TARGETS), ir.VectorType(_i64, MAX_TARGETS)
-        counts = builder.icmp_signed("<", ir.Constant(large, [*many]), simd.splat(builder, n, MAX_TARGETS))
-        backwards = ir.Constant(small, [*reversed(many)])
-        there = builder.shuffle_vector(counts, ir.Constant(counts.type, ir.Undefined), backwards)
-        before = builder.inttoptr(builder.sub(end, _i64(4 * MAX_TARGETS)), ir.IntType(8).as_pointer())
-        nothing = ir.Constant(small, [0] * MAX_TARGETS)
-        read = simd.call(builder, "llvm.masked.load.v8i32.p0", small, before, _i32(4), there, nothing)
-        steps = builder.shuffle_vector(read, nothing, backwards)
-        steps = builder.select(counts, steps, simd.broadcast(builder, steps, 0, MAX_TARGETS))
-        turns = builder.ashr(steps, ir.Constant(small, [31] * MAX_TARGETS))
-        nodes = builder.zext(builder.xor(steps, turns), large)
-        of_row = builder.zext(simd.splat(builder, builder.trunc(row, _i32), MAX_TARGETS), large)
-        hot = builder.icmp_signed("<", nodes, simd.splat(builder, hot_rows, MAX_TARGETS))
-        copies = builder.select(hot, simd.splat(builder, shift, MAX_TARGETS), ir.Constant(large, [0] * MAX_TARGETS))
-        places = builder.add(builder.mul(nodes, of_row), simd.splat(builder, table, MAX_TARGETS))
-        builder.store(builder.add(places, copies), builder.inttoptr(rows, large.as_pointer()), align=8)
-        one = ir.Constant(small, [1] * MAX_TARGETS)
-        turned = builder.sitofp(builder.or_(turns, one), simd.vector_of(MAX_TARGETS))  # -1 or 1
-        simd.store(builder, floats(builder, signs), builder.select(counts, turned, simd.constant(0.0, MAX_TARGETS)))
-        return context.get_dummy_value()
-
-    return types.void(i, i, i, i, i, i, i, i), codegen
+    many = range(MAX_TARGETS)
+    small, large = ir.VectorType(_i32, MAX_TARGETS), ir.VectorType(_i64, MAX_TARGETS)
+    counts = builder.icmp_signed("<", ir.Constant(large, [*many]), simd.splat(builder, n, MAX_TARGETS))
+    backwards = ir.Constant(small, [*reversed(many)])
+    counted = builder.shuffle_vector(counts, ir.Constant(counts.type, ir.Undefined), backwards)
+    before = builder.inttoptr(builder.sub(end, _i64(4 * MAX_TARGETS)), ir.IntType(8).as_pointer())
+    nothing = simd.integers(0, MAX_TARGETS)
+    read = simd.call(builder, "llvm.masked.load.v8i32.p0", small, before, _i32(4), counted, nothing)
+    steps = builder.shuffle_vector(read, nothing, backwards)
+    steps = builder.select(counts, steps, simd.broadcast(builder, steps, 0, MAX_TARGETS))
+    turns = builder.ashr(steps, simd.integers(31, MAX_TARGETS))
+    nodes = builder.zext(builder.xor(steps, turns), large)
+    of_row = builder.zext(simd.splat(builder, builder.trunc(row, _i32), MAX_TARGETS), large)
+    hot = builder.icmp_signed("<", nodes, simd.splat(builder, hot_rows, MAX_TARGETS))
+    copies = builder.select(hot, simd.splat(builder, shift, MAX_TARGETS), ir.Constant(large, [0] * MAX_TARGETS))
+    places = builder.add(builder.mul(nodes, of_row), simd.splat(builder, table, MAX_TARGETS))
+    builder.store(builder.add(places, copies), builder.inttoptr(rows, large.as_pointer()), align=8)
+    turned = builder.sitofp(builder.or_(turns, simd.integers(1, MAX_TARGETS)), simd.vector_of(MAX_TARGETS))  # -1 or 1
+    simd.store(builder, floats(builder, signs), builder.select(counts, turned, simd.constant(0.0, MAX_TARGETS)))
 
 
 @inline
@@ -335,21 +333,21 @@ def _trainer_of_paths(train_window: Callable[..., Any]) -> Callable[..., Any]:
     @inline
     def train(scratch: Any, n: Any, at: Any, width: Any, alpha: Any, tile: Any) -> Any:
         groups, size = _spread(load_int64(scratch.sizes, at))
-        start, contexts = at * scratch.n_targets, scratch.contexts
-        targets = WindowTargets(
-            scratch.rows + 8 * start, 1, 8 * scratch.n_targets, groups, scratch.signs + 4 * start
-        )  # fmt: skip
+        start, bytes, contexts = at * scratch.n_targets, 8 * scratch.n_targets, scratch.contexts
+        targets = WindowTargets(scratch.rows + 8 * start, 1, bytes, groups, scratch.signs + 4 * start)
         if size == 5:
-            examples = train_window(scratch, contexts, n, targets, width, alpha, (0,) * 5)
-        elif size == 6:
-            examples = train_window(scratch, contexts, n, targets, width, alpha, (0,) * 6)
-        elif size == 7:
-            examples = train_window(scratch, contexts, n, targets, width, alpha, (0,) * 7)
-        else:
-            examples = train_window(scratch, contexts, n, targets, width, alpha, (0,) * 8)
-        return examples
+            return train_window(scratch, contexts, n, targets, width, alpha, (0,) * 5)
+        if size == 6:
+            return train_window(scratch, contexts, n, targets, width, alpha, (0,) * 6)
+        if size == 7:
+            return train_window(scratch, contexts, n, targets, width, alpha, (0,) * 7)
+        return train_window(scratch, contexts, n, targets, width, alpha, (0,) * 8)
 
     return train
 
 
-PATHS = Targets(_list_paths, _trainer_of_paths)
+def _prepare_paths(prepared: PreparedTree, tables: Tables, _: int) -> tuple[Scratch, Tree, tuple[int, ...]]:
+    return path_scratch(prepared, tables), prepared.tree, ()
+
+
+PATHS = Targets(_list_paths, _trainer_of_paths, _prepare_paths)

@@ -19,19 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import cuda, float32, int32
 
-from daskw2v.kernels.cuda.warp import (
-    FLOATS,
-    add4,
-    add4_at_once,
-    at,
-    chunks_of,
-    device,
-    load4_fresh,
-    load4_shared,
-    reading,
-    store4_shared,
-    writing,
-)
+from daskw2v.kernels.cuda import warp
+from daskw2v.kernels.cuda.warp import at, device, floats_of, reading, writing
 from daskw2v.objectives.cuda.shape import Aim, Shape, WarpTables
 
 FLUSH = 8  # windows after which a warp adds what it changed of its top rows
@@ -65,14 +54,10 @@ class Context(NamedTuple):
     leave: Callable[..., Any]
 
 
-def row_adder(width: int, at_once: bool) -> Any:
-    """Return the device function that adds a row to one of a table, atomically."""
-    return writing(width, add4_at_once if at_once else add4)
-
-
 def adder(width: int, at_once: bool) -> Callable[..., Any]:
     """Return the device function that adds a row to one of a table, atomically, shortened for `in_flight` windows."""
-    add_to_table, floats = row_adder(width, at_once), chunks_of(width) * FLOATS
+    add_to_table = writing(width, warp.add4_at_once if at_once else warp.add4)
+    floats = floats_of(width)
 
     @device
     def add(table: Any, touched: Any, in_flight: Any, row: Any, lane: Any, rows: Any, t: Any) -> None:
@@ -91,11 +76,37 @@ def adds_four() -> bool:
     return capability >= _ADDS_FOUR
 
 
+def _copier(shape: Shape, behind: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the device functions that copy a row of a table to shared memory, and add what changed of it to the table.
+
+    A row stands at a place of shared memory as it is now, and `behind` floats after it as it was read.
+    """
+    width, floats = shape.width, shape.floats
+    read_fresh, add_to_table = reading(width, warp.load4_fresh), adder(width, shape.at_once)
+    read_shared, write_shared = reading(width, warp.load4_shared), writing(width, warp.store4_shared)
+
+    @device
+    def take(table: Any, row: Any, shared: Any, place: Any, lane: Any, rows: Any) -> None:
+        read_fresh(table, np.int64(row) * width, lane, rows, 0)
+        write_shared(shared, place * width, lane, rows, 0)
+        write_shared(shared, behind + place * width, lane, rows, 0)
+
+    @device
+    def give(table: Any, touched: Any, in_flight: Any, row: Any, shared: Any, place: Any, lane: Any, rows: Any) -> None:
+        read_shared(shared, place * width, lane, rows, 0)
+        read_shared(shared, behind + place * width, lane, rows, 1)
+        for k in range(floats):
+            rows[1, k] = rows[0, k] - rows[1, k]
+        add_to_table(table, touched, in_flight, row, lane, rows, 1)
+
+    return take, give
+
+
 def contexts(shape: Shape, slots: int) -> Context:
     """Return the device functions for contexts with a ring of `slots` rows."""
-    width, behind, floats = shape.width, slots * shape.width, shape.floats
-    read_fresh, add_to_table = reading(width, load4_fresh), adder(shape.width, shape.at_once)
-    read_ring, write_ring = reading(width, load4_shared), writing(width, store4_shared)
+    width, floats, (take, give) = shape.width, shape.floats, _copier(shape, slots * shape.width)
+    read_fresh, add_to_table = reading(width, warp.load4_fresh), adder(width, shape.at_once)
+    read_ring, write_ring = reading(width, warp.load4_shared), writing(width, warp.store4_shared)
 
     @device
     def kept(tables: Any, word: Any) -> Any:
@@ -121,18 +132,13 @@ def contexts(shape: Shape, slots: int) -> Context:
     @device
     def enter(tables: Any, scratch: Any, slot: Any, word: Any, lane: Any) -> None:
         if kept(tables, word):
-            read_fresh(tables.source, np.int64(word) * width, lane, scratch.row, 0)
-            write_ring(scratch.ring, slot * width, lane, scratch.row, 0)
-            write_ring(scratch.ring, behind + slot * width, lane, scratch.row, 0)
+            take(tables.source, word, scratch.ring, slot, lane, scratch.row)
 
     @device
     def leave(tables: Any, scratch: Any, slot: Any, word: Any, lane: Any) -> None:
         if kept(tables, word):
-            read_ring(scratch.ring, slot * width, lane, scratch.row, 0)
-            read_ring(scratch.ring, behind + slot * width, lane, scratch.row, 1)
-            for k in range(floats):
-                scratch.row[1, k] = scratch.row[0, k] - scratch.row[1, k]
-            add_to_table(tables.source, tables.source_touched, tables.in_flight, word, lane, scratch.row, 1)
+            touched, row = tables.source_touched, scratch.row
+            give(tables.source, touched, tables.in_flight, word, scratch.ring, slot, lane, row)
 
     return Context(read, add, enter, leave)
 
@@ -148,9 +154,9 @@ class TargetAccess(NamedTuple):
 
 def targets(shape: Shape, aim: Aim) -> TargetAccess:
     """Return the device functions for targets."""
-    width, floats, top, behind = shape.width, shape.floats, aim.top, aim.top * shape.width
-    read_fresh, add_to_table = reading(width, load4_fresh), adder(width, shape.at_once)
-    read_top, write_top = reading(width, load4_shared), writing(width, store4_shared)
+    width, floats, top, (take, give) = shape.width, shape.floats, aim.top, _copier(shape, aim.top * shape.width)
+    read_fresh, add_to_table = reading(width, warp.load4_fresh), adder(width, shape.at_once)
+    read_top, write_top = reading(width, warp.load4_shared), writing(width, warp.store4_shared)
 
     @device
     def read(tables: Any, scratch: Any, row: Any, lane: Any, rows: Any, t: Any) -> None:
@@ -176,19 +182,13 @@ def targets(shape: Shape, aim: Aim) -> TargetAccess:
     @device
     def take_top(tables: Any, scratch: Any, lane: Any) -> None:
         for row in range(top_rows(tables)):
-            read_fresh(tables.output, np.int64(row) * width, lane, scratch.row, 0)
-            write_top(scratch.top, row * width, lane, scratch.row, 0)
-            write_top(scratch.top, behind + row * width, lane, scratch.row, 0)
+            take(tables.output, row, scratch.top, row, lane, scratch.row)
 
     @device
     def give_top(tables: Any, scratch: Any, lane: Any) -> None:
         in_flight = tables.in_flight * float32(FLUSH)  # windows whose updates come at a time
         for row in range(top_rows(tables)):
-            read_top(scratch.top, row * width, lane, scratch.row, 0)
-            read_top(scratch.top, behind + row * width, lane, scratch.row, 1)
-            for k in range(floats):
-                scratch.row[1, k] = scratch.row[0, k] - scratch.row[1, k]
-            add_to_table(tables.output, tables.output_touched, in_flight, row, lane, scratch.row, 1)
+            give(tables.output, tables.output_touched, in_flight, row, scratch.top, row, lane, scratch.row)
 
     return TargetAccess(read, add, take_top, give_top)
 

@@ -9,18 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from daskw2v.kernels.cuda.warp import (
-    FLOATS,
-    SHARE,
-    SUMS,
-    at,
-    chunks_of,
-    device,
-    load4_fresh,
-    reading,
-    sums_of_lanes,
-    sync_warp,
-)
+from daskw2v.kernels.cuda.warp import SHARE, SUMS, at, device, floats_of, load4_fresh, reading, sums_of_lanes, sync_warp
 from daskw2v.objectives.cuda.access import adder, gradient
 from daskw2v.objectives.noise import BATCH
 
@@ -30,7 +19,7 @@ _NONE = np.float32(0.0)
 
 def group_of(width: int) -> int:
     """Return the targets of a group."""
-    return min(SUMS, max(1, _REGISTERS // (chunks_of(width) * FLOATS)))
+    return min(SUMS, max(1, _REGISTERS // (floats_of(width))))
 
 
 @device
@@ -44,7 +33,7 @@ def context_reader(width: int, context_of: Callable[..., Any]) -> Callable[..., 
 
     `context_of` (items, batch, item) returns the row of a context, or -1 where there is none.
     """
-    read_fresh, floats = reading(width, load4_fresh), chunks_of(width) * FLOATS
+    read_fresh, floats = reading(width, load4_fresh), floats_of(width)
 
     @device
     def read(tables: Any, items: Any, batch: Any, scratch: Any, lane: Any) -> None:
@@ -79,7 +68,7 @@ def listed_trainer(width: int, at_once: bool, sign_of: Callable[..., Any]) -> Ca
     -1, or 0 for nothing.
     """
     read_fresh, add = reading(width, load4_fresh), adder(width, at_once)
-    floats, size = chunks_of(width) * FLOATS, group_of(width)
+    floats, size = floats_of(width), group_of(width)
 
     @device
     def train(tables: Any, items: Any, batch: Any, n: Any, first: Any, alpha: Any, scratch: Any, lane: Any) -> Any:

@@ -10,7 +10,7 @@ for each window, and their updates are added to the table at once. Additions are
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import cuda, float32, int32
@@ -19,10 +19,10 @@ from daskw2v.kernels.cuda import gpus
 from daskw2v.kernels.cuda.gpus import WarpKernel, shared_memory
 from daskw2v.kernels.cuda.gpus import room as room  # trainers take it from here
 from daskw2v.kernels.cuda.warp import ALIGNED, FLOATS, SUMS, at, device, kernel, sum_of_sums
-from daskw2v.objectives.base import DeviceTables
+from daskw2v.objectives.base import DeviceTables, Rate
 from daskw2v.objectives.cuda.access import FLUSH, TOGETHER, adds_four, contexts, mover, of_warp, targets
 from daskw2v.objectives.cuda.shape import Aim, Shape, WarpScratch, kernel_tables, share_of_warp
-from daskw2v.objectives.windows import Windows
+from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling.pairs import reach_of
 from daskw2v.types import Float32Array, Float64Array
 
@@ -129,31 +129,39 @@ def over_pieces(shape: Shape, aim: Aim, train_window: Callable[..., Any], slots:
     return WarpKernel(run, shape.ring_bytes(slots))
 
 
-def launch(
-    compiled: Callable[[Shape], WarpKernel],
-    segment: Any,
-    first: Any,
-    last: Any,
-    tables: DeviceTables,
-    windows: Windows,
-    aim: Any,
-) -> int:
-    """Train the centers first..last-1 of a segment on the GPU, without waiting; return how many warps do so at most.
+class PieceTrainer(NamedTuple):
+    """A `Trainer` (`objectives.base`) of pieces of text on a GPU.
 
     Parameters
     ----------
-    compiled
-        Returns the kernel of a shape.
-    segment, tables, aim
-        Their arrays lie on the GPU. Those of the segment may be longer than its text, whose length is the last bound.
-    first, last
-        Arrays of one number, int64, on the GPU. Without centers nothing is trained.
-    windows
-        `objectives.windows.Windows`.
+    kernel_of
+        Function from a shape and the result of `Objective.prepare` to the kernel.
+    aim_of
+        Function from the result of `Objective.prepare` and the epoch to what targets are written from.
     """
-    kernel = compiled(shape_here(tables.width, windows.window))
-    arguments = kernel_tables(tables), segment, first, last, windows, aim, tables.totals
-    return gpus.launch(kernel, tables.max_in_flight, tables.stream, *arguments)
+
+    kernel_of: Callable[[Shape, Any], WarpKernel]
+    aim_of: Callable[[Any, int], Any]
+
+    def __call__(
+        self, segment: Any, first: Any, last: Any, tables: DeviceTables, rate: Rate, epoch: int, prepared: Any
+    ) -> int:
+        """Train the centers first..last-1 of a segment, without waiting; return how many warps do so at most.
+
+        Parameters
+        ----------
+        segment, tables, prepared
+            Their arrays lie on the GPU. Those of the segment may be longer than its text, whose length is the last
+            bound.
+        first, last
+            Arrays of one number, int64, on the GPU. Without centers nothing is trained.
+        rate, epoch
+            As in `Trainer`.
+        """
+        windows = windows_of(prepared.params, rate, epoch)
+        kernel = self.kernel_of(shape_here(tables.width, windows.window), prepared)
+        arguments = kernel_tables(tables), segment, first, last, windows, self.aim_of(prepared, epoch), tables.totals
+        return gpus.launch(kernel, tables.max_in_flight, tables.stream, *arguments)
 
 
 def shape_here(width: int, window: int) -> Shape:

@@ -9,7 +9,7 @@ from daskw2v.config.params import Params
 from daskw2v.objectives.base import Rate
 from daskw2v.objectives.cuda.access import FLUSH
 from daskw2v.objectives.noise import BATCH
-from daskw2v.objectives.reference import Window, WindowRule, windows_in
+from daskw2v.objectives.reference import Goals, Rows, Window, WindowRule, gradient, sharing, windows_in
 from daskw2v.objectives.settings import ContextsTogether
 from daskw2v.objectives.windows import Windows, windows_of
 from daskw2v.sampling.segments import Segment
@@ -21,12 +21,12 @@ class Care(NamedTuple):
 
     Parameters
     ----------
-    kept
-        Function that returns whether contexts of a word have a copy in each slot.
     source, output
         Factors of the updates of each row, shape (rows, 1).
     size
         Targets of a group.
+    kept
+        Function that returns whether contexts of a word have a copy in each slot.
     pieces
         Number of pieces of the range, which are trained one after the other.
     top, flushed
@@ -34,13 +34,13 @@ class Care(NamedTuple):
         is flushed, shape (top, 1).
     """
 
-    kept: Callable[[int], bool]
-    source: Float64Array
-    output: Float64Array
+    source: Rows
+    output: Rows
     size: int
-    pieces: int
-    top: int
-    flushed: Float64Array
+    kept: Callable[[int], bool] = lambda _: False
+    pieces: int = 1
+    top: int = 0
+    flushed: Rows = np.ones((0, 1))
 
 
 class WindowRows(NamedTuple):
@@ -105,45 +105,48 @@ def windows_of_warp(
 
 
 def train(
-    segment: Segment, first: int, last: int, source: Float64Array, output: Float64Array, rate: Rate, epoch: int,
-    prepared: Any, care: Care, rule: WindowRule,
-) -> tuple[int, float]:  # fmt: skip
+    segment: Segment,
+    first: int,
+    last: int,
+    source: Rows,
+    output: Rows,
+    rate: Rate,
+    epoch: int,
+    prepared: Any,
+    care: Care,
+    rule: WindowRule,
+) -> tuple[int, float]:
     """Train like the kernel of an objective, by its rule and its `prepared`; tables are (rows, D) float64."""
     params: Params = prepared.params
     windows, examples, loss = windows_of(params, rate, epoch), 0, 0.0
     positions = segment.positions[first:last]
     for number, this in enumerate(windows_of_warp(segment, first, last, source, output, windows, care)):
         window, rows, contexts, nodes = this
-        goals = [
+        goals: list[Goals] = [
             (np.where(targets < care.top, targets + len(output), targets), signs)
             for targets, signs in rule.goals(prepared, epoch, window, number, positions)
         ]
         if rule.as_one:
             if contexts:
-                loss += train_hidden(
-                    rows, contexts, nodes, *goals[0], window.alpha, ContextsTogether.of(params).cbow_mean, care
-                )
+                mean = ContextsTogether.of(params).cbow_mean
+                loss += train_hidden(rows, contexts, nodes, goals[0], window.alpha, mean, care)
                 examples += 1
             continue
         examples += len(contexts)
-        together = [contexts] if len(goals) == 1 else [[context] for context in contexts]
-        for group, (targets, signs) in zip(together, goals, strict=True):
-            loss += train_targets(rows, group, nodes, targets, signs, window.alpha, care)
+        for group, goal in zip(sharing(contexts, goals), goals, strict=True):
+            loss += train_targets(rows, group, nodes, goal, window.alpha, care)
     return examples, loss
 
 
-def train_targets(
-    rows: Float64Array, contexts: list[int], output: Float64Array, targets: Int64Array, signs: Float64Array,
-    alpha: float, care: Care,
-) -> float:  # fmt: skip
+def train_targets(rows: Rows, contexts: list[int], output: Rows, goals: Goals, alpha: float, care: Care) -> float:
     """Train contexts one by one against targets, which are updated when all have met them, group by group."""
-    loss = 0.0
+    (targets, signs), loss = goals, 0.0
     for g in range(0, len(targets), care.size):
         group, sign = targets[g : g + care.size], signs[g : g + care.size]
         near, updates = output[group], np.zeros((len(group), output.shape[1]))
         for context in contexts:
             x = rows[context].copy()
-            gain, lost = _gain(near @ x, sign, alpha)
+            gain, lost = gradient(near @ x, sign, alpha)
             own = context < len(care.source)  # a word's row itself, no copy of it
             rows[context] += (care.source[context] if own else 1.0) * (gain @ near)
             updates += gain[:, None] * x
@@ -153,17 +156,16 @@ def train_targets(
 
 
 def train_hidden(
-    rows: Float64Array, contexts: list[int], output: Float64Array, targets: Int64Array, signs: Float64Array,
-    alpha: float, mean: bool, care: Care,
-) -> float:  # fmt: skip
+    rows: Rows, contexts: list[int], output: Rows, goals: Goals, alpha: float, mean: bool, care: Care
+) -> float:
     """Train the hidden vector of contexts against targets group by group; it stays until all are updated."""
-    loss, n = 0.0, len(contexts)
+    (targets, signs), loss, n = goals, 0.0, len(contexts)
     x = rows[contexts].sum(axis=0) / (n if mean else 1)
     update = np.zeros_like(x)
     for g in range(0, len(targets), care.size):
         group, sign = targets[g : g + care.size], signs[g : g + care.size]
         near = output[group]
-        gain, lost = _gain(near @ x, sign, alpha)
+        gain, lost = gradient(near @ x, sign, alpha)
         update += gain @ near
         loss += lost
         np.add.at(output, group, _factors(care.output, output)[group] * gain[:, None] * x)
@@ -172,60 +174,48 @@ def train_hidden(
 
 
 def train_items(
-    source: Float64Array, contexts: Int64Array, output: Float64Array, targets: Int64Array, signs: Float64Array,
-    own: Int64Array, kind: Float64Array, alpha: float, _: int, *, size: int, factors: tuple[Float64Array, Float64Array],
-) -> float:  # fmt: skip
-    """Train a batch of a bucket, BATCH items at a time: contexts against groups of `size` targets, then one each.
-
-    `factors` are the factors of the updates of each row of both tables, shapes (rows, 1).
-    """
-    return sum(
-        _train_batch(
-            source, contexts[batch], output,
-            [*_groups(targets, signs[batch], size), (own[batch], np.diag(kind[batch]))], alpha, factors,
-        )
-        for batch in _batches(contexts)
-    )  # fmt: skip
+    source: Rows, contexts: Int64Array, output: Rows, goals: Goals, own: Goals, alpha: float, _: int, *, care: Care
+) -> float:
+    """Train a batch of a bucket, BATCH items at a time: contexts against groups of targets, then one target each."""
+    (targets, signs), (alone, kind), loss = goals, own, 0.0
+    for batch in _batches(contexts):
+        groups = [*_groups((targets, signs[batch]), care.size), (alone[batch], np.diag(kind[batch]))]
+        loss += _train_batch(source, contexts[batch], output, groups, alpha, care)
+    return loss
 
 
 def train_step(
-    source: Float64Array, contexts: list[int], output: Float64Array, targets: Int64Array, signs: Float64Array,
-    alpha: float, _: int, *, size: int, factors: tuple[Float64Array, Float64Array],
-) -> float:  # fmt: skip
-    """Train contexts against groups of `size` targets, BATCH contexts at a time."""
-    groups, rows = [*_groups(targets, signs[None], size)], np.array(contexts)
-    return sum(_train_batch(source, rows[batch], output, groups, alpha, factors) for batch in _batches(rows))
+    source: Rows, contexts: list[int], output: Rows, goals: Goals, alpha: float, _: int, *, care: Care
+) -> float:
+    """Train contexts against groups of targets, BATCH contexts at a time."""
+    groups, rows = [*_groups((goals[0], goals[1][None]), care.size)], np.array(contexts)
+    return sum(_train_batch(source, rows[batch], output, groups, alpha, care) for batch in _batches(rows))
 
 
 def _batches(contexts: Int64Array) -> Iterator[slice]:
     return (slice(i, i + BATCH) for i in range(0, len(contexts), BATCH))
 
 
-def _groups(targets: Int64Array, signs: Float64Array, size: int) -> Iterator[tuple[Int64Array, Float64Array]]:
+def _groups(goals: Goals, size: int) -> Iterator[Goals]:
+    targets, signs = goals
     return ((targets[g : g + size], signs[:, g : g + size]) for g in range(0, len(targets), size))
 
 
 def _train_batch(
-    source: Float64Array, contexts: Int64Array, output: Float64Array, groups: list[tuple[Int64Array, Float64Array]],
-    alpha: float, factors: tuple[Float64Array, Float64Array],
-) -> float:  # fmt: skip
+    source: Rows, contexts: Int64Array, output: Rows, groups: list[Goals], alpha: float, care: Care
+) -> float:
     x, loss = source[contexts], 0.0
     updates = np.zeros_like(x)
     for met, sign in groups:
         near = output[met]
-        gain, lost = _gain(x @ near.T, sign, alpha)
+        gain, lost = gradient(x @ near.T, sign, alpha)
         updates += gain @ near
         loss += lost
-        np.add.at(output, met, factors[1][met] * (gain.T @ x))
-    np.add.at(source, contexts, factors[0][contexts] * updates)
+        np.add.at(output, met, care.output[met] * (gain.T @ x))
+    np.add.at(source, contexts, care.source[contexts] * updates)
     return loss
 
 
 def _factors(factors: Float64Array, rows: Float64Array) -> Float64Array:
     """Return the factor of each row; copies behind the table's own have none."""
     return np.concatenate([factors, np.ones((len(rows) - len(factors), 1))])
-
-
-def _gain(dots: Float64Array, signs: Float64Array, alpha: float) -> tuple[Float64Array, float]:
-    p = 1.0 / (1.0 + np.exp(-np.clip(signs * dots, -30.0, 30.0)))
-    return alpha * signs * (1.0 - p), -float((np.abs(signs) * np.log(p)).sum())

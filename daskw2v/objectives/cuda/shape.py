@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskw2v.kernels.cuda.warp import FLOATS, SUMS, chunks_of
+from daskw2v.kernels.cuda.warp import SUMS, floats_of
 from daskw2v.objectives.base import DeviceTables
 
 _FEWEST = 4  # warps of a multiprocessor, with a ring each
@@ -44,7 +44,7 @@ class Shape(NamedTuple):
     @property
     def floats(self) -> int:
         """Floats of a row that a lane has."""
-        return chunks_of(self.width) * FLOATS
+        return floats_of(self.width)
 
     @property
     def group(self) -> int:

@@ -1,30 +1,19 @@
 """Skip-gram with hierarchical softmax (Mikolov et al. 2013a; Vuurens et al. 2016)."""
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from daskw2v.config.params import Params
-from daskw2v.kernels.cuda import load
-from daskw2v.objectives.base import DeviceTables, Objective, Rate, Tables, initial_rows
-from daskw2v.objectives.cpu.targets import path_scratch
+from daskw2v.objectives.base import DeviceTables, Objective, Tables, call, initial_rows
+from daskw2v.objectives.cpu.centers import train_by
 from daskw2v.objectives.settings import SkipGramHS
 from daskw2v.objectives.sg_hs import cpu
 from daskw2v.objectives.sg_hs.buckets import cpu as buckets
 from daskw2v.objectives.touched import nodes_in_partition, reached_nodes, touched_nodes
-from daskw2v.objectives.tree import PreparedTree, linked_trees, prepare_tree, tree_bytes, tree_tables
-from daskw2v.objectives.windows import windows_of
-from daskw2v.sampling.segments import Segment
+from daskw2v.objectives.tree import linked_trees, prepare_tree, tree_bytes, tree_tables
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.types import UInt64Array
-
-
-def _train_cpu(
-    segment: Segment, first: int, last: int, tables: Tables, rate: Rate, epoch: int, prepared: PreparedTree
-) -> tuple[int, float]:
-    windows = windows_of(prepared.params, rate, epoch)
-    pairs, loss = cpu.train(segment, first, last, tables, path_scratch(prepared, tables), windows, prepared.tree, ())
-    return int(pairs), float(loss)
 
 
 def _train_bucket_cpu(
@@ -36,15 +25,7 @@ def _train_bucket_cpu(
 def _train_bucket_cuda(
     bucket: Bucket, tables: DeviceTables, alpha: float, params: Params, links: UInt64Array, key: np.uint64
 ) -> None:
-    load("daskw2v.objectives.sg_hs.buckets.cuda").train_bucket(bucket.pairs, tables, alpha, links)
-
-
-def _train_cuda(
-    segment: Segment, first: Any, last: Any, tables: DeviceTables, rate: Rate, epoch: int, prepared: PreparedTree
-) -> int:
-    params, cuda = prepared.params, load("daskw2v.objectives.sg_hs.cuda")
-    windows = windows_of(params, rate, epoch)
-    return int(cuda.train(segment, first, last, tables, windows, prepared.tree, prepared.depth))
+    call(f"{__name__}.buckets.cuda", "train_bucket", bucket.pairs, tables, alpha, links)
 
 
 SG_HS = Objective(
@@ -57,7 +38,7 @@ SG_HS = Objective(
     initial=initial_rows,
     prepare=prepare_tree,
     prepared_bytes=tree_bytes,
-    trainers={"cpu": _train_cpu, "cuda": _train_cuda},
+    trainers={"cpu": partial(train_by, cpu.trainer_of), "cuda": partial(call, f"{__name__}.cuda", "train")},
     bucket_trainers={"cpu": _train_bucket_cpu, "cuda": _train_bucket_cuda},
     partition_table=linked_trees,
     touched=touched_nodes,

@@ -1,6 +1,13 @@
 """Skip-gram with hierarchical softmax on the CPU: all contexts of a window share their center's path."""
 
+from daskw2v.config.params import Params
+from daskw2v.objectives.cpu.centers import CenterTrainer
 from daskw2v.objectives.cpu.skip_gram import skip_gram
 from daskw2v.objectives.cpu.targets import PATHS
 
-train = skip_gram(PATHS)
+_TRAINER = skip_gram(PATHS)
+
+
+def trainer_of(_: Params) -> CenterTrainer:
+    """Return the trainer."""
+    return _TRAINER

@@ -7,39 +7,37 @@ from typing import Any
 
 import numpy as np
 
+from daskw2v.config.params import Params
 from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.rng import GOLDEN, draw
-from daskw2v.objectives.cpu.centers import (
-    WindowTargets,
-    open_window,
-    segment_addresses,
-    sentence_of,
-    table_addresses,
-)
-from daskw2v.objectives.cpu.scratch import fetch_hot, flush_hot, loss_of, rows_due, scratch_addresses
+from daskw2v.objectives.base import Tables
+from daskw2v.objectives.cpu import centers
+from daskw2v.objectives.cpu.centers import CenterTrainer, WindowTargets, open_window
+from daskw2v.objectives.cpu.scratch import Scratch, fetch_hot, flush_hot, loss_of, rows_due, scratch_addresses
 from daskw2v.objectives.cpu.skip_gram import skip_gram, train_contexts
 from daskw2v.objectives.cpu.steps import load_int64
-from daskw2v.objectives.cpu.targets import NEGATIVES, draw_targets
+from daskw2v.objectives.cpu.targets import NEGATIVES, draw_targets, target_scratch, tile_of
+from daskw2v.objectives.noise import Negatives, PreparedNoise, negatives_of
+from daskw2v.objectives.settings import SGNS
 from daskw2v.objectives.windows import width_at
-
-train = skip_gram(NEGATIVES)
 
 
 @kernel
-def train_pairs(
+def _train_pairs(
     segment: Any, first: Any, last: Any, tables: Any, scratch: Any, windows: Any, negatives: Any, tile: Any
 ) -> Any:
-    """Train as `train` does, but each pair of center and context draws its own negatives, as in word2vec.c.
+    """Train as a `CenterTrainer` does, but each pair of center and context draws its own negatives, as in word2vec.c.
 
     `scratch` is for 2 * window + 1 windows: a window's pairs.
     """
     states, most = scratch.states, len(scratch.states)
     words = np.zeros(most, np.int32)
     rows, signs = scratch.rows.reshape(-1, most), scratch.signs[: len(scratch.rows)].reshape(most, -1)
-    text, there, work = segment_addresses(segment, tables), table_addresses(tables), scratch_addresses(scratch)
+    text, there = centers.segment_addresses(segment, tables), centers.table_addresses(tables)
+    work = scratch_addresses(scratch)
     n_targets, groups = work.n_targets, work.n_targets // len(tile)
     fetch_hot(tables, scratch)
-    pairs, sentence = 0, sentence_of(segment, first)
+    pairs, sentence = 0, centers.sentence_of(segment, first)
     for center in range(first, last):
         sentence, n, alpha = open_window(text, sentence, center, windows, there, work.contexts, work.copies)
         width = width_at(windows.prefixes, load_int64(text.positions, center), there.width)
@@ -56,3 +54,16 @@ def train_pairs(
             flush_hot(tables, scratch, due)
     flush_hot(tables, scratch, tables.hot.rows)
     return pairs, loss_of(scratch)
+
+
+def _prepare_pairs(prepared: PreparedNoise, tables: Tables, epoch: int) -> tuple[Scratch, Negatives, tuple[int, ...]]:
+    params = prepared.params
+    return target_scratch(params, tables, 2 * params.window + 1), negatives_of(prepared, epoch), tile_of(params)
+
+
+_TRAINERS = {"shared": skip_gram(NEGATIVES), "pair": CenterTrainer(_train_pairs, _prepare_pairs)}
+
+
+def trainer_of(params: Params) -> CenterTrainer:
+    """Return the trainer."""
+    return _TRAINERS[SGNS.of(params).negative_sharing]

@@ -14,16 +14,8 @@ from daskw2v.errors import MissingExtraError
 from daskw2v.extras import needed
 from daskw2v.kernels.rng import Purpose, stream, uniform
 from daskw2v.objectives.context_matrix.updates import BETA1, BETA2, EPSILON, step_size
-from daskw2v.objectives.subwords.network import (
-    LENGTH,
-    MOST,
-    Weights,
-    batches,
-    filters_of,
-    shapes_of,
-    widths_of,
-    windows,
-)
+from daskw2v.objectives.subwords import network
+from daskw2v.objectives.subwords.network import LENGTH, MOST, Weights, filters_of, shapes_of
 from daskw2v.types import Float32Array, Int32Array
 
 WIDTHS = (2, 3, 4, 5)  # characters below a filter
@@ -122,7 +114,7 @@ def forward(weights: Weights, characters: Int32Array, device: str = "cpu") -> Fl
     rows = np.empty((len(characters), len(weights["bias"])), np.float32)
     with torch.no_grad():
         tensors = {name: torch.tensor(values, device=device) for name, values in weights.items()}
-        for words, batch in batches(characters):
+        for words, batch in network.batches(characters):
             rows[words] = rows_of_tensors(torch, tensors, batch).cpu().numpy()
     return rows
 
@@ -155,7 +147,7 @@ def gradients(weights: Weights, characters: Int32Array, move: Float32Array, devi
     tensors = {name: torch.tensor(values, device=device, requires_grad=True) for name, values in weights.items()}
     for tensor in tensors.values():
         tensor.grad = torch.zeros_like(tensor)
-    for words, batch in batches(characters):
+    for words, batch in network.batches(characters):
         moves = torch.from_numpy(move[words]).to(device)
         rows_of_tensors(torch, tensors, batch).backward(moves)  # adds to the gradient that is there
     return {name: tensor.grad.cpu().numpy() for name, tensor in tensors.items()}
@@ -200,9 +192,9 @@ def rows_of_tensors(torch: ModuleType, weights: dict[str, Any], batch: Int32Arra
     known = weights["characters"]
     vectors = torch.nn.functional.pad(known, (0, 0, 1, 0))  # padding's is zero
     extremes = []
-    for width in widths_of(weights):
+    for width in network.widths_of(weights):
         table = vectors @ weights[filters_of(width)].reshape(width, known.shape[1], -1)
-        places = torch.from_numpy(windows(batch, width, len(vectors))).flatten(0, 1).to(known.device)
+        places = torch.from_numpy(network.windows(batch, width, len(vectors))).flatten(0, 1).to(known.device)
         sums = torch.nn.functional.embedding_bag(places, table.flatten(0, 1), mode="sum")
         values = sums.reshape(len(batch), -1, sums.shape[1])
         extremes.append(values.amax(dim=1) + values.amin(dim=1))

@@ -132,7 +132,7 @@ class Windows(NamedTuple):
         flushed = _factors(self.touched[1][: aim.top], aim.top, n * pieces.FLUSH)
         has_ring = self.shape().slots(aim) > 0
         care = reference.Care(
-            lambda word: has_ring and word >= self.hot_rows, moves, adds, aim.size, n, aim.top, flushed
+            moves, adds, aim.size, lambda word: has_ring and word >= self.hot_rows, n, aim.top, flushed
         )
         totals = reference.train(
             self.segment,
@@ -273,8 +273,8 @@ def _truth_of_bucket(case: Pairs | PathPairs) -> tuple[Any, Any]:
     """Return the rows of a bucket's partitions, float64, and how a batch of it is trained."""
     batches = needed("daskw2v.objectives.cuda.batches", "cuda")
     tables = [table[:, : case.params.vector_size].astype(np.float64) for table in case.tables]
-    factors = tuple(_factors(some, len(table), 1) for some, table in zip(case.touched, tables, strict=True))
-    return tables, {"size": batches.group_of(padded(case.params.vector_size)), "factors": factors}
+    moves, adds = (_factors(some, len(table), 1) for some, table in zip(case.touched, tables, strict=True))
+    return tables, {"care": reference.Care(moves, adds, batches.group_of(padded(case.params.vector_size)))}
 
 
 class Matrix(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 from numba import cuda, float32, int32
 
 from daskw2v.kernels.cuda.gpus import WarpKernel, launch
-from daskw2v.kernels.cuda.warp import FLOATS, SUMS, at, chunks_of, device, kernel, sum_of_sums, sync_warp
+from daskw2v.kernels.cuda.warp import SUMS, at, device, floats_of, kernel, sum_of_sums, sync_warp
 from daskw2v.objectives.base import DeviceTables
 from daskw2v.objectives.cuda.access import adds_four, of_warp
 from daskw2v.objectives.cuda.batches import context_adder, context_reader, group_of, half_of, listed_trainer
@@ -67,7 +67,7 @@ def train_bucket(pairs: Pairs, tables: DeviceTables, alpha: float, links: UInt64
 @lru_cache(maxsize=64)
 def compiled(width: int, depth: int, at_once: bool) -> WarpKernel:
     """Return the kernel for rows of `width` floats and paths of at most `depth` nodes."""
-    floats, gains_size, near_size = chunks_of(width) * FLOATS, BATCH * SUMS, group_of(width)
+    floats, gains_size, near_size = floats_of(width), BATCH * SUMS, group_of(width)
     train_batch = _train_batch(width, at_once)
 
     @kernel

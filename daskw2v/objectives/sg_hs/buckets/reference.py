@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from daskw2v.objectives.cpu.targets import spread
-from daskw2v.objectives.reference import Goals, train_targets
+from daskw2v.objectives.reference import Goals, Rows, train_targets
 from daskw2v.objectives.sg_hs.buckets.cpu import cut_steps, stride_of
 from daskw2v.objectives.tree import path_of
 from daskw2v.sampling.pairs import Pairs, unpack
-from daskw2v.types import Float64Array, Int64Array
+from daskw2v.types import Int64Array
 from daskw2v.vocabulary.huffman import huffman_tree
 from daskw2v.vocabulary.partition import Partitions
 
@@ -27,8 +27,8 @@ def paths_of(counts: Int64Array, n_trees: int) -> list[Goals]:
 
 def train_bucket(
     pairs: Pairs,
-    source: Float64Array,
-    output: Float64Array,
+    source: Rows,
+    output: Rows,
     alpha: float,
     paths: list[Goals],
     train_step: Callable[..., float] = train_targets,
@@ -44,6 +44,6 @@ def train_bucket(
     for i in range(n):
         step = i * stride_of(n) % n
         start, stop = bounds[step], bounds[step + 1]
-        nodes, signs = paths[centers[start]]
-        loss += train_step(source, contexts[start:stop], output, nodes, signs, alpha, spread(len(nodes))[1])
+        path = paths[centers[start]]
+        loss += train_step(source, contexts[start:stop], output, path, alpha, spread(len(path[0]))[1])
     return len(pairs), loss

@@ -82,12 +82,9 @@ def train_bucket(
     """
     shared = max(each - 1, 0)
     tables, scratch = Tables(source, output, width, ALONE), _scratch(get_ident(), width, max(negative, shared))
-    of_pairs = Items(pairs, negative, key), tables, np.float32(alpha), words, scratch, _registers(negative)
-    if len(noise):
-        loss = _train_with_noise(*of_pairs, Items(noise, shared, key ^ NOISE), _registers(shared))
-    else:
-        loss = _train(*of_pairs)
-    return len(pairs), float(loss)
+    of_pairs = Items(pairs, negative, key), _registers(negative)
+    of_noise = (Items(noise, shared, key ^ NOISE), _registers(shared)) if len(noise) else (None, None)
+    return len(pairs), float(_train(tables, np.float32(alpha), words, scratch, *of_pairs, *of_noise))
 
 
 def _registers(negative: int) -> Registers:
@@ -110,35 +107,28 @@ def _scratch(thread: int, width: int, negative: int) -> Scratch:
 
 
 @kernel
-def _train(pairs: Any, tables: Any, alpha: Any, words: Any, scratch: Any, registers: Any) -> Any:
-    """Train slices of pairs. `pairs` are `Items`; `registers` are `Registers`.
+def _train(
+    tables: Any, alpha: Any, words: Any, scratch: Any, pairs: Any, registers: Any, noise: Any, of_noise: Any
+) -> Any:
+    """Train slices of pairs and of noise in turn, in proportion; return the loss.
 
-    `scratch.sizes` has a 1 for each batch listed before whose signs are not those of most batches of the kind.
+    `pairs` and `noise` are `Items`, `registers` and `of_noise` are their `Registers`. Without noise both are None: the
+    code has no branches for it then. `scratch.sizes` has a 1 for each batch listed before whose signs are not those of
+    most batches of the kind.
     """
     scratch.mantissa[:], scratch.exponent[:], scratch.sizes[:] = 1.0, 0, 1
-    n_pairs = batches_of(len(pairs.pairs))
-    n = (n_pairs + SLICE - 1) // SLICE
-    for i in range(n):
-        first, last = i * n_pairs // n, (i + 1) * n_pairs // n
-        _train_slice(pairs, first, last, True, tables, alpha, words, scratch, registers)
-    return loss_of(scratch)
-
-
-@kernel
-def _train_with_noise(
-    pairs: Any, tables: Any, alpha: Any, words: Any, scratch: Any, registers: Any, noise: Any, of_noise: Any
-) -> Any:
-    """Train slices of pairs and of noise in turn, in proportion: code of its own, since most runs need none of it."""
-    scratch.mantissa[:], scratch.exponent[:], scratch.sizes[:] = 1.0, 0, 1
-    n_pairs, n_noise = batches_of(len(pairs.pairs)), batches_of(len(noise.pairs))
+    n_pairs, n_noise = batches_of(len(pairs.pairs)), 0
+    if noise is not None:
+        n_noise = batches_of(len(noise.pairs))
     n = (max(n_pairs, n_noise) + SLICE - 1) // SLICE
     for i in range(n):
         first, last = i * n_pairs // n, (i + 1) * n_pairs // n
         _train_slice(pairs, first, last, True, tables, alpha, words, scratch, registers)
-        scratch.sizes[:] = 1
-        first, last = i * n_noise // n, (i + 1) * n_noise // n
-        _train_slice(noise, first, last, False, tables, alpha, words, scratch, of_noise)
-        scratch.sizes[:] = 1
+        if noise is not None:
+            scratch.sizes[:] = 1
+            first, last = i * n_noise // n, (i + 1) * n_noise // n
+            _train_slice(noise, first, last, False, tables, alpha, words, scratch, of_noise)
+            scratch.sizes[:] = 1
     return loss_of(scratch)
 
 

@@ -14,22 +14,9 @@ import numpy as np
 from numba import cuda, float32, int32
 
 from daskw2v.kernels.alias import choose
+from daskw2v.kernels.cuda import warp
 from daskw2v.kernels.cuda.gpus import WarpKernel, launch
-from daskw2v.kernels.cuda.warp import (
-    FLOATS,
-    LANES,
-    SHARE,
-    SUMS,
-    at,
-    chunks_of,
-    device,
-    kernel,
-    load4_fresh,
-    reading,
-    sum_of_sums,
-    sums_of_lanes,
-    sync_warp,
-)
+from daskw2v.kernels.cuda.warp import LANES, SHARE, SUMS, at, device, floats_of, kernel, sums_of_lanes, sync_warp
 from daskw2v.kernels.rng import below, draw
 from daskw2v.objectives.base import DeviceTables
 from daskw2v.objectives.cuda.access import adder, adds_four, gradient, of_warp
@@ -89,7 +76,7 @@ def _place_of(items: Any, batch: Any, item: Any) -> Any:
 @lru_cache(maxsize=64)
 def compiled(width: int, shared: int, at_once: bool) -> WarpKernel:
     """Return the kernel for rows of `width` floats and batches that share at most so many negatives."""
-    floats, listed_size = chunks_of(width) * FLOATS, max(1, shared)
+    floats, listed_size = floats_of(width), max(1, shared)
     near_size, gains_size = max(group_of(width), BATCH), BATCH * SUMS
     train_batch = _train_batch(width, at_once)
 
@@ -108,13 +95,13 @@ def compiled(width: int, shared: int, at_once: bool) -> WarpKernel:
         tables = of_warp(trained, cuda.gridDim.x)
         n_pairs, n_noise = _draws_of(pairs.pairs.size), _draws_of(noise.pairs.size)
         loss = _NONE
-        warp, warps = cuda.blockIdx.x, cuda.gridDim.x
-        for i in range(slices * warp // warps, slices * (warp + 1) // warps):
+        own, warps = cuda.blockIdx.x, cuda.gridDim.x
+        for i in range(slices * own // warps, slices * (own + 1) // warps):
             for batch in range(i * n_pairs // slices * _SHARING, (i + 1) * n_pairs // slices * _SHARING):
                 loss += train_batch(tables, pairs, True, batch, alpha, words, scratch, lane)
             for batch in range(i * n_noise // slices * _SHARING, (i + 1) * n_noise // slices * _SHARING):
                 loss += train_batch(tables, noise, False, batch, alpha, words, scratch, lane)
-        loss = sum_of_sums(loss)
+        loss = warp.sum_of_sums(loss)
         if lane == 0:
             cuda.atomic.add(totals, 1, float(loss))
 
@@ -155,9 +142,8 @@ def _center_of(items: Any, batch: Any, item: Any) -> Any:
 def _context_of(items: Any, batch: Any, item: Any) -> Any:
     """Return an item's context, or -1 where there is no such item."""
     place = _place_of(items, batch, item)
-    return (
-        np.int32(context_of(at(items.pairs, place), half_of(items.pairs))) if place < items.pairs.size else np.int32(-1)
-    )
+    inside = place < items.pairs.size
+    return np.int32(context_of(at(items.pairs, place), half_of(items.pairs))) if inside else np.int32(-1)
 
 
 @device
@@ -168,8 +154,8 @@ def _sign_of(items: Any, batch: Any, item: Any, number: Any, scratch: Any) -> An
 
 
 def _train_own(width: int, at_once: bool) -> Callable[..., Any]:
-    read_fresh, add = reading(width, load4_fresh), adder(width, at_once)
-    floats = chunks_of(width) * FLOATS
+    read_fresh, add = warp.reading(width, warp.load4_fresh), adder(width, at_once)
+    floats = floats_of(width)
 
     @device
     def train_own(tables: Any, items: Any, positive: Any, batch: Any, alpha: Any, scratch: Any, lane: Any) -> Any:
@@ -204,11 +190,8 @@ def _train_own(width: int, at_once: bool) -> Callable[..., Any]:
 
 def _train_batch(width: int, at_once: bool) -> Callable[..., Any]:
     read, add = context_reader(width, _context_of), context_adder(width, at_once, _context_of)
-    train_shared, train_own, size = (
-        listed_trainer(width, at_once, _sign_of),
-        _train_own(width, at_once),
-        group_of(width),
-    )
+    train_shared, train_own = listed_trainer(width, at_once, _sign_of), _train_own(width, at_once)
+    size = group_of(width)
 
     @device
     def train_batch(

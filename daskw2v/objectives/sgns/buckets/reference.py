@@ -7,18 +7,18 @@ import numpy as np
 from daskw2v.kernels.rng import GOLDEN, draws, mix
 from daskw2v.objectives.cpu.hidden import OWN
 from daskw2v.objectives.cpu.steps import group_sizes
-from daskw2v.objectives.reference import picked, train_rows
+from daskw2v.objectives.reference import Rows, picked, train_rows
 from daskw2v.objectives.sgns.buckets.cpu import ITEMS, NOISE, SLICE
 from daskw2v.sampling.hierarchy import WORD
 from daskw2v.sampling.pairs import Pairs, unpack
-from daskw2v.types import Float64Array, Int64Array, UInt64Array
+from daskw2v.types import Int64Array, UInt64Array
 
 
 def train_bucket(
     pairs: Pairs,
     noise: Pairs,
-    source: Float64Array,
-    output: Float64Array,
+    source: Rows,
+    output: Rows,
     alpha: float,
     negative: int,
     each: int,
@@ -45,7 +45,7 @@ def train_bucket(
                 shared = _drawn(words, state, np.arange(n_shared))
                 signs = np.where(shared == centers[:, None], 0.0, -1.0)
                 size = max(1, group_sizes(max(n_shared, 1), OWN)[1])
-                loss += train_batch(source, contexts, output, shared, signs, own, kind, alpha, size)
+                loss += train_batch(source, contexts, output, (shared, signs), (own, kind), alpha, size)
     return len(pairs), loss
 
 
