@@ -34,8 +34,8 @@ from daskw2v.training.averaging.curvature import Curvature
 from daskw2v.training.averaging.merge import Delta, Training, delta_of, find_merge_rule, merge_deltas, project_delta
 from daskw2v.training.devices import Threads
 from daskw2v.training.devices.cpu import CpuReplicaTrainer
-from daskw2v.training.rotation.cost import HOPS, TASKS
-from daskw2v.training.sizes.forecast import Constants, Line
+from daskw2v.training.estimates.seconds import Constants, Line
+from daskw2v.training.rotation.work import HOPS, TASKS
 from daskw2v.types import Float64Array
 from daskw2v.vocabulary.partition import Partitions
 
@@ -54,7 +54,8 @@ def calibrate(text: Text, small: Text, rows: int, passes: int, folder: Path) -> 
         **measure_rows(rows // 8),
         **measure_cluster(small, passes),
     }
-    return Constants(**found, read=read, file=measure_files(folder, rows // 4))
+    found |= {"read": read, "file": measure_files(folder, rows // 4)}
+    return {name: value if isinstance(value, Line) else Line(value) for name, value in found.items()}
 
 
 def line_of(seconds: Callable[[int], float]) -> Line:
@@ -150,19 +151,19 @@ def measure_dealing(text: Text, folder: Path) -> dict[str, float]:
         dealer = Dealer(run, partitions, DEALT, counts.weights)
         assert hold_pairs(client, dealer, Stretch(0, 0, 1000), "small").words  # compiles
 
-        def deal(number: int) -> tuple[float, int, int]:
-            """Return seconds, pairs, and bytes of a pair."""
+        def deal(number: int) -> tuple[float, int]:
+            """Return seconds and pairs."""
             held = hold_pairs(client, dealer, Stretch(0, 0, text.corpus.n_tokens), f"all-{number}")
             parts = [client.gather(held.of_group(i)) for i in range(DEALT)]
             began = time.perf_counter()
             made = [[held_buckets(part) for part in found] for found in parts]
             taken = [bucket(j).pairs for found in made for j in range(DEALT) for bucket in found]
             seconds = held.deal_seconds + time.perf_counter() - began
-            return seconds, sum(map(len, taken)), taken[0].itemsize
+            return seconds, sum(map(len, taken))
 
         times = [deal(number) for number in range(5)]  # later ones have the memory of those before
-    _, pairs, itemsize = times[0]
-    return {"deal": statistics.median(seconds for seconds, _, _ in times) / pairs, "pair_bytes": itemsize}
+    _, pairs = times[0]
+    return {"deal": statistics.median(seconds for seconds, _ in times) / pairs}
 
 
 def measure_cluster(small: Text, passes: int) -> dict[str, float]:

@@ -15,42 +15,57 @@ from collections.abc import Iterator
 
 from benchmarks.harness import Benchmark, Session, Smoke
 from daskw2v.config.params import Params
-from daskw2v.training.sizes.forecast import MACHINE_B, Forecast, Hardware, zipf
-from daskw2v.training.sizes.memory import Workers
-from daskw2v.training.strategies import find_strategy
+from daskw2v.config.resources import Resources
+from daskw2v.training.estimates.memory import training_memory
+from daskw2v.training.estimates.seconds import MACHINE_B, forecast
+from daskw2v.training.sizes.text import Text, kept_frequencies, load_of
+from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.strategies import find_strategy, work_of
 
 AVERAGING, ROTATION, AUTO = "averaging", "rotation", "rotation by auto"
 PASSES = [2**i for i in range(8)]  # an epoch, of rotation
 
 
-def tried(kind: str, n: int, processes: int, options: argparse.Namespace) -> Iterator[Params]:
-    """Yield the settings of a kind on n machines of so many workers each."""
+def tried(kind: str, workers: Workers, options: argparse.Namespace) -> Iterator[Params]:
+    """Yield the settings of a kind on workers."""
     params = Params(vector_size=options.size, epochs=1, strategy=kind.partition(" ")[0])
     if kind == AVERAGING:
-        yield params.replace(n_replicas=n)
+        yield params.replace(n_replicas=workers.n)
         return
     if kind == AUTO:
-        workers = Workers(n * processes, options.threads // processes, int(options.memory * 1e9 / processes))
-        yield from (params.replace(**found) for found in find_strategy(ROTATION).tried(params, options.types, workers))
+        found = find_strategy(ROTATION).tried(params, options.types, workers)
+        yield from (params.replace(**changes) for changes in found)
         return
-    groups = n * processes if n * processes > 1 else None
+    groups = workers.n if workers.n > 1 else None
     for passes in PASSES:
         yield params.replace(
-            n_partitions=max(2, n * options.threads), n_groups=groups, passes_per_epoch=passes, sent_dtype="bfloat16"
+            n_partitions=max(2, workers.slots), n_groups=groups, passes_per_epoch=passes, sent_dtype="bfloat16"
         )
 
 
-def forecast(kind: str, n: int, options: argparse.Namespace) -> float:
-    """Return the least seconds of an epoch on n machines."""
-    cost, found = find_strategy(kind.partition(" ")[0]).cost, list[Forecast]()
-    assert cost is not None
-    load = zipf(options.words, options.types, Params(vector_size=options.size, epochs=1))
-    for processes in (k for k in range(1, options.threads + 1) if options.threads % k == 0):
-        if processes > 1 and kind == AVERAGING:  # a replica a worker
+def text_of(options: argparse.Namespace) -> Text:
+    """Return the numbers of a text by Zipf's law, of which words besides the most frequent ones are never dropped."""
+    plain, kept = (kept_frequencies(options.types, Params(sample=sample)) for sample in (0, Params.sample))
+    left, types = int(options.words * (1 - plain.sum() + kept.sum())), options.types
+    return Text(int(options.words), types, left, types, 1, 1, 1, types, types)
+
+
+def seconds_of(kind: str, n: int, options: argparse.Namespace) -> float:
+    """Return the least seconds of an epoch on n machines, whose workers share memory and link of a machine."""
+    text, least = text_of(options), math.inf
+    load = load_of(text, Params(epochs=1))
+    for k in (k for k in range(1, options.threads + 1) if options.threads % k == 0):
+        if k > 1 and kind == AVERAGING:  # a replica a worker
             break
-        hardware = Hardware("", n, options.threads, processes, options.memory * 1e9, options.gbits * 1e9 / 8)
-        found += [cost(params, load, hardware, MACHINE_B) for params in tried(kind, n, processes, options)]
-    return min((one.total for one in found if one.memory <= options.memory * 1e9), default=math.nan)
+        limit, network = options.memory * 1e9 / k, options.gbits * 1e9 / 8 / k
+        workers = Workers(n * k, options.threads // k, n * k * limit, limit=limit, network=network)
+        for params in tried(kind, workers, options):
+            work = work_of(params, Resources(), text, workers)
+            work.load = load  # of all works, computed once
+            expected = forecast(work, MACHINE_B)
+            if expected is not None and training_memory(work).fits_into(workers):
+                least = min(least, expected.total)
+    return least if least < math.inf else math.nan
 
 
 def measure(session: Session) -> None:
@@ -58,7 +73,7 @@ def measure(session: Session) -> None:
     session.text = f"no text: {options.words:,.0f} words of {options.types:,} types by Zipf's law, d={options.size}"
     machines = [1, *(n for n in options.machines if n > 1)]
     where = f"{options.threads} threads, {options.memory:g} GB and {options.gbits:g} Gbit/s a machine"
-    seconds = {name: [forecast(name, n, options) for n in machines] for name in (AVERAGING, ROTATION, AUTO)}
+    seconds = {name: [seconds_of(name, n, options) for n in machines] for name in (AVERAGING, ROTATION, AUTO)}
     ideal = min(several[0] for several in seconds.values())
     heads = [str(n) for n in machines]
     hours = session.table(f"Hours of an epoch; {where}", heads, ".3g")
@@ -81,7 +96,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 BENCHMARK = Benchmark(
     __doc__,
-    ("daskw2v/training/sizes", "daskw2v/training/averaging/cost.py", "daskw2v/training/rotation/cost.py"),
+    (
+        "daskw2v/training/sizes",
+        "daskw2v/training/estimates",
+        "daskw2v/training/averaging/work.py",
+        "daskw2v/training/rotation/work.py",
+    ),
     Smoke({"machines": [2], "words": 1e7}, ("averaging", "rotation", "Share")),
     add_arguments,
     measure,

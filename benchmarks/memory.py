@@ -34,11 +34,11 @@ from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.shards.encode import build_corpus
 from daskw2v.store.storage import Store
 from daskw2v.training.averaging.merge import MERGE_RULES
-from daskw2v.training.estimates.stages import estimate
+from daskw2v.training.estimates.memory import estimate
 from daskw2v.training.pipeline import train_model
 from daskw2v.training.request import check_choices
-from daskw2v.training.sizes.memory import Workers
 from daskw2v.training.sizes.text import known_text
+from daskw2v.training.sizes.workers import Workers
 from daskw2v.training.strategies import STRATEGIES
 from daskw2v.vocabulary.count import build_vocabulary
 

@@ -8,9 +8,8 @@ the formulas by what takes them.
 """
 
 import argparse
-import math
 import os
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -22,14 +21,16 @@ from benchmarks.processes import cluster_of
 from benchmarks.tables import Spread
 from benchmarks.texts import MB, Text, encode, encode_file, name_of
 from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.store.storage import Store
-from daskw2v.training.sizes.forecast import MACHINE_B, TOP, Constants, Hardware, Line, Load, contexts_of
-from daskw2v.training.strategies import find_strategy
+from daskw2v.training.estimates.seconds import MACHINE_B, TERMS, Constants, Forecast, forecast
+from daskw2v.training.sizes.text import TOP, Load, contexts_of, known_text
+from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.strategies import work_of
 
 TYPES, ROUNDS, EPOCHS = 10_000, 2, 2  # of the check; rounds an epoch
 SMALL = 300_000  # bytes of a text with next to no work in it
-TERMS = ("text", "store", "train", "copies", "handling", "travel", "waiting", "tasks")
 
 
 def kinds(n: int, passes: int) -> dict[str, Params]:
@@ -49,7 +50,16 @@ def load_of(text: Text, params: Params) -> Load:
     kept = counts * (keep_thresholds(counts, params.sample) / 2.0**32)
     contexts = contexts_of(np.diff(segment.bounds).astype(np.float64), params)
     pairs = float(kept.sum()) * contexts * params.epochs
-    return Load(text.corpus.n_tokens * params.epochs, len(counts), params.vector_size, pairs, kept[:TOP] / kept.sum())
+    return Load(text.corpus.n_tokens * params.epochs, len(counts), pairs, kept[:TOP] / kept.sum())
+
+
+def forecast_of(params: Params, text: Text, load: Load, workers: Workers, c: Constants) -> Forecast:
+    """Return the forecast of a training of a text, of which the load is known."""
+    work = work_of(params, Resources(), known_text(text.corpus, text.vocabulary, params), workers)
+    work.load = load
+    expected = forecast(work, c)
+    assert expected is not None
+    return expected
 
 
 def check(session: Session, text: Text, small: Text, c: Constants) -> None:
@@ -61,7 +71,7 @@ def check(session: Session, text: Text, small: Text, c: Constants) -> None:
     columns = ("s", "by the formulas", "formulas / s", "MB sent", "MB sent by the formulas", *TERMS)
     table = session.table("Trainings here", columns, ",.3g")
     for n in options.workers:
-        chosen, here = kinds(n, options.passes), Hardware("", n, 1, 1, math.inf, math.inf, cores=cores)
+        chosen, here = kinds(n, options.passes), Workers(n, 1, cores=cores)
         with cluster_of(n) as client:
             for params in chosen.values():
                 training_of(client, small, params)  # compiles
@@ -69,17 +79,16 @@ def check(session: Session, text: Text, small: Text, c: Constants) -> None:
                 {name: partial(training_of, client, text, params) for name, params in chosen.items()}, options.times
             )
         for name, several in found.items():
-            cost = find_strategy(chosen[name].strategy.name).cost
-            assert cost is not None
-            forecast = cost(chosen[name], load, here, c)
-            alone = cost(chosen[name], load, replace(here, cores=1), c).seconds
-            seconds = max(forecast.total, (sum(alone.values()) - alone["waiting"]) / cores)
+            expected, alone = (
+                forecast_of(chosen[name], text, load, workers, c) for workers in (here, replace(here, cores=1))
+            )
+            seconds = max(expected.total, (sum(alone.seconds.values()) - alone.seconds["waiting"]) / cores)
             took, sent = (
                 Spread.of(values) for values in ((one.seconds for one in several), (one.sent / MB for one in several))
             )
             table.row(
-                f"{name}: {n} worker(s)", took, seconds, seconds / took.middle, sent, forecast.sent / MB,
-                *forecast.seconds.values(),
+                f"{name}: {n} worker(s)", took, seconds, seconds / took.middle, sent, expected.sent / MB,
+                *expected.seconds.values(),
             )  # fmt: skip
 
 
@@ -88,9 +97,8 @@ def constants(session: Session, text: Text, small: Text) -> Constants:
     found = calibrate(text, small, session.options.table_rows, 2 * session.options.passes, session.folder)
     heads = [f"{where}{what}" for where in ("here: ", "package: ") for what in ("fixed", "a dimension")]
     table = session.table("Constants, in seconds or bytes", heads, ".3g")
-    for name in (field.name for field in fields(Constants)):
-        both = (getattr(those, name) for those in (found, MACHINE_B))
-        table.row(name, *(cell for value in both for cell in (value if isinstance(value, Line) else (value, None))))
+    for name in MACHINE_B:
+        table.row(name, *found[name], *MACHINE_B[name])
     return found
 
 
@@ -113,7 +121,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 BENCHMARK = Benchmark(
     __doc__,
-    ("daskw2v/training/sizes", "daskw2v/training/rotation", "daskw2v/training/averaging", "daskw2v/kernels"),
+    (
+        "daskw2v/training/sizes",
+        "daskw2v/training/estimates",
+        "daskw2v/training/rotation",
+        "daskw2v/training/averaging",
+        "daskw2v/kernels",
+    ),
     Smoke(
         {"parts": 0.1, "workers": [2], "passes": 1, "table_rows": 1 << 14},
         ("Constants", "bucket_task", "Trainings here", "averaging"),

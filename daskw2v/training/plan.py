@@ -13,13 +13,12 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
 from daskw2v.errors import InputError, counted
-from daskw2v.training.choice import Candidate, Machines, candidate_of, candidates, choose_in, machines_of
-from daskw2v.training.estimates import stages
+from daskw2v.training.choice import Candidate, candidate_of, candidates, choose, machines_of
+from daskw2v.training.estimates.memory import Estimate, estimate
+from daskw2v.training.estimates.seconds import TERMS
 from daskw2v.training.planned import PlannedRun
-from daskw2v.training.sizes.memory import Estimate, Workers
 from daskw2v.training.sizes.text import Text
-
-_TERMS = ("text", "store", "train", "copies", "handling", "travel", "waiting", "tasks")
+from daskw2v.training.sizes.workers import Workers
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ class Plan:
     [True]
     """
 
-    columns: ClassVar[tuple[str, ...]] = ("", "training", *_TERMS, "seconds", "machine hours", "in memory")  # of `rows`
+    columns: ClassVar[tuple[str, ...]] = ("", "training", *TERMS, "seconds", "machine hours", "in memory")  # of `rows`
 
     inputs: TextInputs
     params: Params
@@ -131,7 +130,7 @@ class Plan:
         """The way that is trained with."""
         return next(way for way in self.trainings if way.params == self.params)
 
-    def check_sources(self, found: Sequence[Source]) -> None:
+    def check_sources(self, sources: Sequence[Source]) -> None:
         """Refuse text that is not the planned one.
 
         Raises
@@ -140,7 +139,7 @@ class Plan:
             If a file is new, gone or changed.
         """
         planned, now = (
-            {source.url: (source.size, source.version) for source in some} for some in (self.sources, found)
+            {source.url: (source.size, source.version) for source in files} for files in (self.sources, sources)
         )
         changed = [url for url in {**planned, **now} if planned.get(url) != now.get(url)]
         if changed:
@@ -180,14 +179,14 @@ class Plan:
             )
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """Yield the rows of a table with `columns`: the way to train, seconds by what takes them, and hours."""
+        """Yield the rows of a table with `columns`: the way to train, its seconds by `TERMS`, and hours."""
         for way in self.trainings:
             mark, fits = "*" if way.params == self.params else "", "fits" if way.fits else "does not fit"
             if way.forecast is None:
-                yield mark, str(way), *("" for _ in _TERMS), "not known", "", fits
+                yield mark, str(way), *("" for _ in TERMS), "not known", "", fits
                 continue
             hours = self.hours(way.forecast.total)
-            terms = (f"{way.forecast.seconds[term]:,.1f}" for term in _TERMS)
+            terms = (f"{way.forecast.seconds[term]:,.1f}" for term in TERMS)
             total = f"{way.forecast.total:,.1f}"
             yield mark, str(way), *terms, total, "" if hours is None else f"{hours:.3g}", fits
 
@@ -214,7 +213,7 @@ class Plan:
                 "fits": way.fits,
                 "seconds": seconds,
                 "machine_hours": None if seconds is None else self.hours(seconds),
-                "terms": None if way.forecast is None else {term: way.forecast.seconds[term] for term in _TERMS},
+                "terms": None if way.forecast is None else {term: way.forecast.seconds[term] for term in TERMS},
             }
 
     def __str__(self) -> str:
@@ -227,21 +226,19 @@ class Plan:
 
 def plan_run(run: PlannedRun, client: Client) -> Plan:
     """Return the plan of a run whose text is read, on the workers of a cluster."""
-    machines = machines_of(client, run.resources)
-    only = (candidate_of(run.params, run.resources, run.sizes, machines),)
+    kinds = machines_of(client, run.resources)
+    way = candidate_of(run.params, run.resources, run.sizes, kinds)
     why = None if run.choice is None else run.choice["why"]
+    memory = memory_of(run.params, run.resources, run.sizes, kinds)
+    sources = tuple(run.corpus.sources)
     return Plan(
-        None, run.params, run.resources, tuple(run.corpus.sources), run.sizes, (),
-        memory_of(run.params, run.resources, run.sizes, machines), only, why, None, run.name,
-    )  # fmt: skip
-
-
-def memory_of(params: Params, resources: Resources, text: Text, machines: Machines) -> tuple[WorkerPlan, ...]:
-    """Return the memory that a run takes of each kind of workers."""
-    return tuple(
-        WorkerPlan(kind, limit, stages.estimate(params, resources, text, kind))
-        for kind, limit in machines.kinds.items()
+        None, run.params, run.resources, sources, run.sizes, (), memory, (way,), why, machines=None, run=run.name
     )
+
+
+def memory_of(params: Params, resources: Resources, text: Text, kinds: Sequence[Workers]) -> tuple[WorkerPlan, ...]:
+    """Return the memory that a run takes of each kind of workers."""
+    return tuple(WorkerPlan(kind, kind.limit, estimate(params, resources, text, kind)) for kind in kinds)
 
 
 def automatic_choice(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -258,12 +255,12 @@ class Alternatives(NamedTuple):
     why: str | None
 
 
-def alternatives(params: Params, resources: Resources, text: Text, machines: Machines) -> Alternatives:
-    """Return the ways to train a text on machines, and the one that `train` takes."""
+def alternatives(params: Params, resources: Resources, text: Text, kinds: Sequence[Workers]) -> Alternatives:
+    """Return the ways to train a text on such workers, and the one that `train` takes."""
     if params.strategy.is_open:
-        found = candidates(params, resources, text, machines)
-        best, why = choose_in(found, machines)
-        return Alternatives(tuple(found), best.params, why)
-    others = candidates(params.replace(strategy="auto"), resources, text, machines)
-    named = candidate_of(params, resources, text, machines)
+        ways = candidates(params, resources, text, kinds)
+        best, why = choose(ways, kinds)
+        return Alternatives(tuple(ways), best.params, why)
+    others = candidates(params.replace(strategy="auto"), resources, text, kinds)
+    named = candidate_of(params, resources, text, kinds)
     return Alternatives((named, *(other for other in others if other.params != params)), params, None)

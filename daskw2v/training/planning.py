@@ -25,12 +25,13 @@ from daskw2v.progress import Listener, Watching
 from daskw2v.shards.encode import find_corpus
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
-from daskw2v.training.choice import Machines, find_choice, hardware_of, machines_of
+from daskw2v.training.choice import find_choice, machines_of
 from daskw2v.training.estimates.check import local_workers
 from daskw2v.training.plan import Plan, alternatives, memory_of
 from daskw2v.training.planned import PlannedRun, settled_params
 from daskw2v.training.request import Request, with_tables
 from daskw2v.training.sizes.text import guess_text
+from daskw2v.training.sizes.workers import Workers
 from daskw2v.vocabulary.count import find_vocabulary
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])(?:bps|bit/s)", re.IGNORECASE)
@@ -47,7 +48,7 @@ def plan(
     listener: Watching = "show",
     **settings: Any,
 ) -> Plan:
-    """Plan a run: decide what `train` would do with the same arguments, and forecast what that takes.
+    """Plan a run: make the decisions of `train` with the same arguments, and forecast memory and time.
 
     No text is read, and no cluster is started. Where the work directory holds the text already, the plan counts its
     words and names the run; otherwise it guesses from the sizes of the files, as `estimate` does.
@@ -84,16 +85,14 @@ def plan(
     store = None if work is None else request.open_store(work)
     with listening(listener) as listen:
         sources = _files(request, listen)
-        local = starts_cluster(client, request.resources)
-        place = _on_local_workers(request.resources, None) if local else _on_cluster(client, request.resources, listen)
+        kinds, machines = _workers(client, request.resources, listen)
         run = None if store is None else _read_before(request, store, sources, listen)
-    machines = 1 if local else None
     if run is None:
-        return _guessed(request, sources, place, machines)
-    trainings, chosen, why = alternatives(run.params, run.resources, run.sizes, place)
+        return _guessed(request, sources, kinds, machines)
+    trainings, chosen, why = alternatives(run.params, run.resources, run.sizes, kinds)
     why = why if run.choice is None else run.choice["why"]
     named = replace(run, params=chosen)
-    memory = memory_of(chosen, run.resources, run.sizes, place)
+    memory = memory_of(chosen, run.resources, run.sizes, kinds)
     return Plan(
         inputs, chosen, run.resources, tuple(sources), run.sizes, (), memory, trainings, why, machines, named.name
     )
@@ -155,24 +154,24 @@ def estimate(
     rate = None if network is None else parse_rate(network)
     with listening(listener) as listen:
         sources = _files(request, listen)
-        local = starts_cluster(client, request.resources)
-        place = _on_local_workers(request.resources, rate) if local else _on_cluster(client, request.resources, listen)
-    if rate is not None:
-        place = place._replace(hardware=replace(place.hardware, network=rate, cores=math.inf))
-    machines = place.hardware.nodes if rate is not None else 1 if local else None
-    return _guessed(request, sources, place, machines, types, words)
+        kinds, machines = _workers(client, request.resources, listen, rate)
+    return _guessed(request, sources, kinds, machines, types, words)
 
 
 def _guessed(
-    request: Request, sources: Sequence[Source], place: Machines, machines: int | None, types: int | None = None,
+    request: Request,
+    sources: Sequence[Source],
+    kinds: Sequence[Workers],
+    machines: int | None,
+    types: int | None = None,
     words: int | None = None,
-) -> Plan:  # fmt: skip
+) -> Plan:
     """Return the plan for text of which only the sizes of its files are known."""
     params, resources = settled_params(with_tables(request.params, request.resources)), request.resources
     text = guess_text(sources, params, resources, types, words)
-    trainings, chosen, why = alternatives(params, resources, text, place)
+    trainings, chosen, why = alternatives(params, resources, text, kinds)
     guessed = tuple(name for name, value in (("types", types), ("vocabulary", words)) if value is None)
-    memory = memory_of(chosen, resources, text, place)
+    memory = memory_of(chosen, resources, text, kinds)
     return Plan(request.inputs, chosen, resources, tuple(sources), text, guessed, memory, trainings, why, machines)
 
 
@@ -184,10 +183,10 @@ def _files(request: Request, listener: Listener) -> list[Source]:
             f"The size of a {type(request.inputs).__name__} is not known before it is read.",
             "Give files; or call train, which plans when it has read the text.",
         )
+    options, timeout = resources.storage_options, resources.store_timeout
     sources = find_sources(
-        request.inputs, params.format, resources.storage_options, resources.store_timeout, filters=params.filters,
-        errors=params.errors, listener=listener,
-    )  # fmt: skip
+        request.inputs, params.format, options, timeout, filters=params.filters, errors=params.errors, listener=listener
+    )
     check_formats((source.format for source in sources), params)
     return sources
 
@@ -212,18 +211,26 @@ def parse_rate(text: str) -> float:
     ParameterError
         If it is not written so.
     """
-    found = _RATE.fullmatch(text.strip())
-    rate = float(found[1]) * 1e3 ** (1 + "KMGT".index(found[2].upper())) / 8 if found else 0.0
+    match = _RATE.fullmatch(text.strip())
+    rate = float(match[1]) * 1e3 ** (1 + "KMGT".index(match[2].upper())) / 8 if match else 0.0
     if not rate:
         raise ParameterError(f"network={text!r} is no rate above 0.", "Write bits a second, such as 10Gbps or 100Mbps.")
     return rate
 
 
-def _on_local_workers(resources: Resources, rate: float | None) -> Machines:
-    kinds = local_workers(resources, machines=rate is not None)
-    return Machines(kinds, {}, hardware_of(kinds, math.inf, CPU_COUNT))
+def _workers(
+    client: Client | None, resources: Resources, listener: Listener, rate: float | None = None
+) -> tuple[list[Workers], int | None]:
+    """Return the kinds of workers, and the number of their machines, if it is known.
 
-
-def _on_cluster(client: Client | None, resources: Resources, listener: Listener) -> Machines:
-    with connected(client, None, resources, listener) as cluster:
-        return machines_of(cluster, resources)
+    With a rate, each worker is a machine of its own, with a link of so many bytes/s.
+    """
+    if starts_cluster(client, resources):
+        kinds = [replace(local_workers(resources, machines=rate is not None), cores=CPU_COUNT)]
+        machines = 1
+    else:
+        with connected(client, None, resources, listener) as cluster:
+            kinds, machines = machines_of(cluster, resources), None
+    if rate is None:
+        return kinds, machines
+    return [replace(kind, network=rate, cores=math.inf) for kind in kinds], kinds[0].n

@@ -10,9 +10,12 @@ from daskw2v.training.averaging.averaging import AVERAGING
 from daskw2v.training.columns.columns import COLUMNS
 from daskw2v.training.devices import find_device
 from daskw2v.training.loop.strategy import Strategy
+from daskw2v.training.loop.work import Work
 from daskw2v.training.rotation.rotation import ROTATION
+from daskw2v.training.sizes.text import Text
+from daskw2v.training.sizes.workers import Workers
 
-__all__ = ["STRATEGIES", "check_strategy", "find_strategy", "usable", "with_strategy"]
+__all__ = ["STRATEGIES", "check_strategy", "find_strategy", "usable", "with_strategy", "work_of"]
 
 STRATEGIES = Registry(
     "strategy", "daskw2v.strategies", Strategy, {strategy.name: strategy for strategy in (AVERAGING, ROTATION, COLUMNS)}
@@ -22,6 +25,11 @@ STRATEGIES = Registry(
 def find_strategy(name: str) -> Strategy:
     """Return the strategy of that name, or raise a ParameterError that lists them."""
     return STRATEGIES.find(name)
+
+
+def work_of(params: Params, resources: Resources, text: Text, workers: Workers) -> Work:
+    """Return the work of a run by its strategy."""
+    return find_strategy(params.strategy.name).work(params, resources, text, workers)
 
 
 def check_strategy(params: Params, resources: Resources) -> None:

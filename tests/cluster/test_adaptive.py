@@ -17,7 +17,7 @@ from daskw2v.cluster.workers import Trainers, find_trainers
 from daskw2v.errors import ClusterError, MissingExtraError
 from daskw2v.training.devices import DEVICES, trainers_of
 from daskw2v.training.estimates.check import workers_of
-from daskw2v.training.sizes.memory import Workers
+from daskw2v.training.sizes.workers import Workers
 
 COMMON = Params(vector_size=12, min_count=1, epochs=1, sample=1e-2)
 PARAMS = {

@@ -36,11 +36,10 @@ from daskw2v.objectives.settings import OBJECTIVES
 from daskw2v.objectives.subwords.network import Alphabet, Subwords
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.store.storage import Store
-from daskw2v.training.choice import Machines, hardware_of
 from daskw2v.training.devices.settings import DEVICES
 from daskw2v.training.plan import alternatives, memory_of
-from daskw2v.training.sizes.memory import Workers
 from daskw2v.training.sizes.text import Text
+from daskw2v.training.sizes.workers import Workers
 from daskw2v.training.strategy_choices import STRATEGIES
 from daskw2v.vocabulary.ids import StableIds
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -219,11 +218,10 @@ def record(loss):
 
 def planned(n_words):
     params, resources = daskw2v.Params(strategy="averaging"), daskw2v.Resources(threads=2)
-    text, kinds = Text(n_words, 9, 9, 9, 1, 1, 9, 9, 9), {Workers(1, 2): 1e9}
-    place = Machines(kinds, {}, hardware_of(kinds, 1e9, 2))
-    found = alternatives(params, resources, text, place)
+    text, kinds = Text(n_words, 9, 9, 9, 1, 1, 9, 9, 9), [Workers(1, 2, limit=1e9, network=1e9, cores=2)]
+    found = alternatives(params, resources, text, kinds)
     return daskw2v.Plan(
-        "a.txt", found.chosen, resources, (), text, ("types",), memory_of(params, resources, text, place),
+        "a.txt", found.chosen, resources, (), text, ("types",), memory_of(params, resources, text, kinds),
         found.trainings, found.why, 1,
     )  # fmt: skip
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.training.estimates.stages import estimate
-from daskw2v.training.sizes.memory import Workers
+from daskw2v.training.estimates.memory import estimate
 from daskw2v.training.sizes.text import Text
+from daskw2v.training.sizes.workers import Workers
 
 PARAMS = Params(strategy="averaging", phrases=1)
 TEXT = Text(
@@ -26,7 +26,7 @@ def of(text, params=PARAMS, workers=None):
 def test_estimate__has_a_stage_for_phrases_where_there_are_such():
     assert [stage.name for stage in of(TEXT).stages] == ["encode", "phrases", "vocabulary", "train", "publish"]
     assert "phrases" not in [stage.name for stage in of(TEXT, Params(strategy="averaging")).stages]
-    assert all(part.bytes > 0 for part in of(TEXT)["phrases"].worker)
+    assert all(size > 0 for size in of(TEXT)["phrases"].worker.values())
 
 
 @given(st.sampled_from([f.name for f in fields(Text)]), st.floats(1, 100))

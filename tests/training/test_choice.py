@@ -13,15 +13,12 @@ from daskw2v.models.versions.versions import Versions
 from daskw2v.objectives.registry import OBJECTIVES, settled
 from daskw2v.stages import Store
 from daskw2v.training import choice
-from daskw2v.training.averaging.cost import averaging_cost
-from daskw2v.training.choice import Machines, candidates, choose_in, hardware_of
+from daskw2v.training.choice import candidates, choose
+from daskw2v.training.estimates.seconds import constants_of, forecast
 from daskw2v.training.planning import parse_rate
-from daskw2v.training.rotation.cost import rotation_cost
-from daskw2v.training.rotation.pass_schedule import passes_of_epoch
-from daskw2v.training.sizes.forecast import constants_of, load_of
-from daskw2v.training.sizes.memory import Workers
 from daskw2v.training.sizes.text import Text, guess_text
-from daskw2v.training.strategies import usable
+from daskw2v.training.sizes.workers import Workers
+from daskw2v.training.strategies import usable, work_of
 from tests.support.command_line import invoke
 
 GB = 1 << 30
@@ -36,8 +33,7 @@ MANY_WORDS = replace(LONG_TEXT, vocabulary=30 * 10**6, types=40 * 10**6)
 
 
 def place(n=8, threads=4, limit=math.inf, network=10e9 / 8):
-    kinds = {Workers(n, threads, n * limit): limit}
-    return Machines(kinds, {}, hardware_of(kinds, network, math.inf))
+    return [Workers(n, threads, n * limit, limit=limit, network=network)]
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -50,7 +46,7 @@ def test_forecast__of_next_to_no_text_is_a_number(objective):
 
 
 def chosen(text, where, params=AUTO, resources=Resources()):  # noqa: B008 (frozen)
-    return choose_in(candidates(params, resources, text, where), where)
+    return choose(candidates(params, resources, text, where), where)
 
 
 def test_choose__keeps_one_replica_where_there_is_one_worker():
@@ -80,7 +76,7 @@ def test_choose__keeps_one_replica_of_several_threads_where_it(params, resources
 
 
 def test_choose__keeps_one_replica_on_a_gpu():
-    where = place(n=1, threads=16)._replace(gpus={Workers(1, 16, 80 * GB): 80 * GB})
+    where = [Workers(1, 16, device_limit=80 * GB)]
     assert chosen(LONG_TEXT, where, resources=Resources(device="cuda"))[0].params == PLAIN
 
 
@@ -102,7 +98,7 @@ def test_choose__cuts_tables_that_no_worker_holds():
     where = place(n=4, limit=16 * GB)
     found = candidates(AUTO, Resources(), MANY_WORDS, where)
     assert not any(candidate.fits for candidate in found if candidate.params.strategy.name == "averaging")
-    best, why = choose_in(found, where)
+    best, why = choose(found, where)
     assert (best.params.strategy.name, best.fits) == ("rotation", True)
     assert "does not fit into memory" in why
 
@@ -162,11 +158,11 @@ def test_train__with_auto_is_the_run_of_what_is_chosen(client, text, tmp_path):
 def test_train__keeps_what_was_chosen_first(client, text, tmp_path, monkeypatch):
     options = {"work": tmp_path, "params": SMALL, "client": client, "listener": None}
     monkeypatch.setattr(choice, "candidates", candidates_in_parts)
-    monkeypatch.setattr(choice, "choose_in", pick("rotation"))
+    monkeypatch.setattr(choice, "choose", pick("rotation"))
     first = train(text, **options)
     assert (first.metadata["params"]["strategy"], first.metadata["params"]["n_partitions"]) == ("rotation", 2)
     assert first.metadata["plan"]["why"] == "it was picked"
-    monkeypatch.setattr(choice, "choose_in", pick("averaging"))  # as on another cluster
+    monkeypatch.setattr(choice, "choose", pick("averaging"))  # as on another cluster
     assert train(text, **options).url == first.url
     versions = Versions(Store(str(tmp_path)))
     assert len(versions.all()) == 1
@@ -178,7 +174,7 @@ def test_train__keeps_what_was_chosen_first(client, text, tmp_path, monkeypatch)
 def test_train__goes_on_with_what_was_chosen(client, text, tmp_path, monkeypatch):
     """Killed after the first pass, from whose checkpoint another cluster goes on."""
     monkeypatch.setattr(choice, "candidates", candidates_in_parts)
-    monkeypatch.setattr(choice, "choose_in", pick("rotation"))
+    monkeypatch.setattr(choice, "choose", pick("rotation"))
     options = {"work": tmp_path, "params": SMALL, "client": client}
     resources = Resources(checkpoint_seconds=0, threads=1)
 
@@ -188,7 +184,7 @@ def test_train__goes_on_with_what_was_chosen(client, text, tmp_path, monkeypatch
 
     with pytest.raises(KeyboardInterrupt):
         train(text, **options, resources=resources, listener=stop)
-    monkeypatch.setattr(choice, "choose_in", pick("averaging"))
+    monkeypatch.setattr(choice, "choose", pick("averaging"))
     assert train(text, **options, resources=resources, listener=None).metadata["params"]["strategy"] == "rotation"
 
 
@@ -208,24 +204,21 @@ def test_estimate__tells_what_the_formulas_do(tmp_path):
     assert shown.exit_code == 0, shown.output
     params = Params(strategy="rotation", n_partitions=16)
     text = guess_text(find_sources([str(path)], None, {}, 300), params, Resources(), 30_000, 20_000)
-    where = replace(place(n=8, threads=16).hardware, network=parse_rate("10Gbps"))
-    forecast = rotation_cost(load_of(text, params), 16, 5 * passes_of_epoch(params), where, constants_of(params, "cpu"))
+    workers = Workers(8, 16, network=parse_rate("10Gbps"))
+    wanted = forecast(work_of(params, Resources(), text, workers), constants_of(params, "cpu"))
     (row,) = [line for line in shown.output.splitlines() if "n_partitions=16" in line and line.startswith("*")]
-    wanted = [
-        f"{forecast.seconds[term]:,.1f}"
-        for term in ("text", "train", "copies", "handling", "travel", "waiting", "tasks")
-    ]
-    assert all(value in row.split() for value in wanted)
-    assert f"{forecast.total:,.1f}" in row.split()
-    assert f"{forecast.total * 8 / 3600:.3g}" in row.split()
+    terms = ("text", "train", "copies", "handling", "travel", "waiting", "tasks")
+    assert all(f"{wanted.seconds[term]:,.1f}" in row.split() for term in terms)
+    assert f"{wanted.total:,.1f}" in row.split()
+    assert f"{wanted.total * 8 / 3600:.3g}" in row.split()
 
 
 def test_forecast__has_a_replica_a_worker():
     found = candidates(AUTO, Resources(), LONG_TEXT, place(n=4))
     params = PLAIN.replace(n_replicas=4)
     (four,) = [candidate for candidate in found if candidate.params == params]
-    load = load_of(LONG_TEXT, params)
-    wanted = averaging_cost(load, params, replace(place(n=4).hardware, cores=16), constants_of(params, "cpu"))
+    workers = replace(place(n=4)[0], cores=16)
+    wanted = forecast(work_of(params, Resources(), LONG_TEXT, workers), constants_of(params, "cpu"))
     assert four.forecast.seconds == pytest.approx(wanted.seconds)
 
 

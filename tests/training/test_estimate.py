@@ -21,10 +21,11 @@ from daskw2v.objectives.subwords.training import training_bytes
 from daskw2v.shards.encode import build_corpus
 from daskw2v.store.storage import Store
 from daskw2v.training.averaging.round_schedule import most_steps
+from daskw2v.training.estimates import check
 from daskw2v.training.estimates.check import check_encoding, check_training, local_workers, workers_of
-from daskw2v.training.estimates.stages import estimate
-from daskw2v.training.sizes.memory import Workers
+from daskw2v.training.estimates.memory import estimate
 from daskw2v.training.sizes.text import Text, guess_text, known_text
+from daskw2v.training.sizes.workers import Workers
 from daskw2v.vocabulary.count import build_vocabulary
 
 GB = 1 << 30
@@ -105,7 +106,7 @@ def test_prepared_bytes__are_those_of_markets(objective):
 
 def test_estimate__of_negatives_of_markets_has_their_tables():
     plain, near = (of(RUNS["replicas"].replace(market_negative=n))["train"] for n in (0, 3))
-    assert dict(near.worker)["tables of markets"] == 32 * TEXT.vocabulary
+    assert near.worker["tables of markets"] == 32 * TEXT.vocabulary
     assert near.bytes >= plain.bytes + 32 * TEXT.vocabulary
 
 
@@ -115,16 +116,16 @@ def test_estimate__is_the_sum_of_its_parts(params, device):
     found = of(params, workers=Workers(2, 3), device=device)
     assert [stage.name for stage in found.stages] == ["encode", "vocabulary", "train", "publish"]
     for stage in found.stages:
-        assert stage.bytes == sum(part.bytes for part in stage.worker)
-        assert stage.gpu_bytes == sum(part.bytes for part in stage.gpu)
-        assert all(part.bytes > 0 for part in stage.worker + stage.gpu)
+        assert stage.bytes == sum(stage.worker.values())
+        assert stage.gpu_bytes == sum(stage.gpu.values())
+        assert all(size > 0 for size in (*stage.worker.values(), *stage.gpu.values()))
     assert found.bytes == max(stage.bytes for stage in found.stages)
     assert bool(found["train"].gpu) == (device == "cuda")
     assert found["train"].bytes > TEXT.vocabulary * params.vector_size * 4
 
 
 def test_estimate__counts_a_network_on_a_gpu():
-    parts = {name: dict(of(RUNS[name], device="cuda")["train"].gpu) for name in ("columns", "subwords")}
+    parts = {name: of(RUNS[name], device="cuda")["train"].gpu for name in ("columns", "subwords")}
     assert parts["subwords"]["network"] > training_bytes(RUNS["subwords"].vector_size, 256)
     assert "network" not in parts["columns"]
 
@@ -163,7 +164,7 @@ def test_estimate__never_falls_with_more_replicas(data):
 
 
 def test_estimate__of_one_replica_is_the_model_its_own_tables_and_one_taken_out():
-    parts = {part.name: part.bytes for part in of(Params(strategy="averaging", vector_size=100))["train"].worker}
+    parts = of(Params(strategy="averaging", vector_size=100))["train"].worker
     table = 4 * 100 * TEXT.vocabulary
     assert parts["model"] == 2 * table
     assert parts["tables of replicas"] == 2 * table * 112 // 100  # whole cache lines
@@ -175,7 +176,7 @@ def test_estimate__counts_replicas_that_stay_on_a_worker_between_steps():
     tables = 2 * 4 * 96 * TEXT.vocabulary
 
     def parts(params):
-        found = (dict(of(params, workers=Workers(n, 1))["train"].worker) for n in (1, 2, 4))
+        found = (of(params, workers=Workers(n, 1))["train"].worker for n in (1, 2, 4))
         names = "tables of replicas", "changes of replicas", "rows given in a round"
         return [tuple(part.get(name) for name in names) for part in found]
 
@@ -188,8 +189,8 @@ def test_estimate__counts_replicas_that_stay_on_a_worker_between_steps():
 def test_estimate__follows_rotation_through_the_work_directory():
     params = Params(strategy="rotation", n_partitions=64)
     inside, outside = (of(params, workers=Workers(2, 1, memory)) for memory in (16 * GB, GB))
-    assert "model" in {part.name for part in inside["train"].worker}
-    assert "model" not in {part.name for part in outside["train"].worker}
+    assert "model" in inside["train"].worker
+    assert "model" not in outside["train"].worker
     assert outside["train"].bytes < inside["train"].bytes
     assert not inside.notes
     assert "work directory" in outside.notes[0]
@@ -306,7 +307,7 @@ def test_workers_of__tells_kinds_apart():
         cluster=None,
     )
     memory = 6 * 2 * GB
-    assert workers_of(fake, "cpu") == {Workers(3, 1, memory): 2 * GB, Workers(3, 4, memory): math.inf}
+    assert workers_of(fake, "cpu") == [Workers(3, 1, memory, limit=2 * GB), Workers(3, 4, memory)]
 
 
 def test_workers_of__counts_again_where_all_have_left_meanwhile():
@@ -315,25 +316,28 @@ def test_workers_of__counts_again_where_all_have_left_meanwhile():
 
     first = iter([info("old"), info("old")])  # waited for, and counted: then another has its place
     fake = SimpleNamespace(scheduler_info=lambda n_workers: next(first, info("new")), cluster=None)
-    assert workers_of(fake, "cpu") == {Workers(1, 2, GB): GB}
+    assert workers_of(fake, "cpu") == [Workers(1, 2, GB, limit=GB)]
 
 
-def test_workers_of__counts_the_gpus_of_each():
+def test_workers_of__counts_the_gpus_of_each(monkeypatch):
+    """Of each kind, the least limit and the least memory that is free on a GPU."""
+    monkeypatch.setattr(check, "ask_workers", lambda *_, **__: {"0": 7.0, "1": 5.0, "3": 6.0})
     infos = {
         str(n): {"nthreads": 8, "memory_limit": GB, "resources": {"GPU": float(gpus)} if gpus else {}}
-        for n, gpus in enumerate((4, 1, 0))
+        for n, gpus in enumerate((4, 1, 0, 4))
     }
     fake = SimpleNamespace(scheduler_info=lambda n_workers: {"workers": infos}, cluster=None)
-    assert [*workers_of(fake, "cuda")] == [Workers(2, 8, 3 * GB, 4), Workers(2, 8, 3 * GB)]
-    assert [*workers_of(fake, "cpu")] == [Workers(3, 8, 3 * GB)]
-    assert Workers(2, 8, devices=3).homes == [2] * 6
+    assert workers_of(fake, "cuda") == [
+        Workers(3, 8, 4 * GB, 4, limit=GB, device_limit=6.0), Workers(3, 8, 4 * GB, limit=GB, device_limit=5.0)
+    ]  # fmt: skip
+    assert workers_of(fake, "cpu") == [Workers(4, 8, 4 * GB, limit=GB)]
 
 
 def test_local_workers__are_those_that_dask_would_start():
     resources = Resources(workers=2, threads=3, memory_limit="1 GiB")
     with LocalCluster(n_workers=2, threads_per_worker=3, memory_limit="1 GiB", processes=False,
                       dashboard_address=":0") as cluster, Client(cluster) as client:  # fmt: skip
-        assert local_workers(resources) == workers_of(client, "cpu")
+        assert [local_workers(resources)] == workers_of(client, "cpu")
 
 
 @pytest.mark.slow
@@ -356,6 +360,5 @@ def test_estimate__is_near_the_peak_of_a_worker(tmp_path):
 
 def test_local_workers__have_the_memory_of_other_machines_where_they_are_on_such():
     resources = Resources(workers=3, threads=2, memory_limit="900 TB")
-    assert local_workers(resources, machines=True) == {Workers(3, 2, 2700e12): 900e12}
-    (limit,) = local_workers(resources).values()
-    assert limit < 900e12
+    assert local_workers(resources, machines=True) == Workers(3, 2, 2700e12, limit=900e12)
+    assert local_workers(resources).limit < 900e12

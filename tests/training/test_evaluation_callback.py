@@ -5,7 +5,7 @@ import pytest
 
 from daskw2v import Params, Resources, evaluate, train
 from daskw2v.errors import InputError, ParameterError
-from daskw2v.training.rotation import memory
+from daskw2v.training.rotation import work as rotation_work
 from daskw2v.training.watch import measurements
 
 STRATEGIES = {
@@ -98,7 +98,7 @@ def test_judge__says_which_rounds_it_leaves_out(text, pairs, tmp_path, client, m
 def test_judge__says_that_a_model_beyond_the_clusters_memory_is_not_evaluated(
     text, pairs, tmp_path, client, monkeypatch
 ):
-    monkeypatch.setattr(memory, "fits_model", lambda *_: False)
+    monkeypatch.setattr(rotation_work, "fits_model", lambda *_: False)
     messages = []
     trained(text, tmp_path, client, "rotation", messages, eval_similarity=[pairs])
     assert "round 3 is not evaluated: the cluster's memory does not hold the model" in messages

@@ -14,8 +14,8 @@ from daskw2v.sampling.reader import read_text
 from daskw2v.sampling.run import Run
 from daskw2v.shards.layout import CORPORA, Corpus
 from daskw2v.stages import Store, build_corpus, build_vocabulary
-from daskw2v.training.rotation import memory
-from daskw2v.training.rotation.memory import OUT_OF_CORE
+from daskw2v.training.rotation import work as rotation_work
+from daskw2v.training.rotation.work import OUT_OF_CORE
 from daskw2v.training.start.initial_rows import prepared_of
 from daskw2v.training.watch import held_out, measurements
 from daskw2v.training.watch.held_out import split_text
@@ -171,7 +171,7 @@ def test_loss__is_that_after_each_epoch_where_an_epoch_is_one_pass(text, tmp_pat
 @pytest.mark.slow
 def test_loss__of_a_model_in_files_is_that_of_the_same_model_in_memory(text, tmp_path, client, monkeypatch):
     held = trained(text, tmp_path / "memory", client, ROTATION)
-    monkeypatch.setattr(memory, "fits_model", lambda *_: False)
+    monkeypatch.setattr(rotation_work, "fits_model", lambda *_: False)
     messages = []
     files = trained(text, tmp_path / "files", client, ROTATION, messages)
     assert OUT_OF_CORE in messages

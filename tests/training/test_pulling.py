@@ -9,11 +9,11 @@ from daskw2v.models.stored.tables import open_table
 from daskw2v.progress import silent
 from daskw2v.stages import Store
 from daskw2v.training.averaging import averaging, pulling
-from daskw2v.training.averaging.cost import pulled_share
 from daskw2v.training.averaging.round_schedule import ReplicaWork
+from daskw2v.training.averaging.work import pulled_share
 from daskw2v.training.planned import PlannedRun
 from daskw2v.training.request import read_text
-from daskw2v.training.sizes.forecast import zipf
+from daskw2v.training.sizes.text import load_of
 from daskw2v.training.start import blocks
 from daskw2v.training.start.blocks import TableBlock
 
@@ -95,7 +95,8 @@ def test_reach__finds_about_as_many_rows_as_are_forecast(client, tmp_path):
     corpus, vocabulary = read_text(
         find_sources(tmp_path / "text.txt"), store, params, resources, lambda: client, silent
     )
-    run = PlannedRun(corpus, vocabulary, store, params, resources).for_tasks()
+    planned = PlannedRun(corpus, vocabulary, store, params, resources)
+    run = planned.for_tasks()
     for stop in (1000, 2000):
         found = [
             pulling.reach(run, (ReplicaWork(0, 0, stop, 0.1, 0.1),), [TableBlock(table, a, a + 300)]).of(0)
@@ -103,5 +104,4 @@ def test_reach__finds_about_as_many_rows_as_are_forecast(client, tmp_path):
             for a in range(0, vocabulary.size // 300 * 300, 300)
         ]
         share = sum(300 if rows is None else len(rows) for rows in found) / (300 * len(found))
-        load = zipf(len(words), vocabulary.size, params)
-        assert share == pytest.approx(pulled_share(load, stop, 300), rel=0.25)
+        assert share == pytest.approx(pulled_share(load_of(planned.sizes, params), stop, 300), rel=0.25)

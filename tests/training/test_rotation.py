@@ -14,10 +14,11 @@ from daskw2v.models.versions.versions import latest_version
 from daskw2v.stages import Store
 from daskw2v.training.devices import base
 from daskw2v.training.devices.cpu import CpuPartitionTrainer
-from daskw2v.training.rotation import bucket_task, memory, pass_tasks
+from daskw2v.training.rotation import bucket_task, pass_tasks
+from daskw2v.training.rotation import work as rotation_work
 from tests.support.rotation import PARAMS, RESOURCES, VARIANTS, Stop, same, write_topics
 
-FITS_MODEL = memory.fits_model
+FITS_MODEL = rotation_work.fits_model
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def undisturbed(client, text, tmp_path_factory):
         def __missing__(self, name):
             params = PARAMS.replace(**VARIANTS[name])
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(memory, "fits_model", FITS_MODEL)  # whoever asks may have left no room
+                patch.setattr(rotation_work, "fits_model", FITS_MODEL)  # whoever asks may have left no room
                 self[name] = train(text, work=work, params=params, resources=RESOURCES, client=client)
             return self[name]
 
@@ -75,7 +76,7 @@ BFLOAT16 = PARAMS.replace(sent_dtype="bfloat16")
 def rounded(client, text, tmp_path_factory):
     """The model whose output partitions are rounded, trained out of core."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory, "fits_model", lambda *_: False)
+        patch.setattr(rotation_work, "fits_model", lambda *_: False)
         return train(text, work=tmp_path_factory.mktemp("work"), params=BFLOAT16, resources=RESOURCES, client=client)
 
 
@@ -159,7 +160,7 @@ def test_rotation__gives_the_same_bits_when_all_workers_are_killed_at_once(text,
 @pytest.fixture
 def no_room(monkeypatch):
     """A cluster whose memory holds no model."""
-    monkeypatch.setattr(memory, "fits_model", lambda *_: False)
+    monkeypatch.setattr(rotation_work, "fits_model", lambda *_: False)
 
 
 @pytest.mark.slow
@@ -235,7 +236,7 @@ def test_rotation__of_a_model_beyond_the_clusters_memory_goes_on_from_its_checkp
 @pytest.fixture
 def no_room_for_pairs(monkeypatch):
     """A cluster whose memory holds the model, and no pairs."""
-    monkeypatch.setattr(memory, "fits_pairs", lambda *_: False)
+    monkeypatch.setattr(rotation_work, "fits_pairs", lambda *_: False)
 
 
 @pytest.mark.parametrize("name", ["tns", *(pytest.param(name, marks=pytest.mark.slow) for name in ("bns", "sg_hs"))])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from daskw2v import train
-from daskw2v.training.rotation import bucket_task, memory, pass_schedule, pass_tasks
+from daskw2v.training.rotation import bucket_task, pass_schedule, pass_tasks
+from daskw2v.training.rotation import work as rotation_work
 from daskw2v.training.rotation.bucket_task import INPUT
 from daskw2v.training.rotation.rotation import RotationRun
 from tests.support.rotation import PARAMS, RESOURCES, VARIANTS, Stop, same, write_topics
@@ -27,7 +28,7 @@ def test_rotation__of_one_worker_is_the_same_in_a_task_a_pass_and_in_a_task_a_st
     reported, params, told = RotationRun._reports, PARAMS.replace(**VARIANTS.get(name, {})), {}
     files = name == "files"
     if files:
-        monkeypatch.setattr(memory, "fits_pairs", lambda *_: False)
+        monkeypatch.setattr(rotation_work, "fits_pairs", lambda *_: False)
 
     def watched(run, work, steps, waited):
         return reported(run, work, (record(run._context, step) for step in steps), waited)
@@ -114,7 +115,7 @@ def test_rotation__submits_no_more_than_two_tasks(client, text, tmp_path, monkey
 
     told = {"submitted": 0, "done": 0}
     monkeypatch.setattr(pass_tasks, "play_together", submit)
-    monkeypatch.setattr(memory, "most_together", lambda *_: 4)
+    monkeypatch.setattr(rotation_work, "most_together", lambda *_: 4)
     params = PARAMS.replace(epochs=4, passes_per_epoch=6)
     train(text, work=tmp_path, params=params, resources=RESOURCES, client=client, listener=done)
     assert told["submitted"] == 24

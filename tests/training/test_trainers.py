@@ -11,7 +11,7 @@ from daskw2v.errors import ClusterError
 from daskw2v.training.devices import DEVICES
 from daskw2v.training.loop import rounds
 from daskw2v.training.loop.strategy import WorkerShares
-from daskw2v.training.rotation import memory
+from daskw2v.training.rotation import work as rotation_work
 from daskw2v.training.strategies import STRATEGIES
 
 COMMON = Params(vector_size=12, min_count=1, epochs=1, sample=1e-2)
@@ -81,7 +81,7 @@ def refuse():
 @pytest.mark.parametrize(("strategy", "fits"), [*((name, True) for name in STRATEGIES), ("rotation", False)])
 def test_trainers__declare_their_gpu(mixed, client, text, tmp_path, checked, seen, monkeypatch, strategy, fits):
     if not fits:
-        monkeypatch.setattr(memory, "fits_model", lambda *_: False)
+        monkeypatch.setattr(rotation_work, "fits_model", lambda *_: False)
     chosen = {"params": PARAMS[strategy], "resources": RESOURCES}
     expected = train(text, work=tmp_path / "all", client=client, **chosen)
     assert len(checked) == 1, "a cluster without GPUs declared: all workers"

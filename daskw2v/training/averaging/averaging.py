@@ -30,9 +30,7 @@ from daskw2v.objectives.registry import find_objective
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
 from daskw2v.store.storage import Store
-from daskw2v.training.averaging.cost import run_cost, tried
 from daskw2v.training.averaging.curvature import curvature_of, moments_of
-from daskw2v.training.averaging.memory import run_memory, task_threads
 from daskw2v.training.averaging.merge import find_merge_rule
 from daskw2v.training.averaging.merge_tasks import BlockTraining, Curvatures, submit_merge
 from daskw2v.training.averaging.pulling import pull, pulls, reach
@@ -46,6 +44,7 @@ from daskw2v.training.averaging.replica import (
 )
 from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, levels
 from daskw2v.training.averaging.settings import Averaging
+from daskw2v.training.averaging.work import AveragingWork, task_threads, tried
 from daskw2v.training.devices import Threads, find_device, threads_of, trainers_of
 from daskw2v.training.devices.exercise import exercise_replica
 from daskw2v.training.loop.strategy import ModelRows, RoundReport, Strategy, TableParts, TaskTotals, check_rounds, up_to
@@ -421,9 +420,8 @@ AVERAGING = Strategy(
     title="replicas are merged",
     find_kernel=lambda objective, device: device.replica_trainer.find_kernel(objective),
     start=_start,
-    memory=run_memory,
+    work=AveragingWork,
     exercise=exercise_replica,
-    cost=run_cost,
     tried=tried,
     check=_check,
     describe_run=_describe_run,

@@ -23,7 +23,6 @@ from daskw2v.sampling.run import Run
 from daskw2v.sampling.settings import SampledContexts
 from daskw2v.store.storage import Store
 from daskw2v.training.columns.losses import WordLosses
-from daskw2v.training.columns.memory import run_memory
 from daskw2v.training.columns.parts import (
     INPUT,
     OUTPUT,
@@ -41,6 +40,7 @@ from daskw2v.training.columns.round_jobs import ColumnsState, centered_state, jo
 from daskw2v.training.columns.settings import Columns
 from daskw2v.training.columns.step_schedule import ColumnRound, ColumnRounds
 from daskw2v.training.columns.subwords import save_network
+from daskw2v.training.columns.work import ColumnsWork
 from daskw2v.training.loop import checkpoint
 from daskw2v.training.loop.strategy import ModelRows, RoundReport, Strategy, TableParts
 from daskw2v.training.start.blocks import join_blocks
@@ -163,7 +163,7 @@ COLUMNS = Strategy(
     title="each worker trains rows of its own on the word-context matrix",
     find_kernel=lambda objective, device: device.row_trainer.find_kernel(objective),
     start=_start,
-    memory=run_memory,
+    work=ColumnsWork,
     deterministic=True,
     honours=("word_losses",),
 )

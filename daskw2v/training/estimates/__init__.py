@@ -1,1 +1,1 @@
-"""Estimates of the memory of a run, by the strategies' own formulas, and the check that it fits."""
+"""Memory and time of a run, computed from the work of its strategy, and the check that it fits into memory."""

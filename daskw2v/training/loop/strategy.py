@@ -24,9 +24,9 @@ from daskw2v.progress import Listener
 from daskw2v.sampling.run import Run
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import Device
-from daskw2v.training.sizes.forecast import Constants, Forecast, Hardware, Load
-from daskw2v.training.sizes.memory import RunMemory, Workers
+from daskw2v.training.loop.work import Work
 from daskw2v.training.sizes.text import Text
+from daskw2v.training.sizes.workers import Workers
 from daskw2v.types import Float32Array, Int64Array
 
 T = TypeVar("T")
@@ -232,25 +232,6 @@ class StartRun(Protocol):
         """
 
 
-class TrainingCost(Protocol):
-    """Forecasts the cost of training."""
-
-    def __call__(self, params: Params, load: Load, hardware: Hardware, constants: Constants) -> Forecast:
-        """Return the forecast of a run.
-
-        Parameters
-        ----------
-        params
-            The run.
-        load
-            Its text.
-        hardware
-            Its workers: a node is a worker process.
-        constants
-            Seconds of single steps, with the kernels of the objective.
-        """
-
-
 def _as_given(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
     yield {}
 
@@ -276,15 +257,14 @@ class Strategy:
         Returns the kernel that it runs, for an objective and a device, or raises a ParameterError.
     start
         Starts or resumes a run.
-    memory
-        Function from Params, Resources, the text and the workers that train to the memory of a run.
+    work
+        Function from Params, Resources, the text and the workers that train to the work of a run, of which memory and
+        time are computed; "auto" compares the time.
     exercise
         Trains next to nothing on the processor, by the kernel of a run with such Params; None where it is quickly
         compiled.
     exercise_text
         Makes next to nothing of text, by the other kernels of a run with such Params; None where there are few.
-    cost
-        Forecasts the cost of training; None where there is no forecast, and "auto" cannot compare it.
     tried
         Function from Params, the number of words and the workers to values of the strategy's own settings that "auto"
         compares: the plainest first, none where it cannot train so few words, none of settings that are not as by
@@ -307,10 +287,9 @@ class Strategy:
     title: str
     find_kernel: Callable[[Objective, Device], Any]
     start: StartRun
-    memory: Callable[[Params, Resources, Text, Workers], RunMemory]
+    work: Callable[[Params, Resources, Text, Workers], Work]
     exercise: Callable[[Params], None] | None = None
     exercise_text: Callable[[Params], None] | None = None
-    cost: TrainingCost | None = None
     tried: Callable[[Params, int, Workers], Iterator[Mapping[str, Any]]] = _as_given
     check: Callable[[Params], None] = field(default=lambda _: None)
     lighter: Callable[[Params], Mapping[str, Any]] = field(default=lambda _: {})

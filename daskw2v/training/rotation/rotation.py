@@ -57,13 +57,12 @@ from daskw2v.training.rotation.bucket_task import (
     save_partitions,
     state_at,
 )
-from daskw2v.training.rotation.cost import run_cost, tried
-from daskw2v.training.rotation.memory import OUT_OF_CORE, Fits, fits_memory, passes_ahead, run_memory
 from daskw2v.training.rotation.pass_schedule import RotationPass, RotationPasses
 from daskw2v.training.rotation.pass_tasks import PassWork
 from daskw2v.training.rotation.settings import Rotation
-from daskw2v.training.sizes.memory import Workers
+from daskw2v.training.rotation.work import OUT_OF_CORE, Fits, RotationWork, passes_ahead, tried
 from daskw2v.training.sizes.text import known_text
+from daskw2v.training.sizes.workers import Workers
 from daskw2v.training.start.blocks import rows_per_block
 from daskw2v.vocabulary.partition import Partitions
 
@@ -246,7 +245,8 @@ def _start(
     counts = partition_counts(client, run.vocabulary, partitions, params.flat().get("ns_exponent"), place / "weights")
     await_worker(client)  # the memory is that of the workers
     text = known_text(Corpus.load(run.work, run.corpus), run.vocabulary, params)
-    fits = fits_memory(params, text, Workers(len(workers_known(client)), total_threads(client), usable_memory(client)))
+    workers = Workers(len(workers_known(client)), total_threads(client), usable_memory(client))
+    fits = RotationWork(params, resources, text, workers).fits
     for message in _advice(client, n, RotationPasses(params, length).n_steps, fits=fits.model):
         listener(Progress("train", 0, 0, "", message=message))
     context = RotationContext(run, partitions, counts, threads_of(1, resources).max_in_flight)
@@ -301,10 +301,9 @@ ROTATION = Strategy(
     title="partitions of both tables are trained two by two",
     find_kernel=lambda objective, device: device.partition_trainer.find_kernel(objective),
     start=_start,
-    memory=run_memory,
+    work=RotationWork,
     exercise=exercise_partitions,
     exercise_text=exercise_dealing,
-    cost=run_cost,
     tried=tried,
     lighter=_lighter,
     describe_run=_describe_run,

@@ -1,1 +1,1 @@
-"""Sizes that memory and time are computed from: of text, tables and machines."""
+"""Numbers that memory and time depend on: of a text, and of workers."""

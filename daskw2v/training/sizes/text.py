@@ -1,17 +1,26 @@
-"""The numbers of a text that memory depends on: known once it is encoded, guessed before."""
+"""The numbers of a text that memory and time depend on: known once it is encoded, guessed before."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.formats import find_format
+from daskw2v.sampling.hierarchy import NS_EXPONENT
 from daskw2v.sampling.segments import keep_thresholds, most_dropped
 from daskw2v.shards.encode import SHARD_TYPES
 from daskw2v.shards.layout import Corpus
+from daskw2v.types import Float64Array
 from daskw2v.vocabulary.count import StoredVocabulary
+
+TOP = 1 << 20  # words whose frequencies show how even partitions are
+_LEAST = 1e-9  # share of a text that subsampling leaves, for formulas to divide by
+_SENTENCE = 20.0  # words
 
 # English Wikipedia in lower case, 1.7 to 17 million words: types are 17.4 * words ** 0.573 within 2 %, and of these
 # 0.75 * m ** -0.573 occur m times or more, within 3 % for m from 5 to 50
@@ -58,12 +67,9 @@ def known_text(corpus: Corpus, vocabulary: StoredVocabulary, params: Params) -> 
     dropped = counts * (1 - keep_thresholds(counts, params.sample, vocabulary.total) / 2.0**32)
     # An excerpt is taken to have its share of the words that were counted
     left = int((vocabulary.total - dropped.sum()) * min(1.0, corpus.n_tokens / vocabulary.raw_words))
-    types = [shard.n_types for shard in corpus.shards]
+    types, n = [shard.n_types for shard in corpus.shards], len(corpus.shards)
     words = max(shard.n_tokens for shard in corpus.shards)
-    n = len(types)
-    return Text(
-        corpus.n_tokens, vocabulary.raw_types, left, vocabulary.size, n, n, words, max(types), sum(types)
-    )  # fmt: skip
+    return Text(corpus.n_tokens, vocabulary.raw_types, left, vocabulary.size, n, n, words, max(types), sum(types))
 
 
 def guess_text(
@@ -87,14 +93,11 @@ def guess_text(
     types, vocabulary
         Distinct words of the text, and words that are kept, where they are known.
     """
-    sizes = [_text_bytes(source) for source in sources]
+    sizes = [int(file.size * _EXPANSION[file.compression] * find_format(file.format).expansion) for file in sources]
     words = max(1, int(sum(sizes) / _WORD_BYTES))
-    if types is None:
-        types = max(vocabulary or 1, int(_FACTOR * words**_EXPONENT))
-    types = min(types, words)
-    if vocabulary is None:
-        share = 1.0 if params.min_count == 1 else _KEPT * params.min_count**-_EXPONENT
-        vocabulary = min(max(1, int(types * share)), params.max_final_vocab or types)
+    types = min(words, types or max(vocabulary or 1, int(_FACTOR * words**_EXPONENT)))
+    share = 1.0 if params.min_count == 1 else _KEPT * params.min_count**-_EXPONENT
+    kept = min(types, vocabulary or min(max(1, int(types * share)), params.max_final_vocab or types))
     shard_words = max(1, int(min(resources.block_bytes, max(sizes, default=0)) / _WORD_BYTES))
     shard_types = max(1, int(types * (shard_words / words) ** _EXPONENT))
     if shard_types > SHARD_TYPES:  # a shard ends there too
@@ -103,9 +106,72 @@ def guess_text(
     shards = -(-words // shard_words)
     blocks = sum(1 if source.compression else -(-source.size // resources.block_bytes) for source in sources)
     left = int(words * min(1.0, max(0.1, _LEFT[0] + _LEFT[1] * math.log10(params.sample)))) if params.sample else words
-    kept = min(vocabulary, types)
     return Text(words, types, left, kept, blocks, shards, shard_words, shard_types, shards * shard_types)
 
 
-def _text_bytes(source: Source) -> int:
-    return int(source.size * _EXPANSION[source.compression] * find_format(source.format).expansion)
+@dataclass(frozen=True, eq=False)
+class Load:
+    """The load of training: words and pairs.
+
+    Parameters
+    ----------
+    words, types
+        Words of all epochs; words that have rows.
+    pairs
+        Pairs of all epochs.
+    top
+        Shares of the most frequent words in all pairs.
+    """
+
+    words: float
+    types: int
+    pairs: float
+    top: Float64Array
+
+    @property
+    def rare(self) -> int:
+        """Number of the words that are not among the most frequent ones; they are taken as equally frequent."""
+        return self.types - len(self.top)
+
+    @cached_property
+    def shares(self) -> Float64Array:
+        """Shares of the most frequent words in the pairs, and at the end that of each rare word."""
+        return np.append(self.top, max(0.0, 1 - self.top.sum()) / max(1, self.rare))
+
+    @cached_property
+    def noise(self) -> Float64Array:
+        """Shares of the same words in the negatives."""
+        weights = self.shares**NS_EXPONENT
+        return weights / self.total(weights)
+
+    def total(self, values: Float64Array) -> float:
+        """Return the sum over all words of values as `shares` has them."""
+        return float(values[:-1].sum() + self.rare * values[-1])
+
+
+def load_of(text: Text, params: Params) -> Load:
+    """Return the load of a text whose words have frequencies by Zipf's law, 1 / (rank * H)."""
+    share, kept = max(text.left / text.words, _LEAST), kept_frequencies(text.vocabulary, params)
+    contexts = contexts_of(np.array([_SENTENCE * share]), params)
+    words = float(text.words * params.epochs)
+    pairs = max(1.0, words * share * contexts)  # for formulas to divide by
+    return Load(words, text.vocabulary, pairs, kept / max(share, kept.sum()))
+
+
+def kept_frequencies(types: int, params: Params) -> Float64Array:
+    """Return the frequencies of the most frequent words that subsampling leaves, as shares of the whole text."""
+    frequency = 1 / (np.arange(1.0, min(TOP, types) + 1) * (math.log(types) + np.euler_gamma))
+    if not params.sample:
+        return frequency
+    ratio = params.sample / frequency
+    return frequency * np.minimum(1, np.sqrt(ratio) + ratio)  # as segments.keep_thresholds
+
+
+def contexts_of(lengths: Float64Array, params: Params) -> float:
+    """Return the contexts of a word, on average, in sentences of such lengths.
+
+    Of the words k apart, a window that is drawn from 1..window reaches (window + 1 - k) / window.
+    """
+    apart = np.arange(1, params.window + 1)
+    reach = (params.window + 1 - apart) / params.window if params.shrink_windows else np.ones(params.window)
+    return float(2 * (np.maximum(lengths[:, None] - apart, 0) @ reach).sum() / lengths.sum())

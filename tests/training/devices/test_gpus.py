@@ -24,7 +24,7 @@ from daskw2v.training.columns.subwords import find_gradients, make_rows
 from daskw2v.training.devices import DEVICES, gpu, gpu_memory_watched
 from daskw2v.training.devices.gpu import free_memory
 from daskw2v.training.estimates.check import check_training, workers_of
-from daskw2v.training.estimates.stages import estimate
+from daskw2v.training.estimates.memory import estimate
 from daskw2v.training.rotation.bucket_task import train_buckets
 from daskw2v.training.sizes.text import Text
 

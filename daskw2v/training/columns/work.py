@@ -1,0 +1,45 @@
+"""The work of strategy `columns`: parts of the words are trained on columns of the word-context matrix."""
+
+from collections.abc import Iterator
+
+from daskw2v.objectives.base import MOMENTS
+from daskw2v.objectives.registry import settled
+from daskw2v.sampling.context_matrix import BAND, COLUMNS
+from daskw2v.sampling.settings import SampledContexts
+from daskw2v.training.columns.settings import Columns
+from daskw2v.training.columns.subwords import network_bytes
+from daskw2v.training.loop.work import INT, LONG, Moment, Work
+
+
+class ColumnsWork(Work):
+    """The work of a run: trained rows with their moments, fixed rows, columns of the matrix."""
+
+    def train(self) -> Iterator[Moment]:
+        """Yield training, and building the matrix."""
+        workers, n_words, follows = self.workers, self.text.vocabulary, self.objective.follows
+        n, parts = workers.n, workers.n * workers.devices
+        arrays = 1 + MOMENTS[settled(self.params).optimizer or ""]  # rows, and their moments
+        size, gathered = SampledContexts.of(self.params).context_size, Columns.of(self.params).gather_every
+        width = min(COLUMNS, size)
+        panel = INT * width * n_words / n
+        # One task of a single part trains both tables; others train one table while the other one is fixed
+        trained, fixed = max(self.padded_bytes.values()), max(self.padded_bytes.values())
+        if parts == 1 and not follows:
+            trained, fixed = self.copies, 0
+        worker = {
+            "rows": self.tables + (arrays - 1) * self.tables / n,
+            "fixed rows": (self.tasks if follows else workers.devices) * fixed,
+            "trained rows": arrays * trained / n,
+            "rows taken out": arrays * max(self.table_bytes.values()) / n,
+            # Two panels are kept while a third one is read; a step's columns are a copy
+            "columns": min(3, -(-size // COLUMNS)) * panel + panel * gathered / width,
+            **self.prepared,
+        }
+        device = {
+            "tables": fixed + arrays * trained / parts,
+            **self.prepared,
+            "columns": INT * gathered * n_words / parts,
+            "network": network_bytes(self.params.vector_size) if follows else 0,
+        }
+        yield Moment(worker, device)
+        yield Moment({"contexts of a band": workers.threads * min(BAND, n_words * size) * (LONG + 2 * INT)})

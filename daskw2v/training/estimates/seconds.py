@@ -1,0 +1,127 @@
+"""The seconds of training, computed from a strategy's work and the seconds of single steps.
+
+`python -m benchmarks.scale_model` measures the steps.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
+
+from daskw2v.config.params import Params
+from daskw2v.features.settings import has_features
+from daskw2v.objectives.settings import SGNS
+from daskw2v.training.loop.work import Phase, Work
+
+TERMS = ("text", "store", "train", "copies", "handling", "travel", "waiting", "tasks")
+_LINK = 1448 / 1514  # of a packet's bytes on a link are data: Ethernet, IP and TCP take the rest
+
+
+class Line(NamedTuple):
+    """Seconds by vector size d: fixed + column * d."""
+
+    fixed: float
+    column: float = 0.0
+
+    def at(self, d: int) -> float:
+        """Return the seconds for vectors of d dimensions."""
+        return self.fixed + self.column * d
+
+
+Constants: TypeAlias = Mapping[str, Line]  # seconds of single steps on one core
+
+# Machine B (AMD EPYC Genoa, 2 cores), nearly idle, `python -m benchmarks.scale_model --parts 10 --rates 1000`:
+# kernels of sgns with 5 negatives
+MACHINE_B: Constants = {
+    # A pair in the kernel of replicas, on text of few words; and with rows that no cache has
+    "window": Line(1.67e-08, 3.85e-10),
+    "far": Line(6.2e-08, 7.9e-10),
+    # A pair in the kernel of buckets, whose rows a cache has; and whose rows no cache has
+    "warm": Line(1.86e-08, 3.62e-10),
+    "cold": Line(7.05e-08, 8.55e-10),
+    "crowded": Line(1.18),  # times as much of these, while all cores train
+    "read": Line(5.57e-9),  # a word, read and subsampled
+    "deal": Line(1.42e-08),  # a pair, dealt into its bucket and read from there
+    "piece": Line(0.00083),  # a piece of text, dealt without pairs
+    "copy": Line(2.7e-10),  # a byte of rows, taken into a task or replica, out of it, and checked
+    "merge": Line(8e-10, 8e-12),  # a byte of a replica's rows, projected and merged
+    "send": Line(2.3e-10),  # a byte, sent or received by a worker, whose event loop does both
+    "file": Line(1.49e-09),  # a byte of rows, written to a file or read from it, with its checksum
+    "bucket_task": Line(0.0034),  # a task of `rotation.bucket_task.train_buckets` without buckets: tasks, replies
+    "bucket": Line(0.00002),  # a bucket of one pair
+    "task": Line(0.001),  # a task in client and scheduler, which are one process where this was measured
+    "result": Line(0.0013),  # a task in its worker
+    "hop": Line(0.0058),  # from the end of a task to the beginning of one that waits for it
+}
+_MEASURED = {("sgns", "cpu")}  # objectives and devices
+_NEGATIVES = 5
+_KERNELS = ("window", "far", "warm", "cold")
+_COMPOSED = 7.8e-9  # a window and dimension more with n-grams (an Intel Xeon)
+
+
+def constants_of(params: Params, device: str) -> Constants | None:
+    """Return the constants with the kernels of a run; None for kernels that were not measured.
+
+    Kernels take longer with more negatives, and with rows that are composed of features' rows.
+    """
+    sgns = params.objective
+    if (sgns.name, device) not in _MEASURED or not isinstance(sgns, SGNS) or sgns.negative_sharing != "shared":
+        return None
+    times = (1 + sgns.negative + sgns.market_negative) / (1 + _NEGATIVES)
+    pairs = params.window + 1 if params.shrink_windows else 2 * params.window  # of a window
+    composed = {"window": _COMPOSED / pairs, "far": _COMPOSED / pairs} if has_features(params) else {}
+
+    def kernel(name: str) -> Line:
+        return Line(times * MACHINE_B[name].fixed, times * MACHINE_B[name].column + composed.get(name, 0.0))
+
+    return {**MACHINE_B, **{name: kernel(name) for name in _KERNELS}}
+
+
+class Forecast(NamedTuple):
+    """The forecast of training.
+
+    Parameters
+    ----------
+    seconds
+        Seconds by `TERMS`; "tasks" are the scheduler's, which works beside the workers.
+    sent
+        Bytes that workers send each other.
+    """
+
+    seconds: Mapping[str, float]
+    sent: float
+
+    @property
+    def total(self) -> float:
+        """Seconds of workers or scheduler, whichever takes longer."""
+        return max(sum(self.seconds.values()) - self.seconds["tasks"], self.seconds["tasks"])
+
+
+def forecast(work: Work, constants: Constants) -> Forecast | None:
+    """Return the forecast of training; None for work without phases."""
+    seconds, sent = dict.fromkeys(TERMS, 0.0), 0.0
+    phases = [*work.phases()]
+    for phase in phases:
+        steps, travel = _seconds(phase, work, constants)
+        seconds[phase.term] += steps + max(0.0, travel - sum(seconds[term] for term in phase.beside))
+        sent += phase.sent
+    return Forecast(seconds, sent) if phases else None
+
+
+def _seconds(phase: Phase, work: Work, constants: Constants) -> tuple[float, float]:
+    """Return the seconds of a phase.
+
+    Returns
+    -------
+    steps
+        Seconds of its steps, or of the store, whichever takes longer.
+    travel
+        Seconds in which the worker with most to send or to receive does so, by its link or by its event loop.
+    """
+    workers, d = work.workers, work.params.vector_size
+    n, busy = phase.workers or workers.n, workers.busy(phase.threads)
+    crowded = dict.fromkeys(_KERNELS, constants["crowded"].at(d)) if busy > 1 else {}
+    steps = sum(times * constants[name].at(d) * crowded.get(name, 1.0) for name, times in phase.steps.items())
+    a_byte = max(1 / (workers.network * _LINK), 2 * constants["send"].at(d) * n / workers.busy(n))
+    return (
+        max(steps * max(1 / busy, phase.slowest / phase.threads), phase.stored / n / workers.storage),
+        phase.sent / n * phase.slowest * a_byte,
+    )

@@ -1,0 +1,123 @@
+"""The work of rotation: bytes that are sent and stored, who copies, and what memory holds."""
+
+import math
+
+import pytest
+
+from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
+from daskw2v.kernels.simd import padded
+from daskw2v.training.estimates.memory import training_memory
+from daskw2v.training.estimates.seconds import MACHINE_B, forecast
+from daskw2v.training.rotation.work import RotationWork, moves, passes_ahead, together, tried, waits
+from daskw2v.training.sizes.text import Text, load_of
+from daskw2v.training.sizes.workers import Workers
+
+D, TYPES = 100, 100_000
+TEXT = Text(10**9, TYPES, 5 * 10**8, TYPES, 1, 1, 10**7, TYPES, TYPES)
+LOAD = load_of(TEXT, Params(vector_size=D, epochs=1))
+COPY, LINK, ENTRY = MACHINE_B["copy"].at(D), 1e8 * 1448 / 1514, 4  # seconds a byte; bytes/s; bytes of a pair
+TABLES = 2 * TYPES * 4 * D
+
+
+def work(workers, p, groups, dtype="float32", text=TEXT):
+    params = Params(
+        strategy="rotation", n_partitions=p, n_groups=groups, passes_per_epoch=2, epochs=1, sent_dtype=dtype,
+        vector_size=D,
+    )  # fmt: skip
+    return RotationWork(params, Resources(), text, workers)
+
+
+def cost(n, threads, p, groups, dtype):
+    return forecast(work(Workers(n, threads, network=1e8), p, groups, dtype), MACHINE_B)
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("float32", 4), ("bfloat16", 2)])
+def test_rotation_work__counts_the_bytes_of_rows_that_are_sent(dtype, size):
+    """Each with its entry in the table of negatives. A group has the four threads of a process."""
+    found = cost(4, 4, 16, 4, dtype)
+    rows = moves(4, 2, 4) * TYPES * (size * padded(D) + 8)
+    assert found.sent == pytest.approx(rows + 3 / 4 * ENTRY * LOAD.pairs)
+    pairs = max(0.0, found.sent - rows - 4 * found.seconds["train"] * LINK)  # sent while others train
+    assert found.seconds["travel"] == pytest.approx((rows + pairs) / 4 / LINK)
+
+
+def test_rotation_work__of_pairs_that_memory_does_not_hold_is_that_of_their_files():
+    """Three passes may take .15 of all memory, half of them twice."""
+
+    def work_in(passes):
+        memory = 3 * 1.5 * work(Workers(), 16, 4).pairs_of_pass / 0.15 * passes
+        return work(Workers(1, 8, memory, storage=1e8), 16, 4)
+
+    held, filed = work_in(1.01), work_in(0.99)
+    inside, outside = (forecast(one, MACHINE_B).seconds for one in (held, filed))
+    assert inside["store"] == pytest.approx(4 * LOAD.words / 1e8)
+    assert outside["store"] == pytest.approx((4 * LOAD.words + 2 * ENTRY * LOAD.pairs) / 1e8)
+    assert training_memory(filed).bytes < training_memory(held).bytes
+    assert outside["tasks"] < inside["tasks"]
+
+
+def test_rotation_work__one_thread_of_a_task_copies():
+    alone, together = (cost(1, n, 8, 1, "float32").seconds for n in (1, 8))
+    assert together["copies"] == alone["copies"]
+    assert together["train"] < alone["train"]
+
+
+def test_rotation_work__beyond_the_clusters_memory_goes_through_files():
+    """Tasks of one thread read and write all that they train; of bfloat16 the model is three quarters as large."""
+
+    def work_in(tables, dtype):
+        return work(Workers(1, 8, tables * TABLES / 0.3, storage=1e8), 16, 4, dtype)
+
+    def cost_in(tables, dtype):
+        return forecast(work_in(tables, dtype), MACHINE_B)
+
+    held, filed = cost_in(1.01, "float32"), cost_in(0.99, "float32")
+    pairs = 2 * ENTRY * LOAD.pairs + 4 * LOAD.words
+    assert held.seconds["store"] == pytest.approx(pairs / 1e8)
+    assert filed.seconds["store"] == pytest.approx((pairs + 2 * 2 * 4 * TABLES) / 1e8)
+    assert filed.seconds["train"] > held.seconds["train"]
+    assert training_memory(work_in(0.99, "float32")).bytes < training_memory(work_in(1.01, "float32")).bytes
+    assert cost_in(0.76, "bfloat16").seconds["store"] == held.seconds["store"]
+    assert held.seconds["store"] < cost_in(0.74, "bfloat16").seconds["store"] < filed.seconds["store"]
+
+
+def test_rotation_work__of_one_worker_for_all_groups_is_that_of_a_task_a_pass():
+    """Eight partitions are two groups: two threads train both, one after the other has them twice."""
+    whole, rounded, alone = (
+        cost(1, n, 8, None, dtype) for n, dtype in ((2, "float32"), (2, "bfloat16"), (1, "float32"))
+    )
+    assert whole.seconds["copies"] == pytest.approx(2 * TABLES * COPY)
+    assert alone.seconds["copies"] == pytest.approx(2 * 2 * TABLES * COPY)
+    assert rounded.seconds["copies"] == pytest.approx(2 * 2 * TABLES * COPY / 2), "by two tasks"
+    assert whole.seconds["waiting"] < rounded.seconds["waiting"]
+
+
+def test_waits__are_few_for_threads_that_wait_for_no_round():
+    """Fourteen threads have work for as long as sixteen partitions do; of eight, only as many as there are."""
+    assert waits(LOAD, 16, 16, 2) == 1.0
+    assert 1.0 < waits(LOAD, 16, 16, 14) < 1.1
+    assert waits(LOAD, 16, 16, 16) < 1.1
+    assert waits(LOAD, 8, 8, 8) < 1.1
+    assert waits(LOAD, 8, 8, 14) > 14 / 8
+
+
+def test_together__is_what_threads_have_work_for_and_memory_holds():
+    assert together(1 << 20, 1e6, 4, math.inf) == 4
+    assert together(1 << 22, 1e6, 4, math.inf) == 1
+    assert together(1 << 20, 1e6, 4, 3.1 * passes_ahead(1) * 1e6 / 0.15) == 3
+    assert together(1 << 20, 1e6, 4, 1e6) == 1
+
+
+@pytest.mark.parametrize(("workers", "expected"), [(Workers(1, 8), 8), (Workers(2, 8), 1), (Workers(1, 8, 1e6), 1)])
+def test_fits__lets_one_worker_that_holds_pairs_train_passes_together(workers, expected):
+    text = Text(5 << 20, 30_000, 2 << 20, 30_000, 1, 1, 5 << 20, 30_000, 30_000)
+    params = Params(strategy="rotation", passes_per_epoch=5)
+    assert RotationWork(params, Resources(), text, workers).fits.together == expected
+
+
+def test_tried__has_half_as_many_partitions_as_threads():
+    params = Params(strategy="rotation")
+    found = [changes["n_partitions"] for changes in tried(params, 100_000, Workers(1, 64))]
+    assert found == [32, 64]
+    assert next(tried(params, 100_000, Workers(1, 2))) == {"n_partitions": 8}
