@@ -15,9 +15,8 @@ from dask.utils import format_bytes, parse_bytes
 from distributed import Client
 from distributed.worker_memory import parse_memory_limit
 
-from daskw2v.cluster import ask_workers, usable_memory, workers_known
 from daskw2v.cluster.gpus import VARIABLE
-from daskw2v.cluster.workers import Trainers, ask_workers, usable_memory, workers_known
+from daskw2v.cluster.workers import ask_workers, usable_memory, workers_known
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source

@@ -11,8 +11,8 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.formats import find_format
-from daskw2v.sampling.hierarchy import NS_EXPONENT
 from daskw2v.sampling.segments import keep_thresholds, most_dropped
+from daskw2v.sampling.weights import NS_EXPONENT
 from daskw2v.shards.encode import SHARD_TYPES
 from daskw2v.shards.layout import Corpus
 from daskw2v.types import Float64Array
