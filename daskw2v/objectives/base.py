@@ -76,7 +76,7 @@ class Tables(NamedTuple):
 
 
 class DeviceTables(NamedTuple):
-    """The tables that the warps of a GPU train; arrays are in its memory.
+    """The tables that the warps of a device train; arrays are in its memory.
 
     Parameters
     ----------
@@ -88,11 +88,11 @@ class DeviceTables(NamedTuple):
         Warps that train at the same time, at most.
     source_touched, output_touched
         The chance that a window touches each of the first rows of both tables, float32, for rows that this many warps
-        would update too far (`objectives.cuda.pieces.crowded`); infinite for rows that do not move.
+        would update too far; infinite for rows that do not move.
     totals
         Examples and summed loss, to be added to, shape (2,) float64.
     stream
-        The stream of the GPU.
+        The stream of the device.
     """
 
     source: Any
@@ -158,10 +158,10 @@ class Trainer(Protocol):
     def __call__(
         self, segment: Segment, first: int, last: int, tables: Any, rate: Rate, epoch: int, prepared: Any, /
     ) -> Any:
-        """Return the number of examples and their summed loss; a GPU adds both to its `totals` and returns its warps.
+        """Return the number of examples and their summed loss; or add both to `totals`, and return the warps.
 
-        `tables` are `Tables`, or `DeviceTables` on a GPU; `prepared` is what `Objective.prepare` returned. On a GPU
-        `first` and `last` are arrays of one number there, int64.
+        `tables` are `Tables`, or `DeviceTables` on a device with memory of its own: there `first` and `last` are arrays
+        of one number in that memory, int64. `prepared` is the result of `Objective.prepare`.
         """
 
 
@@ -187,10 +187,10 @@ class BucketTrainer(Protocol):
     """Trains the bucket of two partitions in place."""
 
     def __call__(self, bucket: Bucket, tables: Any, alpha: float, params: Params, words: Any, key: np.uint64, /) -> Any:
-        """Return the number of pairs and their summed loss; a GPU adds the loss to its `totals` and returns None.
+        """Return the number of pairs and their summed loss; or add the loss to `totals`, and return None.
 
-        `tables` are `Tables`, or `DeviceTables` on a GPU, where no other array is yet; `words` is what
-        `Objective.partition_table` returned for the output partition.
+        `tables` are `Tables`, or `DeviceTables` on a device with memory of its own, where no other array is yet.
+        `words` is the result of `Objective.partition_table` for the output partition.
         """
 
 
@@ -243,13 +243,14 @@ class Objective:
         that are not trained by kernels alone.
     touched
         Function from the result of `prepare` and the words' counts to the chance that a window touches each row, by
-        table; for objectives that are trained by windows, which a GPU trains many at a time, and replicas apart.
+        table; for objectives that are trained by windows: many at a time on a device, and replicas apart.
     curvature
         Function from the Params and the moments of each table's rows, weighted by `touched`, to the curvature of the
         loss along the rows of each table, shape (D, D) float64; for merges of replicas.
     targets_in_partition
         Function from the Params, the counts of an output partition's words, the sum of the counts of all words and the
-        result of `partition_table` to the number of items of a batch that touch each row; for buckets on a GPU.
+        result of `partition_table` to the number of items of a batch that touch each row; for buckets on a device that
+        trains many items at a time.
     reached
         Function that marks the rows that training may read; without it replicas take whole tables.
     measured_by

@@ -168,7 +168,7 @@ class AveragingRun:
         return [task.reports(number) for number in range(len(rounds))]
 
     def _model_rows(self, looked_at: bool) -> ModelRows | None:
-        """Return both tables now; None where a replica holds them that are not looked at: they may fill a GPU."""
+        """Return both tables now; None where a replica holds them that are not looked at: they may fill a device."""
         return model_rows(self._blocks, self._left) if looked_at or self._left is None else None
 
     def _preferred_worker(self, slots: Sequence[str], replica: int) -> str:

@@ -20,8 +20,7 @@ from daskw2v.training.averaging.merge import Delta, delta_of
 from daskw2v.training.averaging.pulling import Reached, ReplicaText, pulled
 from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.averaging.settings import Averaging
-from daskw2v.training.devices import TextTotals, Threads, find_device, gpu_memory_watched
-from daskw2v.training.devices.gpu_rows import GpuRows
+from daskw2v.training.devices import DeviceRows, TextTotals, Threads, find_device
 from daskw2v.training.loop.strategy import TaskClock, TaskTotals
 from daskw2v.training.start.blocks import TableBlock
 from daskw2v.training.start.features import features_of
@@ -114,7 +113,7 @@ class Replica:
         self.finite = all(finite for _, _, finite in found)
         return {number: delta for number, delta, _ in found}
 
-    def take(self) -> list[Float32Array | GpuRows]:
+    def take(self) -> list[Float32Array | DeviceRows]:
         """Return the rows of each block, shapes (rows, D), and release the tables."""
         taken, self.finite = self._trainer.results()
         return [taken[table][place] for table, place in self._places]
@@ -184,7 +183,7 @@ class Trained(NamedTuple):
     changes
         The changes in each block that is merged, by the block's number.
     rows
-        The rows of each block, shapes (rows, D) float32, at the end of a round without other replicas, or `GpuRows`;
+        The rows of each block, shapes (rows, D) float32, at the end of a round without other replicas, or `DeviceRows`;
         else none.
     state
         Totals, and the replica if the round goes on.
@@ -201,7 +200,6 @@ def _(trained: Trained) -> int:
     return int(sizeof((trained.changes, trained.rows)))
 
 
-@gpu_memory_watched()
 def train_replica(
     run: Run,
     threads: Threads,
@@ -234,24 +232,25 @@ def train_replica(
         How many of the last steps it trains.
     """
     clock, begun = TaskClock(), list[Callable[[], TextTotals]]()
-    replica, done = None if before is None else before.take(), len(steps) - last
-    if replica is None:
-        rows = dict(enumerate(start.rows)) if isinstance(start, Trained) else start
-        replica, done = Replica(run, threads, blocks, reached, rows), 0
-    for number in range(done, len(steps)):
-        if number:
-            replica.give(news[number - 1])
-        begun.append(replica.begin(steps[number].work))
-        if steps[number].merged:
-            begun[-1] = partial(_same, begun[-1]())
-        changes = replica.changes(steps[number].merged)
-    coming = steps[-1].coming
-    if coming is not None:
-        replica.read_ahead(coming)
-    for ended in begun[:-last]:
-        ended()
-    totals = [_totals(replica, ended(), clock) for ended in begun[-last:]]
-    left = [] if steps[-1].merged or coming is not None else replica.take()
+    with find_device(run.device).explaining_errors():
+        replica, done = None if before is None else before.take(), len(steps) - last
+        if replica is None:
+            rows = dict(enumerate(start.rows)) if isinstance(start, Trained) else start
+            replica, done = Replica(run, threads, blocks, reached, rows), 0
+        for number in range(done, len(steps)):
+            if number:
+                replica.give(news[number - 1])
+            begun.append(replica.begin(steps[number].work))
+            if steps[number].merged:
+                begun[-1] = partial(_same, begun[-1]())
+            changes = replica.changes(steps[number].merged)
+        coming = steps[-1].coming
+        if coming is not None:
+            replica.read_ahead(coming)
+        for ended in begun[:-last]:
+            ended()
+        totals = [_totals(replica, ended(), clock) for ended in begun[-last:]]
+        left = [] if steps[-1].merged or coming is not None else replica.take()
     totals[-1] = totals[-1].ended(replica.finite, *clock.read())
     return Trained(changes, left, ReplicaState(totals, None if coming is None else replica))
 

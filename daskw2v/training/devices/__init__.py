@@ -12,17 +12,32 @@ from daskw2v.config.registry import Registry
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, Daskw2vError
 from daskw2v.objectives.registry import find_objective
-from daskw2v.training.devices.base import PartitionTrainer, RowTrainer, Threads, threads_of
+from daskw2v.training.devices.base import DeviceRows, PartitionTrainer, RowTrainer, Threads, threads_of
 from daskw2v.training.devices.cpu import CPU
 from daskw2v.training.devices.device import Device
-from daskw2v.training.devices.gpu import CUDA, gpu_memory_watched
+from daskw2v.training.devices.gpu import CUDA
 from daskw2v.training.devices.replica_trainer import ReplicaTrainer, SomeRows, TextPiece, TextTotals, read_piece
 
 __all__ = [
-    "CPU", "CUDA", "DEVICES", "Device", "PartitionTrainer", "ReplicaTrainer", "RowTrainer", "SomeRows", "TextPiece",
-    "TextTotals", "Threads", "check_device", "check_workers", "find_device", "gpu_memory_watched", "read_piece",
-    "threads_of", "trainers_of",
-]  # fmt: skip
+    "CPU",
+    "CUDA",
+    "DEVICES",
+    "Device",
+    "DeviceRows",
+    "PartitionTrainer",
+    "ReplicaTrainer",
+    "RowTrainer",
+    "SomeRows",
+    "TextPiece",
+    "TextTotals",
+    "Threads",
+    "check_device",
+    "check_workers",
+    "find_device",
+    "read_piece",
+    "threads_of",
+    "trainers_of",
+]
 
 
 DEVICES = Registry("device", "daskw2v.devices", Device, {device.name: device for device in (CPU, CUDA)})

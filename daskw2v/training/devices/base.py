@@ -2,9 +2,10 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from daskw2v.cluster.shared_memory import share
 from daskw2v.config.params import Params
@@ -24,7 +25,7 @@ class Threads(NamedTuple):
     Parameters
     ----------
     n
-        How many threads train a replica, or feed the GPU that does.
+        How many threads train a replica, or read the text for the device that does.
     hot_rows, max_in_flight
         As in Resources.
     """
@@ -37,6 +38,22 @@ class Threads(NamedTuple):
 def threads_of(n: int, resources: Resources) -> Threads:
     """Return the threads of a training task as Resources have them."""
     return Threads(n, resources.hot_rows, resources.max_in_flight)
+
+
+class DeviceRows(Protocol):
+    """Rows of a table that a task leaves in the memory of its device, for the next task of the same process.
+
+    They become an array, shape (rows, D) float32, where they are sent, written, or passed to `numpy.asarray`.
+    """
+
+    dtype: Any
+    shape: tuple[int, int]
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """Return the rows in this machine's memory."""
 
 
 def map_arrays(to_device: Callable[[Any], Any], values: Any) -> Any:

@@ -178,5 +178,6 @@ CPU = Device(
     replica_trainer=CpuReplicaTrainer,
     partition_trainer=CpuPartitionTrainer,
     row_trainer=CpuRowTrainer,
+    runs_cpu_kernels=True,
     honours=("frozen_words", "maxn", "features", "prefix_sizes", "hot_rows"),
 )

@@ -410,5 +410,6 @@ CUDA = Device(
     free_memory=free_memory,
     local_cluster=gpus_for,
     torch_device=torch_device,
+    explaining_errors=gpu_memory_watched,
     honours=("frozen_words", "hot_rows", "max_in_flight"),
 )

@@ -18,8 +18,7 @@ from daskw2v.objectives.registry import find_trainer
 from daskw2v.sampling.reader import read_text
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import POSITION, SEGMENT, Segment
-from daskw2v.training.devices.base import DeviceTrainer, Threads, map_arrays
-from daskw2v.training.devices.gpu_rows import GpuRows
+from daskw2v.training.devices.base import DeviceRows, DeviceTrainer, Threads, map_arrays
 from daskw2v.types import Float32Array, Float64Array, Int32Array, UInt8Array
 
 _T = TypeVar("_T")
@@ -73,7 +72,7 @@ class SomeRows:
         return self.length
 
 
-RowBlock: TypeAlias = Float32Array | SomeRows | GpuRows
+RowBlock: TypeAlias = Float32Array | SomeRows | DeviceRows
 
 
 class ReplicaTrainer(DeviceTrainer):
@@ -89,7 +88,7 @@ class ReplicaTrainer(DeviceTrainer):
         Returns how likely a window touches each row, by table; called where many windows are trained at a time.
     blocks
         Consecutive row blocks of each table, each of shape (rows, at least D) float32, or some rows of it, or
-        rows that a task left on a GPU: columns from D on are not read. They are copied.
+        rows that a task left on a device: columns from D on are not read. They are copied.
     threads
         As in `Threads`.
     frozen

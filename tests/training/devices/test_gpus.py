@@ -19,8 +19,8 @@ from daskw2v.errors import ClusterError
 from daskw2v.training.averaging.replica import train_replica
 from daskw2v.training.columns.parts import train_part
 from daskw2v.training.columns.subwords import find_gradients, make_rows
-from daskw2v.training.devices import DEVICES, gpu, gpu_memory_watched
-from daskw2v.training.devices.gpu import free_memory
+from daskw2v.training.devices import DEVICES, gpu
+from daskw2v.training.devices.gpu import free_memory, gpu_memory_watched
 from daskw2v.training.estimates.check import check_training, workers_of
 from daskw2v.training.estimates.stages import estimate
 from daskw2v.training.rotation.bucket_task import train_buckets
@@ -218,7 +218,7 @@ PARTS = SimpleNamespace(run=RUN, words=[None])
     ("task", "opens", "args"),
     [
         (train_replica, "Replica", (RUN, None, [], [None], None, None, {}, [])),
-        (train_buckets, "find_device", ([], {}, {}, None, PARTS, 1)),
+        (train_buckets, "find_objective", ([], {}, {}, None, PARTS, 1)),
         (train_part, "open_part", (PARTS, 0, [], {}, {}, 1)),
         (find_gradients, "open_network", (PARTS, [], None, None, [])),
         (make_rows, "open_network", (PARTS, 0, None)),
