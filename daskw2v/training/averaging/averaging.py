@@ -133,7 +133,8 @@ class AveragingRun:
         tasks = [[step] for step in steps] if len(rounds) == 1 else [steps]
         self._trainers = trainers_of(self._client, self._run.device)  # workers may have come or gone
         replicas = self._replicas(first, key)
-        numbers, totals = (), list[list[Future]]()  # of the blocks that are merged before a task
+        numbers: tuple[int, ...] = ()  # of the blocks that were merged before a task
+        totals = list[list[Future]]()
         merged_at = dict.fromkeys(range(len(self._blocks)), first.start)  # progress
         for n, of_task in enumerate(tasks):
             step, last, name = of_task[-1], n == len(tasks) - 1, f"{key}-{n}"

@@ -16,7 +16,7 @@ from daskw2v import Params, Resources, train
 from daskw2v.cluster import OneWorker, connect, gpus
 from daskw2v.cluster.gpus import gpus_declared, gpus_for, visible_gpus
 from daskw2v.errors import ClusterError
-from daskw2v.training.averaging.replica import train_replica
+from daskw2v.training.averaging.replica import Replica, make_replica, train_replica
 from daskw2v.training.columns.parts import train_part
 from daskw2v.training.columns.subwords import find_gradients, make_rows
 from daskw2v.training.devices import DEVICES, gpu
@@ -217,7 +217,8 @@ PARTS = SimpleNamespace(run=RUN, words=[None])
 @pytest.mark.parametrize(
     ("task", "opens", "args"),
     [
-        (train_replica, "Replica", (RUN, None, [], [None], None, None, {}, [])),
+        (make_replica, "find_objective", (RUN, None, [], None, {})),
+        (train_replica, "find_objective", (Replica(RUN, None, [], None), [None], {}, [None])),
         (train_buckets, "find_objective", ([], {}, {}, None, PARTS, 1)),
         (train_part, "open_part", (PARTS, 0, [], {}, {}, 1)),
         (find_gradients, "open_network", (PARTS, [], None, None, [])),
