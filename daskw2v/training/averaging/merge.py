@@ -1,10 +1,11 @@
 """Merge rules: how replicas that trained apart become one model again.
 
-`sequential` (default) composes what the replicas changed as if one replica had trained their texts one after the other,
-as Maleki, Musuvathi and Mytkowicz (2017, sections 3 and 4) do for linear learners. What a replica changed fades while
-the texts after it are trained: along an eigenvector of the curvature, by exp(-rate * value) with each of them. So a row
-that a replica hardly touches gets the sum of the changes, and a row that each replica trains to the end gets the last
-one's, with the noise of one replica. A mean would have less noise, which turns all rows towards a common direction.
+`sequential` (default) composes the changes of the replicas as if one replica had trained their texts one after the
+other, as Maleki, Musuvathi and Mytkowicz (2017, sections 3 and 4) do for linear learners. The changes of a replica fade
+while the later texts are trained: along an eigenvector of the curvature, by exp(-rate * value) with each text. So a row
+that a replica hardly touches gets the sum of the changes, and a row that each replica trains to the end gets the change
+of the last replica, with the noise of one replica. A mean would have less noise, which turns all rows towards a common
+direction.
 
 `mean` is the rule of paper 001, section 3.3.
 
@@ -52,13 +53,13 @@ class Delta(NamedTuple):
         """Number of the replicas."""
         return 1
 
-    def within(self, some: slice) -> "SummedChanges":
+    def within(self, rows: slice) -> "SummedChanges":
         """Return the changes of the rows of a slice, in an array of its own."""
         if self.rows is None:
-            return SummedChanges(from_bfloat16(self.bits[some]), 1)
-        first, last = np.searchsorted(self.rows, (some.start, some.stop))
-        changes = np.zeros((some.stop - some.start, self.bits.shape[1]), np.float32)
-        changes[self.rows[first:last] - some.start] = from_bfloat16(self.bits[first:last])
+            return SummedChanges(from_bfloat16(self.bits[rows]), 1)
+        first, last = np.searchsorted(self.rows, (rows.start, rows.stop))
+        changes = np.zeros((rows.stop - rows.start, self.bits.shape[1]), np.float32)
+        changes[self.rows[first:last] - rows.start] = from_bfloat16(self.bits[first:last])
         return SummedChanges(changes, 1)
 
 
@@ -144,9 +145,9 @@ class SummedChanges(NamedTuple):
     total: Float32Array
     n: int
 
-    def within(self, some: slice) -> "SummedChanges":
+    def within(self, rows: slice) -> "SummedChanges":
         """Return the changes of the rows of a slice, in an array of its own."""
-        return SummedChanges(self.total[some].copy(), self.n)
+        return SummedChanges(self.total[rows].copy(), self.n)
 
 
 Changes: TypeAlias = Delta | SummedChanges
@@ -168,10 +169,10 @@ class MergeRule:
     title
         Short description for `--help`.
     project
-        Function from what a replica changed, shape (rows, D) float32, and the curvature of the table to the changes in
-        the coordinates of the rule. A rule without it gets an empty `Training`.
+        Function from the changes of a replica, shape (rows, D) float32, and the curvature of the table to the changes
+        in the coordinates of the rule. A rule without it gets an empty `Training`.
     append
-        Function from two `SummedChanges`, first those of the replicas whose text comes first, and `Training` to the
+        Function from two `SummedChanges`, first of the replicas whose text comes first, and `Training` to the
         total of both. It may write to the first. By default the sum.
     finish
         Function from the common rows, the `SummedChanges` of all replicas and `Training` to the merged rows.
@@ -189,8 +190,8 @@ def project_delta(rule: MergeRule, delta: Delta, curvature: Curvature) -> Delta:
     if rule.project is None:
         return delta
     bits = room(delta.bits.shape, np.uint16)
-    for some in _parts(bits):
-        bits[some] = nearest_bfloat16(rule.project(from_bfloat16(delta.bits[some]), curvature))
+    for rows in _parts(bits):
+        bits[rows] = nearest_bfloat16(rule.project(from_bfloat16(delta.bits[rows]), curvature))
     return Delta(bits, delta.rows)
 
 
@@ -199,17 +200,17 @@ def add_changes(
 ) -> SummedChanges:
     """Return the sum of the projected changes of consecutive replicas, or groups of replicas, in a block of a shape."""
     total = np.empty(shape, np.float32)
-    for some in _parts(total):
-        total[some] = _added(rule, changes, training.within(some), some).total
+    for rows in _parts(total):
+        total[rows] = _added(rule, changes, training.within(rows), rows).total
     return SummedChanges(total, sum(part.n for part in changes))
 
 
 def merge_block(rule: MergeRule, base: Float32Array, changes: Sequence[Changes], training: Training) -> Float32Array:
     """Return a block, shape (rows, D) float32, merged with the projected changes of all replicas."""
     merged = room(base.shape)
-    for some in _parts(base):
-        part = training.within(some)
-        merged[some] = rule.finish(base[some], _added(rule, changes, part, some), part)
+    for rows in _parts(base):
+        part = training.within(rows)
+        merged[rows] = rule.finish(base[rows], _added(rule, changes, part, rows), part)
     return merged
 
 
@@ -218,9 +219,9 @@ def _parts(rows: Float32Array) -> list[slice]:
     return [slice(a, b) for a, b in cut(0, len(rows), max(1, _IN_CACHE // (4 * rows.shape[1])))]
 
 
-def _added(rule: MergeRule, changes: Sequence[Changes], training: Training, some: slice) -> SummedChanges:
+def _added(rule: MergeRule, changes: Sequence[Changes], training: Training, rows: slice) -> SummedChanges:
     """Return the sum of changes in the rows of a slice."""
-    added, *others = (part.within(some) for part in changes)
+    added, *others = (part.within(rows) for part in changes)
     for later in others:
         added = SummedChanges(rule.append(added, later, training), added.n + later.n)
     return added

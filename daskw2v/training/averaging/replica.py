@@ -50,26 +50,26 @@ class Replica:
     """
 
     def __init__(self, run: Run, threads: Threads, blocks: Sequence[TableBlock], reached: Reached | None) -> None:
-        self._made_of = run, threads, blocks, reached
+        self._arguments = run, threads, blocks, reached
         self.done: int | None = None
         self.finite = True
         counts = Counter[str]()
-        self._places = list[tuple[str, int]]()  # the table of each block, and its number there
+        self._indices = list[tuple[str, int]]()  # of each block: its table, and its number in the table
         for block in blocks:
-            self._places.append((block.table, counts[block.table]))
+            self._indices.append((block.table, counts[block.table]))
             counts[block.table] += 1
-        self._numbers = {place: number for number, place in enumerate(self._places)}
+        self._numbers = {index: number for number, index in enumerate(self._indices)}
         self._trainer: ReplicaTrainer | None = None
         self._common = dict[int, Float32Array]()  # the common rows of each block, where there are other replicas
         self._coming: ReplicaText | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Replica, self._made_of
+        return Replica, self._arguments
 
     @property
     def run(self) -> Run:
         """The run that it is of."""
-        return self._made_of[0]
+        return self._arguments[0]
 
     @property
     def nbytes(self) -> int:
@@ -84,7 +84,7 @@ class Replica:
 
     def start(self, rows: Mapping[int, Float32Array]) -> None:
         """Make its tables of the common model, of which `rows` has the rows of each block, shape (rows, D)."""
-        run, threads, blocks, reached = self._made_of
+        run, threads, blocks, reached = self._arguments
         self._trainer = self._coming = None
         tables, parts = dict[str, list[Any]](), [rows[number] for number in range(len(blocks))]
         for block, part in zip(blocks, parts if reached is None else pulled(reached, blocks, parts), strict=True):
@@ -106,11 +106,11 @@ class Replica:
         """Replace the rows of the blocks with these numbers by merged rows."""
         self._common |= rows
 
-        def replace(table: str, place: int, own: Float32Array) -> None:
-            merged = self._common[self._numbers[table, place]]
-            own[:, : merged.shape[1]] = merged
+        def replace(table: str, block: int, own_rows: Float32Array) -> None:
+            merged = self._common[self._numbers[table, block]]
+            own_rows[:, : merged.shape[1]] = merged
 
-        self.trainer.visit([self._places[number] for number in rows], replace, write=True)
+        self.trainer.visit([self._indices[number] for number in rows], replace, write=True)
 
     def begin(self, work: ReplicaWork) -> Callable[[], TextTotals]:
         """Begin to train a step; return a function that waits for its end and returns its totals."""
@@ -129,14 +129,14 @@ class Replica:
 
     def changes(self, numbers: Sequence[int]) -> dict[int, Delta]:
         """Return the changes of the replica in the blocks with these numbers since each was merged last."""
-        reached = self._made_of[-1]
+        reached = self._arguments[-1]
 
-        def change(table: str, place: int, own: Float32Array) -> tuple[int, Delta, bool]:
-            number = self._numbers[table, place]
-            bits, finite = delta_of(self._common[number], own)
+        def change(table: str, block: int, own_rows: Float32Array) -> tuple[int, Delta, bool]:
+            number = self._numbers[table, block]
+            bits, finite = delta_of(self._common[number], own_rows)
             return number, Delta(share(bits), None if reached is None else reached.of(number)), finite
 
-        changed = self.trainer.visit([self._places[number] for number in numbers], change)
+        changed = self.trainer.visit([self._indices[number] for number in numbers], change)
         self.finite = all(finite for _, _, finite in changed)
         return {number: delta for number, delta, _ in changed}
 
@@ -144,7 +144,7 @@ class Replica:
         """Return the rows of each block, shapes (rows, D), and release the tables."""
         taken, self.finite = self.trainer.results()
         self.done = None
-        return [taken[table][place] for table, place in self._places]
+        return [taken[table][block] for table, block in self._indices]
 
 
 @sizeof.register(Replica)  # type: ignore[untyped-decorator]
