@@ -66,7 +66,7 @@ def map_arrays(to_device: Callable[[Any], Any], values: Any) -> Any:
 
 
 class DeviceTrainer(ABC):
-    """The base of all trainers: a trainer works in the memory of the device whose name it has."""
+    """The base of all trainers: a trainer trains in the memory of its device."""
 
     device: ClassVar[str]
 
@@ -78,8 +78,8 @@ class DeviceTrainer(ABC):
     def from_device(self, values: Any) -> Any:
         """Return an array of the device in this machine's memory."""
 
-    def _make_ready(self) -> None:  # noqa: B027 (not all have more)
-        """Make other arrays that training needs, when all tables are on the device."""
+    def _make_ready(self) -> None:  # noqa: B027 (most trainers need none)
+        """Make other arrays that training needs; called when all tables are on the device."""
 
 
 class PartitionTrainer(DeviceTrainer):
