@@ -31,7 +31,7 @@ from daskw2v.sampling.weights import NS_EXPONENT, partition_counts
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.storage import Store
 from daskw2v.training.averaging.curvature import Curvature
-from daskw2v.training.averaging.merge import Delta, Training, delta_of, find_merge_rule, merge_deltas, project_delta
+from daskw2v.training.averaging.merge import Delta, Training, delta_of, find_merge_rule, merge_block, project_delta
 from daskw2v.training.devices import Threads
 from daskw2v.training.devices.cpu import CpuReplicaTrainer
 from daskw2v.training.estimates.seconds import Constants, Line
@@ -121,7 +121,7 @@ def measure_merge(rows: int, d: int, n: int = 4) -> float:
 
     def merge() -> None:
         projected = [project_delta(rule, delta, training.curvature) for delta in deltas]
-        merge_deltas(rule, base, projected, training)
+        merge_block(rule, base, projected, training)
 
     return timed(merge) / (n * base.nbytes)
 

@@ -22,7 +22,7 @@ from daskw2v.progress import silent
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, Segment, keep_thresholds
-from daskw2v.training.averaging.replica import ReplicaStep, train_replica
+from daskw2v.training.averaging.replica import ReplicaStep, make_replica, train_replica
 from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.devices import Threads, threads_of
 from daskw2v.training.pipeline import train_model
@@ -72,7 +72,7 @@ def our_epoch(text: Text, params: Params, width: Threads, device: str = "cpu") -
 
     def measure() -> Epoch:
         took = stopwatch()
-        train_replica(run, width, blocks, [ReplicaStep(work, (), None)], None, None, rows, [])
+        train_replica(make_replica(run, width, blocks, None, rows), [ReplicaStep(work)], rows, [{}])
         return Epoch(text.vocabulary.total, *took())
 
     measure()  # compiles

@@ -44,9 +44,7 @@ from daskw2v.training.averaging.merge import (
     Delta,
     add_changes,
     delta_of,
-    join_changes,
     merge_block,
-    merge_deltas,
     project_delta,
 )
 from daskw2v.training.averaging.merge_tasks import BlockTraining
@@ -156,12 +154,12 @@ class Replicas:
             self.sent += deltas[0].bits.nbytes if i == 0 else 0
             projected = [project_delta(how.rule, delta, training.curvature) for delta in deltas]
             if few:
-                return merge_deltas(how.rule, base, projected, training)
-            parts.append(add_changes(how.rule, len(base), projected, training))
-        while len(parts) > 1:
+                return merge_block(how.rule, base, projected, training)
+            parts.append(add_changes(how.rule, base.shape, projected, training))
+        while len(parts) > FAN_IN:
             groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
-            parts = [join_changes(how.rule, group, training) for group in groups]
-        return merge_block(how.rule, base, parts[0], training)
+            parts = [add_changes(how.rule, base.shape, group, training) for group in groups]
+        return merge_block(how.rule, base, parts, training)
 
 
 class Place(NamedTuple):

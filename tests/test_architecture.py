@@ -154,6 +154,34 @@ def test_sources__reach_gpu_code_by_one_door(trees):
     assert wrong == []
 
 
+# Modules of one kind of device: the words GPU and CUDA stand in no other one
+OF_GPUS = re.compile(r"(.+/)?cuda(\.py|/.*)|training/devices/.*|cluster/gpus\.py|objectives/\w+/__init__\.py")
+NAMING_GPUS = {  # why others name them
+    "config/resources.py": "help texts of settings",
+    "kernels/cache.py": "the sources of compiled kernels, and numba-cuda's classes",
+    "objectives/subwords/training.py": "PyTorch's builds",
+    # Names of the memory of devices, until they are general
+    "training/averaging/memory.py": "",
+    "training/choice.py": "",
+    "training/columns/memory.py": "",
+    "training/estimates/check.py": "",
+    "training/plan.py": "",
+    "training/rotation/memory.py": "",
+    "training/sizes/memory.py": "",
+}
+
+
+def test_sources__name_gpus_in_their_own_modules_alone(trees):
+    """What a module does for one device, it would not do for that of a plug-in: a `Device` says what it needs."""
+    naming = {
+        module
+        for path in trees
+        if not OF_GPUS.fullmatch(module := path.relative_to(PACKAGE).as_posix())
+        if re.search("gpu|cuda", path.read_text(encoding="utf-8"), re.IGNORECASE)
+    }
+    assert sorted(naming - NAMING_GPUS.keys()) == []
+
+
 # What is asked of a filesystem of fsspec: each takes a name as it is, where `rm`, `cat`, `get`, `put`, `copy`, `mv` and
 # others take it for a pattern
 LITERAL = {

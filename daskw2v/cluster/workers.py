@@ -103,7 +103,7 @@ class Trainers(NamedTuple):
 
 
 def find_trainers(client: Client, resource: str | None) -> Trainers:
-    """Return the workers that declare a Dask resource (`dask worker --resources GPU=1`), or all if none does."""
+    """Return the workers that declare a Dask resource (`dask worker --resources NAME=1`), or all if none does."""
     workers, takes, several = workers_known(client), None, dict[str, int]()
     if resource is not None and (having := {name: w for name, w in workers.items() if w["resources"].get(resource)}):
         workers, takes = having, {resource: 1}

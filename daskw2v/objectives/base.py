@@ -77,7 +77,7 @@ class Tables(NamedTuple):
 
 
 class DeviceTables(NamedTuple):
-    """The tables that the warps of a GPU train; arrays are in its memory.
+    """The tables that the warps of a device train; arrays are in its memory.
 
     Parameters
     ----------
@@ -89,11 +89,11 @@ class DeviceTables(NamedTuple):
         Warps that train at the same time, at most.
     source_touched, output_touched
         The chance that a window touches each of the first rows of both tables, float32, for rows that this many warps
-        would update too far (`objectives.cuda.pieces.crowded`); infinite for rows that do not move.
+        would update too far; infinite for rows that do not move.
     totals
         Examples and summed loss, to be added to, shape (2,) float64.
     stream
-        The stream of the GPU.
+        The stream of the device.
     """
 
     source: Any
@@ -154,9 +154,9 @@ class PartTables(NamedTuple):
 
 
 # Trains the centers first..last-1 of a segment in place: (segment, first, last, tables, rate, epoch, prepared) ->
-# number of examples and their summed loss; a GPU adds both to its `totals` and returns its warps. `tables` are
-# `Tables`, or `DeviceTables` on a GPU; `prepared` is what `Objective.prepare` returned. On a GPU `first` and `last` are
-# arrays of one number there, int64.
+# number of examples and their summed loss. `prepared` is the result of `Objective.prepare`. `tables` are `Tables`, or
+# `DeviceTables` on a device with memory of its own: there `first` and `last` are arrays of one number in that memory,
+# int64, and the trainer adds both sums to its `totals` and returns its warps.
 Trainer = Callable[[Segment, Any, Any, Any, Rate, int, Any], Any]
 
 # Marks the rows that the centers first..last-1 of a segment may read in an epoch, by table:
@@ -168,14 +168,10 @@ MarkRows = Callable[[Any, Segment, int, int, int, Mapping[str, BoolArray]], None
 ColumnTrainer = Callable[[MatrixColumns, int, int, PartTables, Any, Float32Array], None]
 
 # Trains the bucket of two partitions in place: (bucket, tables, alpha, params, words, key) -> number of pairs and their
-# summed loss; a GPU adds the loss to its `totals` and returns None. `tables` are `Tables`, or `DeviceTables` on a GPU,
-# where no other array is yet; `words` is what `Objective.partition_table` returned for the output partition.
+# summed loss. `words` is the result of `Objective.partition_table` for the output partition. `tables` are `Tables`, or
+# `DeviceTables` on a device with memory of its own, where no other array is yet: there the trainer adds the loss to its
+# `totals` and returns None.
 BucketTrainer = Callable[[Bucket, Any, float, Params, Any, np.uint64], Any]
-
-
-def call(module: str, function: str, *arguments: Any) -> Any:
-    """Call a function of a module that needs a GPU, and return its result; the module is imported at the first call."""
-    return getattr(load(module), function)(*arguments)
 
 
 def negatives_table(params: Params, counts: Int64Array) -> UInt64Array:
@@ -227,13 +223,14 @@ class Objective:
         that are not trained by kernels alone.
     touched
         Function from the result of `prepare` and the words' counts to the chance that a window touches each row, by
-        table; for objectives that are trained by windows, which a GPU trains many at a time, and replicas apart.
+        table; for objectives that are trained by windows: many at a time on a device, and replicas apart.
     curvature
         Function from the Params and the moments of each table's rows, weighted by `touched`, to the curvature of the
         loss along the rows of each table, shape (D, D) float64; for merges of replicas.
     targets_in_partition
         Function from the Params, the counts of an output partition's words, the sum of the counts of all words and the
-        result of `partition_table` to the number of items of a batch that touch each row; for buckets on a GPU.
+        result of `partition_table` to the number of items of a batch that touch each row; for buckets on a device that
+        trains many items at a time.
     reached
         Function that marks the rows that training may read; without it replicas take whole tables.
     measured_by

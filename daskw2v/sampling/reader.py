@@ -60,7 +60,7 @@ class Span(NamedTuple):
 
 
 class DeviceSpan(NamedTuple):
-    """A `Span` whose arrays lie on the GPU.
+    """A `Span` whose arrays lie on a device.
 
     Parameters
     ----------

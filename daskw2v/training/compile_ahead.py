@@ -77,7 +77,7 @@ class CompileAhead:
 
 def _foreseen(params: Params, resources: Resources) -> Params | None:
     """Return Params with the strategy that a run will probably have; None if its kernel is not compiled here."""
-    if find_device(resources.device.name).resource:
+    if not find_device(resources.device.name).runs_cpu_kernels:
         return None
     found = usable(params, resources) if params.strategy.is_open else [params]
     alone = resources.workers == 1 and (resources.threads or CPU_COUNT) > 1

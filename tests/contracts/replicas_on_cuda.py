@@ -10,7 +10,7 @@ from distributed import Client
 
 from daskw2v import Params, Resources, train
 from daskw2v.objectives.registry import find_objective
-from daskw2v.training.averaging.replica import ReplicaState
+from daskw2v.training.averaging.replica import Replica
 from daskw2v.training.devices.gpu import CudaPartitionTrainer
 from daskw2v.training.devices.gpu_rows import GpuRows
 
@@ -62,13 +62,15 @@ def test_replica__that_is_gone_is_made_again_with_the_same_bits(tmp_path, monkey
     undisturbed = train_on("cuda", tmp_path, params, 2)
     expected = undisturbed.vectors[:]
     (tmp_path / "again").mkdir()
-    take, rng, lost = ReplicaState.take, np.random.default_rng(2), []
+    read_ahead, rng, lost = Replica.read_ahead, np.random.default_rng(2), []
 
-    def lose(state):
+    def lose(replica, work):
+        read_ahead(replica, work)
         lost.append(rng.random() < 0.5)
-        return take(state) if not lost[-1] else None
+        if lost[-1]:
+            replica.done = None
 
-    monkeypatch.setattr(ReplicaState, "take", lose)
+    monkeypatch.setattr(Replica, "read_ahead", lose)
     again = train_on("cuda", tmp_path / "again", params, 2)
     assert {True, False} == set(lost)
     np.testing.assert_array_equal(again.vectors[:], expected)

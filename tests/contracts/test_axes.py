@@ -219,7 +219,8 @@ def test_merge_rule__of_a_plug_in_merges(trained):
 def test_merge_rule__may_compute_in_float64(site):
     """As NumPy does by itself; a run that goes on from a checkpoint has read float32."""
     changes = SummedChanges(np.ones((2, 4), np.float32), 2)
-    assert merge_block(find_merge_rule("timid"), np.zeros((2, 4), np.float32), changes, Training()).dtype == np.float32
+    merged = merge_block(find_merge_rule("timid"), np.zeros((2, 4), np.float32), [changes], Training())
+    assert merged.dtype == np.float32
 
 
 def test_merge_rule__that_needs_the_curvature_names_the_objective_without_it(site):

@@ -5,7 +5,7 @@ New fields, formats, commands and classes of derived text are found by themselve
 
 import json
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import chain
 
 import dask.bag
@@ -23,8 +23,11 @@ from daskw2v.corpus.pieces import ReadReport
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.corpus.tokenizers import make_tokenizer
 from daskw2v.errors import Daskw2vError, ParameterError
+from daskw2v.objectives.registry import OBJECTIVES, check_options
 from daskw2v.progress import silent
 from daskw2v.stages import Store, build_corpus
+from daskw2v.training.devices import DEVICES, check_device
+from daskw2v.training.strategies import STRATEGIES, check_strategy
 from tests.support.command_line import invoke
 from tests.support.reading import sentences
 
@@ -216,3 +219,43 @@ def test_named_format__refuses_what_it_does_not_read_before_files_are_looked_for
 def test_model__is_no_text():
     with pytest.raises(ParameterError, match="Vectors> is no URL or path"):
         check_texts(Vectors(["a"], np.ones((1, 2))), Params(), Resources())
+
+
+TRAINING = {  # by axis: its values, and what refuses settings that the chosen one does not read
+    "objective": (OBJECTIVES, lambda params, _: check_options(params)),
+    "strategy": (STRATEGIES, check_strategy),
+    "device": (DEVICES, check_device),
+}
+
+
+def refusal(check, params, resources):
+    """Return why settings are refused; an empty text where they are not."""
+    try:
+        check(params, resources)
+    except ParameterError as error:
+        return error.problem
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("axis", "name"),
+    [(axis, name) for name, f in FIELDS.items() for axis in f.metadata["honoured_by"] if axis in TRAINING],
+)
+def test_plug_in__is_refused_what_it_does_not_honour(axis, name, monkeypatch):
+    """Of frozen, hot and composed rows, prefixes and all others its `honours` names those that it reads."""
+    registry, check = TRAINING[axis]
+    like = next(value for value in registry.values() if name in value.honours)
+    silent, (params, resources) = replace(like, name="theirs", honours=()), settings_with(name, other(name))
+    if axis == "device":
+        resources = resources.replace(device="theirs")
+    else:
+        choices = choices_of(Params.__dataclass_fields__[axis])
+        its_settings = type("Theirs", (like.settings,), {"name": "theirs"})
+        monkeypatch.setitem(choices, "theirs", its_settings)
+        silent, params = replace(silent, settings=its_settings), params.replace(**{axis: "theirs"})
+    value = (params if CLASSES[name] is Params else resources).flat()[name]
+    refused = f"{name}={value!r} changes nothing for {axis}='theirs'; it is for "
+    monkeypatch.setitem(registry, "theirs", silent)
+    assert refusal(check, params, resources).startswith(refused)
+    monkeypatch.setitem(registry, "theirs", replace(silent, honours=(name,)))
+    assert not refusal(check, params, resources).startswith(refused)

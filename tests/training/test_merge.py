@@ -15,11 +15,8 @@ from daskw2v.training.averaging.merge import (
     Training,
     add_changes,
     delta_of,
-    dense_delta,
     find_merge_rule,
-    join_changes,
     merge_block,
-    merge_deltas,
     nearest_bfloat16,
     project_delta,
 )
@@ -44,9 +41,13 @@ def deltas_of(base, *trained):
     return [Delta(delta_of(base, rows)[0]) for rows in trained]
 
 
+def dense(delta):
+    return delta.within(slice(0, len(delta.bits))).total
+
+
 def merged(rule, base, trained, training):
     projected = [project_delta(rule, delta, training.curvature) for delta in deltas_of(base, *trained)]
-    return merge_deltas(rule, base, projected, training)
+    return merge_block(rule, base, projected, training)
 
 
 @pytest.mark.parametrize("name", MERGE_RULES)
@@ -100,13 +101,14 @@ def test_merge__of_groups_is_the_merge_of_all(rule, n_rows):
     columns, training = 5, training_of(n_rows, 5)
     base, *trained = (np.random.default_rng(i).normal(size=(n_rows, columns)).astype(np.float32) for i in range(6))
     projected = [project_delta(rule, delta, training.curvature) for delta in deltas_of(base, *trained)]
-    expected = merge_deltas(rule, base, projected, training)
-    parts = [add_changes(rule, n_rows, group, training) for group in (projected[:2], projected[2:4], projected[4:])]
-    joined = join_changes(rule, [join_changes(rule, parts[:2], training), parts[2]], training)
-    assert joined.n == 5
-    np.testing.assert_allclose(merge_block(rule, base, joined, training), expected, atol=1e-5)
+    expected = merge_block(rule, base, projected, training)
+    groups = projected[:2], projected[2:4], projected[4:]
+    parts = [add_changes(rule, base.shape, group, training) for group in groups]
+    joined = add_changes(rule, base.shape, parts[:2], training)
+    assert [part.n for part in (*parts, joined)] == [2, 2, 1, 4]
+    np.testing.assert_allclose(merge_block(rule, base, [joined, parts[2]], training), expected, atol=1e-5)
     some = slice(3, 6)
-    alone = merge_deltas(rule, base[some], [delta.within(some) for delta in projected], training.within(some))
+    alone = merge_block(rule, base[some], [delta.within(some) for delta in projected], training.within(some))
     np.testing.assert_allclose(alone, expected[some], atol=1e-5)
 
 
@@ -115,17 +117,17 @@ def test_delta__of_few_bits_is_exact(delta):
     base = np.zeros((3, 5), np.float32)
     bits, finite = delta_of(base, np.pad(delta, ((0, 0), (0, 3)), constant_values=9))  # padding counts for nothing
     assert finite
-    np.testing.assert_array_equal(dense_delta(Delta(bits), 3), delta)
+    np.testing.assert_array_equal(dense(Delta(bits)), delta)
 
 
 @given(arrays(np.float32, (2, 4), elements=st.floats(-1e6, 1e6, width=32, allow_subnormal=False)))
 def test_delta__is_rounded_to_nearest(trained):
     bits, _ = delta_of(np.zeros_like(trained), trained)
-    error = np.abs(dense_delta(Delta(bits), 2).astype(np.float64) - trained)
+    error = np.abs(dense(Delta(bits)).astype(np.float64) - trained)
     assert (error <= np.abs(trained) * 2.0**-8 + 1e-38).all()
     np.testing.assert_array_equal(nearest_bfloat16(trained), bits)
     tie = np.array([[1 + 2.0**-8, 1 + 3 * 2.0**-8]], np.float32)  # both ways to the even neighbour
-    np.testing.assert_array_equal(dense_delta(*deltas_of(np.zeros_like(tie), tie), 1), [[1, 1 + 4 * 2.0**-8]])
+    np.testing.assert_array_equal(dense(*deltas_of(np.zeros_like(tie), tie)), [[1, 1 + 4 * 2.0**-8]])
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -143,27 +145,29 @@ def test_merge__changes_no_argument():
     base, *deltas = arguments[0], *map(Delta, arguments[1:])
     for rule in MERGE_RULES.values():
         projected = [project_delta(rule, delta, training.curvature) for delta in deltas]
-        part = add_changes(rule, 3, projected, training)
+        part = add_changes(rule, base.shape, projected, training)
         part.total.flags.writeable = False
-        merge_block(rule, base, join_changes(rule, [part, part], training), training)
-        merge_deltas(rule, base, projected, training)
+        joined = add_changes(rule, base.shape, [part, part], training)
+        joined.total.flags.writeable = False
+        for changes in (projected, [part, part], [joined]):
+            merge_block(rule, base, changes, training)
 
 
 def test_delta__of_some_rows_is_that_of_all_where_others_did_not_change():
     some = np.array([1, 4, 5], np.int32)
     changes = np.random.default_rng(1).normal(size=(3, 2)).astype(np.float32)
     bits = delta_of(np.zeros_like(changes), changes)[0]
-    dense = np.zeros((7, 2), np.uint16)
-    dense[some] = bits
+    whole = np.zeros((7, 2), np.uint16)
+    whole[some] = bits
     for rows in (slice(0, 7), slice(1, 5), slice(5, 7), slice(2, 4)):
-        found = dense_delta(Delta(bits, some).within(rows), rows.stop - rows.start)
-        np.testing.assert_array_equal(found, dense_delta(Delta(dense).within(rows), rows.stop - rows.start))
+        np.testing.assert_array_equal(Delta(bits, some).within(rows).total, Delta(whole).within(rows).total)
 
 
 def test_changes__are_counted():
     training = training_of(3, 2)
-    parts = [add_changes(find_merge_rule("mean"), 3, deltas_of(BASE, ONE, TWO), training) for _ in range(2)]
-    joined = join_changes(find_merge_rule("mean"), [*parts, SummedChanges(parts[0].total, 5)], training)
+    rule, deltas = find_merge_rule("mean"), deltas_of(BASE, ONE, TWO)
+    parts = [add_changes(rule, BASE.shape, deltas, training) for _ in range(2)]
+    joined = add_changes(rule, BASE.shape, [*parts, SummedChanges(parts[0].total, 5)], training)
     assert joined.n == 9
 
 

@@ -3,7 +3,6 @@
 import pickle
 import threading
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,15 +16,14 @@ from daskw2v.progress import silent
 from daskw2v.stages import Store
 from daskw2v.training.averaging.averaging import AveragingRun
 from daskw2v.training.averaging.curvature import curvature_of, moments_of, touched_rows
-from daskw2v.training.averaging.merge import Delta, delta_of, find_merge_rule, merge_deltas, project_delta
+from daskw2v.training.averaging.merge import Delta, delta_of, find_merge_rule, merge_block, project_delta
 from daskw2v.training.averaging.merge_tasks import BlockTraining
 from daskw2v.training.averaging.pulling import ReplicaText
-from daskw2v.training.averaging.replica import ReplicaState, Trained
-from daskw2v.training.averaging.round_schedule import AveragingRounds, levels
+from daskw2v.training.averaging.replica import Replica, ReplicaStep, make_replica, train_replica
+from daskw2v.training.averaging.round_schedule import AveragingRounds, ReplicaWork, levels
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.devices import Threads, find_device, read_piece, replica_trainer
 from daskw2v.training.devices.cpu import CpuReplicaTrainer
-from daskw2v.training.loop.strategy import TaskTotals
 from daskw2v.training.planned import PlannedRun, settled_params
 from daskw2v.training.request import read_text
 from daskw2v.training.rotation.rotation import RotationRun
@@ -82,12 +80,19 @@ def reference(run, length):
                 training = BlockTraining(run, block, rate).of_rows(curvatures if rule.project else {})
                 deltas = [Delta(delta_of(base, replica[block.table][rows])[0]) for replica in replicas]
                 projected = [project_delta(rule, delta, training.curvature) for delta in deltas]
-                merged = merge_deltas(rule, base, projected, training)
+                merged = merge_block(rule, base, projected, training)
                 for tables in (model, *replicas):
                     tables[block.table][rows] = merged
                 merged_at[block] = step.stop
                 del moments[block]
     return model
+
+
+def planned(text, folder, client, params=PARAMS):
+    """Return the run of a text, and the corpus."""
+    params, resources, work = settled_params(params), Resources(threads=1), Store(str(folder))
+    corpus, vocabulary = read_text(find_sources(text), work, params, resources, lambda: client, silent)
+    return PlannedRun(corpus, vocabulary, work, params, resources).for_tasks(), corpus
 
 
 @pytest.mark.sampled(2)
@@ -101,10 +106,9 @@ def reference(run, length):
 )  # fmt: skip
 def test_steps__give_the_bits_of_plain_loops(client, text, tmp_path, monkeypatch, changes):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 100 * 4 * PARAMS.vector_size)  # blocks of 100 rows
-    params, resources, work = settled_params(PARAMS.replace(**changes)), Resources(threads=1), Store(str(tmp_path))
+    params, resources = settled_params(PARAMS.replace(**changes)), Resources(threads=1)
     vectors = train(text, work=tmp_path, params=params, resources=resources, client=client)
-    corpus, vocabulary = read_text(find_sources(text), work, params, resources, lambda: client, silent)
-    run = PlannedRun(corpus, vocabulary, work, params, resources).for_tasks()
+    run, corpus = planned(text, tmp_path, client, params)
     for table, rows in reference(run, corpus.n_tokens).items():
         np.testing.assert_array_equal(open_table(Store(vectors.url), table)[:], rows)
 
@@ -119,14 +123,30 @@ def test_steps__matter(client, text, tmp_path):
     assert not np.array_equal(one.vectors, several.vectors)
 
 
-def test_replica_state__is_taken_once_and_not_sent():
-    totals = TaskTotals(3, 1.5, True, 20, "here", 0.1, 0.0)
-    state = ReplicaState(totals, SimpleNamespace(nbytes=1 << 20))
-    sent = pickle.loads(pickle.dumps(state))
-    assert (sent.totals, sent.take()) == (totals, None)
-    assert sizeof(state) > 1 << 20
-    assert state.take().nbytes == 1 << 20
-    assert state.take() is None
+def test_replica__counts_its_tables_and_is_sent_without_them(client, text, tmp_path):
+    """Dask runs its steps on the worker that has them; another one makes them again."""
+    run, _ = planned(text, tmp_path, client)
+    sizes = find_objective("sgns").tables(PARAMS, run.vocabulary.size)
+    table_blocks = blocks.cut_tables(sizes, PARAMS.vector_size)
+    rows = {n: first_rows(run, block.table, np.arange(block.start, block.stop)) for n, block in enumerate(table_blocks)}
+    replica = make_replica(run, Threads(1), table_blocks, None, rows)
+    sent = pickle.loads(pickle.dumps(replica))
+    assert sizeof(replica) == replica.nbytes == sum(sizes.values()) * 16 * 4
+    assert (replica.done, sent.done, sent.nbytes) == (0, None, 0)
+    steps = [ReplicaStep(ReplicaWork(0, start, start + 200, 0.05, 0.04), (0,)) for start in (0, 200)]
+
+    def changes(of, n):
+        """Train the n-th step, and the steps before that it lacks; return the changes of the block."""
+        trained = train_replica(of, steps[:n], rows, [{}] * n)
+        assert [totals.pairs > 0 for totals in trained.totals] == [True]
+        assert of.done == n
+        return trained.changes[0].bits
+
+    first, second = changes(replica, 1), changes(replica, 2)
+    assert not np.array_equal(first, second)
+    np.testing.assert_array_equal(changes(sent, 2), second)
+    np.testing.assert_array_equal(changes(replica, 1), first)  # of a lost result: it begins again
+    np.testing.assert_array_equal(changes(replica, 2), second)
 
 
 @pytest.mark.slow
@@ -134,13 +154,22 @@ def test_steps__of_a_replica_that_is_gone_are_trained_again(client, text, tmp_pa
     """As after a task that failed, or that Dask moved to another worker."""
     options = {"params": PARAMS, "resources": Resources(threads=1), "client": client}
     expected = train(text, work=tmp_path / "undisturbed", **options)
-    take, rng, lost = ReplicaState.take, np.random.default_rng(2), []
+    begin, read_ahead, rng, begun, lost = Replica.begin, Replica.read_ahead, np.random.default_rng(2), [], []
 
-    def lose(state):
+    def fail(replica, work):
+        begun.append(work)
+        if len(begun) in (2, 9):  # the task is tried again
+            raise RuntimeError
+        return begin(replica, work)
+
+    def lose(replica, work):
+        read_ahead(replica, work)
         lost.append(rng.random() < 0.5)
-        return take(state) if not lost[-1] else None
+        if lost[-1]:
+            replica.done = None
 
-    monkeypatch.setattr(ReplicaState, "take", lose)
+    monkeypatch.setattr(Replica, "begin", fail)
+    monkeypatch.setattr(Replica, "read_ahead", lose)
     again = train(text, work=tmp_path / "work", **options)
     assert {True, False} == set(lost)
     np.testing.assert_array_equal(again.vectors, expected.vectors)
@@ -159,14 +188,10 @@ def test_rounds_of_one_task__are_those_of_several(client, text, tmp_path, monkey
     }  # fmt: skip
     expected = train(text, work=tmp_path / "each", **options)
     monkeypatch.setattr(CpuReplicaTrainer, "task", 5 * 400 * 12 // 4)  # five rounds of eight
-    submitted = []
-    monkeypatch.setattr(
-        AveragingRun, "_play_together", lambda run, rounds, looked_at, play=AveragingRun._play_together: (
-            submitted.append(len(rounds)) or play(run, rounds, looked_at)
-        ),
-    )  # fmt: skip
+    made, start = [], Replica.start
+    monkeypatch.setattr(Replica, "start", lambda replica, rows: made.append(rows) or start(replica, rows))
     found = train(text, work=tmp_path / "together", **options)
-    assert submitted == ([3, 3, 2] if resources.get("eval_every") else [5, 3])
+    assert len(made) == (3 if resources.get("eval_every") else 2)
     np.testing.assert_array_equal(found.vectors, expected.vectors)
     histories = [vectors.metadata["metrics"]["history"] for vectors in (expected, found)]
     for one, other in zip(*histories, strict=True):
@@ -249,10 +274,3 @@ def test_checkpoint__of_other_rounds_is_made_again(client, text, tmp_path, monke
     again = train(text, work=tmp_path / "work", listener=lambda p: told.append(p.message), **options)
     np.testing.assert_array_equal(again.vectors, expected.vectors)
     assert any("older daskw2v, whose rounds were others" in message for message in told if message)
-
-
-def test_trained__counts_what_is_sent_of_it():
-    """Dask refuses a task that takes more than its worker's memory, and one takes what all steps of a round changed."""
-    state = ReplicaState(TaskTotals(3, 1.5, True, 20, "here", 0.1, 0.0), SimpleNamespace(nbytes=1 << 30))
-    trained = Trained({0: Delta(np.zeros((1000, 100), np.uint16))}, [], state)
-    assert 200_000 <= sizeof(trained) < 210_000

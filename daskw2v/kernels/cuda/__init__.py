@@ -7,6 +7,7 @@ named `cuda`, or lie in this package.
 import platform
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 import numba
 
@@ -20,6 +21,11 @@ def load(module: str) -> ModuleType:
     """Import a module that needs Numba's CUDA target, or this target itself, or raise like `check_gpu`."""
     check_gpu()
     return import_module(module)
+
+
+def call(module: str, function: str, *arguments: Any) -> Any:
+    """Import a module as `load` does, and return the result of one of its functions."""
+    return getattr(load(module), function)(*arguments)
 
 
 def check_gpu() -> None:

@@ -2,7 +2,8 @@
 
 from functools import partial
 
-from daskw2v.objectives.base import Objective, call, initial_rows
+from daskw2v.kernels.cuda import call
+from daskw2v.objectives.base import Objective, initial_rows
 from daskw2v.objectives.cbow_hs import cpu
 from daskw2v.objectives.cpu.centers import train_by
 from daskw2v.objectives.curvature import curvature_of_windows

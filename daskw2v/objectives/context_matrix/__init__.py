@@ -7,7 +7,8 @@ other stays, then they change roles: no row of a batch as large as the vocabular
 from functools import partial
 
 from daskw2v.config.params import Params
-from daskw2v.objectives.base import Objective, call, initial_rows
+from daskw2v.kernels.cuda import call
+from daskw2v.objectives.base import Objective, initial_rows
 from daskw2v.objectives.context_matrix import cpu
 from daskw2v.objectives.noise import PreparedNoise, noise_bytes, word_tables
 from daskw2v.objectives.settings import WordContextMatrix

@@ -1,7 +1,7 @@
 """The loop over the centers of a text on the CPU, and the rows and targets of a window.
 
 An objective is composed of the training of a window (`skip_gram`, `hidden`) and of its targets (`targets`).
-`over_centers` compiles both into one kernel, as `objectives.cuda.pieces` does for a GPU.
+`over_centers` compiles both into one kernel.
 
 Each function is inlined into the kernels that call it. Inside the loop, rows and lists are passed by address, in tuples
 of numbers, because Numba would count the references of arrays at each call.

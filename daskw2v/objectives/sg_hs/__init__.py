@@ -5,7 +5,8 @@ from functools import partial
 import numpy as np
 
 from daskw2v.config.params import Params
-from daskw2v.objectives.base import DeviceTables, Objective, Tables, call, initial_rows
+from daskw2v.kernels.cuda import call
+from daskw2v.objectives.base import DeviceTables, Objective, Tables, initial_rows
 from daskw2v.objectives.cpu.centers import train_by
 from daskw2v.objectives.settings import SkipGramHS
 from daskw2v.objectives.sg_hs import cpu

@@ -1,7 +1,7 @@
 """Training of the network of characters: initial weights, forward and backward passes in PyTorch, and Adam's step.
 
 Results have the same bits on processors of one kind: PyTorch has one thread, and batches have fixed sizes and a fixed
-order. A GPU sums in another order, so its results are only near those of a processor.
+order. Other devices sum in another order, so their results are only near those of a processor.
 """
 
 import platform
@@ -68,7 +68,7 @@ def check_torch(device: str) -> None:
     Parameters
     ----------
     device
-        PyTorch's name of it, such as "cpu" and "cuda", as in all functions below.
+        PyTorch's name of it, such as "cpu", as in all functions below.
 
     Raises
     ------

@@ -1,23 +1,23 @@
 """Strategy `averaging`: replicas train apart for a round, then their models are merged (papers 001 and 000).
 
-A round is a graph of pure tasks. Each replica's task takes all blocks of the common model, or the rows that its text
-reaches where these are few (`pulling`), and returns what it changed; each block is merged by a small tree of tasks;
-the next tasks depend on the merged blocks. So reduce-scatter and all-gather follow from the graph. Replicas are
-numbers, not workers: Dask places their tasks, and repeats those of a lost worker.
+A round is a graph of tasks. A task makes each replica of all blocks of the common model, or of the rows that its text
+reaches where these are few (`pulling`). A round has several steps (`round_schedule`): a task trains a step of a replica
+and returns its changes of the rows that are merged after the step, rows of the most frequent words after each, those of
+rarer words less often, all rows at the end of the round. A small tree of tasks merges each block, and the tasks of the
+next step depend on the merged blocks. So reduce-scatter and all-gather follow from the graph. Replicas are numbers, not
+workers: Dask places their tasks, and repeats the tasks of a lost worker (`replica`).
 
-A round has several steps (`round_schedule`). After each, the rows of the most frequent words are merged, those of rarer
-ones less often, and all at the end of the round. Until then a replica's tables stay on its worker (`replica`).
+One replica is a round whose steps merge no blocks; its last task returns the rows of all blocks.
 """
 
 import math
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain, islice
 from typing import Any
 
-import numpy as np
 from distributed import Client, Future
 
 from daskw2v.cluster.waiting import gather
@@ -34,20 +34,13 @@ from daskw2v.training.averaging.curvature import curvature_of, moments_of
 from daskw2v.training.averaging.merge import find_merge_rule
 from daskw2v.training.averaging.merge_tasks import BlockTraining, Curvatures, submit_merge
 from daskw2v.training.averaging.pulling import pull, pulls, reach
-from daskw2v.training.averaging.replica import (
-    ReplicaStep,
-    Trained,
-    nth_rows,
-    state_of,
-    totals_of,
-    train_replica,
-)
+from daskw2v.training.averaging.replica import ReplicaStep, make_replica, nth_rows, totals_of, train_replica
 from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, levels
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.averaging.work import AveragingWork, task_threads, tried
 from daskw2v.training.devices import Threads, find_device, threads_of, trainers_of
 from daskw2v.training.devices.exercise import exercise_replica
-from daskw2v.training.loop.strategy import ModelRows, RoundReport, Strategy, TableParts, TaskTotals, check_rounds, up_to
+from daskw2v.training.loop.strategy import ModelRows, RoundReport, Strategy, TableParts, check_rounds, up_to
 from daskw2v.training.start.blocks import (
     TableBlock,
     cut_tables,
@@ -58,7 +51,6 @@ from daskw2v.training.start.blocks import (
     save_blocks,
 )
 from daskw2v.training.start.features import tables_of
-from daskw2v.types import Float32Array, Int64Array
 
 _HOGWILD = "{} train each replica without locks: fast, but not the same to the last bit (one thread of a CPU is)"
 
@@ -82,8 +74,8 @@ class AveragingRun:
         self._client, self._run, self._trainers, self._threads = client, run, trainers, threads
         trainer = find_device(run.device).replica_trainer
         self._rounds = AveragingRounds(run.params, length, run.vocabulary.size, trainer.step, trainer.task)
-        # Of the task that was submitted last: how many rounds it trains, and those that are not played yet
-        self._size, self._begun = 1, dict[int, Iterator[RoundReport]]()
+        self._together = 1  # number of the rounds that were submitted last
+        self._begun = dict[int, Iterator[RoundReport]]()  # reports of submitted rounds that are not played yet
         self._levels = levels(run.params, run.vocabulary.size)
         self._session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
         self._blocks: dict[TableBlock, Future] = {}
@@ -97,10 +89,10 @@ class AveragingRun:
     @property
     def ahead(self) -> int:
         """Rounds of two tasks: workers need not wait for the client."""
-        return len(self) + 1 if self._begun else self._size + 1
+        return len(self) + 1 if self._begun else self._together + 1
 
     def restore(self, number: int, checkpoint: Store | None, manifest: Mapping[str, Any]) -> None:
-        """Load the blocks of a checkpoint, or make those of a model before training."""
+        """Load the blocks of a checkpoint, or make the blocks of a model before training."""
         params, key = self._run.params, f"{self._session}-{number}"
         tables = tables_of(self._run)
         cuts = self._levels if Averaging.of(params).n_replicas > 1 else ()
@@ -112,7 +104,7 @@ class AveragingRun:
         self._blocks = load_blocks(self._client, checkpoint, blocks, key)
 
     def can_stop(self, number: int) -> bool:
-        """Return whether there is a model before a round: before each that begins a task."""
+        """Return whether there is a model before a round: before the first of rounds that are submitted together."""
         return number not in self._begun
 
     def progress_after(self, number: int) -> int:
@@ -123,61 +115,72 @@ class AveragingRun:
         """Submit the training of all replicas and their merging; yield a report of each step when it is trained."""
         if number not in self._begun:
             together = up_to(looked_at, self._rounds.together(number))
-            self._size = len(together)
-            if self._size > 1:
-                reports = self._play_together([self._rounds[n] for n in together], looked_at(together[-1]))
-                self._begun = dict(zip(together, reports, strict=True))
-        if number in self._begun:
-            return self._begun.pop(number)
-        this, key = self._rounds[number], f"{self._session}-{number}"
+            self._together = len(together)
+            reports = self._submit([self._rounds[n] for n in together])
+            rows = self._model_rows() if looked_at(together[-1]) else None
+            for n in together:
+                of_round = islice(reports, len(self._rounds[n].steps))
+                self._begun[n] = _with_rows(of_round, rows if n == together[-1] else None)
+        return self._begun.pop(number)
+
+    def _submit(self, rounds: Sequence[AveragingRound]) -> Iterator[RoundReport]:
+        """Submit rounds; yield a report of each step of theirs when it is trained.
+
+        Each step of a round is a task of each replica. Several rounds, of one replica, are one task.
+        """
+        first, key = rounds[0], f"{self._session}-{rounds[0].number}"
+        steps = [step for this in rounds for step in this.steps]
+        tasks = [[step] for step in steps] if len(rounds) == 1 else [steps]
         self._trainers = trainers_of(self._client, self._run.device)  # workers may have come or gone
-        replicas = [_Submitted(i, reached) for i, reached in enumerate(self._reach(this, key))]
-        numbers, totals = tuple(range(len(self._blocks))), list[list[Future]]()
-        merged_at = dict.fromkeys(numbers, this.start)  # progress
-        for n, step in enumerate(this.steps):
-            last, merged, name = step is this.steps[-1], self._merged_after(this, step), f"{key}-{n}"
-            coming = [None] * this.n_replicas if last else this.steps[n + 1].works
+        replicas = self._replicas(first, key)
+        numbers: tuple[int, ...] = ()  # of the blocks that were merged before a task
+        totals = list[list[Future]]()
+        merged_at = dict.fromkeys(range(len(self._blocks)), first.start)  # progress
+        for n, of_task in enumerate(tasks):
+            step, last, name = of_task[-1], n == len(tasks) - 1, f"{key}-{n}"
+            merged = self._merged_after(step, first.n_replicas)
+            trained = list[Future]()
             for replica in replicas:
-                if n == 0:
-                    replica.blocks = self._left or self._rows_for(replica, numbers, name)
-                else:
-                    replica.news.append(self._rows_for(replica, numbers, name))
-                replica.steps.append(ReplicaStep(step.works[replica.number], merged, coming[replica.number]))
-            trained = [self._train(replica, name) for replica in replicas]
-            totals.append([self._client.submit(totals_of, some, key=f"totals-{some.key}") for some in trained])
-            if this.n_replicas > 1:
-                rates = {n: self._rounds.rate(merged_at[n], step.stop) / this.n_replicas for n in merged}
+                replica.merged += [self._rows_for(replica, numbers, name), *([{}] * (len(of_task) - 1))]
+                coming = None if last else tasks[n + 1][0].works[replica.number]
+                replica.steps += [ReplicaStep(before.works[replica.number]) for before in of_task[:-1]]
+                replica.steps.append(ReplicaStep(step.works[replica.number], merged, coming))
+                trained.append(self._train(replica, len(of_task), name))
+            totals.append([replica.totals for replica in replicas if replica.totals is not None])
+            if merged:
+                rates = {n: self._rounds.rate(merged_at[n], step.stop) / first.n_replicas for n in merged}
                 self._merge_blocks(rates, trained, name)
                 merged_at |= dict.fromkeys(merged, step.stop)
             elif last:
                 self._left = trained[0]
             numbers = merged
-        return self._reports(this, totals, self._model_rows(looked_at(number)))
+        return self._reports(first.number, tasks, totals)
 
-    def _play_together(self, rounds: Sequence[AveragingRound], looked_at: bool) -> list[Iterator[RoundReport]]:
-        """Submit a task that trains rounds of one replica; return, for each, an iterator over its steps."""
-        key = f"{self._session}-{rounds[0].number}"
-        self._trainers = trainers_of(self._client, self._run.device)
-        replica = _Submitted(0, None)
-        replica.blocks = self._left or self._rows_for(replica, range(len(self._blocks)), key)
-        replica.steps = [ReplicaStep(step.works[0], (), None) for this in rounds for step in this.steps]
-        replica.news = [{}] * (len(replica.steps) - 1)
-        self._left = self._train(replica, key, last=len(replica.steps))
-        totals = self._client.submit(totals_of, self._left, key=f"totals-{self._left.key}")
-        task = RoundsTask(self._client, rounds, totals, self._trainers.takes, self._model_rows(looked_at))
-        return [task.reports(number) for number in range(len(rounds))]
+    def _replicas(self, this: AveragingRound, key: str) -> list["_SubmittedReplica"]:
+        """Submit the making of all replicas, of the model before a round."""
+        slots, numbers = self._trainers.slots(), range(len(self._blocks))
+        replicas = list[_SubmittedReplica]()
+        for number, reached in enumerate(self._reach(this, key)):
+            where = self._trainers.preferring(slots[len(slots) * number // this.n_replicas % len(slots)])
+            replica = _SubmittedReplica(number, reached, {"resources": self._trainers.takes, "retries": 2, **where})
+            replica.start = self._left or self._rows_for(replica, numbers, key)
+            # Named as the tasks of its steps: Dask takes it for as long as these, and does not crowd one worker
+            replica.future = self._client.submit(
+                make_replica,
+                self._run,
+                self._threads,
+                list(self._blocks),
+                reached,
+                replica.start,
+                key=f"train-{key}-start-{number}",
+                **replica.options,
+            )
+            replicas.append(replica)
+        return replicas
 
-    def _model_rows(self, looked_at: bool) -> ModelRows | None:
-        """Return both tables now; None where a replica holds them that are not looked at: they may fill a GPU."""
-        return model_rows(self._blocks, self._left) if looked_at or self._left is None else None
-
-    def _preferred_worker(self, slots: Sequence[str], replica: int) -> str:
-        """Return the worker that a replica prefers."""
-        return slots[len(slots) * replica // Averaging.of(self._run.params).n_replicas % len(slots)]
-
-    def _merged_after(self, this: AveragingRound, step: AveragingStep) -> tuple[int, ...]:
+    def _merged_after(self, step: AveragingStep, n_replicas: int) -> tuple[int, ...]:
         """Return the numbers of the blocks that are merged after a step; no number if there is one replica."""
-        if this.n_replicas == 1:
+        if n_replicas == 1:
             return ()
         end = math.inf if step.level is None else self._levels[step.level]
         return tuple(number for number, block in enumerate(self._blocks) if block.stop <= end)
@@ -193,7 +196,7 @@ class AveragingRun:
             for replica, of_replica in enumerate(works)
         ]
 
-    def _rows_for(self, replica: "_Submitted", numbers: Sequence[int], key: str) -> dict[int, Future]:
+    def _rows_for(self, replica: "_SubmittedReplica", numbers: Sequence[int], key: str) -> dict[int, Future]:
         """Return the rows that a replica takes of some blocks; tasks pick a part of a block on its worker."""
         blocks = list(self._blocks)
         whole = {n: self._blocks[blocks[n]] for n in numbers}
@@ -202,35 +205,48 @@ class AveragingRun:
         name = f"pull-{key}-{replica.number}"
         return {n: self._client.submit(pull, rows, replica.reached, n, key=f"{name}-{n}") for n, rows in whole.items()}
 
-    def _train(self, replica: "_Submitted", key: str, *, last: int = 1) -> Future:
-        """Submit the training of a replica's next step, or of the last steps; return its future."""
-        where = self._trainers.preferring(self._preferred_worker(self._trainers.slots(), replica.number))
+    def _train(self, replica: "_SubmittedReplica", last: int, key: str) -> Future:
+        """Submit the training of the last steps of a replica; return the future of the result."""
         trained = self._client.submit(
             train_replica,
-            self._run,
-            self._threads,
-            list(self._blocks),
+            replica.future,
             list(replica.steps),
-            replica.before,
-            replica.reached,
-            replica.blocks,
-            list(replica.news),
+            replica.start,
+            list(replica.merged),
             last,
+            replica.totals,
             key=f"train-{key}-{replica.number}",
-            retries=2,
-            resources=self._trainers.takes,
-            **where,
+            **replica.options,
         )
-        # Dask runs the next step on the worker of the replica, whose size its state alone has
-        replica.before = self._client.submit(state_of, trained, key=f"state-{trained.key}")
+        replica.totals = self._client.submit(totals_of, trained, key=f"totals-{trained.key}")
         return trained
 
     def _reports(
-        self, this: AveragingRound, totals: list[list[Future]], rows: ModelRows | None
+        self, number: int, tasks: Sequence[Sequence[AveragingStep]], totals: Sequence[Sequence[Future]]
     ) -> Iterator[RoundReport]:
-        for step, futures in zip(this.steps, totals, strict=True):
-            done = gather(self._client, futures, f"Round {this.number}", self._trainers.takes)
-            yield RoundReport(step.stop, step.works[0].alpha_stop, [*chain.from_iterable(done)], rows)
+        """Yield a report of each step of tasks, from the futures of the totals of each task's replicas.
+
+        The steps of one task share the seconds that their reader waits for it.
+        """
+        for steps, futures in zip(tasks, totals, strict=True):
+            began = time.monotonic()
+            done = gather(self._client, futures, f"Round {number}", self._trainers.takes)
+            waited = time.monotonic() - began
+            total = sum(of_step.seconds for of_step in chain.from_iterable(done))
+            for step, of_step in zip(steps, zip(*done, strict=True), strict=True):
+                seconds = None if len(steps) == 1 else waited * of_step[0].seconds / total
+                yield RoundReport(step.stop, step.works[0].alpha_stop, of_step, None, seconds=seconds)
+
+    def _model_rows(self) -> ModelRows:
+        """Return the tables, of the blocks that they are made of."""
+        self._split()
+        by_table = dict[str, list[TableBlock]]()
+        for block in self._blocks:
+            by_table.setdefault(block.table, []).append(block)
+        return {
+            table: TableParts([self._blocks[block] for block in blocks], partial(pick_block, blocks), join_blocks)
+            for table, blocks in by_table.items()
+        }
 
     def _split(self) -> None:
         """Replace all blocks by the rows that the only replica of the last round left, if it left any."""
@@ -250,6 +266,8 @@ class AveragingRun:
             block was merged last.
         trained
             Futures of each replica's result.
+        key
+            Part of the keys of the tasks.
         """
         blocks, curvatures = list(self._blocks), self._curvatures(key)
         for number, rate in rates.items():
@@ -273,96 +291,21 @@ class AveragingRun:
 
     def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
         """Write the blocks."""
-        self._split()
-        self._save(checkpoint, self._blocks, "a checkpoint")
+        self._save(checkpoint, "a checkpoint")
         return {"rounds": len(self)}
 
     def save_model(self, model: Store) -> None:
         """Write the blocks."""
-        self._split()
-        self._save(model, self._blocks, "Writing the model")
+        self._save(model, "Writing the model")
 
-    def _save(self, store: Store, blocks: Mapping[TableBlock, Future], what: str) -> None:
-        writes = save_blocks(self._client, store, blocks, self._run.params.vector_size, uuid.uuid4().hex)
+    def _save(self, store: Store, what: str) -> None:
+        self._split()
+        writes = save_blocks(self._client, store, self._blocks, self._run.params.vector_size, uuid.uuid4().hex)
         finish_tables(store, gather(self._client, writes, what))
 
 
-class RoundsTask:
-    """A task that trains several rounds of one replica.
-
-    Parameters
-    ----------
-    client
-        The cluster that does it.
-    rounds
-        Its rounds, one after the other.
-    totals
-        The future of the totals of all of their steps.
-    takes
-        As in `Trainers`.
-    rows
-        Both tables after the last round.
-    """
-
-    def __init__(
-        self,
-        client: Client,
-        rounds: Sequence[AveragingRound],
-        totals: Future,
-        takes: Mapping[str, int] | None,
-        rows: ModelRows | None,
-    ) -> None:
-        self._client, self._rounds, self._totals, self._takes, self._rows = client, rounds, totals, takes, rows
-
-    def reports(self, number: int) -> Iterator[RoundReport]:
-        """Wait for the task, unless that was done; yield the steps of one of its rounds."""
-        done, seconds = self._done
-        longer = seconds / sum(totals.seconds for totals in done)  # than the task took its worker
-        this, first = self._rounds[number], sum(len(before.steps) for before in self._rounds[:number])
-        rows = self._rows if number == len(self._rounds) - 1 else None
-        for step, totals in zip(this.steps, done[first:], strict=False):
-            yield RoundReport(step.stop, step.works[0].alpha_stop, [totals], rows, seconds=longer * totals.seconds)
-
-    @cached_property
-    def _done(self) -> tuple[list[TaskTotals], float]:
-        """The totals of all steps, and the seconds that their reader waited for them."""
-        began, what = time.monotonic(), f"Round {self._rounds[0].number}"
-        (found,) = gather(self._client, [self._totals], what, self._takes)
-        return found, time.monotonic() - began
-
-
-def model_rows(blocks: Mapping[TableBlock, Future], left: Future | None) -> ModelRows:
-    """Return the tables that blocks make; or those of `Trained`, if the only replica left it, with the same blocks."""
-    numbered = dict[str, dict[int, TableBlock]]()
-    for number, block in enumerate(blocks):
-        numbered.setdefault(block.table, {})[number] = block
-    if left is None:
-        return {
-            table: TableParts([blocks[b] for b in own.values()], partial(pick_block, [*own.values()]), join_blocks)
-            for table, own in numbered.items()
-        }
-    return {
-        table: TableParts([left], partial(_pick_left, own), partial(_join_left, [*own]))
-        for table, own in numbered.items()
-    }
-
-
-def _join_left(numbers: Sequence[int], trained: Trained) -> Float32Array:
-    """Return the table that some blocks of the only replica make, in this machine's memory."""
-    return join_blocks(*(trained.rows[number] for number in numbers))
-
-
-def _pick_left(
-    blocks: Mapping[int, TableBlock], trained: Trained, _: int, wanted: Int64Array
-) -> tuple[Int64Array, Float32Array]:
-    """Return some rows of a table from the blocks that the only replica left, as `TableParts.pick` does."""
-    own = [*blocks.values()]
-    found = [pick_block(own, trained.rows[number], n, wanted) for n, number in enumerate(blocks)]
-    return np.concatenate([which for which, _ in found]), np.concatenate([rows for _, rows in found])
-
-
-class _Submitted:
-    """The submitted steps of a replica in a round.
+class _SubmittedReplica:
+    """The submitted tasks of a replica in a round.
 
     Parameters
     ----------
@@ -370,14 +313,34 @@ class _Submitted:
         Number of the replica.
     reached
         Future of the rows that it reaches; None where it takes whole blocks.
+    options
+        Options of `Client.submit` for its tasks.
+
+    Attributes
+    ----------
+    start
+        The rows that it is made of, as `make_replica` takes them.
+    future
+        Future of the replica.
+    steps, merged
+        The steps that were submitted, and the merged rows before each, as `train_replica` takes them.
+    totals
+        Future of the totals of the last task; None before the first.
     """
 
-    def __init__(self, number: int, reached: Future | None) -> None:
-        self.number, self.reached = number, reached
+    def __init__(self, number: int, reached: Future | None, options: Mapping[str, Any]) -> None:
+        self.number, self.reached, self.options = number, reached, options
+        self.start: Mapping[int, Future] | Future = {}
+        self.future: Future | None = None
         self.steps: list[ReplicaStep] = []
-        self.blocks: Mapping[int, Future] | Future = {}
-        self.news: list[Mapping[int, Future]] = []
-        self.before: Future | None = None
+        self.merged: list[Mapping[int, Future]] = []
+        self.totals: Future | None = None
+
+
+def _with_rows(reports: Iterable[RoundReport], rows: ModelRows | None) -> Iterator[RoundReport]:
+    """Yield the reports of a round, with the tables after it."""
+    for report in reports:
+        yield report._replace(rows=rows)
 
 
 def _start(

@@ -1,12 +1,12 @@
-"""The facts of training that merges need besides the changes: how often each row is updated, how fast updates fade.
+"""How often each row is updated, and how fast updates fade: facts of training that merges need besides the changes.
 
-Near an optimum, an update of a row by gradient descent shrinks its distance to it: after k updates at a rate a, what
-was there before is exp(-a k h) of it along an eigenvector of the loss's Hessian with eigenvalue h. The Hessian of a
+Near an optimum, an update of a row by gradient descent shrinks its distance to it: k updates at a rate a leave the
+share exp(-a k h) of a distance along an eigenvector of the loss's Hessian with eigenvalue h. The Hessian of a
 window's loss by a row is the slope of the sigmoid times a sum over the rows that it meets (`objectives.curvature`), and
 is nearly the same for all rows of a table: a matrix of D x D numbers, computed from the common model.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from threading import Lock
 from typing import NamedTuple
@@ -93,13 +93,13 @@ def moments_of(run: Run, block: TableBlock, rows: Float32Array) -> Moments:
     """Task: return the moments of a block's rows, shape (rows, D) float32; of many rows, from a sample."""
     weights, columns = touched_rows(run)[block.table][block.start : block.stop], rows.shape[1]
     first, second = np.zeros(columns), np.zeros((columns, columns))
-    # The most frequent words' rows all count; of the others, so many that are evenly apart, each for those around it
+    # All rows of the most frequent words count; of the others, rows evenly apart, each for the rows around it
     apart = max(1, len(rows) // _SAMPLED)
     for sample, each in ((slice(0, _SAMPLED), 1), (slice(_SAMPLED, None, apart), apart)):
-        some = np.ascontiguousarray(rows[sample])
-        weighted = some * (each * weights[sample, None]).astype(np.float32)
+        sampled = np.ascontiguousarray(rows[sample])
+        weighted = sampled * (each * weights[sample, None]).astype(np.float32)
         first += weighted.sum(axis=0)
-        second += multiply(np.ascontiguousarray(weighted.T), some)
+        second += multiply(np.ascontiguousarray(weighted.T), sampled)
     return Moments(float(weights.sum()), first, second)
 
 
@@ -108,13 +108,10 @@ def curvature_of(run: Run, blocks: Sequence[TableBlock], moments: Sequence[Momen
     parts = dict[str, list[Moments]]()
     for block, of_block in zip(blocks, moments, strict=True):
         parts.setdefault("input" if block.table == FEATURES else block.table, []).append(of_block)
-    tables = find_objective(run.params.objective.name).curvature(run.params, _sums(parts))
-    found = {table: _eigen(matrix) for table, matrix in tables.items()}
-    return {**found, FEATURES: found["input"]}
-
-
-def _sums(parts: Mapping[str, Sequence[Moments]]) -> dict[str, Moments]:
-    return {table: add_moments(*some) for table, some in parts.items()}
+    sums = {table: add_moments(*of_blocks) for table, of_blocks in parts.items()}
+    hessians = find_objective(run.params.objective.name).curvature(run.params, sums)
+    curvatures = {table: _eigen(hessian) for table, hessian in hessians.items()}
+    return {**curvatures, FEATURES: curvatures["input"]}
 
 
 def _eigen(matrix: Float64Array) -> Curvature:

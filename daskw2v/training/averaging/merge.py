@@ -1,10 +1,11 @@
 """Merge rules: how replicas that trained apart become one model again.
 
-`sequential` (default) composes what the replicas changed as if one replica had trained their texts one after the other,
-as Maleki, Musuvathi and Mytkowicz (2017, sections 3 and 4) do for linear learners. What a replica changed fades while
-the texts after it are trained: along an eigenvector of the curvature, by exp(-rate * value) with each of them. So a row
-that a replica hardly touches gets the sum of the changes, and a row that each replica trains to the end gets the last
-one's, with the noise of one replica. A mean would have less noise, which turns all rows towards a common direction.
+`sequential` (default) composes the changes of the replicas as if one replica had trained their texts one after the
+other, as Maleki, Musuvathi and Mytkowicz (2017, sections 3 and 4) do for linear learners. The changes of a replica fade
+while the later texts are trained: along an eigenvector of the curvature, by exp(-rate * value) with each text. So a row
+that a replica hardly touches gets the sum of the changes, and a row that each replica trains to the end gets the change
+of the last replica, with the noise of one replica. A mean would have less noise, which turns all rows towards a common
+direction.
 
 `mean` is the rule of paper 001, section 3.3.
 
@@ -15,7 +16,7 @@ lower 16 bits, rounded to nearest.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -47,12 +48,19 @@ class Delta(NamedTuple):
     bits: UInt16Array
     rows: Int32Array | None = None
 
-    def within(self, some: slice) -> "Delta":
-        """Return the differences of consecutive rows, whose numbers count from the first of them."""
+    @property
+    def n(self) -> int:
+        """Number of the replicas."""
+        return 1
+
+    def within(self, rows: slice) -> "SummedChanges":
+        """Return the changes of the rows of a slice, in an array of its own."""
         if self.rows is None:
-            return Delta(self.bits[some])
-        first, last = np.searchsorted(self.rows, (some.start, some.stop))
-        return Delta(self.bits[first:last], self.rows[first:last] - np.int32(some.start))
+            return SummedChanges(from_bfloat16(self.bits[rows]), 1)
+        first, last = np.searchsorted(self.rows, (rows.start, rows.stop))
+        changes = np.zeros((rows.stop - rows.start, self.bits.shape[1]), np.float32)
+        changes[self.rows[first:last] - rows.start] = from_bfloat16(self.bits[first:last])
+        return SummedChanges(changes, 1)
 
 
 def delta_of(base: Float32Array, trained: Float32Array) -> tuple[UInt16Array, bool]:
@@ -72,15 +80,6 @@ def delta_of(base: Float32Array, trained: Float32Array) -> tuple[UInt16Array, bo
     """
     delta = room(base.shape, np.uint16)
     return delta, bool(np.isfinite(_subtract(base, trained, delta)))
-
-
-def dense_delta(delta: Delta, n_rows: int) -> Float32Array:
-    """Return a delta of all rows of a block, shape (n_rows, D) float32."""
-    if delta.rows is None:
-        return from_bfloat16(delta.bits)
-    changes = np.zeros((n_rows, delta.bits.shape[1]), np.float32)
-    changes[delta.rows] = from_bfloat16(delta.bits)
-    return changes
 
 
 def nearest_bfloat16(values: Float32Array) -> UInt16Array:
@@ -146,6 +145,13 @@ class SummedChanges(NamedTuple):
     total: Float32Array
     n: int
 
+    def within(self, rows: slice) -> "SummedChanges":
+        """Return the changes of the rows of a slice, in an array of its own."""
+        return SummedChanges(self.total[rows].copy(), self.n)
+
+
+Changes: TypeAlias = Delta | SummedChanges
+
 
 def _add(before: SummedChanges, later: SummedChanges, _: Training) -> Float32Array:
     before.total[:] += later.total
@@ -163,10 +169,10 @@ class MergeRule:
     title
         Short description for `--help`.
     project
-        Function from what a replica changed, shape (rows, D) float32, and the curvature of the table to the changes in
-        the coordinates of the rule. A rule without it gets an empty `Training`.
+        Function from the changes of a replica, shape (rows, D) float32, and the curvature of the table to the changes
+        in the coordinates of the rule. A rule without it gets an empty `Training`.
     append
-        Function from two `SummedChanges`, first those of the replicas whose text comes first, and `Training` to the
+        Function from two `SummedChanges`, first of the replicas whose text comes first, and `Training` to the
         total of both. It may write to the first. By default the sum.
     finish
         Function from the common rows, the `SummedChanges` of all replicas and `Training` to the merged rows.
@@ -184,60 +190,41 @@ def project_delta(rule: MergeRule, delta: Delta, curvature: Curvature) -> Delta:
     if rule.project is None:
         return delta
     bits = room(delta.bits.shape, np.uint16)
-    for some in _parts(bits):
-        bits[some] = nearest_bfloat16(rule.project(from_bfloat16(delta.bits[some]), curvature))
+    for rows in _parts(bits):
+        bits[rows] = nearest_bfloat16(rule.project(from_bfloat16(delta.bits[rows]), curvature))
     return Delta(bits, delta.rows)
 
 
-def add_changes(rule: MergeRule, n_rows: int, changes: Sequence[Delta], training: Training) -> SummedChanges:
-    """Return the sum of the changes of consecutive replicas in a block, from the projected changes of each."""
-    total = np.empty((n_rows, changes[0].bits.shape[1]), np.float32)
-    for some in _parts(total):
-        total[some] = _sum_within(rule, changes, training, some).total
-    return SummedChanges(total, len(changes))
+def add_changes(
+    rule: MergeRule, shape: tuple[int, int], changes: Sequence[Changes], training: Training
+) -> SummedChanges:
+    """Return the sum of the projected changes of consecutive replicas, or groups of replicas, in a block of a shape."""
+    total = np.empty(shape, np.float32)
+    for rows in _parts(total):
+        total[rows] = _added(rule, changes, training.within(rows), rows).total
+    return SummedChanges(total, sum(part.n for part in changes))
 
 
-def join_changes(rule: MergeRule, parts: Sequence[SummedChanges], training: Training) -> SummedChanges:
-    """Return the changes of several groups of replicas together, group after group."""
-    total = np.empty_like(parts[0].total)
-    for some in _parts(total):
-        joined, of_some = SummedChanges(parts[0].total[some].copy(), parts[0].n), training.within(some)
-        for part in parts[1:]:
-            later = SummedChanges(part.total[some], part.n)
-            joined = SummedChanges(rule.append(joined, later, of_some), joined.n + part.n)
-        total[some] = joined.total
-    return SummedChanges(total, sum(part.n for part in parts))
-
-
-def merge_block(rule: MergeRule, base: Float32Array, changes: SummedChanges, training: Training) -> Float32Array:
-    """Return a block, shape (rows, D) float32, merged."""
+def merge_block(rule: MergeRule, base: Float32Array, changes: Sequence[Changes], training: Training) -> Float32Array:
+    """Return a block, shape (rows, D) float32, merged with the projected changes of all replicas."""
     merged = room(base.shape)
-    for some in _parts(base):
-        part = SummedChanges(changes.total[some], changes.n)
-        merged[some] = rule.finish(base[some], part, training.within(some))
-    return merged
-
-
-def merge_deltas(rule: MergeRule, base: Float32Array, changes: Sequence[Delta], training: Training) -> Float32Array:
-    """Return a block merged with the projected changes of each replica, some rows at a time to stay in a cache."""
-    merged = room(base.shape)
-    for some in _parts(base):
-        total = _sum_within(rule, changes, training, some)
-        merged[some] = rule.finish(base[some], total, training.within(some))
+    for rows in _parts(base):
+        part = training.within(rows)
+        merged[rows] = rule.finish(base[rows], _added(rule, changes, part, rows), part)
     return merged
 
 
 def _parts(rows: Float32Array) -> list[slice]:
+    """Return slices of rows, each of so few that a cache holds them."""
     return [slice(a, b) for a, b in cut(0, len(rows), max(1, _IN_CACHE // (4 * rows.shape[1])))]
 
 
-def _sum_within(rule: MergeRule, changes: Sequence[Delta], training: Training, some: slice) -> SummedChanges:
-    """Return the sum of the changes of replicas in some rows."""
-    part, n_rows = training.within(some), some.stop - some.start
-    total = dense_delta(changes[0].within(some), n_rows)
-    for n, delta in enumerate(changes[1:], 1):
-        total = rule.append(SummedChanges(total, n), SummedChanges(dense_delta(delta.within(some), n_rows), 1), part)
-    return SummedChanges(total, len(changes))
+def _added(rule: MergeRule, changes: Sequence[Changes], training: Training, rows: slice) -> SummedChanges:
+    """Return the sum of changes in the rows of a slice."""
+    added, *others = (part.within(rows) for part in changes)
+    for later in others:
+        added = SummedChanges(rule.append(added, later, training), added.n + later.n)
+    return added
 
 
 def _in_eigenvectors(change: Float32Array, curvature: Curvature) -> Float32Array:
@@ -256,14 +243,18 @@ def _in_columns(base: Float32Array, changes: SummedChanges, training: Training) 
     return np.asarray(base + multiply(changes.total, back))
 
 
+def _with_mean(base: Float32Array, changes: SummedChanges, _: Training) -> Float32Array:
+    return base + changes.total / np.float32(changes.n)
+
+
 _SEQUENTIAL = MergeRule(
-    name="sequential", title="as if one replica had trained all texts, one after the other",
-    project=_in_eigenvectors, append=_after, finish=_in_columns,
-)  # fmt: skip
-_MEAN = MergeRule(
-    name="mean", title="the mean over all replicas",
-    finish=lambda base, changes, _: base + changes.total / np.float32(changes.n),
-)  # fmt: skip
+    name="sequential",
+    title="as if one replica had trained all texts, one after the other",
+    project=_in_eigenvectors,
+    append=_after,
+    finish=_in_columns,
+)
+_MEAN = MergeRule(name="mean", title="the mean over all replicas", finish=_with_mean)
 
 MERGE_RULES = Registry("merge", "daskw2v.merge_rules", MergeRule, {rule.name: rule for rule in (_SEQUENTIAL, _MEAN)})
 

@@ -11,15 +11,14 @@ from daskw2v.sampling.run import Run
 from daskw2v.training.averaging.curvature import NO_CURVATURE, Curvature, touched_rows, windows_of_position
 from daskw2v.training.averaging.merge import (
     FAN_IN,
+    Changes,
     Delta,
     MergeRule,
     SummedChanges,
     Training,
     add_changes,
     find_merge_rule,
-    join_changes,
     merge_block,
-    merge_deltas,
     project_delta,
 )
 from daskw2v.training.averaging.replica import Trained
@@ -68,7 +67,7 @@ def submit_merge(
     trained: Sequence[Future],
     key: str,
 ) -> Future:
-    """Return the future of a merged block, by a tree whose shape depends on the number of replicas only.
+    """Submit the merging of a block, by a tree of tasks whose shape depends on the number of replicas alone.
 
     Parameters
     ----------
@@ -85,17 +84,15 @@ def submit_merge(
         client.submit(_project, how, curvatures, replica, number, key=f"change-{replica.key}-{number}")
         for replica in trained
     ]
-    if len(parts) <= FAN_IN:
-        return client.submit(_merge_few, how, curvatures, before, *parts, key=f"merge-{key}")
     level = 0
-    while level == 0 or len(parts) > 1:
-        add = _join if level else _add
+    while len(parts) > FAN_IN:
+        groups = range(0, len(parts), FAN_IN)
         parts = [
-            client.submit(add, how, curvatures, *parts[i : i + FAN_IN], key=f"changes-{key}-{level}-{i}")
-            for i in range(0, len(parts), FAN_IN)
+            client.submit(_add, how, curvatures, *parts[i : i + FAN_IN], key=f"changes-{key}-{level}-{i}")
+            for i in groups
         ]
         level += 1
-    return client.submit(_merge_sum, how, curvatures, before, parts[0], key=f"merge-{key}")
+    return client.submit(_merge, how, curvatures, before, *parts, key=f"merge-{key}")
 
 
 def _project(how: BlockTraining, curvatures: Curvatures, trained: Trained, number: int) -> Delta:
@@ -104,28 +101,13 @@ def _project(how: BlockTraining, curvatures: Curvatures, trained: Trained, numbe
     return delta._replace(bits=share(delta.bits))
 
 
-def _add(how: BlockTraining, curvatures: Curvatures, *changes: Delta) -> SummedChanges:
-    """Task: return the sum of the changes of consecutive replicas."""
-    n_rows = how.block.stop - how.block.start
-    return _shared(add_changes(how.rule, n_rows, changes, how.of_rows(curvatures)))
+def _add(how: BlockTraining, curvatures: Curvatures, *changes: Changes) -> SummedChanges:
+    """Task: return the sum of the changes of consecutive replicas, or groups of replicas."""
+    shape = how.block.stop - how.block.start, how.run.params.vector_size
+    added = add_changes(how.rule, shape, changes, how.of_rows(curvatures))
+    return added._replace(total=share(added.total))
 
 
-def _join(how: BlockTraining, curvatures: Curvatures, *parts: SummedChanges) -> SummedChanges:
-    """Task: return the sum of the changes of consecutive groups of replicas."""
-    return _shared(join_changes(how.rule, parts, how.of_rows(curvatures)))
-
-
-def _shared(changes: SummedChanges) -> SummedChanges:
-    return changes._replace(total=share(changes.total))
-
-
-def _merge_few(how: BlockTraining, curvatures: Curvatures, before: Float32Array, *changes: Delta) -> Float32Array:
-    """Task: return a block merged with the changes of each replica."""
-    return share(merge_deltas(how.rule, np.asarray(before), changes, how.of_rows(curvatures)))
-
-
-def _merge_sum(
-    how: BlockTraining, curvatures: Curvatures, before: Float32Array, changes: SummedChanges
-) -> Float32Array:
-    """Task: return a block merged with the sum of the changes of all replicas."""
+def _merge(how: BlockTraining, curvatures: Curvatures, before: Float32Array, *changes: Changes) -> Float32Array:
+    """Task: return a block merged with the changes of all replicas."""
     return share(merge_block(how.rule, np.asarray(before), changes, how.of_rows(curvatures)))

@@ -1,7 +1,4 @@
-"""The text and the rows that a replica takes in a round: pieces of its text, and the rows that the text reaches.
-
-Where the text reaches few rows, the replica pulls these alone.
-"""
+"""The text of a replica in a round, and the rows that the text reaches: where these are few, it pulls these alone."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -71,22 +68,22 @@ def reach(run: Run, works: Sequence[ReplicaWork], blocks: Sequence[TableBlock]) 
     features = features_of(run)
     if features is not None:
         marks[FEATURES][features.of(np.flatnonzero(marks["input"])).rows] = True
-    found = [np.flatnonzero(marks[block.table][block.start : block.stop]).astype(np.int32) for block in blocks]
-    whole = [len(rows) > MOST * (block.stop - block.start) for rows, block in zip(found, blocks, strict=True)]
-    some = [rows[:0] if all_of_it else rows for rows, all_of_it in zip(found, whole, strict=True)]
-    return Reached(share(np.concatenate(some)), np.cumsum([0, *map(len, some)]), np.array(whole))
+    rows = [np.flatnonzero(marks[block.table][block.start : block.stop]).astype(np.int32) for block in blocks]
+    whole = [len(reached) > MOST * (block.stop - block.start) for reached, block in zip(rows, blocks, strict=True)]
+    pulled_rows = [reached[:0] if is_whole else reached for reached, is_whole in zip(rows, whole, strict=True)]
+    return Reached(share(np.concatenate(pulled_rows)), np.cumsum([0, *map(len, pulled_rows)]), np.array(whole))
 
 
 def pull(rows: Float32Array, reached: Reached, block: int) -> Float32Array:
     """Task: take the rows of a block that a replica reaches."""
-    some = reached.of(block)
-    return rows if some is None else share(np.asarray(rows)[some])
+    pulled_rows = reached.of(block)
+    return rows if pulled_rows is None else share(np.asarray(rows)[pulled_rows])
 
 
 def pulled(reached: Reached, blocks: Sequence[TableBlock], rows: Sequence[Any]) -> list[Float32Array | SomeRows]:
     """Return the blocks that a replica trains, made of the rows that it pulled."""
     return [
-        part if (some := reached.of(n)) is None else SomeRows(block.stop - block.start, some, part)
+        part if (numbers := reached.of(n)) is None else SomeRows(block.stop - block.start, numbers, part)
         for n, (block, part) in enumerate(zip(blocks, rows, strict=True))
     ]
 

@@ -1,10 +1,11 @@
-"""A replica, and the task that trains it.
+"""A replica of the model, and the tasks that make it and train it.
 
-In the middle of a round, the tables of a replica stay on its worker from step to step. The task trains one step: it is
-a pure function of the model's blocks, the merged rows, and the text.
+A replica stays on its worker for a round, from step to step. A task that trains a step depends on the replica, on the
+model at the start of the round, and on the rows that were merged since: a replica that is lost, or sent to another
+worker, is made again of them, with the same bits.
 """
 
-from collections import deque
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,8 +21,7 @@ from daskw2v.training.averaging.merge import Delta, delta_of
 from daskw2v.training.averaging.pulling import Reached, ReplicaText, pulled
 from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.averaging.settings import Averaging
-from daskw2v.training.devices import TextTotals, Threads, find_device, gpu_memory_watched
-from daskw2v.training.devices.gpu_rows import GpuRows
+from daskw2v.training.devices import DeviceRows, ReplicaTrainer, TextTotals, Threads, find_device
 from daskw2v.training.loop.strategy import TaskClock, TaskTotals
 from daskw2v.training.start.blocks import TableBlock
 from daskw2v.training.start.features import features_of
@@ -30,39 +30,67 @@ from daskw2v.types import Float32Array
 
 
 class Replica:
-    """One replica of the model.
+    """One replica of the model, on its worker. Another worker receives it without tables.
 
     Parameters
     ----------
     run, threads
-        The run, and the threads of its task.
+        The run, and the threads of a training task.
     blocks
         The blocks of the model.
     reached
         The rows that it has; None for all.
-    rows
-        The rows of each block, by number, shape (rows, D) float32.
+
+    Attributes
+    ----------
+    done
+        Number of the steps of its round that its tables have; None where it has no tables, or failed in a step.
+    finite
+        Whether the rows that were taken out of its tables last are finite.
     """
 
-    def __init__(
-        self,
-        run: Run,
-        threads: Threads,
-        blocks: Sequence[TableBlock],
-        reached: Reached | None,
-        rows: Mapping[int, Float32Array],
-    ) -> None:
-        self._run = run
-        parts = [rows[number] for number in range(len(blocks))]
-        tables: dict[str, list[Any]] = {}
-        self._places: list[tuple[str, int]] = []  # the table of each block, and its number there
+    def __init__(self, run: Run, threads: Threads, blocks: Sequence[TableBlock], reached: Reached | None) -> None:
+        self._arguments = run, threads, blocks, reached
+        self.done: int | None = None
+        self.finite = True
+        counts = Counter[str]()
+        self._indices = list[tuple[str, int]]()  # of each block: its table, and its number in the table
+        for block in blocks:
+            self._indices.append((block.table, counts[block.table]))
+            counts[block.table] += 1
+        self._numbers = {index: number for number, index in enumerate(self._indices)}
+        self._trainer: ReplicaTrainer | None = None
+        self._common = dict[int, Float32Array]()  # the common rows of each block, where there are other replicas
+        self._coming: ReplicaText | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Replica, self._arguments
+
+    @property
+    def run(self) -> Run:
+        """The run that it is of."""
+        return self._arguments[0]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its tables."""
+        return 0 if self._trainer is None else self._trainer.nbytes
+
+    @property
+    def trainer(self) -> ReplicaTrainer:
+        """The trainer that holds its tables."""
+        assert self._trainer is not None  # `start` was called
+        return self._trainer
+
+    def start(self, rows: Mapping[int, Float32Array]) -> None:
+        """Make its tables of the common model, of which `rows` has the rows of each block, shape (rows, D)."""
+        run, threads, blocks, reached = self._arguments
+        self._trainer = self._coming = None
+        tables, parts = dict[str, list[Any]](), [rows[number] for number in range(len(blocks))]
         for block, part in zip(blocks, parts if reached is None else pulled(reached, blocks, parts), strict=True):
-            of_table = tables.setdefault(block.table, [])
-            self._places.append((block.table, len(of_table)))
-            of_table.append(part)
-        objective = find_objective(run.params.objective.name)
+            tables.setdefault(block.table, []).append(part)
         self._trainer = find_device(run.device).replica_trainer(
-            objective,
+            find_objective(run.params.objective.name),
             run.params,
             prepared_of(run),
             partial(touched_rows, run),
@@ -71,90 +99,57 @@ class Replica:
             frozen_rows(run),
             features_of(run),
         )
-        self._coming: ReplicaText | None = None
-        self._numbers, self._reached = {place: number for number, place in enumerate(self._places)}, reached
-        # The common rows of each block
-        self._common = dict(rows) if Averaging.of(run.params).n_replicas > 1 else dict[int, Float32Array]()
-        self.finite = True
+        self._common = dict(rows) if Averaging.of(run.params).n_replicas > 1 else {}
+        self.done, self.finite = 0, True
 
     def give(self, rows: Mapping[int, Float32Array]) -> None:
-        """Replace the rows of some blocks by merged ones, by number."""
+        """Replace the rows of the blocks with these numbers by merged rows."""
         self._common |= rows
 
-        def replace(table: str, place: int, own: Float32Array) -> None:
-            merged = self._common[self._numbers[table, place]]
-            own[:, : merged.shape[1]] = merged
+        def replace(table: str, block: int, own_rows: Float32Array) -> None:
+            merged = self._common[self._numbers[table, block]]
+            own_rows[:, : merged.shape[1]] = merged
 
-        self._trainer.visit([self._places[number] for number in rows], replace, write=True)
+        self.trainer.visit([self._indices[number] for number in rows], replace, write=True)
 
     def begin(self, work: ReplicaWork) -> Callable[[], TextTotals]:
         """Begin to train a step; return a function that waits for its end and returns its totals."""
         text, self._coming = self._coming, None
         if text is None or text.work != work:
             text = self._text(work)
-        return self._trainer.begin(text.loads())
+        return self.trainer.begin(text.loads())
 
     def read_ahead(self, work: ReplicaWork) -> None:
         """Begin to read the first text of the next step: its worker waits for merged rows meanwhile."""
         self._coming = self._text(work)
-        self._coming.read_ahead(self._trainer.pieces_ahead)
+        self._coming.read_ahead(self.trainer.pieces_ahead)
 
     def _text(self, work: ReplicaWork) -> ReplicaText:
-        return ReplicaText(self._run, work, self._trainer.positions, self._trainer.load)
+        return ReplicaText(self.run, work, self.trainer.positions, self.trainer.load)
 
     def changes(self, numbers: Sequence[int]) -> dict[int, Delta]:
-        """Return the changes of the replica in some blocks since they were merged last."""
+        """Return the changes of the replica in the blocks with these numbers since each was merged last."""
+        reached = self._arguments[-1]
 
-        def change(table: str, place: int, own: Float32Array) -> tuple[int, Delta, bool]:
-            number = self._numbers[table, place]
-            bits, finite = delta_of(self._common[number], own)
-            return number, Delta(share(bits), None if self._reached is None else self._reached.of(number)), finite
+        def change(table: str, block: int, own_rows: Float32Array) -> tuple[int, Delta, bool]:
+            number = self._numbers[table, block]
+            bits, finite = delta_of(self._common[number], own_rows)
+            return number, Delta(share(bits), None if reached is None else reached.of(number)), finite
 
-        found = self._trainer.visit([self._places[number] for number in numbers], change)
-        self.finite = all(finite for _, _, finite in found)
-        return {number: delta for number, delta, _ in found}
+        changed = self.trainer.visit([self._indices[number] for number in numbers], change)
+        self.finite = all(finite for _, _, finite in changed)
+        return {number: delta for number, delta, _ in changed}
 
-    def take(self) -> list[Float32Array | GpuRows]:
+    def take(self) -> list[Float32Array | DeviceRows]:
         """Return the rows of each block, shapes (rows, D), and release the tables."""
-        taken, self.finite = self._trainer.results()
-        return [taken[table][place] for table, place in self._places]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of its tables."""
-        return self._trainer.nbytes
+        taken, self.finite = self.trainer.results()
+        self.done = None
+        return [taken[table][block] for table, block in self._indices]
 
 
-class ReplicaState:
-    """The state after a step: its totals; and the replica for the next step, which waits on its worker.
-
-    The task that takes the replica trains it, so it can be taken once. The replica is not sent: a state that arrives on
-    another worker, or comes back from a disk, has none.
-
-    Parameters
-    ----------
-    totals
-        The totals of each step of its task.
-    replica
-        The replica, if there is another step.
-    """
-
-    def __init__(self, totals: Sequence[TaskTotals], replica: Replica | None = None) -> None:
-        self.totals = totals
-        self._waiting = deque([] if replica is None else [replica])
-
-    def take(self) -> Replica | None:
-        """Return the replica, or None if it is not there."""
-        try:
-            return self._waiting.pop()
-        except IndexError:
-            return None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ReplicaState, (self.totals,)
-
-    def __sizeof__(self) -> int:  # Dask runs a task where most of what it takes is
-        return object.__sizeof__(self) + sum(replica.nbytes for replica in list(self._waiting))
+@sizeof.register(Replica)  # type: ignore[untyped-decorator]
+def _(replica: Replica) -> int:
+    return replica.nbytes  # Dask runs a task where most of its arguments are
 
 
 class ReplicaStep(NamedTuple):
@@ -165,95 +160,106 @@ class ReplicaStep(NamedTuple):
     work
         The work that it trains.
     merged
-        Numbers of the blocks that are merged after it; of none if there are no other replicas.
+        Numbers of the blocks that are merged after it; none where there are no other replicas.
     coming
-        The work of the next step; None at the end of a round.
+        The work of the next step, which another task trains; None where there is none in the round.
     """
 
     work: ReplicaWork
-    merged: tuple[int, ...]
-    coming: ReplicaWork | None
+    merged: tuple[int, ...] = ()
+    coming: ReplicaWork | None = None
 
 
 @by_fields
 class Trained(NamedTuple):
-    """The result of a replica's task.
+    """The result of a task that trains a replica.
 
     Parameters
     ----------
     changes
         The changes in each block that is merged, by the block's number.
     rows
-        The rows of each block, shapes (rows, D) float32, at the end of a round without other replicas, or `GpuRows`;
-        else none.
-    state
-        Totals, and the replica if the round goes on.
+        The rows of each block, shapes (rows, D) float32, at the end of a round without other replicas; else none.
+    totals
+        The totals of each step of the task.
     """
 
     changes: Mapping[int, Delta]
-    rows: Sequence[Any]
-    state: ReplicaState
+    rows: Sequence[Float32Array | DeviceRows]
+    totals: Sequence[TaskTotals]
 
 
-@sizeof.register(Trained)  # type: ignore[untyped-decorator]
-def _(trained: Trained) -> int:
-    """Return its bytes without those of the replica, which is gone from it when the next step has begun."""
-    return int(sizeof((trained.changes, trained.rows)))
+Start = Mapping[int, Float32Array] | Trained
 
 
-@gpu_memory_watched()
-def train_replica(
-    run: Run,
-    threads: Threads,
-    blocks: Sequence[TableBlock],
-    steps: Sequence[ReplicaStep],
-    before: ReplicaState | None,
-    reached: Reached | None,
-    start: Mapping[int, Float32Array] | Trained,
-    news: Sequence[Mapping[int, Float32Array]],
-    last: int = 1,
-) -> Trained:
-    """Task: train the last of some steps of a round, or of rounds of one replica.
-
-    The result depends on all arguments but `before`: a replica that is not there is made again, by all of the steps.
+def make_replica(
+    run: Run, threads: Threads, blocks: Sequence[TableBlock], reached: Reached | None, start: Start
+) -> Replica:
+    """Task: make a replica of the common model.
 
     Parameters
     ----------
     run, threads, blocks, reached
         As in `Replica`.
-    steps
-        The replica's steps of the round, or of the rounds, up to the last one to train.
-    before
-        The state after the step before; None before the first one.
     start
-        The rows of all blocks, by number, as `Replica` takes them at the start of the round; or the result of the only
-        replica of the round before.
-    news
-        The blocks that were merged before each further step, by number.
+        The rows of all blocks, by number; or the result of the only replica of the round before.
+    """
+    replica = Replica(run, threads, blocks, reached)
+    with find_device(run.device).explaining_errors():
+        replica.start(_rows_of(start))
+    return replica
+
+
+def _rows_of(start: Start) -> Mapping[int, Any]:
+    return dict(enumerate(start.rows)) if isinstance(start, Trained) else start
+
+
+def train_replica(
+    replica: Replica,
+    steps: Sequence[ReplicaStep],
+    start: Start,
+    merged: Sequence[Mapping[int, Float32Array]],
+    last: int = 1,
+    before: Any = None,
+) -> Trained:
+    """Task: train the last of some steps of a replica, and the steps before these that its tables do not have.
+
+    Parameters
+    ----------
+    replica
+        The replica.
+    steps
+        Its steps from the start of the round, or of the first of several rounds, to the last one to train.
+    start
+        As in `make_replica`.
+    merged
+        The merged rows that it takes before each step, by the number of their block.
     last
-        How many of the last steps it trains.
+        Number of the steps to train.
+    before
+        The result of a task that trains the step before.
     """
     clock, begun = TaskClock(), list[Callable[[], TextTotals]]()
-    replica, done = None if before is None else before.take(), len(steps) - last
-    if replica is None:
-        rows = dict(enumerate(start.rows)) if isinstance(start, Trained) else start
-        replica, done = Replica(run, threads, blocks, reached, rows), 0
-    for number in range(done, len(steps)):
-        if number:
-            replica.give(news[number - 1])
-        begun.append(replica.begin(steps[number].work))
-        if steps[number].merged:
-            begun[-1] = partial(_same, begun[-1]())
-        changes = replica.changes(steps[number].merged)
-    coming = steps[-1].coming
-    if coming is not None:
-        replica.read_ahead(coming)
-    for ended in begun[:-last]:
-        ended()
-    totals = [_totals(replica, ended(), clock) for ended in begun[-last:]]
-    left = [] if steps[-1].merged or coming is not None else replica.take()
+    with find_device(replica.run.device).explaining_errors():
+        if replica.done is None or replica.done > len(steps) - last:
+            replica.start(_rows_of(start))
+        done, replica.done = replica.done or 0, None
+        for step, rows in zip(steps[done:], merged[done:], strict=True):
+            if rows:
+                replica.give(rows)
+            begun.append(replica.begin(step.work))
+            if step.merged:
+                begun[-1] = partial(_same, begun[-1]())
+            changes = replica.changes(step.merged)
+        replica.done = len(steps)
+        if step.coming is not None:
+            replica.read_ahead(step.coming)
+        for ended in begun[:-last]:
+            ended()
+        totals = [_totals(replica, ended(), clock) for ended in begun[-last:]]
+        rows_left = [] if step.merged or step.coming is not None else replica.take()
     totals[-1] = totals[-1].ended(replica.finite, *clock.read())
-    return Trained(changes, left, ReplicaState(totals, None if coming is None else replica))
+    return Trained(changes, rows_left, totals)
 
 
 def _same(totals: TextTotals) -> TextTotals:
@@ -265,16 +271,11 @@ def _totals(replica: Replica, trained: TextTotals, clock: TaskClock) -> TaskTota
     return TaskTotals(examples, loss, replica.finite, words, this_worker(), *clock.read())
 
 
-def state_of(trained: Trained) -> ReplicaState:
-    """Task: take the state that a replica's task left for the next one."""
-    return trained.state
-
-
-def totals_of(*trained: Trained) -> list[TaskTotals]:
-    """Task: take the totals of some tasks, one after the other."""
-    return [totals for replica in trained for totals in replica.state.totals]
+def totals_of(trained: Trained) -> Sequence[TaskTotals]:
+    """Task: return the totals of a task's steps."""
+    return trained.totals
 
 
 def nth_rows(trained: Trained, number: int) -> Any:
-    """Task: take the rows of a block."""
+    """Task: return the rows of a block."""
     return trained.rows[number]

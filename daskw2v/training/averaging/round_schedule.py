@@ -46,7 +46,7 @@ class ReplicaWork:
 
 
 _ALONE = 1 << 27  # positions of a round of one replica, at most: it may be saved after each
-_HEARD = 8  # steps of such a round, at most: it is heard of after each
+_REPORTS = 8  # steps of such a round, at most: each is reported
 _MERGES = 64  # an epoch, of the rows of the most frequent words, at most
 _OF_ONE_EPOCH = 128  # merges of these rows where there is one epoch: rows grow fastest at first
 _OF_EACH = 16  # an epoch for each of few replicas
@@ -68,14 +68,15 @@ def round_sizes(params: Params, length: int, n_words: int, step: int = 1) -> Rou
     One replica's tables stay where they are from step to step of at least `step` positions, and nothing is merged.
     Several keep all merged rows of a round until it ends (`given_rows`): three times both tables at most.
     """
-    of, n = Averaging.of(params), Averaging.of(params).n_replicas
+    settings, n = Averaging.of(params), Averaging.of(params).n_replicas
+    rounds = settings.rounds_per_epoch
     if n == 1:
-        alone = of.rounds_per_epoch or max(1, -(-length // _ALONE))
-        return RoundSizes(alone, max(1, min(_HEARD, length // (alone * step))))
+        rounds = rounds or max(1, -(-length // _ALONE))
+        return RoundSizes(rounds, max(1, min(_REPORTS, length // (rounds * step))))
     merges = min(_OF_ONE_EPOCH if params.epochs == 1 else _MERGES, _OF_EACH * n)
-    rounds = of.rounds_per_epoch
-    most = min(_STEPS, max(1, 2 * n_words // of.frequent_rows), merges if rounds is None else -(-merges // rounds))
-    steps = of.merges_per_round or most
+    fitting = max(1, 2 * n_words // settings.frequent_rows)
+    most = min(_STEPS, fitting, merges if rounds is None else -(-merges // rounds))
+    steps = settings.merges_per_round or most
     return RoundSizes(rounds or max(-(-merges // steps), -(-length // (n * _ROUND))), steps)
 
 
@@ -211,16 +212,16 @@ def _cuts_of_several(params: Params, length: int, sizes: RoundSizes) -> list[lis
 
     Without `rounds_per_epoch`, rounds have equally many steps.
     """
-    of, total = Averaging.of(params), params.epochs * length
-    asked = of.rounds_per_epoch
-    parts = params.epochs * (asked or -(-length // (of.n_replicas * _ROUND)))
+    settings, total = Averaging.of(params), params.epochs * length
+    rounds_per_epoch = settings.rounds_per_epoch
+    parts = params.epochs * (rounds_per_epoch or -(-length // (settings.n_replicas * _ROUND)))
     ends = {share_of(0, total, i, parts)[1] for i in range(parts)} - {0}  # a part of a short text may be empty
-    together = asked is not None and sizes.steps == 1  # all rows are merged, at the ends of rounds
+    together = rounds_per_epoch is not None and sizes.steps == 1  # all rows are merged, at the ends of rounds
     n = 0 if together else params.epochs * sizes.rounds * sizes.steps
     rounds, cuts = list[list[int]](), [0]
     for end in sorted({*ends, *(-(-total * i * i // (n * n)) for i in range(1, n + 1))}):
         cuts.append(end)
-        if end in ends or (asked is None and len(cuts) > sizes.steps):
+        if end in ends or (rounds_per_epoch is None and len(cuts) > sizes.steps):
             rounds.append(cuts)
             cuts = [end]
     return rounds

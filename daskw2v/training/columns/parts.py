@@ -26,7 +26,7 @@ from daskw2v.store.checksums import Written
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
 from daskw2v.training.columns.step_schedule import ColumnStep
-from daskw2v.training.devices import RowTrainer, find_device, gpu_memory_watched, trainers_of
+from daskw2v.training.devices import RowTrainer, find_device, trainers_of
 from daskw2v.training.loop.strategy import TaskClock, TaskTotals
 from daskw2v.training.start.blocks import rows_per_block
 from daskw2v.training.start.initial_rows import first_rows, prepared_of
@@ -107,7 +107,6 @@ class TrainedPart(NamedTuple):
     losses: Float32Array
 
 
-@gpu_memory_watched()
 def train_part(
     context: ColumnsContext,
     part: int,
@@ -139,17 +138,18 @@ def train_part(
     tables = {
         t: [context.rows(t, part, rows), *context.moments_of(t, part, kept)] for t, (rows, kept) in trained_rows.items()
     }
-    trainer = open_part(context, tables, fixed_rows, threads)
     losses, loss, pairs = list[Float32Array](), 0.0, 0
-    for step in steps:
-        contexts = read_contexts(context.matrix, words, (step.first, step.last))
-        pairs += len(trained_rows) * int(np.count_nonzero(contexts >= 0))
-        for table in trained_rows:
-            of_rows = trainer.train(table, columns_of(context, words, step, table, contexts))
-            if keep_losses and table == INPUT:
-                losses.append(of_rows)
-            loss += float(of_rows.sum(dtype=np.float64))
-    taken = {table: trainer.take(table) for table in trained_rows}
+    with find_device(context.run.device).explaining_errors():
+        trainer = open_part(context, tables, fixed_rows, threads)
+        for step in steps:
+            contexts = read_contexts(context.matrix, words, (step.first, step.last))
+            pairs += len(trained_rows) * int(np.count_nonzero(contexts >= 0))
+            for table in trained_rows:
+                of_rows = trainer.train(table, columns_of(context, words, step, table, contexts))
+                if keep_losses and table == INPUT:
+                    losses.append(of_rows)
+                loss += float(of_rows.sum(dtype=np.float64))
+        taken = {table: trainer.take(table) for table in trained_rows}
     finite = all(is_finite(rows) for tables in taken.values() for rows in tables)
     for held in taken.values():
         held[0] = share(held[0])

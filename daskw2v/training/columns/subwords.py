@@ -45,7 +45,7 @@ from daskw2v.training.columns.parts import (
     open_part,
 )
 from daskw2v.training.columns.step_schedule import ColumnStep
-from daskw2v.training.devices import find_device, gpu_memory_watched
+from daskw2v.training.devices import find_device
 from daskw2v.training.loop.strategy import TaskClock, TaskTotals
 from daskw2v.training.start.initial_rows import first_weights
 from daskw2v.types import Float32Array, Int32Array
@@ -53,7 +53,7 @@ from daskw2v.types import Float32Array, Int32Array
 _MOMENTS = "subwords-moments"  # group of a checkpoint
 BLOCK_WORDS = 256  # words of a block
 BATCH_BLOCKS = 8  # blocks of a minibatch: with more, the network takes too few steps; with fewer, too few workers help
-_PYTORCH = 512 << 20  # bytes of a GPU that PyTorch's kernels and the workspaces of its libraries take, by estimate
+_PYTORCH = 512 << 20  # bytes of a device that PyTorch's kernels and the workspaces of its libraries take, by estimate
 _ROW_ALPHA = 0.05  # learning rate of rows; their change divided by it is the gradient
 OUTPUT_RATE = 5.0  # learning rate of output rows divided by the network's, both by Adam, as measured
 
@@ -78,7 +78,7 @@ class BlockGradients(NamedTuple):
 
 
 def network_bytes(vector_size: int) -> int:
-    """Return the bytes that training the network takes on a GPU, without the rows."""
+    """Return the bytes that training the network takes on the device, without the rows."""
     return _PYTORCH + training_bytes(vector_size, BLOCK_WORDS)
 
 
@@ -99,7 +99,6 @@ def open_network(run: Run, held: HeldNetwork) -> NetworkState:
     return NetworkState(weights, first_moments(weights), 0)
 
 
-@gpu_memory_watched()
 def find_gradients(
     context: ColumnsContext,
     blocks: Sequence[WordRange],
@@ -108,23 +107,24 @@ def find_gradients(
     outputs: Sequence[PartRows],
 ) -> BlockGradients:
     """Task: train the rows of blocks on a step's columns; return the gradients of the network."""
-    clock, run, pairs = TaskClock(), context.run, 0
-    weights, device = open_network(run, held).weights, find_device(run.device).torch_device()
-    characters = [_characters(run, words) for words in blocks]
-    rows = [forward(weights, of_block, device) for of_block in characters]
-    trainer = open_part(context, {INPUT: [np.concatenate(rows)]}, {OUTPUT: outputs}, 1)
-    starts = np.cumsum([0, *map(len, rows)])
-    losses = []
-    for words, start in zip(blocks, starts, strict=False):
-        contexts = read_contexts(context.matrix, words, (step.first, step.last))
-        columns = columns_of(context, words, step._replace(alpha=_ROW_ALPHA), INPUT, contexts)
-        losses.append(trainer.train(INPUT, columns, int(start)))
-        pairs += int(np.count_nonzero(contexts >= 0))
-    (moved,) = trainer.take(INPUT)
-    of_blocks = [
-        gradients(weights, of_block, (moved[a : a + len(before)] - before) / np.float32(_ROW_ALPHA), device)
-        for of_block, before, a in zip(characters, rows, starts, strict=False)
-    ]
+    clock, run, pairs, device = TaskClock(), context.run, 0, find_device(context.run.device)
+    with device.explaining_errors():
+        weights, name = open_network(run, held).weights, device.torch_device()
+        characters = [_characters(run, words) for words in blocks]
+        rows = [forward(weights, of_block, name) for of_block in characters]
+        trainer = open_part(context, {INPUT: [np.concatenate(rows)]}, {OUTPUT: outputs}, 1)
+        starts = np.cumsum([0, *map(len, rows)])
+        losses = []
+        for words, start in zip(blocks, starts, strict=False):
+            contexts = read_contexts(context.matrix, words, (step.first, step.last))
+            columns = columns_of(context, words, step._replace(alpha=_ROW_ALPHA), INPUT, contexts)
+            losses.append(trainer.train(INPUT, columns, int(start)))
+            pairs += int(np.count_nonzero(contexts >= 0))
+        (moved,) = trainer.take(INPUT)
+        of_blocks = [
+            gradients(weights, of_block, (moved[a : a + len(before)] - before) / np.float32(_ROW_ALPHA), name)
+            for of_block, before, a in zip(characters, rows, starts, strict=False)
+        ]
     loss = sum(float(values.sum(dtype=np.float64)) for values in losses)
     finite = bool(np.isfinite(moved).all())
     totals = TaskTotals(pairs, loss, finite, 0, this_worker(), *clock.read())
@@ -149,14 +149,14 @@ def center_network(network: NetworkState, mean: Float32Array) -> NetworkState:
     return network._replace(weights={**network.weights, "bias": network.weights["bias"] - mean})
 
 
-@gpu_memory_watched()
 def make_rows(context: ColumnsContext, part: int, held: HeldNetwork) -> Float32Array:
     """Task: compute the rows of a part's words by the network."""
-    run = context.run
-    weights, device = open_network(run, held).weights, find_device(run.device).torch_device()
-    # Always in the same blocks, as rounding in a matrix product may depend on its number of rows
-    blocks = [WordRange(a, b) for a, b in cut(*context.words[part], BLOCK_WORDS)]
-    return share(np.concatenate([forward(weights, _characters(run, words), device) for words in blocks]))
+    run, device = context.run, find_device(context.run.device)
+    with device.explaining_errors():
+        weights, name = open_network(run, held).weights, device.torch_device()
+        # Always in the same blocks, as rounding in a matrix product may depend on its number of rows
+        blocks = [WordRange(a, b) for a, b in cut(*context.words[part], BLOCK_WORDS)]
+        return share(np.concatenate([forward(weights, _characters(run, words), name) for words in blocks]))
 
 
 def join_losses(n_words: int, shares: Sequence[Sequence[WordRange]], *losses: Sequence[Float32Array]) -> Float32Array:

@@ -1,6 +1,6 @@
 """Devices, on which kernels run: a device takes rows, trains them, and returns them.
 
-The registry of devices is here. A new one is a module here and a line below.
+The registry of devices is here. A device of this package is a module beside this one, and a line below.
 """
 
 from distributed import Client
@@ -13,17 +13,32 @@ from daskw2v.config.registry import Registry
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, Daskw2vError
 from daskw2v.objectives.registry import find_objective
-from daskw2v.training.devices.base import PartitionTrainer, RowTrainer, Threads, threads_of
+from daskw2v.training.devices.base import DeviceRows, PartitionTrainer, RowTrainer, Threads, threads_of
 from daskw2v.training.devices.cpu import CPU
 from daskw2v.training.devices.device import Device
-from daskw2v.training.devices.gpu import CUDA, gpu_memory_watched
+from daskw2v.training.devices.gpu import CUDA
 from daskw2v.training.devices.replica_trainer import ReplicaTrainer, SomeRows, TextPiece, TextTotals, read_piece
 
 __all__ = [
-    "CPU", "CUDA", "DEVICES", "Device", "PartitionTrainer", "ReplicaTrainer", "RowTrainer", "SomeRows", "TextPiece",
-    "TextTotals", "Threads", "check_device", "check_workers", "find_device", "gpu_memory_watched", "read_piece",
-    "threads_of", "trainers_of",
-]  # fmt: skip
+    "CPU",
+    "CUDA",
+    "DEVICES",
+    "Device",
+    "DeviceRows",
+    "PartitionTrainer",
+    "ReplicaTrainer",
+    "RowTrainer",
+    "SomeRows",
+    "TextPiece",
+    "TextTotals",
+    "Threads",
+    "check_device",
+    "check_workers",
+    "find_device",
+    "read_piece",
+    "threads_of",
+    "trainers_of",
+]
 
 
 DEVICES = Registry("device", "daskw2v.devices", Device, {device.name: device for device in (CPU, CUDA)})
@@ -60,33 +75,33 @@ def trainers_of(client: Client, device: str | None) -> Trainers:
     await_worker(client)
     if device is None:
         return find_trainers(client, None)
-    of = find_device(device)
-    trainers = find_trainers(client, of.resource)
-    if of.check is None or of.resource is None or trainers.takes or not may_grow(client):
+    chosen = find_device(device)
+    trainers = find_trainers(client, chosen.resource)
+    if chosen.check is None or chosen.resource is None or trainers.takes or not may_grow(client):
         return trainers
     try:
         ask_workers(client, _lacking, device, workers=trainers.threads)
     except ClusterError as error:
-        await_worker(client, {of.resource: 1}, error.problem)
-        return find_trainers(client, of.resource)
+        await_worker(client, {chosen.resource: 1}, error.problem)
+        return find_trainers(client, chosen.resource)
     return trainers
 
 
 def check_workers(client: Client, device: str, objective: str) -> None:
-    """Check that workers that train on a device can train an objective; raises what a `check` raises on one of them."""
+    """Check that workers that train on a device can train an objective; raise the error of a `check` on one of them."""
     if find_device(device).check is not None or find_objective(objective).check is not None:
         ask_workers(client, _lacking, device, objective, workers=trainers_of(client, device).threads)
 
 
 def _lacking(device: str, objective: str | None = None) -> Daskw2vError | None:
-    """Return why this process cannot train on a device: what a worker raises, Dask writes to its log."""
-    of = find_device(device)
-    trains = find_objective(objective).check if objective is not None else None
+    """Return the error for which this process cannot train on a device; Dask would log one that is raised."""
+    chosen = find_device(device)
+    check_objective = find_objective(objective).check if objective is not None else None
     try:
-        if of.check is not None:
-            of.check()
-        if trains is not None:
-            trains(of.torch_device())
+        if chosen.check is not None:
+            chosen.check()
+        if check_objective is not None:
+            check_objective(chosen.torch_device())
     except Daskw2vError as error:
         return error
     return None

@@ -2,9 +2,10 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from daskw2v.cluster.shared_memory import share
 from daskw2v.config.params import Params
@@ -24,7 +25,7 @@ class Threads(NamedTuple):
     Parameters
     ----------
     n
-        How many threads train a replica, or feed the GPU that does.
+        How many threads train a replica, or read the text for the device that does.
     hot_rows, max_in_flight
         As in Resources.
     """
@@ -39,6 +40,22 @@ def threads_of(n: int, resources: Resources) -> Threads:
     return Threads(n, **{field.name: value for field, value in resources.device.items()})
 
 
+class DeviceRows(Protocol):
+    """Rows of a table that a task leaves in the memory of its device, for the next task of the same process.
+
+    They become an array, shape (rows, D) float32, where they are sent, written, or passed to `numpy.asarray`.
+    """
+
+    dtype: Any
+    shape: tuple[int, int]
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """Return the rows in this machine's memory."""
+
+
 def map_arrays(to_device: Callable[[Any], Any], values: Any) -> Any:
     """Return values with all arrays copied to a device: an array, or a NamedTuple of arrays and NamedTuples."""
     if isinstance(values, np.ndarray):
@@ -49,7 +66,7 @@ def map_arrays(to_device: Callable[[Any], Any], values: Any) -> Any:
 
 
 class DeviceTrainer(ABC):
-    """The base of all trainers: a trainer works in the memory of the device whose name it has."""
+    """The base of all trainers: a trainer trains in the memory of its device."""
 
     device: ClassVar[str]
 
@@ -61,8 +78,8 @@ class DeviceTrainer(ABC):
     def from_device(self, values: Any) -> Any:
         """Return an array of the device in this machine's memory."""
 
-    def _make_ready(self) -> None:  # noqa: B027 (not all have more)
-        """Make other arrays that training needs, when all tables are on the device."""
+    def _make_ready(self) -> None:  # noqa: B027 (most trainers need none)
+        """Make other arrays that training needs; called when all tables are on the device."""
 
 
 class PartitionTrainer(DeviceTrainer):

@@ -21,11 +21,11 @@ from daskw2v.types import Float32Array, UInt64Array
 
 _T = TypeVar("_T")
 
-CHUNK = 32768  # centers one of several threads takes at a time: some 20 ms of work
+CHUNK = 32768  # centers that one of several threads trains at a time: about 20 ms of work
 
 
 def hot_rows_of(objective: Objective, threads: Threads) -> int:
-    """Return the number of rows that each thread copies; where it is left open, the more threads, the fewer."""
+    """Return the number of rows that each thread copies; by default the fewer, the more threads there are."""
     if threads.n == 1:
         return 0
     return objective.hot_rows // threads.n if threads.hot_rows is None else threads.hot_rows
@@ -81,9 +81,9 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
 
     def _copies(self, blocks: Mapping[str, Sequence[RowBlock]]) -> dict[str, Any]:
         def room(name: str) -> Float32Array:
-            some = any(isinstance(part, SomeRows) for part in blocks[name])
+            is_partial = any(isinstance(part, SomeRows) for part in blocks[name])
             rows = self._lengths[name] + self._rows_behind()
-            return (sparse_zeros if some else buffers.here.take)(rows * self._width)
+            return (sparse_zeros if is_partial else buffers.here.take)(rows * self._width)
 
         def copy(job: tuple[str, int, RowBlock]) -> None:
             name, start, part = job
@@ -124,8 +124,8 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
         finally:
             self._memories.put(memory)
 
-    def _overwrite(self, there: Any, values: Float32Array) -> None:
-        pass  # they were written where they are
+    def _overwrite(self, on_device: Any, values: Float32Array) -> None:
+        pass  # `values` are the rows themselves
 
     def take_by(self, block: Callable[[str, int, Float32Array], _T]) -> dict[str, list[_T]]:
         """Return the results of a function for each row block, as `ReplicaTrainer.take_by` does."""
@@ -135,10 +135,10 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
 
 def _total(results: Iterable[TextTotals]) -> TextTotals:
     examples, loss, words = 0, 0.0, 0
-    for some in results:
-        examples += some.examples
-        loss += some.loss
-        words += some.words
+    for totals in results:
+        examples += totals.examples
+        loss += totals.loss
+        words += totals.words
     return TextTotals(examples, loss, words)
 
 
@@ -180,5 +180,6 @@ CPU = Device(
     replica_trainer=CpuReplicaTrainer,
     partition_trainer=CpuPartitionTrainer,
     row_trainer=CpuRowTrainer,
+    runs_cpu_kernels=True,
     honours=("frozen_words", "maxn", "features", "prefix_sizes"),
 )

@@ -1,6 +1,7 @@
 """The interface of a device: a value with its trainers and what they need of a worker."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,8 @@ class Device:
         As in Resources.
     title
         Short description for `--help`.
+    settings
+        The class of its settings.
     replica_trainer, partition_trainer, row_trainer
         Classes that train a replica of the whole model, buckets of its partitions, or the rows of a part of the words.
         Each finds the kernel for an objective (`find_kernel`).
@@ -41,8 +44,11 @@ class Device:
         Returns further options of Dask's LocalCluster for a number of workers.
     torch_device
         Returns PyTorch's name of the device that a process trains networks on.
-    settings
-        The class of its settings.
+    explaining_errors
+        Returns a context manager that replaces errors of the device's libraries by ones with a remedy.
+    runs_cpu_kernels
+        Whether it trains with the objectives' kernels for the processor, so that a process without the device can
+        compile them before a run.
     honours
         Fields of Params that it reads and not all devices do (`honoured_by`), besides its settings.
     """
@@ -58,8 +64,10 @@ class Device:
     free_memory: Callable[[], float] | None = None
     local_cluster: Callable[[int], Mapping[str, Any]] = _no_options
     torch_device: Callable[[], str] = _processor
+    explaining_errors: Callable[[], AbstractContextManager[None]] = nullcontext
+    runs_cpu_kernels: bool = False
     honours: tuple[str, ...] = ()
 
     def tasks(self, threads: int) -> int:
-        """Return how many tasks a worker of so many threads trains at a time: one on each, or one on its GPU."""
+        """Return the number of tasks that a worker trains at a time: one for each thread, or one for its resource."""
         return threads if self.resource is None else 1

@@ -1,6 +1,6 @@
 """Trainers on an NVIDIA GPU, one of the GPUs that the worker declares, and the memory of GPUs.
 
-A trainer has its GPU for life, but its methods are called by threads of many tasks: each enters the GPU's context.
+A trainer has one GPU, but threads of many tasks call its methods: each method enters the GPU's context.
 
 A replica's text is cut on the GPU (`sampling.cuda`), to which threads of the processor copy missing text (`gpu_text`).
 Its tables stay there: the next task copies the rows that a task leaves from there (`gpu_rows`).
@@ -110,14 +110,14 @@ def _on_its_gpu(method: Callable[Concatenate[_Trainer, _P], _R]) -> Callable[Con
 
 
 class DevicePool:
-    """The device of each trainer of this process, by number; more trainers than devices share them, and none waits."""
+    """The devices of this process's trainers, by number. Trainers share devices if they are more; none waits."""
 
     def __init__(self) -> None:
         self._holders: defaultdict[int, WeakSet[object]] = defaultdict(WeakSet)
         self._lock = Lock()
 
     def take(self, holder: object, n: int) -> int:
-        """Return which of n devices fewest hold, the first of them; it is held for as long as `holder` lives."""
+        """Return the number of the device that fewest holders have, of n; `holder` has it until it is deleted."""
         with self._lock:
             number = min(range(n), key=lambda device: len(self._holders[device]))
             self._holders[number].add(holder)
@@ -163,7 +163,7 @@ class CudaTrainer(DeviceTrainer):
 
     @_on_its_gpu
     def from_device(self, values: Any) -> Any:
-        """Return a copy of an array of the GPU, in memory that was used before where there is some."""
+        """Return a copy of an array of the GPU, in memory that was used before if possible."""
         return values.copy_to_host(buffers.here.take(len(values), values.dtype))
 
     def _are_finite(self, tables: Iterable[Any]) -> bool:
@@ -198,8 +198,8 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
         return load("daskw2v.sampling.cuda")
 
     @_on_its_gpu
-    def _overwrite(self, there: Any, values: Any) -> None:
-        there.copy_to_device(values.reshape(-1))
+    def _overwrite(self, on_device: Any, values: Any) -> None:
+        on_device.copy_to_device(values.reshape(-1))
 
     @classmethod
     def text_bytes(cls, threads: int, words: int) -> int:
@@ -228,9 +228,9 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
 
         def copy(job: tuple[str, int, RowBlock]) -> None:
             name, number, part = job
-            there = tables[name][slice(*self._bounds[name][number : number + 2] * self._width)]
+            rows = slice(*self._bounds[name][number : number + 2] * self._width)
             with self.gpu:
-                there.copy_to_device(self._padded(part))
+                tables[name][rows].copy_to_device(self._padded(part))
 
         self._in_threads(copy, [(name, number, part) for name in blocks for number, part in enumerate(blocks[name])])
         return tables
@@ -344,9 +344,9 @@ class CudaPartitionTrainer(CudaTrainer, PartitionTrainer):
     def _copied(self, rows: Any) -> Any:
         if not isinstance(rows, GpuRows):
             return super()._copied(rows)
-        there = self._cuda.device_array(len(rows.values), np.float32)
-        there.copy_to_device(rows.values)
-        return there
+        table = self._cuda.device_array(len(rows.values), np.float32)
+        table.copy_to_device(rows.values)
+        return table
 
     @_on_its_gpu
     def _leave(self, tables: dict[int, Any], number: int, *, stays: bool) -> tuple[Any, bool]:
@@ -411,5 +411,6 @@ CUDA = Device(
     free_memory=free_memory,
     local_cluster=gpus_for,
     torch_device=torch_device,
+    explaining_errors=gpu_memory_watched,
     honours=("frozen_words",),
 )

@@ -1,4 +1,4 @@
-"""Rows of a table that a task leaves in the memory of a GPU: the next task of this process takes them there."""
+"""Rows of a table that a task leaves in the memory of a GPU, for the next task of this process."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from daskw2v.types import Float32Array
 
 
 class GpuRows:
-    """Some rows of a table, as the result of a task: they must not be changed any more.
+    """Rows of a table, as the result of a task. They must not be changed.
 
     They become an ordinary array, shape (rows, D) float32, where they are sent, written or asked for
     (`numpy.asarray`).
@@ -37,8 +37,8 @@ class GpuRows:
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         with self._gpu:
             rows: Float32Array = self.values.copy_to_host(buffers.here.take(len(self.values)))
-        some = rows.reshape(len(self), -1)[:, : self.shape[1]] if len(self) else rows.reshape(self.shape)
-        return np.ascontiguousarray(some, dtype)
+        unpadded = rows.reshape(len(self), -1)[:, : self.shape[1]] if len(self) else rows.reshape(self.shape)
+        return np.ascontiguousarray(unpadded, dtype)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return np.asarray, (np.asarray(self),)
@@ -51,4 +51,4 @@ class GpuRows:
 
 @sizeof.register(GpuRows)  # type: ignore[untyped-decorator]
 def _(rows: GpuRows) -> int:
-    return rows.nbytes  # Dask runs a task where most of what it takes is
+    return rows.nbytes  # Dask runs a task where most of its arguments are

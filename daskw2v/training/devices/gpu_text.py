@@ -91,7 +91,7 @@ class DevicePiece(NamedTuple):
 
 
 class TextSums(NamedTuple):
-    """Examples and loss of some text, known tokens and bad codes: on the GPU, and in pinned memory when `copied`."""
+    """Examples and loss of trained text, known tokens and bad codes: on the GPU, and in pinned memory when `copied`."""
 
     totals: Any
     counts: Any
@@ -109,9 +109,9 @@ class TextSums(NamedTuple):
 
     def clear(self, stream: Any) -> None:
         """Set the sums to zero, by the stream."""
-        for there, here in ((self.totals, self.totals_here), (self.counts, self.counts_here)):
-            here[:] = 0
-            there.copy_to_device(here, stream=stream)
+        for on_gpu, pinned in ((self.totals, self.totals_here), (self.counts, self.counts_here)):
+            pinned[:] = 0
+            on_gpu.copy_to_device(pinned, stream=stream)
 
     def copy(self, stream: Any) -> None:
         """Copy the sums to pinned memory, by the stream."""
@@ -143,7 +143,7 @@ class DeviceText:
         self.keep = cuda.to_device(with_rest(text.keep))
 
     def load(self, start: int, stop: int, window: int, key: np.uint64) -> list[LoadedSpan]:
-        """Return the positions start..stop-1, with margins that complete all windows, once all of it is under way."""
+        """Return the spans of positions start..stop-1, with margins that complete all windows; copying has begun."""
         reader = self._text.reader
         low, high = reader.margins(start, stop, window, self._text.keep, key)
         return [self._loaded(reader, span) for span in reader.spans(low, high)]
@@ -157,25 +157,25 @@ class DeviceText:
         starts = reader.starts(span)
         return LoadedSpan(
             span,
-            self._there(span.chunk, lambda: reader.unchecked_codes(span)),
-            self._there(span.chunk.path, lambda: reader.ids(span)),
-            self._there(span.shard, lambda: starts),
+            self._array(span.chunk, lambda: reader.unchecked_codes(span)),
+            self._array(span.chunk.path, lambda: reader.ids(span)),
+            self._array(span.shard, lambda: starts),
             slice(*map(int, np.searchsorted(starts, [span.at, span.at + span.n]))),
         )
 
-    def _there(self, key: Hashable, read: Callable[[], npt.NDArray[Any]]) -> _Loaded:
-        """Return an array that is on the GPU, or on its way; the first thread that asks for it copies it."""
+    def _array(self, key: Hashable, read: Callable[[], npt.NDArray[Any]]) -> _Loaded:
+        """Return an array on the GPU, which the first thread that asks for it copies; others wait until that began."""
         with self._lock:
-            found = self._kept.get(key) or self._passing.get(key)
-            if found is not None:
-                return found
+            loaded = self._kept.get(key) or self._passing.get(key)
+            if loaded is not None:
+                return loaded
             coming, first = self._coming.get(key), key not in self._coming
             if coming is None:
                 coming = self._coming[key] = Future()
         if not first:
             return coming.result()
         try:
-            coming.set_result(self._bring(key, read()))
+            coming.set_result(self._upload(key, read()))
         except BaseException as error:
             coming.set_exception(error)
         finally:
@@ -183,7 +183,7 @@ class DeviceText:
                 del self._coming[key]
         return coming.result()
 
-    def _bring(self, key: Hashable, values: npt.NDArray[Any]) -> _Loaded:
+    def _upload(self, key: Hashable, values: npt.NDArray[Any]) -> _Loaded:
         """Copy an array to the GPU, without waiting for the end; it stays if there is room."""
         content = np.ascontiguousarray(values).view(np.uint8)
         with self._lock:
@@ -218,15 +218,15 @@ class DeviceText:
         with self._lock:
             return self._cuda.device_array(n if stays else -(-n // UNIT) * UNIT, np.uint8), []
 
-    def _copy(self, content: npt.NDArray[np.uint8], there: Any) -> None:
+    def _copy(self, content: npt.NDArray[np.uint8], memory: Any) -> None:
         for a, b in cut(0, len(content), STAGE):
             try:
                 pinned = self._pinned.popleft()
             except IndexError:
                 pinned = _Pinned(self._cuda.pinned_array(STAGE, np.uint8), self._cuda.event())
-            pinned.copied.synchronize()  # what it held before
+            pinned.copied.synchronize()  # its earlier content
             pinned.values[: b - a] = content[a:b]
-            there[a:b].copy_to_device(pinned.values[: b - a], stream=self._copying)
+            memory[a:b].copy_to_device(pinned.values[: b - a], stream=self._copying)
             pinned.copied.record(self._copying)
             self._pinned.append(pinned)
 
@@ -244,14 +244,14 @@ def text_on_gpu(cuda: Any, text: RunText, trainer: Any, room: Callable[[], float
     """
     key = text.reader, trainer.gpu
     with _texts_lock:
-        found = _texts.get(key)
-        if found is None:
-            found = _texts[key] = DeviceText(cuda, text, room())
-    # No lock there, and no new thread: trainers are freed anywhere
-    finalize(trainer, lambda *waits: _waiting.append((time.monotonic(), *waits)), trainer.gpu, found).atexit = False
+        on_gpu = _texts.get(key)
+        if on_gpu is None:
+            on_gpu = _texts[key] = DeviceText(cuda, text, room())
+    # No lock in the function, and no new thread: trainers are freed anywhere
+    finalize(trainer, lambda *waits: _waiting.append((time.monotonic(), *waits)), trainer.gpu, on_gpu).atexit = False
     if _trimming.acquire(blocking=False):
         Thread(target=_trim, name="daskw2v-text", daemon=True).start()
-    return found
+    return on_gpu
 
 
 def release_waiting_text(gpu: Any) -> None:

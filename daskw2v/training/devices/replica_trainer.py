@@ -18,8 +18,7 @@ from daskw2v.objectives.registry import find_trainer
 from daskw2v.sampling.reader import read_text
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import POSITION, SEGMENT, Segment
-from daskw2v.training.devices.base import DeviceTrainer, Threads, map_arrays
-from daskw2v.training.devices.gpu_rows import GpuRows
+from daskw2v.training.devices.base import DeviceRows, DeviceTrainer, Threads, map_arrays
 from daskw2v.types import Float32Array, Float64Array, Int32Array, UInt8Array
 
 _T = TypeVar("_T")
@@ -53,14 +52,14 @@ def read_piece(run: Run, epoch: int, start: int, stop: int, rate: Rate) -> TextP
 
 @dataclass(frozen=True)
 class SomeRows:
-    """Some rows of a block of a table; nothing reads the others.
+    """Rows of a block of a table, of which training reads no other row.
 
     Parameters
     ----------
     length
         Rows of the block.
     rows
-        Which are there, ascending, shape (n,) int32.
+        Numbers of the rows in the block, ascending, shape (n,) int32.
     values
         Shape (n, at least D) float32.
     """
@@ -73,7 +72,7 @@ class SomeRows:
         return self.length
 
 
-RowBlock: TypeAlias = Float32Array | SomeRows | GpuRows
+RowBlock: TypeAlias = Float32Array | SomeRows | DeviceRows
 
 
 class ReplicaTrainer(DeviceTrainer):
@@ -86,19 +85,19 @@ class ReplicaTrainer(DeviceTrainer):
     prepared
         `objective.prepare`'s result.
     touched
-        Returns how likely a window touches each row, by table; called where many windows are trained at a time.
+        Returns the chance that a window touches each row, by table; called where many windows are trained at a time.
     blocks
-        Consecutive row blocks of each table, each of shape (rows, at least D) float32, or some rows of it, or
-        rows that a task left on a GPU: columns from D on are not read. They are copied.
+        Consecutive row blocks of each table, each of shape (rows, at least D) float32, or a part of its rows, or rows
+        that a task left on a device: columns from D on are not read. They are copied.
     threads
         As in `Threads`.
     frozen
-        Whether each row of the input table does not move, 1 or 0, shape (V,) uint8; of length 0 where all move.
+        Whether each row of the input table is frozen, 1 or 0, shape (V,) uint8; of length 0 where no row is.
     features
         The features of the words, whose rows are the table "features"; None where words have none.
     """
 
-    positions: ClassVar[int] = SEGMENT  # of the corpus that it loads at a time
+    positions: ClassVar[int] = SEGMENT  # of the corpus, in a piece of text
     step: ClassVar[int] = 1 << 21  # positions of a step, at least, where there are no other replicas
     task: ClassVar[int] = 1  # positions of a task, there, if it may train several rounds
 
@@ -132,12 +131,12 @@ class ReplicaTrainer(DeviceTrainer):
 
     @classmethod
     def text_bytes(cls, threads: int, words: int) -> int:
-        """Return the bytes of text, of so many words, that so many threads hold: some read while the others train."""
+        """Return the bytes of text, of so many words, that threads hold: they train one piece and read others."""
         return (1 if threads == 1 else 3) * POSITION * min(cls.positions, words)
 
     @classmethod
     def device_text_bytes(cls, threads: int, words: int) -> int:
-        """Return the bytes of text that have to be in the memory of the device, where that is not this machine's."""
+        """Return the bytes of text in the memory of the device; 0 where that is this machine's."""
         return 0
 
     @property
@@ -151,11 +150,11 @@ class ReplicaTrainer(DeviceTrainer):
         return f"{threads.n} threads" if threads.n > 1 else None
 
     def _rows_behind(self) -> int:
-        """Return the number of rows that a table has besides the model's, behind them."""
+        """Return the number of rows that a table has behind the model's."""
         return 0
 
     def load(self, run: Run, epoch: int, start: int, stop: int, rate: Rate) -> Any:
-        """Return a piece of text as `train` takes it, as `read_piece` does. Several threads may call it."""
+        """Return the piece of text at positions start..stop-1, as `train` takes it. Several threads may call it."""
         return read_piece(run, epoch, start, stop, rate)
 
     @abstractmethod
@@ -176,7 +175,7 @@ class ReplicaTrainer(DeviceTrainer):
         return sum(int(table.nbytes) for table in self._tables.values())
 
     def take(self) -> dict[str, list[Float32Array]]:
-        """Return the row blocks of all tables, cut as they came, and release the tables."""
+        """Return the row blocks of all tables, cut as `blocks` were, and release the tables."""
         return self.take_by(lambda name, number, rows: np.ascontiguousarray(rows[:, : self._columns]))
 
     def results(self) -> tuple[dict[str, list[Any]], bool]:
@@ -208,40 +207,40 @@ class ReplicaTrainer(DeviceTrainer):
     def visit(
         self, blocks: Sequence[tuple[str, int]], block: Callable[[str, int, Float32Array], _T], *, write: bool = False
     ) -> list[_T]:
-        """Return the results of a function for some row blocks, named by their table and their number there.
+        """Return the results of a function for row blocks, each named by its table and its number in the table.
 
-        The function is called with table, number and the rows that the block has, padded to whole cache lines. With
-        `write`, the table takes the rows as the function changed them. Several threads may call it.
+        Several threads may call the function, with table, number, and the rows of the block, padded to whole cache
+        lines; of a partial block these alone. With `write`, rows that the function changed are written to the table.
         """
 
-        def one(of: tuple[str, int]) -> _T:
-            name, number = of
-            there, some = self.block(name, number), self._rows[name][number]
-            whole = self.from_device(there).reshape(-1, self._width)
-            rows = whole if some is None else whole[some]
+        def visit_block(job: tuple[str, int]) -> _T:
+            name, number = job
+            on_device, numbers = self.block(name, number), self._rows[name][number]
+            whole = self.from_device(on_device).reshape(-1, self._width)
+            rows = whole if numbers is None else whole[numbers]
             result = block(name, number, rows)
             if write:
-                if some is not None:
-                    whole[some] = rows
-                self._overwrite(there, whole)
+                if numbers is not None:
+                    whole[numbers] = rows
+                self._overwrite(on_device, whole)
             return result
 
-        return self._in_threads(one, blocks)
+        return self._in_threads(visit_block, blocks)
 
     def block(self, name: str, number: int) -> Any:
         """Return a row block as it lies on the device: flat, rows padded to whole cache lines."""
         return self._tables[name][slice(*self._bounds[name][number : number + 2] * self._width)]
 
     @abstractmethod
-    def _overwrite(self, there: Any, values: Float32Array) -> None:
-        """Replace rows on the device by the rows that `from_device` returned of them, changed since."""
+    def _overwrite(self, on_device: Any, values: Float32Array) -> None:
+        """Replace rows on the device by `values`, which `from_device` returned of them, and which were changed."""
 
     @abstractmethod
     def _copies(self, blocks: Mapping[str, Sequence[RowBlock]]) -> dict[str, Any]:
         """Return flat copies of tables on the device, rows padded, with the rows behind them."""
 
     def _copy_into(self, rows: Float32Array, part: RowBlock) -> None:
-        """Copy a block into padded rows of this machine's memory; of some rows, the others stay as they are."""
+        """Copy a block into padded rows of this machine's memory; rows that a partial block lacks stay as they are."""
         if isinstance(part, SomeRows):
             rows[part.rows, : self._columns] = part.values[:, : self._columns]
         else:
@@ -249,7 +248,7 @@ class ReplicaTrainer(DeviceTrainer):
             rows[:, self._columns :] = 0.0
 
     def _in_threads(self, function: Callable[[_J], _T], jobs: Sequence[_J]) -> list[_T]:
-        """Do a job for each row block, on the threads there are."""
+        """Call a function with each job, on the threads of the trainer."""
         if self._threads.n == 1:
             return [function(job) for job in jobs]
         with ThreadPoolExecutor(self._threads.n) as pool:

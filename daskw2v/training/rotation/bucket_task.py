@@ -25,8 +25,7 @@ from daskw2v.store.durability import durable
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
-from daskw2v.training.devices import find_device, gpu_memory_watched
-from daskw2v.training.devices.gpu_rows import GpuRows
+from daskw2v.training.devices import DeviceRows, find_device
 from daskw2v.training.loop.strategy import TaskClock, TaskTotals
 from daskw2v.training.rotation.bucket_jobs import (
     BucketJob,
@@ -53,7 +52,7 @@ class OutputPartition(NamedTuple):
     Rows are float32, or the bits of bfloat16.
     """
 
-    rows: Float32Array | UInt16Array | GpuRows
+    rows: Float32Array | UInt16Array | DeviceRows
     words: UInt64Array
 
 
@@ -65,7 +64,7 @@ class PartitionOrigin:
     file: str | None = None
 
 
-PartitionRows: TypeAlias = Float32Array | GpuRows | OutputPartition | PartitionOrigin
+PartitionRows: TypeAlias = Float32Array | DeviceRows | OutputPartition | PartitionOrigin
 PartitionMap: TypeAlias = Mapping[int, PartitionRows]  # some partitions of a table, by number
 HeldPartition: TypeAlias = Future | PartitionMap  # the future is of `PartitionMap`
 
@@ -148,8 +147,8 @@ class RotationContext:
         held: Float32Array = np.asarray(self.rows_as_held(table, partition, rows))
         return held[:, : self.run.params.vector_size]
 
-    def rows_as_held(self, table: str, partition: int, rows: PartitionRows) -> Float32Array | GpuRows:
-        """Return a partition's rows; results of tasks stay as they are: padded, (rows, padded(D)), or on a GPU."""
+    def rows_as_held(self, table: str, partition: int, rows: PartitionRows) -> Float32Array | DeviceRows:
+        """Return a partition's rows; results of tasks stay as they are: padded, (rows, padded(D)), or on a device."""
         if isinstance(rows, PartitionOrigin):
             return self._read(table, partition, rows)
         return _widened(rows.rows) if isinstance(rows, OutputPartition) else rows
@@ -191,7 +190,6 @@ def bucket_works(context: RotationContext, this: RotationPass, of: BucketRound) 
     return [BucketWork(*pair, of.alphas, key, other) for pair, key, other in of_each]
 
 
-@gpu_memory_watched()
 def train_buckets(
     steps: Sequence[StepWork],
     inputs: Mapping[int, PartitionMap],
@@ -229,8 +227,9 @@ def train_buckets(
         share of its whole pass in the seconds of compilation.
     """
     clock, words, params = TaskClock(), dict[int, UInt64Array](), context.run.params
+    device = find_device(context.run.device)
 
-    def open_output(k: int) -> Float32Array | GpuRows:
+    def open_output(k: int) -> Float32Array | DeviceRows:
         words[k] = context.words(k, outputs[k][k]).view()
         words[k].flags.writeable = False  # as arrays that were sent are: kernels are compiled once
         return context.rows_as_held(OUTPUT, k, outputs[k][k])
@@ -241,9 +240,9 @@ def train_buckets(
         n, loss = trainer.train(work.input, work.output, bucket, alpha, words[work.output], job.key)
         return job.step, n, loss
 
-    with ThreadPoolExecutor(threads) as pool:
+    with device.explaining_errors(), ThreadPoolExecutor(threads) as pool:
         each = pool.map if folder is None else map  # in files, rows may be more than memory holds several times
-        trainer = find_device(context.run.device).partition_trainer(
+        trainer = device.partition_trainer(
             find_objective(params.objective.name),
             params,
             {k: partial(context.rows_as_held, INPUT, k, held[k]) for k, held in inputs.items()},

@@ -125,8 +125,8 @@ def _is_one_task(client: Client, context: RotationContext) -> bool:
 
 
 def _at_once(context: RotationContext, threads: int) -> int:
-    """Return how many groups a worker trains at a time: a GPU one."""
-    return 1 if find_device(context.run.device).resource else threads
+    """Return the number of groups that a worker of so many threads trains at a time."""
+    return find_device(context.run.device).tasks(threads)
 
 
 class _PassesTask:

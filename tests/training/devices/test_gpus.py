@@ -18,11 +18,11 @@ from daskw2v.cluster.connecting import connect
 from daskw2v.cluster.gpus import gpus_declared, gpus_for, visible_gpus
 from daskw2v.cluster.local import OneWorker
 from daskw2v.errors import ClusterError
-from daskw2v.training.averaging.replica import train_replica
+from daskw2v.training.averaging.replica import Replica, make_replica, train_replica
 from daskw2v.training.columns.parts import train_part
 from daskw2v.training.columns.subwords import find_gradients, make_rows
-from daskw2v.training.devices import DEVICES, gpu, gpu_memory_watched
-from daskw2v.training.devices.gpu import free_memory
+from daskw2v.training.devices import DEVICES, gpu
+from daskw2v.training.devices.gpu import free_memory, gpu_memory_watched
 from daskw2v.training.estimates.check import check_training, workers_of
 from daskw2v.training.estimates.memory import estimate
 from daskw2v.training.rotation.bucket_task import train_buckets
@@ -219,8 +219,9 @@ PARTS = SimpleNamespace(run=RUN, words=[None])
 @pytest.mark.parametrize(
     ("task", "opens", "args"),
     [
-        (train_replica, "Replica", (RUN, None, [], [None], None, None, {}, [])),
-        (train_buckets, "find_device", ([], {}, {}, None, PARTS, 1)),
+        (make_replica, "find_objective", (RUN, None, [], None, {})),
+        (train_replica, "find_objective", (Replica(RUN, None, [], None), [None], {}, [None])),
+        (train_buckets, "find_objective", ([], {}, {}, None, PARTS, 1)),
         (train_part, "open_part", (PARTS, 0, [], {}, {}, 1)),
         (find_gradients, "open_network", (PARTS, [], None, None, [])),
         (make_rows, "open_network", (PARTS, 0, None)),
