@@ -34,6 +34,7 @@ from daskw2v.training.averaging.curvature import Curvature
 from daskw2v.training.averaging.merge import Delta, Training, delta_of, find_merge_rule, merge_block, project_delta
 from daskw2v.training.devices import Threads
 from daskw2v.training.devices.cpu import CpuReplicaTrainer
+from daskw2v.training.devices.settings import CPU
 from daskw2v.training.estimates.seconds import Constants, Line
 from daskw2v.training.rotation.work import HOPS, TASKS
 from daskw2v.types import Float64Array
@@ -105,7 +106,9 @@ def measure_rows(rows: int) -> dict[str, Any]:
     base, other = (np.full((rows, SIZES[0]), i / 10, np.float32) for i in range(2))
 
     def copy() -> bool:
-        replica = CpuReplicaTrainer(objective, params, None, dict, {"input": [base], "output": [other]}, Threads(1, 0))
+        replica = CpuReplicaTrainer(
+            objective, params, None, dict, {"input": [base], "output": [other]}, Threads(1, CPU(hot_rows=0))
+        )
         return all(is_finite(rows) for (rows,) in replica.take().values())
 
     return {"copy": timed(copy) / (2 * base.nbytes), "merge": line_of(partial(measure_merge, rows))}

@@ -59,10 +59,8 @@ class Place(NamedTuple):
 def train_ours(params: Params, place: Place) -> Vectors:
     of = params.strategy.flat()
     side_by_side = of.get("n_partitions") or of.get("n_replicas") or 1
-    resources = Resources(
-        device=place.device, threads=place.threads, max_in_flight=place.max_in_flight,
-        workers=min(2, side_by_side),
-    )  # fmt: skip
+    in_flight = {} if place.max_in_flight is None else {"max_in_flight": place.max_in_flight}
+    resources = Resources(device=place.device, threads=place.threads, workers=min(2, side_by_side), **in_flight)
     return train(place.text, work=place.work, params=params, resources=resources)
 
 

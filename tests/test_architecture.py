@@ -160,14 +160,9 @@ NAMING_GPUS = {  # why others name them
     "config/resources.py": "help texts of settings",
     "kernels/cache.py": "the sources of compiled kernels, and numba-cuda's classes",
     "objectives/subwords/training.py": "PyTorch's builds",
-    # Names of the memory of devices, until they are general
-    "training/averaging/memory.py": "",
-    "training/choice.py": "",
-    "training/columns/memory.py": "",
-    "training/estimates/check.py": "",
-    "training/plan.py": "",
-    "training/rotation/memory.py": "",
-    "training/sizes/memory.py": "",
+    "training/estimates/check.py": "messages about its memory",
+    "training/estimates/memory.py": "the column of an estimate, which is published as `gpu`",
+    "training/plan.py": "the same",
 }
 
 

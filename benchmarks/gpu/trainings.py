@@ -23,6 +23,7 @@ from daskw2v.kernels.cuda import load
 from daskw2v.training.averaging.replica import make_replica
 from daskw2v.training.devices import Threads
 from daskw2v.training.devices.gpu import CudaReplicaTrainer
+from daskw2v.training.devices.settings import Cuda
 
 WAYS: dict[str, dict[str, Any]] = {
     "averaging": {"strategy": "averaging"},
@@ -75,7 +76,11 @@ def host(session: Session, text: Text) -> None:
     for positions in POSITIONS:
         CudaReplicaTrainer.positions = positions
         run, blocks, rows, work = task_of(text, Params(vector_size=session.options.size), "cuda")
-        replica, pieces, found = make_replica(run, Threads(THREADS), blocks, None, rows), -(-work.stop // positions), []
+        replica, pieces, found = (
+            make_replica(run, Threads(THREADS, Cuda()), blocks, None, rows),
+            -(-work.stop // positions),
+            [],
+        )
         for _ in range(1 + session.options.times):
             began, busy = time.perf_counter(), time.thread_time()
             ended = replica.begin(work)

@@ -8,7 +8,6 @@ import numpy as np
 
 from daskw2v.config.choice import Choice
 from daskw2v.config.params import Params
-from daskw2v.kernels.cuda import load
 from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.rng import Purpose, draw, stream, unit
 from daskw2v.objectives.curvature import Moments, curvature_of_pairs

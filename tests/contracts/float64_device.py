@@ -1,9 +1,12 @@
 """A device as another distribution may add one: plain NumPy in float64, by the objectives' references."""
 
+from dataclasses import dataclass
 from importlib import import_module
 
 import numpy as np
 
+from daskw2v.config.choice import Choice
+from daskw2v.config.settings import integer, setting
 from daskw2v.objectives.settings import SGNS
 from daskw2v.sampling.hierarchy import RULES, split_negatives
 from daskw2v.sampling.settings import Partitioned
@@ -49,6 +52,11 @@ class Replicas(Float64Trainer, ReplicaTrainer):
             totals.append(TextTotals(examples, loss, piece.words))
         return TextTotals(*map(sum, zip(*totals, strict=True))) if totals else TextTotals(0, 0.0, 0)
 
+    def from_device(self, values):
+        """Return a copy of rows in float32, rounded as the settings of the device say."""
+        digits = self._threads.device.digits
+        return super().from_device(values if digits is None else np.round(values, digits))
+
     def _overwrite(self, there, values):
         there[:] = values.reshape(-1)
 
@@ -83,8 +91,18 @@ class Rows(Float64Trainer, RowTrainer):
     """There is no kernel for columns."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Float64(Choice):
+    """Its settings."""
+
+    axis, name = "device", "float64"
+
+    digits: int | None = setting(None, "decimal digits that rows of a replica are rounded to", integer(0))
+
+
 FLOAT64 = Device(
     name="float64",
+    settings=Float64,
     title="NumPy in float64",
     replica_trainer=Replicas,
     partition_trainer=Partitions,

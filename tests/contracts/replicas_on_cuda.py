@@ -29,7 +29,7 @@ def write_text(folder, sentences=8):
 
 
 def train_on(device, folder, params, gpus=4, threads=4):
-    resources = Resources(device=device, threads=1, max_in_flight=1 if device == "cuda" else None)
+    resources = Resources(device=device, threads=1, **{"max_in_flight": 1} if device == "cuda" else {})
     with Client(
         processes=False, n_workers=1, threads_per_worker=threads, dashboard_address=":0", resources={"GPU": gpus}
     ) as client:

@@ -72,7 +72,12 @@ def test_device__refuses_what_it_has_no_kernel_for(added, text, client, tmp_path
         train(text, work=tmp_path / "work", params=params, resources=resources, client=client, listener=None)
 
 
-def test_device__refuses_what_it_does_not_read(added, text, client, tmp_path):
-    resources = Resources(device="float64", hot_rows=4)
+def test_device__reads_its_own_setting(added, text, client, tmp_path):
+    resources = Resources(device="float64", digits=1)
+    vectors = train(text, work=tmp_path / "work", params=COMMON, resources=resources, client=client, listener=None)
+    np.testing.assert_array_equal(vectors.vectors[:], np.round(vectors.vectors[:], 1))
+
+
+def test_device__refuses_what_it_does_not_read(added):
     with pytest.raises(ParameterError, match="hot_rows=4 changes nothing for device='float64'; it is for cpu, cuda"):
-        train(text, work=tmp_path / "work", params=COMMON, resources=resources, client=client, listener=None)
+        Resources(device="float64", hot_rows=4)

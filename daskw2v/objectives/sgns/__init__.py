@@ -5,8 +5,8 @@ from functools import partial
 import numpy as np
 
 from daskw2v.config.params import Params
-from daskw2v.objectives import settings
 from daskw2v.kernels.cuda import call
+from daskw2v.objectives import settings
 from daskw2v.objectives.base import DeviceTables, Objective, Tables, initial_rows
 from daskw2v.objectives.cpu.centers import train_by
 from daskw2v.objectives.noise import noise_bytes, prepare_noise, with_markets, word_tables

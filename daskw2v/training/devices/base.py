@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.cluster.shared_memory import share
+from daskw2v.config.choice import Choice
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.kernels import buffers
@@ -16,28 +17,28 @@ from daskw2v.objectives.base import BucketTrainer, ColumnTrainer, MatrixColumns,
 from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.registry import find_bucket_trainer, find_column_trainer
 from daskw2v.sampling.skipgrams import Bucket
+from daskw2v.training.devices.settings import CPU
 from daskw2v.types import Float32Array, Int64Array, UInt64Array
 
 
 class Threads(NamedTuple):
-    """How many threads and rows a training task works with at a time.
+    """The threads of a training task, and the settings of its device.
 
     Parameters
     ----------
     n
         How many threads train a replica, or read the text for the device that does.
-    hot_rows, max_in_flight
-        As in Resources.
+    device
+        The settings of the device.
     """
 
     n: int
-    hot_rows: int | None = None
-    max_in_flight: int | None = None
+    device: Choice = CPU()
 
 
 def threads_of(n: int, resources: Resources) -> Threads:
-    """Return the threads of a training task as Resources have them."""
-    return Threads(n, **{field.name: value for field, value in resources.device.items()})
+    """Return the threads of a training task, with the device that Resources have."""
+    return Threads(n, resources.device)
 
 
 class DeviceRows(Protocol):
@@ -94,8 +95,8 @@ class PartitionTrainer(DeviceTrainer):
         `leave_input` returns them. The rows are copied.
     counts, total
         Returns how often each word of a partition occurs, shape (rows,) int64; and how often all words do.
-    max_in_flight
-        As in Resources.
+    settings
+        The settings of the device.
     each
         As `map`, by which partitions are copied: one after the other, or by several threads.
     """
@@ -108,12 +109,12 @@ class PartitionTrainer(DeviceTrainer):
         outputs: Mapping[int, Callable[[], Any]],
         counts: Callable[[int], Int64Array],
         total: int,
-        max_in_flight: int | None,
+        settings: Choice,
         each: Callable[..., Iterable[Any]] = map,
     ) -> None:
         self._train, self._objective = self.find_kernel(objective), objective
         self._params, self._counts, self._total = params, counts, total
-        self._max_in_flight = max_in_flight
+        self._settings = settings
         self._width = padded(params.vector_size)
 
         def copy(rows: Callable[[], Any]) -> Any:

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -28,7 +28,8 @@ def hot_rows_of(objective: Objective, threads: Threads) -> int:
     """Return the number of rows that each thread copies; by default the fewer, the more threads there are."""
     if threads.n == 1:
         return 0
-    return objective.hot_rows // threads.n if threads.hot_rows is None else threads.hot_rows
+    hot_rows = cast(settings.CPU, threads.device).hot_rows
+    return objective.hot_rows // threads.n if hot_rows is None else hot_rows
 
 
 def flush_words_of(objective: Objective, threads: Threads) -> int:

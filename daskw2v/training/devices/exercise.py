@@ -14,6 +14,7 @@ from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices.base import Threads
 from daskw2v.training.devices.cpu import CpuPartitionTrainer, CpuReplicaTrainer
 from daskw2v.training.devices.replica_trainer import TextPiece
+from daskw2v.training.devices.settings import CPU
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.partition import Partitions
 
@@ -52,7 +53,7 @@ def exercise_partitions(params: Params) -> None:
     def rows() -> Float32Array:
         return np.zeros((_WORDS, params.vector_size), np.float32)
 
-    trainer = CpuPartitionTrainer(objective, params, {0: rows}, {0: rows}, _counts, int(_counts().sum()), None)
+    trainer = CpuPartitionTrainer(objective, params, {0: rows}, {0: rows}, _counts, int(_counts().sum()), CPU())
     words = objective.partition_table(params, _counts())
     words.flags.writeable = False
     pair: Pairs = np.zeros(1, pair_type(_WORDS))

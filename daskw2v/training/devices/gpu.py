@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import cached_property, partial, wraps
 from itertools import islice
 from threading import Lock
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 from weakref import WeakSet
 
 import numba
@@ -186,7 +186,7 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
         if len(self._frozen):
             # The likelier a row is touched, the shorter are its steps
             touched["input"] = np.where(self._frozen, np.inf, touched["input"])
-        self._in_flight = self._pieces.room(self._threads.max_in_flight)
+        self._in_flight = self._pieces.room(cast(Cuda, self._threads.device).max_in_flight)
         self._likely = [self.to_device(self._pieces.crowded(touched[name], self._in_flight)) for name in TABLES]
         self._cutter, self._stream = self._cutting.Cutter(), self._cuda.stream()
         self._spare = deque[TextSums]()
@@ -215,7 +215,7 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
     @classmethod
     def trains_together(cls, threads: Threads) -> str | None:
         """Return the name of what trains the replica's rows in parallel: threads of the processor only read."""
-        return None if threads.max_in_flight == 1 else "The warps of a GPU"
+        return None if cast(Cuda, threads.device).max_in_flight == 1 else "The warps of a GPU"
 
     @property
     def pieces_ahead(self) -> int:
@@ -284,7 +284,7 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
         sums = self._spare.popleft() if self._spare else TextSums.on_gpu(cuda)
         sums.clear(stream)
         source, output = (self._tables[name] for name in TABLES)
-        hot_rows, (inputs, outputs), totals = self._threads.hot_rows or 0, self._likely, sums.totals
+        hot_rows, (inputs, outputs), totals = cast(Cuda, self._threads.device).hot_rows or 0, self._likely, sums.totals
         memory = DeviceTables(source, output, self._width, hot_rows, self._in_flight, inputs, outputs, totals, stream)
         trained = list[Span]()
         try:
@@ -337,7 +337,7 @@ class CudaPartitionTrainer(CudaTrainer, PartitionTrainer):
 
     @_on_its_gpu
     def _make_ready(self) -> None:
-        self._in_flight = self._pieces.room(self._max_in_flight)
+        self._in_flight = self._pieces.room(cast(Cuda, self._settings).max_in_flight)
         self._likely = dict[tuple[str, int], Any]()
 
     @_on_its_gpu

@@ -13,6 +13,7 @@ from distributed import Future
 
 from daskw2v.cluster.shared_memory import by_fields, share
 from daskw2v.cluster.workers import this_worker
+from daskw2v.config.choice import Choice
 from daskw2v.kernels.bfloat16 import from_bfloat16, to_bfloat16
 from daskw2v.kernels.rng import Purpose, draws, stream
 from daskw2v.models.stored.tables import read_partition, write_partition
@@ -123,14 +124,14 @@ class RotationContext:
         The run.
     partitions, counts
         How words are spread, and how often they occur.
-    max_in_flight
-        As in Resources.
+    device
+        The settings of the device.
     """
 
     run: Run
     partitions: Partitions
     counts: PartitionCounts
-    max_in_flight: int | None
+    device: Choice
 
     @property
     def group_size(self) -> int:
@@ -249,7 +250,7 @@ def train_buckets(
             {k: partial(open_output, k) for k in outputs},
             context.counts.read,
             context.run.vocabulary.total,
-            context.max_in_flight,
+            context.device,
             each,
         )
         jobs = bucket_jobs(steps, pairs, context.group_size, pool)

@@ -33,7 +33,6 @@ from daskw2v.sampling.skipgrams import Dealer, HeldPairs, SkipGrams, Stretch, bu
 from daskw2v.sampling.weights import partition_counts
 from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
-from daskw2v.training.devices import threads_of
 from daskw2v.training.devices.exercise import exercise_dealing, exercise_partitions
 from daskw2v.training.loop.strategy import (
     ModelRows,
@@ -249,7 +248,7 @@ def _start(
     fits = RotationWork(params, resources, text, workers).fits
     for message in _advice(client, n, RotationPasses(params, length).n_steps, fits=fits.model):
         listener(Progress("train", 0, 0, "", message=message))
-    context = RotationContext(run, partitions, counts, threads_of(1, resources).max_in_flight)
+    context = RotationContext(run, partitions, counts, resources.device)
     dealer = Dealer(run, partitions, RotationPasses(params, length).n_steps, counts.weights)
     return RotationRun(client, place, length, context, dealer, fits)
 

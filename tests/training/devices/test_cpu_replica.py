@@ -17,6 +17,7 @@ from daskw2v.objectives.sg_hs import SG_HS
 from daskw2v.sampling.segments import Segment
 from daskw2v.training.devices import SomeRows, TextPiece, Threads, cpu, find_device, threads_of
 from daskw2v.training.devices.cpu import flush_words_of, hot_rows_of
+from daskw2v.training.devices.settings import CPU, Cuda
 
 ALL = sorted(name for name, objective in OBJECTIVES.items() if objective.trainers)
 WORDS = 30
@@ -55,7 +56,7 @@ def loads(segment, cuts, epochs=1):
 
 def test_replica__gives_its_blocks_back_as_they_came():
     blocks = make_blocks()
-    taken = make_replica(Threads(3, 5), blocks).take()
+    taken = make_replica(Threads(3, CPU(hot_rows=5)), blocks).take()
     assert list(taken) == list(blocks)
     for table, parts in blocks.items():
         for part, back in zip(parts, taken[table], strict=True):
@@ -71,7 +72,7 @@ def test_replica__has_rows_that_it_is_given_where_they_belong():
         some["input"].append(SomeRows(len(part), rows, part[rows]))
     taken = []
     for given in (blocks, some):
-        replica = make_replica(Threads(1, 0), given)
+        replica = make_replica(Threads(1, CPU(hot_rows=0)), given)
         replica.train(loads(segment, (0, 1000)))
         taken.append(replica.take_by(lambda table, number, rows: rows.copy()))
     for whole, part, given in zip(taken[0]["input"], taken[1]["input"], some["input"], strict=True):
@@ -87,7 +88,7 @@ def test_replica__trains_a_copy():
         for part in parts:
             part.flags.writeable = False
     before = [part.copy() for part in blocks["input"]]
-    replica = make_replica(Threads(1, 5), blocks)
+    replica = make_replica(Threads(1, CPU(hot_rows=5)), blocks)
     replica.train(loads(make_segment(3000), (0, 3000)))
     assert np.abs(replica.take()["input"][0] - before[0]).max() > 0.1
     for part, kept in zip(blocks["input"], before, strict=True):
@@ -101,7 +102,7 @@ def test_replica__several_threads_learn_what_one_learns(monkeypatch, objective, 
     monkeypatch.setattr(cpu, "CHUNK", 500)
     segment, losses, vectors = make_segment(6000), {}, {}
     for threads in (1, 3):
-        replica = make_replica(Threads(threads, hot_rows), make_blocks(objective), objective)
+        replica = make_replica(Threads(threads, CPU(hot_rows=hot_rows)), make_blocks(objective), objective)
         for epoch in range(3):
             n, loss, _ = replica.train(
                 lambda a=a, epoch=epoch: TextPiece(segment, a, a + 2000, Rate(0.05, 0.0, 0), epoch)
@@ -126,7 +127,7 @@ def test_replica__one_thread_gives_the_same_bits_however_work_is_cut(monkeypatch
     options = {"negative_sharing": "pair"} if objective == "cbow_ns" else {}
     for chunk, cuts, hot_rows in ((16384, (0, 2000), 0), (300, (0, 2000), 31), (300, (0, 1, 300, 301, 999, 2000), 31)):
         monkeypatch.setattr(cpu, "CHUNK", chunk)
-        replica = make_replica(Threads(1, hot_rows), make_blocks(objective), objective, **options)
+        replica = make_replica(Threads(1, CPU(hot_rows=hot_rows)), make_blocks(objective), objective, **options)
         n, loss, _ = replica.train(loads(segment, cuts))
         results.append((n, loss, replica.take()))
     for n, loss, tables in results[1:]:
@@ -142,7 +143,7 @@ def test_replica__one_thread_gives_the_same_bits_however_work_is_cut(monkeypatch
 @pytest.mark.parametrize("threads", [1, 2])
 def test_replica__trains_the_smallest_vocabularies(objective, words, threads):
     """The output table of hierarchical softmax has no row at all for one word."""
-    replica = make_replica(Threads(threads, 31), make_blocks(objective, words), objective, words)
+    replica = make_replica(Threads(threads, CPU(hot_rows=31)), make_blocks(objective, words), objective, words)
     n, loss, _ = replica.train(loads(make_segment(100, words), (0, 50, 100)))
     assert n > 0
     assert loss >= 0
@@ -155,7 +156,7 @@ def test_replica__trains_the_smallest_vocabularies(objective, words, threads):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_replica__no_text_is_no_work(threads):
-    replica = make_replica(Threads(threads, 5), make_blocks())
+    replica = make_replica(Threads(threads, CPU(hot_rows=5)), make_blocks())
     assert replica.train(iter(())) == (0, 0.0, 0)
     assert replica.train(loads(make_segment(0), (0, 0))) == (0, 0.0, 0)
 
@@ -168,7 +169,7 @@ def test_replica__an_error_of_a_load_comes_out_and_leaves_nothing_running(thread
 
     work = [*loads(make_segment(400), (0, 100, 200, 400))]
     work.insert(position, fail)
-    replica = make_replica(Threads(threads, 5), make_blocks())
+    replica = make_replica(Threads(threads, CPU(hot_rows=5)), make_blocks())
     running = threading.active_count()
     with pytest.raises(OSError, match="the shard is gone"):
         replica.train(work)
@@ -194,8 +195,8 @@ def test_hot_rows__are_shared_out_where_their_number_is_open():
 
 def test_threads_of__says_what_resources_say():
     resources = Resources(hot_rows=31)
-    assert threads_of(16, resources) == Threads(16, 31, None)
-    assert threads_of(2, Resources(device="cuda", max_in_flight=7)) == Threads(2, None, 7)
+    assert threads_of(16, resources) == Threads(16, CPU(hot_rows=31))
+    assert threads_of(2, Resources(device="cuda", max_in_flight=7)) == Threads(2, Cuda(max_in_flight=7))
 
 
 def test_flush__comes_after_as_many_centers_of_all_threads_together():
@@ -211,7 +212,7 @@ def test_replica__takes_what_is_written_to_its_blocks(threads):
     blocks = make_blocks()
     some = np.array([0, 2, 5], np.int32)
     given = {**blocks, "input": [SomeRows(7, some, blocks["input"][0][some]), *blocks["input"][1:]]}
-    replica = make_replica(Threads(threads, 0), given)
+    replica = make_replica(Threads(threads, CPU(hot_rows=0)), given)
 
     def write(table, number, rows):
         rows[:, :10] = 100 * number + np.arange(len(rows))[:, None]

@@ -17,6 +17,7 @@ from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices import gpu as device
 from daskw2v.training.devices.gpu import CudaPartitionTrainer
 from daskw2v.training.devices.gpu_rows import GpuRows
+from daskw2v.training.devices.settings import Cuda
 from tests.support.gpu_memory import context_of
 
 PARAMS = Params(strategy="rotation", vector_size=10)
@@ -106,7 +107,7 @@ def make_trainer(max_in_flight=None):
     counts = {3: np.array([90, 30, 5, 3, 2, 1]), 4: np.array([80, 40, 9, 5, 3, 2, 1, 1])}
     trainer = CudaPartitionTrainer(
         OBJECTIVES["sgns"], PARAMS.replace(sample=0), {3: lambda: tables[0]}, {4: lambda: tables[1]},
-        counts.get, 300, max_in_flight,
+        counts.get, 300, Cuda(max_in_flight=max_in_flight),
     )  # fmt: skip
     return trainer, tables, word_table(counts[4], 0.75)
 

@@ -25,6 +25,7 @@ from daskw2v.training.devices import Threads, gpu_text
 from daskw2v.training.devices import gpu as device
 from daskw2v.training.devices.gpu import CudaReplicaTrainer
 from daskw2v.training.devices.gpu_rows import GpuRows
+from daskw2v.training.devices.settings import Cuda
 from tests.support.gpu_memory import context_of
 
 WORDS = 30
@@ -243,7 +244,7 @@ def loads_of(request, trained, monkeypatch):
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("n", [0, 1, 2, 25])
 def test_cuda_replica__trains_each_piece_once_and_in_order(trained, loads_of, threads, n):
-    replica, blocks = make_replica(Threads(threads))
+    replica, blocks = make_replica(Threads(threads, Cuda()))
     loads, works, reader = loads_of(replica, n)
     totals = replica.train(loads)
     words = reader.map[reader.stored]
@@ -257,7 +258,7 @@ def test_cuda_replica__trains_each_piece_once_and_in_order(trained, loads_of, th
 
 def test_cuda_replica__trains_what_is_begun_before_the_end_of_what_was_begun(trained, loads_of):
     """A GPU need not wait for the host between two rounds; each has totals of its own."""
-    replica, _ = make_replica(Threads(2))
+    replica, _ = make_replica(Threads(2, Cuda()))
     loads, works, _ = loads_of(replica, 6)
     ends = [replica.begin(loads[a : a + 3]) for a in (0, 3, 6, 9)]
     assert len(trained) < 12, "nothing waits for the last of them"
@@ -270,7 +271,7 @@ def test_cuda_replica__trains_what_is_begun_before_the_end_of_what_was_begun(tra
 
 
 def test_cuda_replica__takes_what_is_written_to_its_blocks(trained):
-    replica, blocks = make_replica(Threads(1))
+    replica, blocks = make_replica(Threads(1, Cuda()))
 
     def write(table, number, rows):
         rows[:, :10] = 7.0
@@ -286,7 +287,7 @@ def test_cuda_replica__takes_what_is_written_to_its_blocks(trained):
 
 def test_cuda_replica__leaves_its_rows_on_the_gpu(trained):
     """For the replica after it, which copies them there; elsewhere they are ordinary arrays."""
-    replica, blocks = make_replica(Threads(1))
+    replica, blocks = make_replica(Threads(1, Cuda()))
     left, finite = replica.results()
     assert finite
     assert all(isinstance(rows, GpuRows) for parts in left.values() for rows in parts)
@@ -296,7 +297,7 @@ def test_cuda_replica__leaves_its_rows_on_the_gpu(trained):
                 np.testing.assert_array_equal(rows, before)
             assert (len(after), after.shape, sizeof(after)) == (len(before), before.shape, len(before) * 16 * 4)
     objective = OBJECTIVES["sgns"]
-    next_one = CudaReplicaTrainer(objective, PARAMS, replica._prepared, replica._touched, left, Threads(1))
+    next_one = CudaReplicaTrainer(objective, PARAMS, replica._prepared, replica._touched, left, Threads(1, Cuda()))
     next_one._tables["input"].values += 1
     for before, after in zip(blocks["input"], left["input"], strict=True):
         np.testing.assert_array_equal(np.asarray(after), before), "a result must not be changed"
@@ -306,7 +307,7 @@ def test_cuda_replica__leaves_its_rows_on_the_gpu(trained):
 
 def test_cuda_replica__loads_some_pieces_ahead_and_no_more(trained, loads_of):
     """While the GPU is busy; else all text would stand in memory."""
-    replica, _ = make_replica(Threads(2))
+    replica, _ = make_replica(Threads(2, Cuda()))
     ahead, most, lock = 0, 0, threading.Lock()
 
     def load(piece):
@@ -333,7 +334,7 @@ def test_cuda_replica__raises_what_a_load_raises(trained, loads_of):
     def fail():
         raise OSError("gone")
 
-    replica, _ = make_replica(Threads(2))
+    replica, _ = make_replica(Threads(2, Cuda()))
     with pytest.raises(OSError, match="gone"):
         replica.train([*loads_of(replica, 2)[0], fail])
 
@@ -345,7 +346,7 @@ def test_cuda_replica__has_no_more_warps_than_there_is_room_for(trained, loads_o
         OBJECTIVES, "sgns", replace(OBJECTIVES["sgns"], trainers={"cuda": lambda *a: (seen.append(a[3]), kernel(*a))})
     )
     for most in (None, 7, 1000):
-        replica, _ = make_replica(Threads(1, hot_rows=None if most is None else 5, max_in_flight=most))
+        replica, _ = make_replica(Threads(1, Cuda(hot_rows=None if most is None else 5, max_in_flight=most)))
         replica.train(loads_of(replica, 1)[0][:1])
     assert [(memory.max_in_flight, memory.hot_rows) for memory in seen] == [(100, 0), (7, 5), (100, 5)]
     assert [len(memory.source_touched.values) for memory in seen] == [1, 1, 1]
@@ -361,7 +362,7 @@ def test_text__waits_for_the_next_trainer(trained, monkeypatch):
     reader.before_read = lambda: read.append(None)
 
     def train():
-        replica, _ = make_replica(Threads(1))
+        replica, _ = make_replica(Threads(1, Cuda()))
         replica.train([partial(replica.load, run, 0, 0, text.length, Rate(0.1, 0.0, 0))])
         return len(read)
 
