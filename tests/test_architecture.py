@@ -141,7 +141,7 @@ def test_sources__import_at_the_top_only(trees):
 
 def test_sources__reach_gpu_code_by_one_door(trees):
     """Modules named `cuda`, and those of package `cuda`, import Numba's CUDA target; others get them by `cuda.load`."""
-    door = {"daskw2v.kernels.cuda.load", "daskw2v.kernels.cuda.check_gpu"}
+    door = {f"daskw2v.kernels.cuda.{name}" for name in ("load", "call", "check_gpu")}
     wrong = []
     for path, tree in trees.items():
         if path.name == "cuda.py" or (path.parent.name == "cuda" and path.name != "__init__.py"):
@@ -157,6 +157,7 @@ def test_sources__reach_gpu_code_by_one_door(trees):
 # Modules of one kind of device: the words GPU and CUDA stand in no other one
 OF_GPUS = re.compile(r"(.+/)?cuda(\.py|/.*)|training/devices/.*|cluster/gpus\.py|objectives/\w+/__init__\.py")
 NAMING_GPUS = {  # why others name them
+    "__init__.py": "public names",
     "config/resources.py": "help texts of settings",
     "kernels/cache.py": "the sources of compiled kernels, and numba-cuda's classes",
     "objectives/subwords/training.py": "PyTorch's builds",

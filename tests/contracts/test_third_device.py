@@ -1,4 +1,4 @@
-"""A third device trains by averaging and by rotation: an entry point or a line in the registry is all that it takes."""
+"""A third device trains by averaging and by rotation: an entry point, or a line in each registry, is all that it takes."""
 
 import math
 
@@ -8,6 +8,7 @@ import pytest
 from daskw2v import Params, Resources, Vectors, estimate, train
 from daskw2v.errors import ParameterError
 from daskw2v.training.devices import DEVICES
+from daskw2v.training.devices.settings import DEVICES as SETTINGS
 from tests.contracts.float64_device import FLOAT64, TRAINED
 
 COMMON = Params(vector_size=12, min_count=1, epochs=2, sample=1e-2)
@@ -34,6 +35,7 @@ def added(request, tmp_path, monkeypatch):
     """Add the device, in one of two ways."""
     if request.param == "registry":
         monkeypatch.setitem(DEVICES, "float64", FLOAT64)
+        monkeypatch.setitem(SETTINGS, "float64", FLOAT64.settings)
         return
     info = tmp_path / "float64-1.0.dist-info"
     info.mkdir()

@@ -146,7 +146,7 @@ def test_cuda_partitions__may_leave_rows_on_the_gpu_where_there_is_room(seen, st
         {4: lambda: outputs},
         {}.get,
         300,
-        None,
+        Cuda(),
     )
     for found, expected in ((again.take_input(3), tables[0] + 1), (again.take_output(4), tables[1] - 1)):
         np.testing.assert_allclose(found[:, :10], expected)
@@ -158,7 +158,7 @@ def test_cuda_partitions__tells_of_rows_that_are_not_finite(seen, stays):
     tables = np.ones((8, 10), np.float32), np.ones((8, 10), np.float32)
     tables[1][5, 2] = np.nan
     outputs = {k: lambda k=k: tables[k] for k in range(2)}
-    trainer = CudaPartitionTrainer(OBJECTIVES["sgns"], PARAMS, {}, outputs, {}.get, 300, None)
+    trainer = CudaPartitionTrainer(OBJECTIVES["sgns"], PARAMS, {}, outputs, {}.get, 300, Cuda())
     assert [trainer.leave_output(k, stays=stays)[1] for k in range(2)] == [True, False]
 
 
