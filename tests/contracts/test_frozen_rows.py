@@ -12,6 +12,7 @@ import pytest
 from daskw2v import Resources, Vectors, train
 from daskw2v.config.choice import choices_of
 from daskw2v.config.params import Params
+from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError
 from daskw2v.kernels.simd import aligned_zeros, padded
 from daskw2v.objectives.base import NOT_FROZEN, HotRows, Rate, Tables
@@ -165,11 +166,10 @@ def test_frozen_words__of_what_does_not_honour_them_are_refused(registry, name, 
     asked = {"objective": "sgns", "strategy": "averaging", "device": "cpu", field: "theirs"}
     device = asked.pop("device")
     silent = replace(registry[name], name="theirs", honours=())
-    if field != "device":
-        choices = choices_of(Params.__dataclass_fields__[field])
-        theirs = type("Theirs", (choices[name],), {"name": "theirs"})
-        monkeypatch.setitem(choices, "theirs", theirs)
-        silent = replace(silent, settings=theirs)
+    choices = choices_of((Resources if field == "device" else Params).__dataclass_fields__[field])
+    theirs = type("Theirs", (choices[name],), {"name": "theirs"})
+    monkeypatch.setitem(choices, "theirs", theirs)
+    silent = replace(silent, settings=theirs)
     monkeypatch.setitem(registry, "theirs", silent)
     params = TINY.replace(**asked, frozen_words="known")
     assert problem_of(params, device).startswith(

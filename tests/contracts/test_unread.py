@@ -246,13 +246,13 @@ def test_plug_in__is_refused_what_it_does_not_honour(axis, name, monkeypatch):
     registry, check = TRAINING[axis]
     like = next(value for value in registry.values() if name in value.honours)
     silent, (params, resources) = replace(like, name="theirs", honours=()), settings_with(name, other(name))
-    if axis == "device":
-        resources = resources.replace(device="theirs")
+    its_settings = type("Theirs", (like.settings,), {"name": "theirs"})
+    monkeypatch.setitem(choices_of(CLASSES[axis].__dataclass_fields__[axis]), "theirs", its_settings)
+    silent = replace(silent, settings=its_settings)
+    if CLASSES[axis] is Params:
+        params = params.replace(**{axis: "theirs"})
     else:
-        choices = choices_of(Params.__dataclass_fields__[axis])
-        its_settings = type("Theirs", (like.settings,), {"name": "theirs"})
-        monkeypatch.setitem(choices, "theirs", its_settings)
-        silent, params = replace(silent, settings=its_settings), params.replace(**{axis: "theirs"})
+        resources = resources.replace(**{axis: "theirs"})
     value = (params if CLASSES[name] is Params else resources).flat()[name]
     refused = f"{name}={value!r} changes nothing for {axis}='theirs'; it is for "
     monkeypatch.setitem(registry, "theirs", silent)
