@@ -50,16 +50,14 @@ from daskw2v.training.rotation.bucket_task import (
     HeldPartition,
     PartitionOrigin,
     RotationContext,
-    TrainedStep,
     join_partitions,
     pick_partition,
     save_partitions,
-    state_at,
 )
 from daskw2v.training.rotation.cost import run_cost, tried
 from daskw2v.training.rotation.memory import OUT_OF_CORE, Fits, fits_memory, passes_ahead, run_memory
 from daskw2v.training.rotation.pass_schedule import RotationPass, RotationPasses
-from daskw2v.training.rotation.pass_tasks import PassWork
+from daskw2v.training.rotation.pass_tasks import PassTasks, PassWork, TrainedStep
 from daskw2v.training.rotation.settings import Rotation
 from daskw2v.training.sizes.memory import Workers
 from daskw2v.training.sizes.text import known_text
@@ -93,7 +91,7 @@ class RotationRun:
         self._dealer, self._fits, self._params = dealer, fits, context.run.params
         self._passes = RotationPasses(self._params, length)
         self._session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
-        self._state = state_at(PartitionOrigin(), context.partitions.n)
+        self._tasks = PassTasks(client, context, PartitionOrigin())
         self._dealing: Future[SkipGrams] | None = None
         self._submitted = dict[int, Iterator[RoundReport]]()  # passes of the newest task that were not asked for
         # A task is submitted while the one before is trained, and none more
@@ -112,7 +110,7 @@ class RotationRun:
         """Read partitions from a checkpoint, or make them anew; delete files that only earlier passes needed."""
         if checkpoint is not None:
             check_rounds(checkpoint, manifest, len(self))
-        self._state = state_at(PartitionOrigin(checkpoint), self._context.partitions.n, number)
+        self._tasks = PassTasks(self._client, self._context, PartitionOrigin(checkpoint), number)
         self._submitted.clear()
         (self._place / pass_tasks.FOLDER).remove()
         _remove_trained(self._place, [self._passes[n] for n in range(number, len(self))])
@@ -138,15 +136,11 @@ class RotationRun:
 
     def _play_held(self, number: int, looked_at: Callable[[int], bool]) -> Iterator[RoundReport]:
         """Play a pass whose pairs workers hold; submit with it all passes of its task."""
-        where = self._client, self._context, self._state
-        together = pass_tasks.goes_as_one_task(*where, number)
+        together = self._tasks.goes_as_one_task(number)
         numbers = up_to(looked_at, self._passes.together(number, self._fits.together)) if together else [number]
         self._size = len(numbers)
-        works = [self._held(n) for n in numbers]
-        key = f"{self._session}-{number}"
-        if not together:
-            return self._reports(works[0], pass_tasks.play(*where, works[0], key), 0.0)
-        steps = pass_tasks.play_together(*where, works, key)
+        works, key = [self._held(n) for n in numbers], f"{self._session}-{number}"
+        steps = self._tasks.play_together(works, key) if together else [self._tasks.play(works[0], key)]
         reports = [self._reports(work, of_work, 0.0) for work, of_work in zip(works, steps, strict=True)]
         self._submitted = dict(zip(numbers, reports, strict=True))
         return self._submitted.pop(number)
@@ -169,39 +163,31 @@ class RotationRun:
         grams = dealing.result()
         waited = time.monotonic() - began
         work = PassWork(this, self._passes.steps(this.number, grams.n_slices), grams)
-        where = self._client, self._context, self._state
         if self._fits.model:
-            steps = pass_tasks.play(*where, work, f"{self._session}-{this.number}")
+            steps = self._tasks.play(work, f"{self._session}-{this.number}")
         else:
-            steps = pass_tasks.play_through_files(*where, work, self._place)
+            steps = self._tasks.play_through_files(work, self._place)
         yield from self._reports(work, steps, waited)
 
     def _reports(self, work: PassWork, steps: Iterator[TrainedStep], waited: float) -> Iterator[RoundReport]:
         """Yield a report for each step of a pass, whose files were waited for so many seconds."""
         this, grams = work.this, work.grams
-        for number_of_step, step in enumerate(steps, 1):
-            share = number_of_step / self._passes.n_steps
+        for number, step in enumerate(steps, 1):
+            share = number / self._passes.n_steps
             progress = this.epoch * self._length + this.start + int((this.stop - this.start) * share)
-            words, seconds = grams.words, waited
-            if isinstance(grams, HeldPairs):
-                seconds = grams.deal_seconds / total_threads(self._client)
-            yield RoundReport(
-                progress, self._passes.alpha(this.number, share), step.totals, self._rows(step), int(words * share),
-                {"deal_seconds": round(seconds, 4)}, step.seconds,
-            )  # fmt: skip
+            seconds = grams.deal_seconds / total_threads(self._client) if isinstance(grams, HeldPairs) else waited
+            facts = {"deal_seconds": round(seconds, 4)}
+            alpha, words = self._passes.alpha(this.number, share), int(grams.words * share)
+            yield RoundReport(progress, alpha, step.totals, self._rows(step), words, facts, step.seconds)
 
     def _rows(self, step: TrainedStep) -> ModelRows | None:
         """Return both tables after a step, which go together on one worker if the cluster's memory holds the model."""
         if step.input is None or step.output is None:
             return None
-        of = {INPUT: step.input, OUTPUT: step.output}
+        pick, join = partial(pick_partition, self._context), partial(join_partitions, self._context)
         return {
-            table: TableParts(
-                held,
-                partial(pick_partition, self._context, table),
-                partial(join_partitions, self._context, table) if self._fits.model else None,
-            )
-            for table, held in of.items()
+            table: TableParts(held, partial(pick, table), partial(join, table) if self._fits.model else None)
+            for table, held in ((INPUT, step.input), (OUTPUT, step.output))
         }
 
     def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
@@ -212,28 +198,27 @@ class RotationRun:
     def save_model(self, model: Store) -> None:
         """Write all partitions, each by the worker that holds it."""
         vocabulary, width = self._context.run.vocabulary, self._params.vector_size
-        tables = {INPUT: self._state.input, OUTPUT: self._state.output}
-        shapes = dict.fromkeys(tables, (vocabulary.size, width))
-        create_model(model, shapes, rows_per_block(width), self._context.partitions.n)
-        submit, key, n = self._client.submit, f"save-{uuid.uuid4().hex}", self._context.partitions.n
-        together = max(1, _WRITTEN * n // (4 * vocabulary.size * width))
+        tables, n = {INPUT: self._tasks.input, OUTPUT: self._tasks.output}, self._context.partitions.n
+        create_model(model, dict.fromkeys(tables, (vocabulary.size, width)), rows_per_block(width), n)
+        submit, key = self._client.submit, f"save-{uuid.uuid4().hex}"
+        most = max(1, _WRITTEN * n // (4 * vocabulary.size * width))
         writes = [
-            submit(save_partitions, model, name, some, self._context, key=f"{key}-{name}-{min(some)}", retries=2)
+            submit(save_partitions, model, name, held, self._context, key=f"{key}-{name}-{min(held)}", retries=2)
             for name, partitions in tables.items()
-            for some in _written_together(partitions, together)
+            for held in _written_together(partitions, most)
         ]
         finish_tables(model, [*chain.from_iterable(gather(self._client, writes, "Writing the model"))])
 
 
 def _written_together(partitions: Sequence[HeldPartition], most: int) -> Iterator[dict[int, HeldPartition]]:
     """Yield the partitions that a task writes: so many at most, which one result holds."""
-    some: dict[int, HeldPartition] = {}
+    together: dict[int, HeldPartition] = {}
     for k, held in enumerate(partitions):
-        if some and (len(some) == most or held is not partitions[k - 1]):
-            yield some
-            some = {}
-        some[k] = held
-    yield some
+        if together and (len(together) == most or held is not partitions[k - 1]):
+            yield together
+            together = {}
+        together[k] = held
+    yield together
 
 
 def _start(
