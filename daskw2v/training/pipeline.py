@@ -9,6 +9,7 @@ import shutil
 import weakref
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from tempfile import mkdtemp
 from typing import Any
@@ -22,6 +23,7 @@ from daskw2v.collections.parts import found_texts
 from daskw2v.config.arguments import check_arguments
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
+from daskw2v.corpus.inputs import Inputs
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.versions.finished import check_version, next_version
 from daskw2v.models.versions.versions import Versions, latest_version
@@ -29,6 +31,8 @@ from daskw2v.phrases.build import check_joined
 from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.sampling import context_matrix
 from daskw2v.sampling.context_matrix import ContextMatrix
+from daskw2v.sequences.settings import EdgeList, Sessions, Walks
+from daskw2v.sequences.sources import Events, Graph
 from daskw2v.shards.layout import Corpus
 from daskw2v.store.lease import hold_run
 from daskw2v.store.storage import Store
@@ -38,7 +42,15 @@ from daskw2v.training.compile_ahead import CompileAhead
 from daskw2v.training.plan import Plan
 from daskw2v.training.planned import PlannedRun, settled_params
 from daskw2v.training.repair import mending
-from daskw2v.training.request import Request, callbacks_of, check_choices, read_text, ready_cluster, with_contents
+from daskw2v.training.request import (
+    Request,
+    callbacks_of,
+    check_choices,
+    read_text,
+    ready_cluster,
+    with_contents,
+    with_keywords,
+)
 from daskw2v.training.start.base_settings import BaseModel
 from daskw2v.training.start.initial_rows import find_base
 from daskw2v.training.version import check_losses, write_version
@@ -156,12 +168,114 @@ def _train_in(work: Location, request: Request, listener: Watching) -> Vectors:
                 request.plan.check_sources(sources)
             corpus, vocabulary = read_text(sources, store, settled, resources, reading, listen)
             kernel.wait()
-            run = PlannedRun(
-                corpus, vocabulary, store, settled_params(settled), resources, request.callbacks, choice=request.choice
-            )
-            return _train(run, cluster, listen, damaged)
+            run = PlannedRun(corpus, vocabulary, store, settled_params(settled), resources, request.callbacks)
+            return _train(replace(run, choice=request.choice), cluster, listen, damaged)
 
         return mending(store, listen, make, cluster)
+
+
+def items(
+    inputs: Inputs,
+    *,
+    work: Location | None = None,
+    sessions: Sessions | None = None,
+    params: Params | None = None,
+    resources: Resources | None = None,
+    client: Client | None = None,
+    listener: Watching = "show",
+    callbacks: Sequence[Callback] = (),
+    **settings: Any,
+) -> Vectors:
+    """Train vectors of items from events, whose sessions are the text (item2vec, Barkan and Koenigstein 2016).
+
+    It is `train(Events(inputs, sessions), ...)`.
+
+    Parameters
+    ----------
+    inputs
+        URLs, paths, folders or patterns of Parquet or CSV files; each row is an event.
+    work, resources, client, listener, callbacks, **settings
+        As in `train`.
+    sessions
+        Columns of the events, and how sessions are cut.
+    params
+        As in `train`; by default `Events.params`, for which all items of a session are contexts of each other.
+
+    Returns
+    -------
+    vectors
+        The published model.
+
+    Raises
+    ------
+    Daskw2vError
+        As `train` and `write_sessions` do.
+
+    Examples
+    --------
+    >>> vectors = daskw2v.items("events.csv", vector_size=8, min_count=1, epochs=1, listener=None)
+    >>> len(vectors)
+    5
+    """
+    events = Events(inputs, Sessions() if sessions is None else sessions)
+    params, resources = with_keywords("items", events.params if params is None else params, resources, settings)
+    return train(
+        events, work=work, params=params, resources=resources, client=client, listener=listener, callbacks=callbacks
+    )
+
+
+def walks(
+    inputs: Inputs,
+    *,
+    work: Location | None = None,
+    edges: EdgeList | None = None,
+    walks: Walks | None = None,
+    params: Params | None = None,
+    resources: Resources | None = None,
+    client: Client | None = None,
+    listener: Watching = "show",
+    callbacks: Sequence[Callback] = (),
+    **settings: Any,
+) -> Vectors:
+    """Train vectors of a graph's nodes on random walks.
+
+    The walks are those of DeepWalk (Perozzi et al. 2014), node2vec (Grover and Leskovec 2016) or, along a metapath,
+    metapath2vec (Dong, Chawla and Swami 2017). It is `train(Graph(inputs, edges, walks), ...)`.
+
+    Parameters
+    ----------
+    inputs
+        URLs, paths, folders or patterns of edge lists: Parquet, CSV, or text with columns separated by blanks.
+    work, resources, client, listener, callbacks, **settings
+        As in `train`.
+    edges
+        Columns of the edges and of types of nodes, and whether edges are directed.
+    walks
+        Number and kind of walks.
+    params
+        As in `train`; by default `Graph.params`, for which every node has a vector.
+
+    Returns
+    -------
+    vectors
+        The published model.
+
+    Raises
+    ------
+    Daskw2vError
+        As `train` and `write_walks` do.
+
+    Examples
+    --------
+    >>> vectors = daskw2v.walks("edges.txt", vector_size=8, epochs=1, listener=None)
+    >>> len(vectors)
+    9
+    """
+    graph = Graph(inputs, EdgeList() if edges is None else edges, Walks() if walks is None else walks)
+    params, resources = with_keywords("walks", graph.params if params is None else params, resources, settings)
+    return train(
+        graph, work=work, params=params, resources=resources, client=client, listener=listener, callbacks=callbacks
+    )
 
 
 def train_model(

@@ -15,7 +15,7 @@ from daskw2v.training.watch.held_out import HeldOutText
 from daskw2v.training.watch.measurements import HistoryEntry, Measurements, TrainingEvaluation
 from daskw2v.training.watch.stopping_settings import EarlyStopping
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 class TrainedRun(NamedTuple):
@@ -39,10 +39,10 @@ class TrainedRun(NamedTuple):
     work: str
     params: Params
     total: int
-    plan: Mapping[str, Any] = _NOTHING
+    plan: Mapping[str, Any] = _EMPTY
 
     def epochs_after(self, progress: int) -> int:
-        """Return the number of epochs that are done by then."""
+        """Return the number of epochs that are done at a progress."""
         return progress * self.params.epochs // max(1, self.total)
 
     def ends_epoch(self, before: int, after: int) -> bool:
@@ -164,14 +164,14 @@ class Callbacks:
             epoch=run.epochs_after(last["progress"]), progress=last["progress"] / max(1, run.total),
             words=words, pairs=pairs, loss=loss / pairs if pairs else None, alpha=last["alpha"], seconds=seconds,
             held_out_loss=last.get("held_out_loss"), scores=MappingProxyType(dict(last.get("scores", {}))),
-            restored=self._restored, **{"metadata": _NOTHING, **more},
+            restored=self._restored, **{"metadata": _EMPTY, **more},
         )  # fmt: skip
 
     def _each(
         self, method: str, record: TrainingRecord, listener: Listener, stopping: Sequence[str] = ()
     ) -> str | None:
         """Call a method of all callbacks; return the first reason to stop that one gives."""
-        found: list[str] = []
+        reasons: list[str] = []
         for one in (*self._own, *self._callbacks):
             try:
                 reason = getattr(one, method)(record)
@@ -184,15 +184,15 @@ class Callbacks:
                 continue
             if reason is not None:
                 _check_reason(one, method, reason, stopping)
-                found.append(reason)
-        return found[0] if found else None
+                reasons.append(reason)
+        return reasons[0] if reasons else None
 
 
 def _rule_of(one: Callback) -> str:
     """Return the rule of a callback that may stop a run; it must be unique, and equal in the next process."""
-    own = "__dataclass_fields__" in vars(type(one)) or type(one).rule is not Callback.rule
+    has_rule = "__dataclass_fields__" in vars(type(one)) or type(one).rule is not Callback.rule
     unknown = vars(one).keys() - getattr(one, "__dataclass_fields__", {}).keys()
-    if unknown and not own:
+    if unknown and not has_rule:
         raise ParameterError(
             f"{_named(one)} may stop a run and has {', '.join(sorted(unknown))}, which its rule does not tell.",
             "Make the class a dataclass, whose fields are in the rule, or override the property rule.",
@@ -249,21 +249,14 @@ class RunWatch:
     listener
         Called with the progress of callbacks.
     rows_of
-        Function from the trained tables to tables with the rows of words as they are looked at.
+        Function from the trained tables to tables with the rows of words that are measured.
     """
 
     def __init__(
-        self,
-        run: TrainedRun,
-        training: StrategyRun,
-        callbacks: Callbacks,
-        measurements: Measurements,
-        evaluation: TrainingEvaluation | None,
-        every: int | None,
-        held_out: HeldOutText | None,
-        listener: Listener,
+        self, run: TrainedRun, training: StrategyRun, callbacks: Callbacks, measurements: Measurements,
+        evaluation: TrainingEvaluation | None, every: int | None, held_out: HeldOutText | None, listener: Listener,
         rows_of: Callable[[ModelRows], ModelRows],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._run, self._training, self._callbacks, self._measurements = run, training, callbacks, measurements
         self._evaluation, self._every, self._held_out, self._listener = evaluation, every, held_out, listener
         self._rows_of = rows_of
@@ -276,7 +269,7 @@ class RunWatch:
         return self._callbacks.reason_after(self._last)
 
     def restored(self, history: Sequence[HistoryEntry]) -> None:
-        """Take note of the rounds that an earlier call trained."""
+        """Report the rounds that an earlier call trained."""
         self._callbacks.restored(self._run, history, self._listener)
         self._last = len(history) - 1
 
@@ -289,7 +282,7 @@ class RunWatch:
         return not self._is_last(number) and self._callbacks.may_stop(epoch_ends=self._ends_epoch(number))
 
     def ended(self, entry: HistoryEntry, rows: ModelRows | None) -> None:
-        """Take note of the entry of a round, which results are added to, and of the model after it."""
+        """Measure the model after a round; results are added to the entry of the round."""
         self._last = number = entry["round"]
         self._measurements.note()
         self._measure(entry, rows, scores=self._evaluates(number), loss=self._holds_out(number))
