@@ -306,36 +306,38 @@ def train_model(
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
     check_choices(params, resources)
-    heeded = callbacks_of(callbacks, params, resources)
+    all_callbacks = callbacks_of(callbacks, params, resources)
     with (
-        listening(listener) as heard,
-        opened_once(partial(ready_cluster, client, store, params, resources, heard)) as cluster,
+        listening(listener) as listen,
+        opened_once(partial(ready_cluster, client, store, params, resources, listen)) as cluster,
     ):
-        settled = settled_params(with_contents(params, store, resources, heard))
-        run = PlannedRun(corpus, vocabulary, store, settled, resources, heeded)
-        return _train(run, cluster, heard, damaged)
+        settled = settled_params(with_contents(params, store, resources, listen))
+        run = PlannedRun(corpus, vocabulary, store, settled, resources, all_callbacks)
+        return _train(run, cluster, listen, damaged)
 
 
-def _train(run: PlannedRun, client: Callable[[], Client], heard: Listener, damaged: Collection[str]) -> Vectors:
+def _train(run: PlannedRun, client: Callable[[], Client], listener: Listener, damaged: Collection[str]) -> Vectors:
     """Train a run and publish its version; the cluster is asked for where there is something to do."""
     check_joined(run.corpus, run.params)
-    run = find_choice(run, heard) or choose_strategy(run, client(), heard)
-    if (run.store / "models" / next_version(run.store / "models", run.name, damaged)).read_manifest() is None:
+    run = find_choice(run, listener) or choose_strategy(run, client(), listener)
+    models = run.store / "models"
+    if (models / next_version(models, run.name, damaged)).read_manifest() is None:
         client()  # before the lease is taken, as it may be waited for
     resources = run.resources
-    with hold_run(run.store, run.name) as lease, waits_for_workers(resources, lease.guarding(heard)):
-        listen, run = lease.guarding(heard), run.guarded(lease)
+    with hold_run(run.store, run.name) as lease, waits_for_workers(resources, lease.guarding(listener)):
+        listen, run = lease.guarding(listener), run.guarded(lease)
         models = run.store / "models"
         version = next_version(models, run.name, damaged)
-        if (models / version).read_manifest() is not None:
-            check_version(models / version)
-            check_losses(models / version, resources)
+        model = models / version
+        if model.read_manifest() is not None:
+            check_version(model)
+            check_losses(model, resources)
         else:
-            write_version(models / version, run, client(), listen)
+            write_version(model, run, client(), listen)
         if latest_version(models) != version:  # trained before, or killed before it was published
             Versions(run.store).publish(version)
         run.folder.remove()  # checkpoints, and pairs
-        vectors = Vectors.open((models / version).url, resources.storage_options, store_timeout=resources.store_timeout)
+        vectors = Vectors.open(model.url, resources.storage_options, store_timeout=resources.store_timeout)
         listen(Progress("publish", 1, 1, "model", message=vectors.url or ""))
         run.callbacks.published(run.trained, vectors, listen)
         return vectors

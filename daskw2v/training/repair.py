@@ -33,10 +33,20 @@ from daskw2v.training.loop import checkpoint
 from daskw2v.training.start import base_vectors
 from daskw2v.vocabulary import count
 
-LAYOUTS = (
-    CORPORA, parts.LAYOUT, sessions.LAYOUT, encode.LAYOUT, count.LAYOUT, phrases.LAYOUT, context_matrix.LAYOUT,
-    choice.LAYOUT, base_vectors.LAYOUT, graph.LAYOUT, walks.LAYOUT, stored_tokenizers.LAYOUT,
-)  # fmt: skip
+_STAGES = (
+    parts,
+    sessions,
+    encode,
+    count,
+    phrases,
+    context_matrix,
+    choice,
+    base_vectors,
+    graph,
+    walks,
+    stored_tokenizers,
+)
+LAYOUTS: tuple[Layout, ...] = (CORPORA, *(stage.LAYOUT for stage in _STAGES))
 _RUNS = (checkpoint.LAYOUT, Layout("runs/<run>/<part>"), Layout("candidates/<run>"))  # under the lease of the run
 _FOLDERS = sorted({layout.folder for layout in (*LAYOUTS, *_RUNS)} | {"leases", "models", "retraining"})
 T = TypeVar("T")

@@ -172,9 +172,13 @@ def ready_cluster(
 
 
 def read_text(
-    sources: list[Source], store: Store, params: Params, resources: Resources, client: Callable[[], Client],
+    sources: list[Source],
+    store: Store,
+    params: Params,
+    resources: Resources,
+    client: Callable[[], Client],
     listener: Listener,
-) -> tuple[Corpus, StoredVocabulary]:  # fmt: skip
+) -> tuple[Corpus, StoredVocabulary]:
     """Return the text of files, encoded, with its phrases joined, and its words; raises as `train` does.
 
     The cluster is asked for where something is to be built.

@@ -38,14 +38,14 @@ from daskw2v.training.watch.measurements import Measurements, TrainingEvaluation
 from daskw2v.types import Float32Array, RowIds
 
 
-def write_version(home: Store, run: PlannedRun, client: Client, listener: Listener) -> None:
+def write_version(model: Store, run: PlannedRun, client: Client, listener: Listener) -> None:
     """Train a run into a folder, unless a finished model lies there; the caller holds the run's lease.
 
     All other files of the run stay in `run.folder`. Its callbacks are called for all events but the end.
     """
     params, resources, folder = run.params, run.resources, run.folder
-    if home.read_manifest() is not None:
-        check_losses(home, resources)
+    if model.read_manifest() is not None:
+        check_losses(model, resources)
         return
     check_training(client, params, resources, run.sizes)
     shared = _prepared(run, client, listener)
@@ -56,27 +56,29 @@ def write_version(home: Store, run: PlannedRun, client: Client, listener: Listen
     watch = _watch(trained, training, shared, run, client, listener)
     result = train_rounds(training, folder, trained.total, resources.checkpoint_seconds, listener, watch)
     check_pairs(result.history, run.vocabulary.size, params)
-    rows = folder / "trained" if anchor_of(params) or shared.features is not None else home
-    training.save_model(rows)
-    if rows is not home:
-        declare_like(rows, home)
-        rewrite(client, "finish", partial(_finished, shared, rows), rows, home)
+    if anchor_of(params) or shared.features is not None:
+        rows = folder / "trained"
+        training.save_model(rows)
+        declare_like(rows, model)
+        rewrite(client, "finish", partial(_finished, shared, rows), rows, model)
+    else:
+        training.save_model(model)
     if shared.features is not None:
-        write_features(home, keys_of(shared))
-    write_vocabulary(home, run.vocabulary)
-    write_phrases(home, run.store, run.corpus)
-    write_tokenizer(home, run.store, params)
-    write_sources(home, run.corpus.sources)
+        write_features(model, keys_of(shared))
+    write_vocabulary(model, run.vocabulary)
+    write_phrases(model, run.store, run.corpus)
+    write_tokenizer(model, run.store, params)
+    write_sources(model, run.corpus.sources)
     workers = _workers(result, before, usage(client))
     manifest = _manifest(run, shared, result, workers, time.monotonic() - began)
     manifest |= {"plan": facts} | _held_out(run, result) | _stopped(trained, result)
-    finish_version(client, home, manifest)
+    finish_version(client, model, manifest)
 
 
-def finish_version(client: Client, home: Store, manifest: Mapping[str, Any]) -> None:
+def finish_version(client: Client, model: Store, manifest: Mapping[str, Any]) -> None:
     """Finish a version on a worker: all tables are read once more, and need not come here for that."""
     force()  # files of this process; workers have forced their own
-    _call_on_worker(client, "publish", "Publishing", finish, home, manifest)
+    _call_on_worker(client, "publish", "Publishing", finish, model, manifest)
 
 
 def _call_on_worker(client: Client, name: str, what: str, task: Callable[..., Any], *arguments: Any) -> None:
@@ -198,12 +200,13 @@ def _stopped(run: TrainedRun, result: TrainingResult) -> dict[str, Any]:
 def _workers(result: TrainingResult, before: dict[str, Usage], after: dict[str, Usage]) -> list[dict[str, Any]]:
     """Return the work of each worker since this call began: words by its share of the pairs, memory, traffic, time.
 
-    Of a worker that is gone only its work is known; another that came has all its traffic.
+    Of a worker that is gone only its work is known; of one that came since, all traffic counts.
     """
     words, pairs = (sum(entry[name] for entry in result.history) for name in ("words", "pairs"))
     rows = list[dict[str, Any]]()
     for number, address in enumerate(sorted({*after, *(name for name in result.shares if name)})):
-        share, now, then = result.shares.get(address, WorkerShare()), after.get(address), before.get(address)
+        share, now = result.shares.get(address, WorkerShare()), after.get(address)
+        then = before.get(address, Usage(0, 0, 0, 0.0))
         rate = words * share.pairs / pairs / share.seconds if pairs and share.seconds else 0.0
         row: dict[str, Any] = {
             "worker": str(number),
@@ -211,10 +214,8 @@ def _workers(result: TrainingResult, before: dict[str, Usage], after: dict[str, 
             "seconds": round(share.seconds, 3),
         }
         if now is not None:
-            sent, used = now.sent, now.processor_seconds
-            if then is not None:
-                sent, used = sent - then.sent, used - then.processor_seconds
-            row |= {"threads": now.threads, "peak_memory": now.peak_memory, "sent": sent}
-            row["processor_seconds"] = round(used, 3)
+            used = round(now.processor_seconds - then.processor_seconds, 3)
+            row |= {"threads": now.threads, "peak_memory": now.peak_memory, "sent": now.sent - then.sent}
+            row["processor_seconds"] = used
         rows.append(row)
     return rows

@@ -199,16 +199,13 @@ def train_buckets(
 
     with ThreadPoolExecutor(threads) as pool:
         each = pool.map if folder is None else map  # in files, rows may be more than memory holds several times
-        trainer = find_device(context.run.device).partition_trainer(
-            find_objective(params.objective.name),
-            params,
+        device, objective = find_device(context.run.device), find_objective(params.objective.name)
+        tables = (
             {k: partial(context.rows_as_held, INPUT, k, held[k]) for k, held in inputs.items()},
             {k: partial(open_output, k) for k in outputs},
-            context.counts.read,
-            context.run.vocabulary.total,
-            context.max_in_flight,
-            each,
         )
+        read, total = context.counts.read, context.run.vocabulary.total
+        trainer = device.partition_trainer(objective, params, *tables, read, total, context.max_in_flight, each)
         batches = bucket_jobs(steps, pairs, context.group_size, pool)
         trained = [*chain.from_iterable(train_in_order(pool, threads, train, jobs) for jobs in batches)]
         roundings = {work.output: work.rounding for work in steps[-1].rounds[-1]}

@@ -128,7 +128,7 @@ class PassTasks:
         ]
         trainers, began = self._trainers(), time.monotonic()
         slots = trainers.slots()
-        future = self._submit(trainers, steps, passes, slots[0], len(slots), key)
+        future = self._submit(trainers, steps, passes, (slots[0], len(slots)), key, 0)
         held, numbers = (list(self.input), list(self.output)), [step.number_of_pass for step in steps]
         self._coming = passes[-1].this.number + 1
 
@@ -165,13 +165,8 @@ class PassTasks:
             return TrainedStep(list(chain(*totals)), list(self.input), list(self.output))
 
         for step, groups in enumerate(work.works(self._context)):
-            futures = list[Future]()
-            for number, rounds in enumerate(groups):
-                worker = _worker_of(slots, number, len(groups))
-                futures.append(
-                    self._submit(trainers, [StepWork(0, rounds)], [work], *worker, f"{key}-{step}", priority=-step)
-                )
-            waiting.append(futures)
+            jobs = [([StepWork(0, rounds)], [work], _slot_of(slots, k, len(groups))) for k, rounds in enumerate(groups)]
+            waiting.append([self._submit(trainers, *job, f"{key}-{step}", step) for job in jobs])
             if len(waiting) == _AHEAD:
                 yield trained()
         self._coming = work.this.number + 1
@@ -183,11 +178,9 @@ class PassTasks:
         trainers: Trainers,
         steps: list[StepWork],
         passes: Sequence[PassWork],
-        worker: str,
-        threads: int,
+        slot: tuple[str, int],
         key: str,
-        *,
-        priority: int = 0,
+        rank: int,
     ) -> Future:
         """Submit a task, which then holds its partitions; return the future of its totals.
 
@@ -197,34 +190,24 @@ class PassTasks:
             The workers that train.
         steps, passes
             Its steps, one after the other, and the passes of these steps.
-        worker, threads
+        slot
             The worker that should do the task, and threads of the task.
         key
             Part of the task's key; tasks that train other steps have another one.
-        priority
-            Dask's priority of the task.
+        rank
+            Dask begins tasks of lower rank first.
         """
         inputs, outputs = ([getattr(work, side) for work in steps[0].rounds[0]] for side in (INPUT, OUTPUT))
         groups = list(dict.fromkeys(k // self._context.group_size for k in inputs))
         # Preferred, not pinned: where that worker is gone, any other takes its place. Not so a task that waits for none
         # and becomes ready while there is no worker at all: Dask gives it to that very worker or to none, for ever.
         first = not any(isinstance(self.input[k], Future) for k in inputs)
-        where = trainers.preferring("" if first else worker)
-        trained = self._client.submit(
-            train_buckets,
-            steps,
-            {k: self.input[k] for k in inputs},
-            {k: self.output[k] for k in outputs},
-            pairs=[this.pairs(groups) for this in passes],
-            context=self._context,
-            threads=min(threads, len(inputs)),
-            stays=len(trainers.threads) + trainers.coming == 1,
-            key=f"buckets-{key}-{inputs[0]}-{outputs[0]}",
-            priority=priority,
-            retries=2,
-            resources=trainers.takes,
-            **where,
-        )
+        where = trainers.preferring("" if first else slot[0])
+        rows = {k: self.input[k] for k in inputs}, {k: self.output[k] for k in outputs}
+        pairs, alone = [this.pairs(groups) for this in passes], len(trainers.threads) + trainers.coming == 1
+        arguments = *rows, pairs, self._context, min(slot[1], len(inputs))
+        options = {"key": f"buckets-{key}-{inputs[0]}-{outputs[0]}", "retries": 2, "resources": trainers.takes, **where}
+        trained = self._client.submit(train_buckets, steps, *arguments, stays=alone, priority=-rank, **options)
         names = [f"{name}-{trained.key}" for name in _RESULTS]
         results: list[Future] = self._client.map(
             getitem, [trained] * len(names), range(len(names)), key=names, priority=1, **where
@@ -260,7 +243,7 @@ class PassTasks:
             yield TrainedStep(totals, list(self.input), list(self.output))
 
 
-def _worker_of(slots: Sequence[str], group: int, n_groups: int) -> tuple[str, int]:
+def _slot_of(slots: Sequence[str], group: int, n_groups: int) -> tuple[str, int]:
     """Return the worker of a group, and those of its threads that the group has to itself, at least one."""
     first, last = (len(slots) * k // n_groups for k in (group, group + 1))
     return slots[first], max(1, slots[first:last].count(slots[first]))

@@ -124,14 +124,14 @@ def _at(name: str, work: Store, listener: Listener) -> tuple[str, str, Store]:
         raise InputError(
             f"base_vectors={url!r} does not exist.", "Give a file, a model, or a work directory with one."
         ) from error
-    model = resolve(url, work.options, work.timeout) if info["type"] == "directory" else None
-    if model is not None:
-        content = _digest("model", attempt_of(model))
+    if info["type"] == "directory":
+        model = resolve(url, work.options, work.timeout)
+        location, content = model.url, _digest("model", attempt_of(model))
     else:
-        content = _digest("file", url, str(info.get("size")), version_of(info))
+        model, location, content = None, url, _digest("file", url, str(info.get("size")), version_of(info))
     if before and before != content:
         raise InputError(f"base_vectors={url!r} has changed since.", "Give base_vectors anew, or the vectors as then.")
-    return (url, content, _stored(url, content, work, listener)) if model is None else (model.url, content, model)
+    return location, content, _stored(url, content, work, listener) if model is None else model
 
 
 def _stored(source: str | Vectors, content: str, work: Store, listener: Listener) -> Store:

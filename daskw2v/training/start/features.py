@@ -185,7 +185,7 @@ def first_feature_rows(run: Run, ids: RowIds) -> Float32Array:
     if run.base is not None and base is not None and len(ids):
         known, model = base.of(np.asarray(ids, np.int64)), run.base.model
         table, totals = _all_features(model, attempt_of(model)), total_weights(known)[:, None]
-        sums = sum_features(known, table.__getitem__, rows.shape[1])
+        sums = sum_features(known, lambda ids_of_table: table[ids_of_table], rows.shape[1])
         rows = np.where(totals > 0, sums / np.maximum(totals, 1e-30), rows)
     return rows
 
@@ -222,7 +222,7 @@ def _all_features(trained: Store, attempt: str) -> Float32Array:
 def _compose(run: Run, own: Float32Array, ids: RowIds, features: Float32Array) -> Float32Array:
     of_words = features_of(run)
     assert of_words is not None
-    return compose_vectors(of_words.of(np.asarray(ids, np.int64)), own, features.__getitem__)
+    return compose_vectors(of_words.of(np.asarray(ids, np.int64)), own, lambda rows: features[rows])
 
 
 def with_composed(client: Client, run: Run, rows: ModelRows) -> ModelRows:
