@@ -42,21 +42,14 @@ from daskw2v.training.compile_ahead import CompileAhead
 from daskw2v.training.plan import Plan
 from daskw2v.training.planned import PlannedRun, settled_params
 from daskw2v.training.repair import mending
-from daskw2v.training.request import (
-    Request,
-    callbacks_of,
-    check_choices,
-    read_text,
-    ready_cluster,
-    with_contents,
-    with_keywords,
-)
+from daskw2v.training.request import Request, callbacks_of, check_choices, read_text, ready_cluster, with_contents
 from daskw2v.training.start.base_settings import BaseModel
 from daskw2v.training.start.initial_rows import find_base
 from daskw2v.training.version import check_losses, write_version
 from daskw2v.training.watch.callbacks import Callback
 from daskw2v.vocabulary.count import StoredVocabulary
 
+_NOT_SHARED = "work is not given, and a temporary folder is on this machine alone"
 _SHARED = "Give work, the URL of a directory that client and workers share, such as work='s3://bucket/words'."
 
 
@@ -139,10 +132,30 @@ def train(
         request = Request.of_plan(inputs, client, callbacks, params=params, resources=resources, **settings)
     else:
         request = Request.by("train", inputs, params, resources, client, callbacks, settings)
+    return _carry_out(request, work, listener)
+
+
+def _carry_out(request: Request, work: Location | None, listener: Watching) -> Vectors:
+    """Train what a request asks for, in a work directory or a temporary folder.
+
+    The folder is removed with the vectors, or when the process ends; at once if training fails.
+    """
     if work is not None:
         return _train_in(work, request, listener)
-    check_here(client, request.resources, "work is not given, and a temporary folder is on this machine alone", _SHARED)
-    return in_temporary_folder(partial(_train_in, request=request, listener=listener))
+    check_here(request.client, request.resources, _NOT_SHARED, _SHARED)
+    folder, process = mkdtemp(prefix="daskw2v-"), os.getpid()
+    try:
+        vectors = _train_in(folder, request, listener)
+    except BaseException:
+        _remove(folder, process)
+        raise
+    weakref.finalize(vectors, _remove, folder, process)
+    return vectors
+
+
+def _remove(folder: str, process: int) -> None:
+    if os.getpid() == process:  # a forked process leaves its parent's
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _train_in(work: Location, request: Request, listener: Watching) -> Vectors:
@@ -218,10 +231,7 @@ def items(
     5
     """
     events = Events(inputs, Sessions() if sessions is None else sessions)
-    params, resources = with_keywords("items", events.params if params is None else params, resources, settings)
-    return train(
-        events, work=work, params=params, resources=resources, client=client, listener=listener, callbacks=callbacks
-    )
+    return _carry_out(Request.by("items", events, params, resources, client, callbacks, settings), work, listener)
 
 
 def walks(
@@ -272,10 +282,7 @@ def walks(
     9
     """
     graph = Graph(inputs, EdgeList() if edges is None else edges, Walks() if walks is None else walks)
-    params, resources = with_keywords("walks", graph.params if params is None else params, resources, settings)
-    return train(
-        graph, work=work, params=params, resources=resources, client=client, listener=listener, callbacks=callbacks
-    )
+    return _carry_out(Request.by("walks", graph, params, resources, client, callbacks, settings), work, listener)
 
 
 def train_model(
@@ -368,26 +375,3 @@ def build_matrix(
     run = PlannedRun(corpus, vocabulary, store, params, resources)
     with lazily_connected(client, store, resources, listener) as (cluster, listen):
         return context_matrix.build_matrix(cluster(), run.for_tasks(), listen)
-
-
-def in_temporary_folder(run: Callable[[str], Vectors]) -> Vectors:
-    """Call a function with a new folder, which is removed with the vectors that it returns, or when the process ends.
-
-    Parameters
-    ----------
-    run
-        Trains in a folder; where it raises, the folder is removed at once.
-    """
-    folder, process = mkdtemp(prefix="daskw2v-"), os.getpid()
-    try:
-        vectors = run(folder)
-    except BaseException:
-        _remove(folder, process)
-        raise
-    weakref.finalize(vectors, _remove, folder, process)
-    return vectors
-
-
-def _remove(folder: str, process: int) -> None:
-    if os.getpid() == process:  # a forked process leaves its parent's
-        shutil.rmtree(folder, ignore_errors=True)

@@ -68,7 +68,7 @@ def mending(work: Store, listener: Listener, make: Callable[[Collection[str]], T
     work, listener
         The work directory, and the function that is called with each repair.
     make
-        Called with the names of finished versions that were found to be damaged: it makes another one instead.
+        Called with the names of finished versions that are damaged: it makes another one instead.
     client
         Returns the cluster, on which all blocks of text are checked if one of them is damaged.
 

@@ -1,4 +1,4 @@
-"""Strategy `columns`: each worker owns rows of both tables and updates only those.
+"""Strategy `columns`: each worker owns rows of both tables and updates only these.
 
 In a step all words train the same `gather_every` columns of the word-context matrix: first the input rows, with the
 output rows fixed, then the output rows. A row depends on no other row of its table, so nothing has to be merged, and
@@ -46,7 +46,7 @@ class ColumnsRun:
         Keeps each word's loss, where Resources ask for it.
     """
 
-    unit, trained, ahead = "round", "part", 2  # the next round begins while this client looks at the one before
+    unit, trained, ahead = "round", "part", 2  # the next round begins while this client waits for the one before
 
     def __init__(self, cluster: ColumnsCluster, total: int, matrix: ContextMatrix, losses: WordLosses | None) -> None:
         self._cluster, self._total, self._matrix, self._losses = cluster, total, matrix, losses
@@ -111,8 +111,8 @@ def _start(client: Client, run: Run, place: Store, length: int, resources: Resou
     losses = None
     if resources.word_losses:
         losses = WordLosses(client, place, ColumnRounds(run.params), run.vocabulary.size, cluster.session)
-        found = checkpoint.newest(place)
-        if found is not None and not losses.has(int(found[1]["next_round"])):
+        newest = checkpoint.newest(place)
+        if newest is not None and not losses.has(int(newest[1]["next_round"])):
             message = "the checkpoint has no losses of the rounds before it: training starts again"
             listener(Progress("train", 0, 0, "", message=message))
             checkpoint.forget(place)

@@ -30,7 +30,7 @@ class WordLosses:
     ----------
     client
         The cluster.
-    place
+    folder
         The run's folder.
     rounds
         The schedule.
@@ -40,8 +40,8 @@ class WordLosses:
         Part of the keys of this client's tasks, which are no other client's.
     """
 
-    def __init__(self, client: Client, place: Store, rounds: ColumnRounds, n_words: int, session: str) -> None:
-        self._client, self._folder, self._session = client, place / FOLDER, session
+    def __init__(self, client: Client, folder: Store, rounds: ColumnRounds, n_words: int, session: str) -> None:
+        self._client, self._folder, self._session = client, folder / FOLDER, session
         self._rounds, self._n_words = rounds, n_words
         self._writes: list[Future] = []
         self._n_kept = len(rounds)

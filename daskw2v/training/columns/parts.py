@@ -245,7 +245,7 @@ class ColumnsCluster:
     Parameters
     ----------
     client, trainers
-        The cluster, and those of its workers that train.
+        The cluster, and its workers that train.
     context
         The arguments that all tasks share.
     workers
@@ -280,6 +280,6 @@ def unit_size(n_words: int) -> int:
 
 
 def row_block(n_words: int, width: int) -> int:
-    """Return the number of rows in a chunk of a table: those of a unit, or of an even part of it if rows are long."""
+    """Return the number of rows in a chunk of a table: a unit's, or an even part of it if rows are long."""
     unit, most = unit_size(n_words), rows_per_block(width)
     return next(n for n in range(min(unit, most), 0, -1) if unit % n == 0)

@@ -51,7 +51,7 @@ BucketRounds: TypeAlias = Sequence[Sequence[BucketWork]]  # buckets of a round h
 
 
 class StepWork(NamedTuple):
-    """A step of a task: the number of its pass among those of the task, and its rounds.
+    """A step of a task: the number of its pass among the passes of the task, and its rounds.
 
     Each slice of the pass's text goes through all rounds.
     """
@@ -85,7 +85,7 @@ class BucketJob(NamedTuple):
 def bucket_jobs(
     steps: Sequence[StepWork], pairs: Sequence[PairSource], size: int, pool: Executor
 ) -> Iterator[list[BucketJob]]:
-    """Yield the buckets in their order: all that are held together, those in files by slice.
+    """Yield the buckets in their order: all held buckets together, buckets in files by slice.
 
     Each slice of a step goes through all of its rounds.
     """
@@ -110,13 +110,13 @@ def bucket_jobs(
 
 
 def _buckets_in_files(
-    place: StoredPairs, rounds: BucketRounds, size: int, pool: Executor
+    stored: StoredPairs, rounds: BucketRounds, size: int, pool: Executor
 ) -> Iterator[Callable[[BucketWork], Bucket]]:
     """Yield the function that returns each bucket of a slice; a slice is read while the one before is trained."""
     groups = sorted({(work.output // size, work.input // size) for work in rounds[0]})
 
     def read(number: int) -> dict[tuple[int, int], list[Bucket]]:
-        return {of_groups: read_buckets(place, number, *of_groups) for of_groups in groups}
+        return {of_groups: read_buckets(stored, number, *of_groups) for of_groups in groups}
 
     n, coming = len(rounds[0][0].alphas), pool.submit(read, 0)
     for number in range(n):

@@ -1,4 +1,4 @@
-"""The task of rotation: it trains the buckets of some partitions, a pure function of their rows and the buckets."""
+"""The task of rotation: it trains the buckets of partitions, a pure function of their rows and the buckets."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -137,8 +137,8 @@ def bucket_works(context: RotationContext, this: RotationPass, of: BucketRound) 
     buckets = np.array([(this.number * n + pair.input) * n + pair.output for pair in of.pairs], np.uint64)
 
     def keys(purpose: Purpose) -> list[int]:
-        found: list[int] = draws(stream(params.seed, purpose, this.epoch), buckets).tolist()
-        return found
+        streams: list[int] = draws(stream(params.seed, purpose, this.epoch), buckets).tolist()
+        return streams
 
     # After the last round of the two groups
     rounded = Rotation.of(params).sent_dtype == BFLOAT16 and (of.number + 1) % len(of.pairs) == 0
@@ -168,7 +168,7 @@ def train_buckets(
     inputs, outputs
         For each partition the map that holds it, perhaps among others.
     pairs
-        Where the pairs of each pass are, or those of the groups of inputs.
+        The source of the pairs of each pass, of the groups of inputs at least.
     context
         The arguments that all tasks share.
     threads

@@ -3,7 +3,7 @@
 Results are sent from worker to worker. One task trains a group's whole step. If one worker trains all groups at a time,
 the task trains a whole pass, or several passes that have little text: partitions are copied and sent once for all their
 buckets. Input partitions prefer the worker that has them; an output partition is fetched by the worker that trains it
-next. Neither passes through the client. A worker with several groups keeps those that it is not training in its memory.
+next. Neither passes through the client. A worker keeps the groups that it is not training in its memory.
 
 Files are for models that the cluster cannot hold. A task reads a group of input and a group of output partitions,
 trains all their buckets, and writes the rows to new files of the work directory: its memory is the two groups, whatever
@@ -199,7 +199,7 @@ class PassTasks:
         """
         inputs, outputs = ([getattr(work, side) for work in steps[0].rounds[0]] for side in (INPUT, OUTPUT))
         groups = list(dict.fromkeys(k // self._context.group_size for k in inputs))
-        # Preferred, not pinned: where that worker is gone, any other takes its place. Not so a task that waits for none
+        # Preferred, not pinned: where that worker is gone, any other does the task. Not so a task that waits for none
         # and becomes ready while there is no worker at all: Dask gives it to that very worker or to none, for ever.
         first = not any(isinstance(self.input[k], Future) for k in inputs)
         where = trainers.preferring("" if first else slot[0])
@@ -244,7 +244,7 @@ class PassTasks:
 
 
 def _slot_of(slots: Sequence[str], group: int, n_groups: int) -> tuple[str, int]:
-    """Return the worker of a group, and those of its threads that the group has to itself, at least one."""
+    """Return the worker of a group, and the number of its threads that only this group has, at least one."""
     first, last = (len(slots) * k // n_groups for k in (group, group + 1))
     return slots[first], max(1, slots[first:last].count(slots[first]))
 

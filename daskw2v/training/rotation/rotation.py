@@ -3,7 +3,7 @@
 In a round each input partition is trained with one output partition, on the bucket of pairs that needs no other rows.
 A pass trains all buckets of a stretch of text (`pass_schedule`). Input partitions stay on their workers, and output
 partitions are sent around (paper 003 sends two vectors for each pair instead). The result of a bucket depends on its
-two partitions and its pairs only. So any number of workers, alive or lost, gives the same bits, and those are as good
+two partitions and its pairs only. So any number of workers, alive or lost, gives the same bits, which are as good
 as one worker's.
 
 If the cluster's memory holds the model, partitions are sent from worker to worker. If not, they go through the
@@ -28,7 +28,7 @@ from daskw2v.models.stored.store import finish_tables
 from daskw2v.models.stored.tables import create_model
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.skipgrams import Dealer, HeldPairs, SkipGrams, Stretch, build_skipgrams, hold_pairs
+from daskw2v.sampling.skipgrams import Dealer, HeldPairs, SkipGrams, build_skipgrams, hold_pairs
 from daskw2v.sampling.weights import partition_counts
 from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
@@ -64,7 +64,7 @@ from daskw2v.training.sizes.text import known_text
 from daskw2v.training.start.blocks import rows_per_block
 from daskw2v.vocabulary.partition import Partitions
 
-_WRITTEN = 16 << 20  # bytes of rows that a task writes, or those of one partition
+_WRITTEN = 16 << 20  # bytes of rows that a task writes; more if one partition has more
 
 
 class RotationRun:
@@ -72,8 +72,10 @@ class RotationRun:
 
     Parameters
     ----------
-    client, place, length
+    client, length
         As in `strategy.StartRun`.
+    folder
+        The run's folder.
     context
         The arguments that its tasks share.
     dealer
@@ -85,12 +87,12 @@ class RotationRun:
     unit, trained, threads = "pass", "partition", 1
 
     def __init__(
-        self, client: Client, place: Store, length: int, context: RotationContext, dealer: Dealer, fits: Fits
+        self, client: Client, folder: Store, length: int, context: RotationContext, dealer: Dealer, fits: Fits
     ) -> None:
-        self._client, self._place, self._length, self._context = client, place, length, context
+        self._client, self._folder, self._length, self._context = client, folder, length, context
         self._dealer, self._fits, self._params = dealer, fits, context.run.params
         self._passes = RotationPasses(self._params, length)
-        self._session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
+        self._session = f"{folder.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
         self._tasks = PassTasks(client, context, PartitionOrigin())
         self._dealing: Future[SkipGrams] | None = None
         self._submitted = dict[int, Iterator[RoundReport]]()  # passes of the newest task that were not asked for
@@ -112,8 +114,8 @@ class RotationRun:
             check_rounds(checkpoint, manifest, len(self))
         self._tasks = PassTasks(self._client, self._context, PartitionOrigin(checkpoint), number)
         self._submitted.clear()
-        (self._place / pass_tasks.FOLDER).remove()
-        _remove_trained(self._place, [self._passes[n] for n in range(number, len(self))])
+        (self._folder / pass_tasks.FOLDER).remove()
+        _remove_trained(self._folder, [self._passes[n] for n in range(number, len(self))])
 
     def can_stop(self, number: int) -> bool:
         """Return whether there is a model before a pass: not where a task trains it together with the one before."""
@@ -148,14 +150,14 @@ class RotationRun:
     def _held(self, number: int) -> PassWork:
         """Submit the dealing of a pass to workers, which then hold its pairs."""
         this = self._passes[number]
-        held = hold_pairs(self._client, self._dealer, _stretch(this), f"{self._session}-{number}")
+        held = hold_pairs(self._client, self._dealer, this.stretch, f"{self._session}-{number}")
         return PassWork(this, self._passes.steps(number, held.n_slices), held)
 
     def _deal(self, this: RotationPass, before: "Future[SkipGrams] | None") -> SkipGrams:
-        """Deal the pairs of a pass into files, after those of the pass before, which is trained first."""
+        """Deal the pairs of a pass into files, once the pass before, which is trained first, is dealt."""
         if before is not None:
             wait([before])
-        return build_skipgrams(self._client, self._dealer, _pairs_folder(self._place, this), _stretch(this))
+        return build_skipgrams(self._client, self._dealer, _pairs_folder(self._folder, this), this.stretch)
 
     def _train_dealt(self, this: RotationPass, dealing: Future[SkipGrams]) -> Iterator[RoundReport]:
         """Wait for the files of a pass, and train it."""
@@ -166,7 +168,7 @@ class RotationRun:
         if self._fits.model:
             steps = self._tasks.play(work, f"{self._session}-{this.number}")
         else:
-            steps = self._tasks.play_through_files(work, self._place)
+            steps = self._tasks.play_through_files(work, self._folder)
         yield from self._reports(work, steps, waited)
 
     def _reports(self, work: PassWork, steps: Iterator[TrainedStep], waited: float) -> Iterator[RoundReport]:
@@ -240,32 +242,28 @@ def _start(
 
 def _advice(client: Client, n: int, n_groups: int, *, fits: bool) -> Iterator[str]:
     """Yield advice to the user before a run."""
-    if total_threads(client) > n:
-        yield f"{n} of {total_threads(client)} threads have work: n_partitions={n} are trained at a time"
-    if len(workers_known(client)) > n_groups:
+    threads, workers = total_threads(client), len(workers_known(client))
+    if threads > n:
+        yield f"{n} of {threads} threads have work: n_partitions={n} are trained at a time"
+    if workers > n_groups:
         yield (
-            f"{n_groups} of {len(workers_known(client))} workers have work: a group of partitions is trained by one, "
-            f"and there are {n_groups} (n_groups)"
+            f"{n_groups} of {workers} workers have work: a group of partitions is trained by one, and there are "
+            f"{n_groups} (n_groups)"
         )
     if not fits:
         yield OUT_OF_CORE
 
 
-def _stretch(this: RotationPass) -> Stretch:
-    """Return the stretch of text whose pairs a pass trains."""
-    return Stretch(this.epoch, this.start, this.stop)
+def _pairs_folder(folder: Store, this: RotationPass) -> Store:
+    return folder / "pairs" / f"{this.epoch}-{this.start}-{this.stop}"
 
 
-def _pairs_folder(place: Store, this: RotationPass) -> Store:
-    return place / "pairs" / f"{this.epoch}-{this.start}-{this.stop}"
-
-
-def _remove_trained(place: Store, coming: Sequence[RotationPass]) -> None:
+def _remove_trained(folder: Store, coming: Sequence[RotationPass]) -> None:
     """Delete the pairs that no coming pass reads."""
-    needed = {_pairs_folder(place, this).name for this in coming}
-    for name in (place / "pairs").children():
+    needed = {_pairs_folder(folder, this).name for this in coming}
+    for name in (folder / "pairs").children():
         if name not in needed:
-            (place / "pairs" / name).remove()
+            (folder / "pairs" / name).remove()
 
 
 def _lighter(params: Params) -> Mapping[str, Any]:

@@ -48,7 +48,7 @@ BlockFutures = Mapping[TableBlock, Future]
 
 
 def rows_per_block(vector_size: int) -> int:
-    """Return how many rows of float32 make a block of some 32 MB."""
+    """Return the number of float32 rows in a block of about 32 MB."""
     return max(1, BLOCK_BYTES // (4 * vector_size))
 
 
@@ -160,7 +160,7 @@ def rewrite(client: Client, stage: str, change: RowsChange, source: Store, targe
 def _rewrite(
     change: RowsChange, source: Store, target: Store, name: str, start: int, stop: int | None = None
 ) -> Written:
-    """Task: write rows start:stop of a table, or those of partition `start`; return their checksums."""
+    """Task: write rows start:stop of a table, or all of partition `start`; return their checksums."""
     table = open_table(source, name)
     if stop is None:
         rows = read_partition(source, name, start)

@@ -2,8 +2,8 @@
 
 Tasks number the n-grams of ranges of words and count them; one reads the table, and gives rows to all features that
 words have, the most frequent first. Others have none: they would stay as they were drawn, and be noise in the vectors
-of new words. The model then has one more table, `features`, and its input rows are words' own. What looks at vectors
-while they are trained, and the version, have composed rows.
+of new words. The model then has one more table, `features`, and its input rows are words' own. What measures
+vectors while they are trained, and the version, have composed rows.
 """
 
 import uuid
@@ -179,7 +179,7 @@ def _ngrams(run: Run, folder: Store) -> WordFeatures:
 
 
 def first_feature_rows(run: Run, ids: RowIds) -> Float32Array:
-    """Return rows of features before training, shape (n, D): those of the base that has them, others are drawn."""
+    """Return rows of features before training, shape (n, D): the base's of features that it has, drawn for others."""
     rows = drawn_rows(run.params, Purpose.FEATURE, ids)
     base = None if run.base is None else _of_base(run)
     if run.base is not None and base is not None and len(ids):
@@ -209,7 +209,7 @@ def first_own_rows(run: Run, ids: RowIds, vectors: Float32Array) -> Float32Array
 
 
 def composed_rows(run: Run, trained: Store, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
-    """Return rows of a trained model as its version has them: those of words are composed."""
+    """Return rows of a trained model as its version has them: rows of words are composed."""
     return rows if table != "input" else _compose(run, rows, ids, _all_features(trained, attempt_of(trained)))
 
 

@@ -1,4 +1,4 @@
-"""First rows of a training: drawn anew, or those of an earlier model for the words that it knew.
+"""First rows of a training: drawn anew, or the rows of an earlier model for the words that it knew.
 
 The earlier model is a published version of the same work directory, which is never changed, or the model that
 `base_vectors` names. A run stores only the number of each word's row in that model: a worker that needs a row reads it
@@ -73,7 +73,7 @@ def find_base(work: Store, params: Params) -> Store:
     Raises
     ------
     ParameterError
-        If there is no such version, or its tables are not those of these Params.
+        If there is no such version, or its tables do not fit these Params.
     """
     base = BaseModel.find(params)
     if base is None:
@@ -145,7 +145,7 @@ def first_rows(run: Run, table: str, ids: RowIds) -> Float32Array:
 def anchored(run: Run, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
     """Return trained rows; rows of words that the earlier model knew are led back towards its own.
 
-    A share of `anchor` of such a row is the model's row, the rest is the trained row. Training on some text at a high
+    A share of `anchor` of such a row is the model's row, the rest is the trained row. Training on little text at a high
     learning rate moves rows along what that text repeats and by its noise: their mean with the rows of the model before
     has less of both (as of weights: Izmailov et al. 2018, section 3).
     """

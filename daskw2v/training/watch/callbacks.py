@@ -11,7 +11,7 @@ StopsAfter = Literal["round", "epoch"]
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRecord:
-    """The state of a training at an event. Sums and means are those of the round, of the epoch, or of all rounds.
+    """The state of a training at an event. Sums and means are of the round, of the epoch, or of all rounds.
 
     Parameters
     ----------

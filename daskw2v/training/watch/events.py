@@ -71,7 +71,7 @@ class Callbacks:
     Attributes
     ----------
     rules
-        The rules by which the run may be stopped, besides those of its Params, as they were before training.
+        The rules by which the run may be stopped, besides early stopping by its Params, as they were before training.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Callbacks:
                 )
         self._callbacks = [*callbacks, *loggers]
         self.rules = (*monitored, *sorted(_rule_of(one) for one in self._callbacks if one.stops is not None))
-        self._stoppers: list[Callback] = []  # those of Params, anew for each run
+        self._stoppers: list[Callback] = []  # by Params, anew for each run
         self._run: TrainedRun | None = None
         self._reported: list[HistoryEntry] = []
         self._ended = self._restored = False
@@ -107,7 +107,7 @@ class Callbacks:
         return any(one.stops in stopping for one in (*self._stoppers, *self._callbacks))
 
     def restored(self, run: TrainedRun, history: Sequence[HistoryEntry], listener: Listener) -> None:
-        """Report the rounds of a run that are done, but for those that this call reported before."""
+        """Report the rounds of a run that are done, but for rounds that this call reported before."""
         if self._run is None or self._run.name != run.name:
             self._run, self._reported, self._ended, self._stop = run, [], False, None
             settings = EarlyStopping.find(run.params)
@@ -195,7 +195,7 @@ def _rule_of(one: Callback) -> str:
     unknown = vars(one).keys() - getattr(one, "__dataclass_fields__", {}).keys()
     if unknown and not has_rule:
         raise ParameterError(
-            f"{_named(one)} may stop a run and has {', '.join(sorted(unknown))}, which its rule does not tell.",
+            f"{_named(one)} may stop a run and has {', '.join(sorted(unknown))}, which its rule does not name.",
             "Make the class a dataclass, whose fields are in the rule, or override the property rule.",
         )
     if " at 0x" in one.rule:
