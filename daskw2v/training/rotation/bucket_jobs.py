@@ -92,16 +92,14 @@ def bucket_jobs(
     held = list[BucketJob]()
     for step, (number_of_pass, rounds) in enumerate(steps):
         source, works = pairs[number_of_pass], [work for works in rounds for work in works]
-        in_files = isinstance(source, StoredPairs)
-        slices = (
-            _buckets_in_files(source, rounds, size, pool)
-            if isinstance(source, StoredPairs)
-            else _held_buckets(source, size, len(works[0].alphas))
-        )
+        if isinstance(source, StoredPairs):
+            slices = _buckets_in_files(source, rounds, size, pool)
+        else:
+            slices = _held_buckets(source, size, len(works[0].alphas))
         for number, bucket_of in enumerate(slices):
             keys = draws(np.array([work.key for work in works], np.uint64), np.array([number], np.uint64))
             jobs = [BucketJob(step, number, work, key, bucket_of) for work, key in zip(works, keys, strict=True)]
-            if in_files:
+            if isinstance(source, StoredPairs):
                 yield jobs
             else:
                 held += jobs
