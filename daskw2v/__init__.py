@@ -41,17 +41,15 @@ if TYPE_CHECKING:
     from daskw2v.sequences.sources import Events, Graph
     from daskw2v.training.averaging.settings import Averaging
     from daskw2v.training.columns.settings import Columns
-    from daskw2v.training.derived import items, walks
     from daskw2v.training.devices.settings import CPU, Cuda
-    from daskw2v.training.pipeline import train
+    from daskw2v.training.pipeline import items, train, walks
     from daskw2v.training.plan import Plan
     from daskw2v.training.planning import estimate, plan
     from daskw2v.training.rotation.settings import Rotation
     from daskw2v.training.start.base_settings import BaseModel, BaseVectors
     from daskw2v.training.warm_up import warm_up
     from daskw2v.training.watch.callbacks import Callback, TrainingRecord
-    from daskw2v.training.watch.loggers.mlflow import MLflowLogger
-    from daskw2v.training.watch.loggers.tensorboard import TensorBoardLogger
+    from daskw2v.training.watch.loggers import MLflowLogger, TensorBoardLogger
     from daskw2v.training.watch.stopping_settings import EarlyStopping
 
 __all__ = [
@@ -176,10 +174,10 @@ _MODULES = {
     "estimate": "training.planning",
     "plan": "training.planning",
     "Plan": "training.plan",
-    "items": "training.derived",
-    "walks": "training.derived",
-    "MLflowLogger": "training.watch.loggers.mlflow",
-    "TensorBoardLogger": "training.watch.loggers.tensorboard",
+    "items": "training.pipeline",
+    "walks": "training.pipeline",
+    "MLflowLogger": "training.watch.loggers",
+    "TensorBoardLogger": "training.watch.loggers",
     "train": "training.pipeline",
     "warm_up": "training.warm_up",
 }

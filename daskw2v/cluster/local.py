@@ -193,7 +193,8 @@ def _are_processes(resources: Resources, options: Mapping[str, Any]) -> bool:
         "host": resources.host is not None,
         "device": "worker_class" in options,
     }
-    asked = " and ".join(f"{name}={getattr(resources, name)!r}" for name, is_asked in of_processes.items() if is_asked)
+    values = resources.flat()
+    asked = " and ".join(f"{name}={values[name]!r}" for name, is_asked in of_processes.items() if is_asked)
     if resources.processes is False and asked:
         problem = f"processes=False: a worker in this process cannot have {asked}."
         raise ParameterError(problem, f"Leave out processes, or {asked}.")

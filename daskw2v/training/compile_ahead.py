@@ -9,7 +9,6 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
 from dask.system import CPU_COUNT
 
@@ -39,9 +38,7 @@ class CompileAhead:
     def __enter__(self) -> "CompileAhead":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -79,10 +76,10 @@ def _foreseen(params: Params, resources: Resources) -> Params | None:
     """Return Params with the strategy that a run will probably have; None if its kernel is not compiled here."""
     if not find_device(resources.device.name).runs_cpu_kernels:
         return None
-    found = usable(params, resources) if params.strategy.is_open else [params]
+    candidates = usable(params, resources) if params.strategy.is_open else [params]
     alone = resources.workers == 1 and (resources.threads or CPU_COUNT) > 1
-    same = [one for one in found if find_strategy(one.strategy.name).deterministic and alone]
-    chosen = (same or found)[0]
+    same = [one for one in candidates if find_strategy(one.strategy.name).deterministic and alone]
+    chosen = (same or candidates)[0]
     return None if find_strategy(chosen.strategy.name).exercise is None else chosen
 
 

@@ -9,6 +9,7 @@ import shutil
 import weakref
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from tempfile import mkdtemp
 from typing import Any
@@ -23,6 +24,7 @@ from daskw2v.collections.parts import found_texts
 from daskw2v.config.arguments import check_arguments
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
+from daskw2v.corpus.inputs import Inputs
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.versions.finished import check_version, next_version
 from daskw2v.models.versions.versions import Versions, latest_version
@@ -30,6 +32,8 @@ from daskw2v.phrases.build import check_joined
 from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.sampling import context_matrix
 from daskw2v.sampling.context_matrix import ContextMatrix
+from daskw2v.sequences.settings import EdgeList, Sessions, Walks
+from daskw2v.sequences.sources import Events, Graph
 from daskw2v.shards.layout import Corpus
 from daskw2v.store.lease import hold_run
 from daskw2v.store.storage import Store
@@ -46,6 +50,7 @@ from daskw2v.training.version import check_losses, write_version
 from daskw2v.training.watch.callbacks import Callback
 from daskw2v.vocabulary.count import StoredVocabulary
 
+_NOT_SHARED = "work is not given, and a temporary folder is on this machine alone"
 _SHARED = "Give work, the URL of a directory that client and workers share, such as work='s3://bucket/words'."
 
 
@@ -128,10 +133,30 @@ def train(
         request = Request.of_plan(inputs, client, callbacks, params=params, resources=resources, **settings)
     else:
         request = Request.by("train", inputs, params, resources, client, callbacks, settings)
+    return _carry_out(request, work, listener)
+
+
+def _carry_out(request: Request, work: Location | None, listener: Watching) -> Vectors:
+    """Train what a request asks for, in a work directory or a temporary folder.
+
+    The folder is removed with the vectors, or when the process ends; at once if training fails.
+    """
     if work is not None:
         return _train_in(work, request, listener)
-    check_here(client, request.resources, "work is not given, and a temporary folder is on this machine alone", _SHARED)
-    return in_temporary_folder(partial(_train_in, request=request, listener=listener))
+    check_here(request.client, request.resources, _NOT_SHARED, _SHARED)
+    folder, process = mkdtemp(prefix="daskw2v-"), os.getpid()
+    try:
+        vectors = _train_in(folder, request, listener)
+    except BaseException:
+        _remove(folder, process)
+        raise
+    weakref.finalize(vectors, _remove, folder, process)
+    return vectors
+
+
+def _remove(folder: str, process: int) -> None:
+    if os.getpid() == process:  # a forked process leaves its parent's
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _train_in(work: Location, request: Request, listener: Watching) -> Vectors:
@@ -157,12 +182,108 @@ def _train_in(work: Location, request: Request, listener: Watching) -> Vectors:
                 request.plan.check_sources(sources)
             corpus, vocabulary = read_text(sources, store, settled, resources, reading, listen)
             kernel.wait()
-            run = PlannedRun(
-                corpus, vocabulary, store, settled_params(settled), resources, request.callbacks, choice=request.choice
-            )
-            return _train(run, cluster, listen, damaged)
+            run = PlannedRun(corpus, vocabulary, store, settled_params(settled), resources, request.callbacks)
+            return _train(replace(run, choice=request.choice), cluster, listen, damaged)
 
         return mending(store, listen, make, cluster)
+
+
+def items(
+    inputs: Inputs,
+    *,
+    work: Location | None = None,
+    sessions: Sessions | None = None,
+    params: Params | None = None,
+    resources: Resources | None = None,
+    client: Client | None = None,
+    listener: Watching = "show",
+    callbacks: Sequence[Callback] = (),
+    **settings: Any,
+) -> Vectors:
+    """Train vectors of items from events, whose sessions are the text (item2vec, Barkan and Koenigstein 2016).
+
+    It is `train(Events(inputs, sessions), ...)`.
+
+    Parameters
+    ----------
+    inputs
+        URLs, paths, folders or patterns of Parquet or CSV files; each row is an event.
+    work, resources, client, listener, callbacks, **settings
+        As in `train`.
+    sessions
+        Columns of the events, and how sessions are cut.
+    params
+        As in `train`; by default `Events.params`, for which all items of a session are contexts of each other.
+
+    Returns
+    -------
+    vectors
+        The published model.
+
+    Raises
+    ------
+    Daskw2vError
+        As `train` and `write_sessions` do.
+
+    Examples
+    --------
+    >>> vectors = daskw2v.items("events.csv", vector_size=8, min_count=1, epochs=1, listener=None)
+    >>> len(vectors)
+    5
+    """
+    events = Events(inputs, Sessions() if sessions is None else sessions)
+    return _carry_out(Request.by("items", events, params, resources, client, callbacks, settings), work, listener)
+
+
+def walks(
+    inputs: Inputs,
+    *,
+    work: Location | None = None,
+    edges: EdgeList | None = None,
+    walks: Walks | None = None,
+    params: Params | None = None,
+    resources: Resources | None = None,
+    client: Client | None = None,
+    listener: Watching = "show",
+    callbacks: Sequence[Callback] = (),
+    **settings: Any,
+) -> Vectors:
+    """Train vectors of a graph's nodes on random walks.
+
+    The walks are those of DeepWalk (Perozzi et al. 2014), node2vec (Grover and Leskovec 2016) or, along a metapath,
+    metapath2vec (Dong, Chawla and Swami 2017). It is `train(Graph(inputs, edges, walks), ...)`.
+
+    Parameters
+    ----------
+    inputs
+        URLs, paths, folders or patterns of edge lists: Parquet, CSV, or text with columns separated by blanks.
+    work, resources, client, listener, callbacks, **settings
+        As in `train`.
+    edges
+        Columns of the edges and of types of nodes, and whether edges are directed.
+    walks
+        Number and kind of walks.
+    params
+        As in `train`; by default `Graph.params`, for which every node has a vector.
+
+    Returns
+    -------
+    vectors
+        The published model.
+
+    Raises
+    ------
+    Daskw2vError
+        As `train` and `write_walks` do.
+
+    Examples
+    --------
+    >>> vectors = daskw2v.walks("edges.txt", vector_size=8, epochs=1, listener=None)
+    >>> len(vectors)
+    9
+    """
+    graph = Graph(inputs, EdgeList() if edges is None else edges, Walks() if walks is None else walks)
+    return _carry_out(Request.by("walks", graph, params, resources, client, callbacks, settings), work, listener)
 
 
 def train_model(
@@ -193,36 +314,38 @@ def train_model(
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
     check_choices(params, resources)
-    heeded = callbacks_of(callbacks, params, resources)
+    all_callbacks = callbacks_of(callbacks, params, resources)
     with (
-        listening(listener) as heard,
-        opened_once(partial(ready_cluster, client, store, params, resources, heard)) as cluster,
+        listening(listener) as listen,
+        opened_once(partial(ready_cluster, client, store, params, resources, listen)) as cluster,
     ):
-        settled = settled_params(with_contents(params, store, resources, heard))
-        run = PlannedRun(corpus, vocabulary, store, settled, resources, heeded)
-        return _train(run, cluster, heard, damaged)
+        settled = settled_params(with_contents(params, store, resources, listen))
+        run = PlannedRun(corpus, vocabulary, store, settled, resources, all_callbacks)
+        return _train(run, cluster, listen, damaged)
 
 
-def _train(run: PlannedRun, client: Callable[[], Client], heard: Listener, damaged: Collection[str]) -> Vectors:
+def _train(run: PlannedRun, client: Callable[[], Client], listener: Listener, damaged: Collection[str]) -> Vectors:
     """Train a run and publish its version; the cluster is asked for where there is something to do."""
     check_joined(run.corpus, run.params)
-    run = find_choice(run, heard) or choose_strategy(run, client(), heard)
-    if (run.store / "models" / next_version(run.store / "models", run.name, damaged)).read_manifest() is None:
+    run = find_choice(run, listener) or choose_strategy(run, client(), listener)
+    models = run.store / "models"
+    if (models / next_version(models, run.name, damaged)).read_manifest() is None:
         client()  # before the lease is taken, as it may be waited for
     resources = run.resources
-    with hold_run(run.store, run.name) as lease, waits_for_workers(resources, lease.guarding(heard)):
-        listen, run = lease.guarding(heard), run.guarded(lease)
+    with hold_run(run.store, run.name) as lease, waits_for_workers(resources, lease.guarding(listener)):
+        listen, run = lease.guarding(listener), run.guarded(lease)
         models = run.store / "models"
         version = next_version(models, run.name, damaged)
-        if (models / version).read_manifest() is not None:
-            check_version(models / version)
-            check_losses(models / version, resources)
+        model = models / version
+        if model.read_manifest() is not None:
+            check_version(model)
+            check_losses(model, resources)
         else:
-            write_version(models / version, run, client(), listen)
+            write_version(model, run, client(), listen)
         if latest_version(models) != version:  # trained before, or killed before it was published
             Versions(run.store).publish(version)
         run.folder.remove()  # checkpoints, and pairs
-        vectors = Vectors.open((models / version).url, resources.storage_options, store_timeout=resources.store_timeout)
+        vectors = Vectors.open(model.url, resources.storage_options, store_timeout=resources.store_timeout)
         listen(Progress("publish", 1, 1, "model", message=vectors.url or ""))
         run.callbacks.published(run.trained, vectors, listen)
         return vectors
@@ -253,26 +376,3 @@ def build_matrix(
     run = PlannedRun(corpus, vocabulary, store, params, resources)
     with lazily_connected(client, store, resources, listener) as (cluster, listen):
         return context_matrix.build_matrix(cluster(), run.for_tasks(), listen)
-
-
-def in_temporary_folder(run: Callable[[str], Vectors]) -> Vectors:
-    """Call a function with a new folder, which is removed with the vectors that it returns, or when the process ends.
-
-    Parameters
-    ----------
-    run
-        Trains in a folder; where it raises, the folder is removed at once.
-    """
-    folder, process = mkdtemp(prefix="daskw2v-"), os.getpid()
-    try:
-        vectors = run(folder)
-    except BaseException:
-        _remove(folder, process)
-        raise
-    weakref.finalize(vectors, _remove, folder, process)
-    return vectors
-
-
-def _remove(folder: str, process: int) -> None:
-    if os.getpid() == process:  # a forked process leaves its parent's
-        shutil.rmtree(folder, ignore_errors=True)

@@ -24,7 +24,7 @@ from daskw2v.vocabulary.count import StoredVocabulary
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run on text that is read; nothing of it changes any more.
+    """A run on text that is read; it does not change any more.
 
     Parameters
     ----------

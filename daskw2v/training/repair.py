@@ -33,10 +33,20 @@ from daskw2v.training.loop import checkpoint
 from daskw2v.training.start import base_vectors
 from daskw2v.vocabulary import count
 
-LAYOUTS = (
-    CORPORA, parts.LAYOUT, sessions.LAYOUT, encode.LAYOUT, count.LAYOUT, phrases.LAYOUT, context_matrix.LAYOUT,
-    choice.LAYOUT, base_vectors.LAYOUT, graph.LAYOUT, walks.LAYOUT, stored_tokenizers.LAYOUT,
-)  # fmt: skip
+_STAGES = (
+    parts,
+    sessions,
+    encode,
+    count,
+    phrases,
+    context_matrix,
+    choice,
+    base_vectors,
+    graph,
+    walks,
+    stored_tokenizers,
+)
+LAYOUTS: tuple[Layout, ...] = (CORPORA, *(stage.LAYOUT for stage in _STAGES))
 _RUNS = (checkpoint.LAYOUT, Layout("runs/<run>/<part>"), Layout("candidates/<run>"))  # under the lease of the run
 _FOLDERS = sorted({layout.folder for layout in (*LAYOUTS, *_RUNS)} | {"leases", "models", "retraining"})
 T = TypeVar("T")
@@ -58,7 +68,7 @@ def mending(work: Store, listener: Listener, make: Callable[[Collection[str]], T
     work, listener
         The work directory, and the function that is called with each repair.
     make
-        Called with the names of finished versions that were found to be damaged: it makes another one instead.
+        Called with the names of finished versions that are damaged: it makes another one instead.
     client
         Returns the cluster, on which all blocks of text are checked if one of them is damaged.
 
@@ -103,23 +113,22 @@ def _damaged_blocks(client: Callable[[], Client], work: Store, damage: DamageErr
         folder = work / "/".join(part.split("/")[:2])
         names = folder.children()
         jobs = {n: (folder, names[n : n + _BLOCKS]) for n in range(0, len(names), _BLOCKS)}
-        for _, found in run_tasks(client(), "check blocks", _damage_of_blocks, jobs):
-            yield from found
+        for _, damages in run_tasks(client(), "check blocks", _damage_of_blocks, jobs):
+            yield from damages
 
 
 def _damage_of_blocks(folder: Store, names: Iterable[str]) -> list[DamageError]:
     """Task: return the damage of finished blocks; others may be in the making."""
-    found = []
+    damages = list[DamageError]()
     for name in names:
         try:
-            manifest = (folder / name).read_manifest()
+            manifest = (folder / name).read_manifest() or {"shards": []}
         except DamageError as damage:
-            found.append(damage)
-        else:
-            if manifest is not None:
-                for shard in manifest["shards"]:
-                    found += find_damage(folder / shard["path"], full=True)
-    return found
+            damages.append(damage)
+            continue
+        for shard in manifest["shards"]:
+            damages += find_damage(folder / shard["path"], full=True)
+    return damages
 
 
 def repair(work: Store, damage: DamageError) -> str | None:
@@ -144,8 +153,8 @@ def repair(work: Store, damage: DamageError) -> str | None:
         part = layout.damaged_part(inside)
         if part is not None:
             if layout.remedy and _is_finished(work, part):
-                place = (work / part.rpartition("/")[0]).url
-                raise DamageError(damage.problem, layout.remedy.format(url=place), url=damage.url) from damage
+                url = (work / part.rpartition("/")[0]).url
+                raise DamageError(damage.problem, layout.remedy.format(url=url), url=damage.url) from damage
             remove_damaged(work, part)
             return part
     for layout in _RUNS:

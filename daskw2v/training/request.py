@@ -19,7 +19,7 @@ from daskw2v.corpus.files import Source
 from daskw2v.corpus.formats import check_formats
 from daskw2v.corpus.tokenizer_files import with_tokenizer
 from daskw2v.errors import ParameterError, UnknownParameterError
-from daskw2v.objectives.registry import check_options, find_objective
+from daskw2v.objectives.registry import check_options
 from daskw2v.phrases.build import join_phrases
 from daskw2v.progress import Listener
 from daskw2v.shards.encode import encode_sources
@@ -31,9 +31,9 @@ from daskw2v.training.devices import check_device, check_workers, find_device
 from daskw2v.training.estimates.check import check_encoding
 from daskw2v.training.plan import Plan
 from daskw2v.training.repair import check_folders
-from daskw2v.training.start.base_settings import BaseVectors, anchor_of
 from daskw2v.training.start.base_vectors import with_base_vectors
 from daskw2v.training.start.features import with_feature_table
+from daskw2v.training.start.initial_rows import check_base
 from daskw2v.training.start.markets import check_markets, with_market_table
 from daskw2v.training.strategies import check_strategy
 from daskw2v.training.watch.callbacks import Callback
@@ -53,7 +53,7 @@ class Request:
     inputs, params, resources, client
         As in `train`.
     callbacks
-        Those of the call, and the loggers of `resources`.
+        The callbacks of the call, and the loggers of `resources`.
     plan
         The plan that the call carries out; None where it makes its own.
     """
@@ -115,7 +115,7 @@ class Request:
         return with_contents(self.params, store, self.resources, listener)
 
     def ready_cluster(self, store: Store, listener: Listener) -> Callable[[], Any]:
-        """Return a function that gives the cluster of the request as a context manager."""
+        """Return a function that opens the cluster of the request, as a context manager."""
         return partial(ready_cluster, self.client, store, self.params, self.resources, listener)
 
 
@@ -124,7 +124,7 @@ def check_choices(params: Params, resources: Resources) -> None:
     check_options(params)
     if params.format is not None:
         check_formats([params.format], params)
-    _check_base(params, resources)
+    check_base(params, resources)
     check_strategy(params, resources)
     check_device(params, resources)
     check_held_out(params)
@@ -149,16 +149,16 @@ def with_tables(params: Params, resources: Resources) -> Params:
     return with_feature_table(with_market_table(params, resources), resources)
 
 
-def callbacks_of(own: Sequence[Callback], params: Params, resources: Resources) -> Callbacks:
-    """Return the callbacks of a call: its own, and the loggers of its Resources."""
-    return Callbacks(own, list(loggers_of(resources)), monitored_content(params, resources))
+def callbacks_of(callbacks: Sequence[Callback], params: Params, resources: Resources) -> Callbacks:
+    """Return the callbacks of a call, and the loggers of its Resources."""
+    return Callbacks(callbacks, list(loggers_of(resources)), monitored_content(params, resources))
 
 
 @contextmanager
 def ready_cluster(
     client: Client | None, store: Store, params: Params, resources: Resources, listener: Listener
 ) -> Iterator[Client]:
-    """Give the client of the call, or a connected one, for a cluster that has the plug-ins and devices of a run.
+    """Open the cluster of a call, which must have the plug-ins and devices of a run, and yield its client.
 
     Raises as `train` does.
     """
@@ -193,29 +193,10 @@ def read_text(
     return joined, count_words(joined, store, params, resources, client, listener)
 
 
-def _check_base(params: Params, resources: Resources) -> None:
-    if BaseVectors.find(params) is not None and find_objective(params.objective.name).follows:
-        raise ParameterError(
-            f"base_vectors cannot be rows of objective={params.objective.name!r}, which its network makes.",
-            "Leave base_vectors out.",
-        )
-    anchor = anchor_of(params)
-    if anchor and find_objective(params.objective.name).follows:
-        raise ParameterError(
-            f"anchor={anchor} cannot hold rows of objective={params.objective.name!r}, which its network makes.",
-            "Leave anchor out.",
-        )
-    if anchor and resources.word_losses:
-        raise ParameterError(
-            f"word_losses=True: rows that anchor={anchor} leads back are not those whose losses are kept.",
-            "Leave one of the two out.",
-        )
-
-
 def with_keywords(
     call: str, params: Params, resources: Resources | None, settings: Mapping[str, Any]
 ) -> tuple[Params, Resources]:
-    """Return Params and Resources, changed by keywords.
+    """Return Params and Resources, changed by the keywords of a call.
 
     Parameters
     ----------
@@ -247,10 +228,10 @@ def split(call: str, settings: Mapping[str, Any], *classes: type[Settings]) -> l
     """
     parts: list[dict[str, Any]] = [{} for _ in classes]
     for name, value in settings.items():
-        part = next((part for cls, part in zip(classes, parts, strict=True) if name in cls.names()), None)
-        if part is None:
+        number = next((number for number, cls in enumerate(classes) if name in cls.names()), None)
+        if number is None:
             raise unknown_keyword(call, name, [known for cls in classes for known in cls.names()])
-        part[name] = value
+        parts[number][name] = value
     return parts
 
 

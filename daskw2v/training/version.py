@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -39,18 +39,17 @@ from daskw2v.training.watch.measurements import Measurements, TrainingEvaluation
 from daskw2v.types import Float32Array, RowIds
 
 
-def write_version(home: Store, run: PlannedRun, client: Client, listener: Listener) -> None:
+def write_version(model: Store, run: PlannedRun, client: Client, listener: Listener) -> None:
     """Train a run into a folder, unless a finished model lies there; the caller holds the run's lease.
 
     All other files of the run stay in `run.folder`. Its callbacks are called for all events but the end.
     """
     params, resources, folder = run.params, run.resources, run.folder
-    if home.read_manifest() is not None:
-        check_losses(home, resources)
+    if model.read_manifest() is not None:
+        check_losses(model, resources)
         return
     check_training(client, params, resources, run.sizes)
-    shared = _based(run.for_tasks(), folder, resources, client)
-    shared = _with_features(_with_markets(shared, folder, resources, client), folder, resources, client, listener)
+    shared = _prepared(run, client, listener)
     before, began, length = usage(client), time.monotonic(), run.text.trained.n_tokens
     training = find_strategy(params.strategy.name).start(client, shared, folder, length, resources, listener)
     facts = plan_run(run, client).facts()
@@ -58,56 +57,54 @@ def write_version(home: Store, run: PlannedRun, client: Client, listener: Listen
     watch = _watch(trained, training, shared, run, client, listener)
     result = train_rounds(training, folder, trained.total, resources.checkpoint_seconds, listener, watch)
     check_pairs(result.history, run.vocabulary.size, params)
-    rows = folder / "trained" if anchor_of(params) or shared.features is not None else home
-    training.save_model(rows)
-    if rows is not home:
-        declare_like(rows, home)
-        rewrite(client, "finish", partial(_finished, shared, rows), rows, home)
+    if anchor_of(params) or shared.features is not None:
+        rows = folder / "trained"
+        training.save_model(rows)
+        declare_like(rows, model)
+        rewrite(client, "finish", partial(_finished, shared, rows), rows, model)
+    else:
+        training.save_model(model)
     if shared.features is not None:
-        write_features(home, keys_of(shared))
-    write_vocabulary(home, run.vocabulary)
-    write_phrases(home, run.store, run.corpus)
-    write_tokenizer(home, run.store, params)
-    write_sources(home, run.corpus.sources)
+        write_features(model, keys_of(shared))
+    write_vocabulary(model, run.vocabulary)
+    write_phrases(model, run.store, run.corpus)
+    write_tokenizer(model, run.store, params)
+    write_sources(model, run.corpus.sources)
     workers = _workers(result, before, usage(client))
     manifest = _manifest(run, shared, result, workers, time.monotonic() - began)
     manifest |= {"plan": facts} | _held_out(run, result) | _stopped(trained, result)
-    finish_version(client, home, manifest)
+    finish_version(client, model, manifest)
 
 
-def finish_version(client: Client, home: Store, manifest: Mapping[str, Any]) -> None:
+def finish_version(client: Client, model: Store, manifest: Mapping[str, Any]) -> None:
     """Finish a version on a worker: all tables are read once more, and need not come here for that."""
     force()  # files of this process; workers have forced their own
-    gather(client, [client.submit(finish, home, manifest, key=f"publish-{uuid.uuid4().hex}")], "Publishing")
+    _call_on_worker(client, "publish", "Publishing", finish, model, manifest)
 
 
-def _based(run: Run, place: Store, resources: Resources, client: Client) -> Run:
-    """Return the run with its base, where it has one, ready to be read."""
-    if run.params.start is None:
-        return run
-    model = find_base(run.work, run.params)
-    base = Base(model, place / "base", base_tables(model, run.params))
-    key = f"base-{uuid.uuid4().hex}"
-    task = client.submit(write_base, base, run.vocabulary, frozen_words_of(run.params), resources, key=key)
-    gather(client, [task], "Finding words in the base model")
-    return replace(run, base=base)
+def _call_on_worker(client: Client, name: str, what: str, task: Callable[..., Any], *arguments: Any) -> None:
+    """Call a function in a task of this name, and wait for it; `what` names it in errors."""
+    gather(client, [client.submit(task, *arguments, key=f"{name}-{uuid.uuid4().hex}")], what)
 
 
-def _with_markets(run: Run, place: Store, resources: Resources, client: Client) -> Run:
-    """Return the run with the markets of its words, where negatives are drawn from these, ready to be read."""
-    if not has_markets(run.params):
-        return run
-    home, key = place / "markets", f"markets-{uuid.uuid4().hex}"
-    task = client.submit(write_markets, home, run, resources, key=key)
-    gather(client, [task], "Finding the markets of words")
-    return replace(run, markets=home)
-
-
-def _with_features(run: Run, place: Store, resources: Resources, client: Client, listener: Listener) -> Run:
-    """Return the run with the features of its words, where they have some, ready to be read."""
-    if not has_features(run.params):
-        return run
-    return replace(run, features=find_features(client, place / "features", run, resources, listener))
+def _prepared(run: PlannedRun, client: Client, listener: Listener) -> Run:
+    """Return the run for tasks, with its base, and the markets and features of its words, where it has them."""
+    shared, folder, resources = run.for_tasks(), run.folder, run.resources
+    params, vocabulary = shared.params, shared.vocabulary
+    if params.start is not None:
+        model = find_base(shared.work, params)
+        base, frozen = Base(model, folder / "base", base_tables(model, params)), frozen_words_of(params)
+        what = "Finding words in the base model"
+        _call_on_worker(client, "base", what, write_base, base, vocabulary, frozen, resources)
+        shared = replace(shared, base=base)
+    if has_markets(params):
+        markets = folder / "markets"
+        _call_on_worker(client, "markets", "Finding the markets of words", write_markets, markets, shared, resources)
+        shared = replace(shared, markets=markets)
+    if has_features(params):
+        features = find_features(client, folder / "features", shared, resources, listener)
+        shared = replace(shared, features=features)
+    return shared
 
 
 def _finished(run: Run, trained: Store, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
@@ -132,23 +129,19 @@ def _watch(
     sets = {kind: urls for kind, urls in resources.eval_sets.items() if urls}
     evaluation = TrainingEvaluation(client, run.vocabulary, sets, resources.storage_options) if sets else None
     held_out = None if sample is None else HeldOutText(client, shared, sample)
-    measurements = Measurements(client, listener)
-    return RunWatch(
-        trained, training, run.callbacks, measurements, evaluation, resources.eval_every, held_out, listener,
-        partial(with_composed, client, shared),
-    )  # fmt: skip
+    measured = Measurements(client, listener), evaluation, resources.eval_every, held_out
+    return RunWatch(trained, training, run.callbacks, *measured, listener, partial(with_composed, client, shared))
 
 
 def _manifest(
     run: PlannedRun, shared: Run, result: TrainingResult, workers: list[dict[str, Any]], seconds: float
 ) -> dict[str, Any]:
     """Return the manifest of a model; training took `seconds` here, with writing."""
-    words, spent, pairs, loss = (
-        sum(entry[name] for entry in result.history) for name in ("words", "seconds", "pairs", "loss")
-    )
+    names = ("words", "seconds", "pairs", "loss")
+    words, spent, pairs, loss = (sum(entry[name] for entry in result.history) for name in names)
     compiling = sum(entry.get("compiling", 0.0) for entry in result.history)
     corpus, vocabulary = run.corpus, run.vocabulary
-    joining = {"phrases": sum(found.seconds for found in corpus.passes)} if corpus.passes else {}
+    joining = {"phrases": sum(joined.seconds for joined in corpus.passes)} if corpus.passes else {}
     stages = {"encode": corpus.seconds, **joining, "vocabulary": vocabulary.seconds, "train": seconds}
     return {
         "params": shared.params.as_dict(),
@@ -179,9 +172,7 @@ def _manifest(
             "stages": [{"stage": name, "seconds": round(value, 3)} for name, value in stages.items()],
             "workers": workers,
             "evaluations": [
-                {"progress": entry["progress"], "scores": entry["scores"]}
-                for entry in result.history
-                if "scores" in entry
+                {name: entry[name] for name in ("progress", "scores")} for entry in result.history if "scores" in entry
             ],
         },
         **result.facts,
@@ -210,12 +201,13 @@ def _stopped(run: TrainedRun, result: TrainingResult) -> dict[str, Any]:
 def _workers(result: TrainingResult, before: dict[str, Usage], after: dict[str, Usage]) -> list[dict[str, Any]]:
     """Return the work of each worker since this call began: words by its share of the pairs, memory, traffic, time.
 
-    Of a worker that is gone only its work is known; another that came has all its traffic.
+    Of a worker that is gone only its work is known; of one that came since, all traffic counts.
     """
     words, pairs = (sum(entry[name] for entry in result.history) for name in ("words", "pairs"))
-    rows = []
+    rows = list[dict[str, Any]]()
     for number, address in enumerate(sorted({*after, *(name for name in result.shares if name)})):
-        share, now, then = result.shares.get(address, WorkerShare()), after.get(address), before.get(address)
+        share, now = result.shares.get(address, WorkerShare()), after.get(address)
+        then = before.get(address, Usage(0, 0, 0, 0.0))
         rate = words * share.pairs / pairs / share.seconds if pairs and share.seconds else 0.0
         row: dict[str, Any] = {
             "worker": str(number),
@@ -223,10 +215,8 @@ def _workers(result: TrainingResult, before: dict[str, Usage], after: dict[str, 
             "seconds": round(share.seconds, 3),
         }
         if now is not None:
-            sent, used = now.sent, now.processor_seconds
-            if then is not None:
-                sent, used = sent - then.sent, used - then.processor_seconds
-            row |= {"threads": now.threads, "peak_memory": now.peak_memory, "sent": sent}
-            row["processor_seconds"] = round(used, 3)
+            used = round(now.processor_seconds - then.processor_seconds, 3)
+            row |= {"threads": now.threads, "peak_memory": now.peak_memory, "sent": now.sent - then.sent}
+            row["processor_seconds"] = used
         rows.append(row)
     return rows

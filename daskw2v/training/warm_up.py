@@ -101,14 +101,14 @@ def warm_up(processes: int | None = None) -> WarmUp:
             "Compiled kernels cannot be kept: their folder cannot be written.",
             "Set NUMBA_CACHE_DIR to a folder that this user may write.",
         )
-    ends: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
+    trained, skipped = list[tuple[str, str]](), list[tuple[str, str]]()
     if not _is_warm(folder):
         with TemporaryDirectory() as work:
             for params, done in _train_all(Path(work), processes or usable_cores()):
-                ends[done].append((params.objective.name, params.strategy.name))
+                (trained if done else skipped).append((params.objective.name, params.strategy.name))
         files = sorted(str(path.relative_to(folder)) for path in folder.glob("*/*.nb?"))
         _list_in(folder).write_text("\n".join(files), encoding="utf-8")
-    return WarmUp(folder, ends[True], ends[False], time.perf_counter() - began)
+    return WarmUp(folder, trained, skipped, time.perf_counter() - began)
 
 
 def _list_in(folder: Path) -> Path:
@@ -131,9 +131,9 @@ def _train_all(work: Path, processes: int) -> Iterator[tuple[Params, bool]]:
     with connect(_RESOURCES) as client:  # first, since all have this in common
         sources = find_sources(work / "text.txt")
         read_text(sources, Store(str(work)), _SMALL, _RESOURCES, lambda: client, silent)
-    every = [*trainings()]
-    with ProcessPoolExecutor(min(processes, len(every)), get_context("spawn")) as pool:
-        yield from zip(every, pool.map(_train, [work] * len(every), every), strict=True)
+    all_params = [*trainings()]
+    with ProcessPoolExecutor(min(processes, len(all_params)), get_context("spawn")) as pool:
+        yield from zip(all_params, pool.map(_train, [work] * len(all_params), all_params), strict=True)
 
 
 def _train(work: Path, params: Params) -> bool:

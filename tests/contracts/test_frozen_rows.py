@@ -12,7 +12,6 @@ import pytest
 from daskw2v import Resources, Vectors, train
 from daskw2v.config.choice import choices_of
 from daskw2v.config.params import Params
-from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError
 from daskw2v.kernels.simd import aligned_zeros, padded
 from daskw2v.objectives.base import NOT_FROZEN, HotRows, Rate, Tables

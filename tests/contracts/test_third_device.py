@@ -1,4 +1,4 @@
-"""A third device trains by averaging and by rotation: an entry point, or a line in each registry, is all that it takes."""
+"""A third device trains by averaging and by rotation: it takes an entry point, or a line in each registry."""
 
 import math
 

@@ -3,25 +3,22 @@
 import threading
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v.training.rotation.bucket_jobs import train_in_order
+from daskw2v.training.rotation.bucket_jobs import BucketJob, BucketWork, train_in_order
 
 
-class Work(NamedTuple):
-    """A bucket with a number."""
-
-    input: int
-    output: int
-    number: int
+def job(input_, output, number):
+    """Return a bucket with a number."""
+    return BucketJob(0, number, BucketWork(input_, output, (), 0, None), np.uint64(0), None)
 
 
 buckets = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=40).map(
-    lambda pairs: [Work(*pair, number) for number, pair in enumerate(pairs)]
+    lambda pairs: [job(*pair, number) for number, pair in enumerate(pairs)]
 )
 
 
@@ -29,32 +26,32 @@ buckets = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=40)
 def test_train_in_order__keeps_the_order_of_each_partition_and_never_shares_one(works, threads):
     lock, busy, seen = threading.Lock(), set(), defaultdict(list)
 
-    def train(work):
-        mine = {("input", work.input), ("output", work.output)}
+    def train(job):
+        mine = {("input", job.work.input), ("output", job.work.output)}
         with lock:
             assert not busy & mine
             busy.update(mine)
             for partition in mine:
-                seen[partition].append(work.number)
+                seen[partition].append(job.number)
         with lock:
             busy.difference_update(mine)
-        return 10 * work.number
+        return 10 * job.number
 
     with ThreadPoolExecutor(threads) as pool:
-        assert train_in_order(pool, threads, train, works) == [10 * work.number for work in works]
+        assert train_in_order(pool, threads, train, works) == [10 * job.number for job in works]
     assert all(numbers == sorted(numbers) for numbers in seen.values())
 
 
 def test_train_in_order__waits_for_no_bucket_that_has_other_partitions():
     slow = threading.Event()
-    works = [Work(0, 0, 0), Work(1, 1, 1), Work(1, 2, 2), Work(2, 1, 3)]
+    works = [job(0, 0, 0), job(1, 1, 1), job(1, 2, 2), job(2, 1, 3)]
 
-    def train(work):
-        if work.number == 0:
+    def train(job):
+        if job.number == 0:
             assert slow.wait(60), "the others were held up"
-        if work.number == 3:
+        if job.number == 3:
             slow.set()
-        return work.number
+        return job.number
 
     with ThreadPoolExecutor(2) as pool:
         assert train_in_order(pool, 2, train, works) == [0, 1, 2, 3]
@@ -63,11 +60,11 @@ def test_train_in_order__waits_for_no_bucket_that_has_other_partitions():
 def test_train_in_order__raises_the_error_of_a_bucket_and_begins_no_more():
     begun = []
 
-    def train(work):
-        begun.append(work.number)
-        if work.number == 1:
+    def train(job):
+        begun.append(job.number)
+        if job.number == 1:
             raise ValueError("no such pairs")
 
     with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="no such pairs"):
-        train_in_order(pool, 1, train, [Work(number, 0, number) for number in range(5)])
+        train_in_order(pool, 1, train, [job(number, 0, number) for number in range(5)])
     assert begun == [0, 1]

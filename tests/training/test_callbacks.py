@@ -371,7 +371,7 @@ class Never(Callback):
 
 
 class Plain(Callback):
-    """Stops by a number that its rule does not tell."""
+    """Stops by a number that its rule does not name."""
 
     stops = "round"
 
@@ -404,7 +404,7 @@ class Holder(Callback):
         ([Never()], r"Never\.stops is 'never'.*\"round\" or \"epoch\""),
         ([Undeclared()], r"Undeclared\.on_epoch returned a reason to stop, 'enough', but Undeclared\.stops is None"),
         ([Early()], r"Early\.on_round returned a reason to stop, 'enough', but Early\.stops is 'epoch'"),
-        ([Plain(1)], r"Plain may stop a run and has number, which its rule does not tell.*dataclass.*override"),
+        ([Plain(1)], r"Plain may stop a run and has number, which its rule does not name.*dataclass.*override"),
         ([Derived(1)], r"Derived may stop a run and has other, which its rule"),
         ([Holder(object())], r"Holder\.rule holds an address.*object at 0x.*repr=False"),
         ([NoText()], r"NoText\.on_round returned a bool: True.*as text, or None"),

@@ -9,8 +9,7 @@ import pytest
 from daskw2v import Callback, Params, Resources, train
 from daskw2v.errors import ParameterError
 from daskw2v.training.averaging.averaging import AveragingRun
-from daskw2v.training.watch.loggers.mlflow import MLflowLogger
-from daskw2v.training.watch.loggers.tensorboard import TensorBoardLogger
+from daskw2v.training.watch.loggers import MLflowLogger, TensorBoardLogger
 
 PARAMS = Params(vector_size=8, min_count=1, epochs=2, sample=0, strategy="averaging", rounds_per_epoch=2, held_out=0.1)
 

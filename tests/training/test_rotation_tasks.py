@@ -9,6 +9,7 @@ from daskw2v import train
 from daskw2v.training.rotation import bucket_task, pass_schedule, pass_tasks
 from daskw2v.training.rotation import work as rotation_work
 from daskw2v.training.rotation.bucket_task import INPUT
+from daskw2v.training.rotation.pass_tasks import PassTasks
 from daskw2v.training.rotation.rotation import RotationRun
 from tests.support.rotation import PARAMS, RESOURCES, VARIANTS, Stop, same, write_topics
 
@@ -103,18 +104,18 @@ def test_rotation__writes_checkpoints_between_tasks_and_goes_on_from_them(client
 
 def test_rotation__submits_no_more_than_two_tasks(client, text, tmp_path, monkeypatch):
     """Pairs of more passes would be in memory."""
-    most, together = [], pass_tasks.play_together
+    most, together = [], PassTasks.play_together
 
-    def submit(client, context, state, passes, key):
+    def submit(tasks, passes, key):
         told["submitted"] += len(passes)
         most.append(told["submitted"] - told["done"])
-        return together(client, context, state, passes, key)
+        return together(tasks, passes, key)
 
     def done(progress):
         told["done"] += progress.loss is not None and progress.done * 24 % progress.total == 0
 
     told = {"submitted": 0, "done": 0}
-    monkeypatch.setattr(pass_tasks, "play_together", submit)
+    monkeypatch.setattr(PassTasks, "play_together", submit)
     monkeypatch.setattr(rotation_work, "most_together", lambda *_: 4)
     params = PARAMS.replace(epochs=4, passes_per_epoch=6)
     train(text, work=tmp_path, params=params, resources=RESOURCES, client=client, listener=done)

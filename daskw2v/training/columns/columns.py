@@ -1,4 +1,4 @@
-"""Strategy `columns`: each worker owns rows of both tables and updates only those.
+"""Strategy `columns`: each worker owns rows of both tables and updates only these.
 
 In a step all words train the same `gather_every` columns of the word-context matrix: first the input rows, with the
 output rows fixed, then the output rows. A row depends on no other row of its table, so nothing has to be merged, and
@@ -15,31 +15,16 @@ from distributed import Client, Future
 
 from daskw2v.cluster.waiting import gather
 from daskw2v.config.resources import Resources
-from daskw2v.models.stored.store import finish_tables
-from daskw2v.models.stored.tables import create_model
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.context_matrix import ContextMatrix, build_matrix
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.settings import SampledContexts
 from daskw2v.store.storage import Store
 from daskw2v.training.columns.losses import WordLosses
-from daskw2v.training.columns.parts import (
-    INPUT,
-    OUTPUT,
-    ColumnsCluster,
-    TableOrigin,
-    moment_table,
-    pick_rows,
-    row_block,
-    save_moments,
-    save_rows,
-    share_words,
-    unit_size,
-)
-from daskw2v.training.columns.round_jobs import ColumnsState, centered_state, join_centered, state_at, submit_round
+from daskw2v.training.columns.model import ColumnsModel, join_centered
+from daskw2v.training.columns.parts import INPUT, OUTPUT, ColumnsCluster, TableOrigin, pick_rows, share_words, unit_size
 from daskw2v.training.columns.settings import Columns
 from daskw2v.training.columns.step_schedule import ColumnRound, ColumnRounds
-from daskw2v.training.columns.subwords import save_network
 from daskw2v.training.columns.work import ColumnsWork
 from daskw2v.training.loop import checkpoint
 from daskw2v.training.loop.strategy import ModelRows, RoundReport, Strategy, TableParts
@@ -61,13 +46,13 @@ class ColumnsRun:
         Keeps each word's loss, where Resources ask for it.
     """
 
-    unit, trained, ahead = "round", "part", 2  # the next round begins while this client looks at the one before
+    unit, trained, ahead = "round", "part", 2  # the next round begins while this client waits for the one before
 
     def __init__(self, cluster: ColumnsCluster, total: int, matrix: ContextMatrix, losses: WordLosses | None) -> None:
         self._cluster, self._total, self._matrix, self._losses = cluster, total, matrix, losses
         self._run = cluster.context.run
         self._rounds = ColumnRounds(self._run.params)
-        self._state = state_at(TableOrigin(), cluster)
+        self._model = ColumnsModel.at(TableOrigin(), cluster)
         self.threads = max(worker.threads for worker in cluster.workers)
         names = ("name", "pairs", "text_words", "seconds")
         self.facts = {"matrix": {name: getattr(matrix, name) for name in names}}
@@ -77,7 +62,7 @@ class ColumnsRun:
 
     def restore(self, number: int, checkpoint: Store | None, manifest: Mapping[str, Any]) -> None:
         """Read rows and moments from a checkpoint, or make them anew."""
-        self._state = state_at(TableOrigin(checkpoint), self._cluster)
+        self._model = ColumnsModel.at(TableOrigin(checkpoint), self._cluster)
 
     def can_stop(self, number: int) -> bool:
         """Return True: there is a model before each round."""
@@ -89,7 +74,7 @@ class ColumnsRun:
 
     def play(self, number: int, looked_at: Callable[[int], bool]) -> Iterator[RoundReport]:
         """Submit a round; return the iterator that waits for it."""
-        futures = submit_round(self._cluster, self._state, self._rounds[number], self._losses)
+        futures = self._model.submit_round(self._rounds[number], self._losses)
         return self._wait(self._rounds[number], futures, self._rows())
 
     def _wait(self, current: ColumnRound, futures: list[Future], rows: ModelRows) -> Iterator[RoundReport]:
@@ -102,21 +87,20 @@ class ColumnsRun:
         unit, pick = unit_size(self._run.vocabulary.size), partial(pick_rows, self._cluster.context)
         centered = partial(join_centered, unit) if Columns.of(self._run.params).centered else join_blocks
         joins = {INPUT: centered, OUTPUT: join_blocks}
-        return {
-            table: TableParts([*held], partial(pick, table), joins[table]) for table, held in self._state.rows.items()
-        }
+        held = self._model.rows
+        return {table: TableParts([*held[table]], partial(pick, table), join) for table, join in joins.items()}
 
     def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
         """Write rows and moments."""
         if self._losses is not None:
             self._losses.finish()
-        _save(self._cluster, checkpoint, self._state, moments=True)
+        self._model.save(checkpoint, moments=True)
         return {}
 
     def save_model(self, model: Store) -> None:
         """Write the rows, the input rows centered if Params say so; and the losses, if they were kept."""
-        centered = Columns.of(self._run.params).centered
-        _save(self._cluster, model, centered_state(self._cluster, self._state) if centered else self._state)
+        trained = self._model.centered() if Columns.of(self._run.params).centered else self._model
+        trained.save(model)
         if self._losses is not None:
             self._losses.publish(model)
 
@@ -127,34 +111,12 @@ def _start(client: Client, run: Run, place: Store, length: int, resources: Resou
     losses = None
     if resources.word_losses:
         losses = WordLosses(client, place, ColumnRounds(run.params), run.vocabulary.size, cluster.session)
-        found = checkpoint.newest(place)
-        if found is not None and not losses.has(int(found[1]["next_round"])):
+        newest = checkpoint.newest(place)
+        if newest is not None and not losses.has(int(newest[1]["next_round"])):
             message = "the checkpoint has no losses of the rounds before it: training starts again"
             listener(Progress("train", 0, 0, "", message=message))
             checkpoint.forget(place)
     return ColumnsRun(cluster, length * run.params.epochs, matrix, losses)
-
-
-def _save(cluster: ColumnsCluster, store: Store, state: ColumnsState, *, moments: bool = False) -> None:
-    """Write a model, or with moments a checkpoint: each part by the worker that holds it."""
-    context, client, attempt = cluster.context, cluster.client, uuid.uuid4().hex
-    shape = context.run.vocabulary.size, context.run.params.vector_size
-    kept = state.moments if moments else {}
-    names = [*state.rows, *(moment_table(name, table) for table in kept for name in context.moments)]
-    create_model(store, dict.fromkeys(names, shape), row_block(*shape), subwords=state.network is not None)
-    writes = [
-        client.submit(
-            save, store, context, part, table, held, key=f"{save.__name__}-{attempt}-{table}-{part}", retries=2
-        )
-        for save, tables in ((save_rows, state.rows), (save_moments, kept))
-        for table, of_table in tables.items()
-        for part, held in enumerate(of_table)
-    ]
-    others = list[Future]()
-    if state.network is not None:
-        key = f"save-network-{attempt}"
-        others.append(client.submit(save_network, store, context.run, state.network, moments, key=key, retries=2))
-    finish_tables(store, gather(client, [*writes, *others], "Writing the model")[: len(writes)])
 
 
 COLUMNS = Strategy(

@@ -17,6 +17,7 @@ from daskw2v.training.columns.step_schedule import ColumnRound, ColumnRounds
 from daskw2v.types import Float32Array
 
 FOLDER, LOSS, COLUMNS = "losses", "loss", "columns"
+_PUBLISHED = f"{FOLDER}/{LOSS}"  # in a model
 
 
 class WordLosses:
@@ -29,7 +30,7 @@ class WordLosses:
     ----------
     client
         The cluster.
-    place
+    folder
         The run's folder.
     rounds
         The schedule.
@@ -39,8 +40,8 @@ class WordLosses:
         Part of the keys of this client's tasks, which are no other client's.
     """
 
-    def __init__(self, client: Client, place: Store, rounds: ColumnRounds, n_words: int, session: str) -> None:
-        self._client, self._folder, self._session = client, place / FOLDER, session
+    def __init__(self, client: Client, folder: Store, rounds: ColumnRounds, n_words: int, session: str) -> None:
+        self._client, self._folder, self._session = client, folder / FOLDER, session
         self._rounds, self._n_words = rounds, n_words
         self._writes: list[Future] = []
         self._n_kept = len(rounds)
@@ -78,18 +79,12 @@ class WordLosses:
         finish_arrays(model.open_group(writable=True), gather(self._client, copies, "Writing losses"))
 
     def _declare(self, group: zarr.Group, ends: Sequence[int]) -> None:
-        shape = len(ends), self._n_words
-        attributes = {COLUMNS: ends}
-        steps = self._rounds.steps_per_round
-        create_array(group, LOSS, shape, np.float32, steps, attributes=attributes, fill_value=float("nan"))
+        shape, steps = (len(ends), self._n_words), self._rounds.steps_per_round
+        create_array(group, LOSS, shape, np.float32, steps, attributes={COLUMNS: ends}, fill_value=float("nan"))
 
 
-def _open(folder: Store, *, writable: bool = False) -> StoredArray:
-    return open_array(folder.open_group(writable=writable), LOSS)
-
-
-def _open_published(model: Store, *, writable: bool = False) -> StoredArray:
-    return open_array(model.open_group(writable=writable), f"{FOLDER}/{LOSS}")
+def _open(store: Store, name: str = LOSS, *, writable: bool = False) -> StoredArray:
+    return open_array(store.open_group(writable=writable), name)
 
 
 @durable()
@@ -102,7 +97,7 @@ def _write(folder: Store, start: int, columns: Sequence[int], *by_step: Sequence
 @durable()
 def _copy(source: Store, model: Store, start: int) -> Written:
     """Task: copy a round's losses to a model; return their checksums."""
-    array, copy = _open(source), _open_published(model, writable=True)
+    array, copy = _open(source), _open(model, _PUBLISHED, writable=True)
     write_rows(copy, start, array[start : start + array.chunks[0]])
     return copy.written()
 
@@ -115,5 +110,5 @@ def read_losses(model: Store) -> tuple[list[int], Float32Array]:
     StoreError
         If the model was trained without Resources(word_losses=True).
     """
-    array = _open_published(model)
+    array = _open(model, _PUBLISHED)
     return list(array.attrs[COLUMNS]), array[...]

@@ -6,8 +6,8 @@ depend on the workers.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from distributed import Client
@@ -181,7 +181,7 @@ def open_part(
         Number of threads.
     """
     run = context.run
-    tables = {t: [context.rows(t, k, rows) for k, rows in enumerate(pieces)] for t, pieces in fixed_rows.items()}
+    tables = {t: [context.rows(t, k, rows) for k, rows in enumerate(parts)] for t, parts in fixed_rows.items()}
     objective = find_objective(run.params.objective.name)
     return find_device(run.device).row_trainer(objective, run.params, prepared_of(run), trained_rows, tables, threads)
 
@@ -189,7 +189,7 @@ def open_part(
 def columns_of(
     context: ColumnsContext, words: WordRange, step: ColumnStep, table: str, contexts: Int32Array
 ) -> MatrixColumns:
-    """Return the columns on which a table's rows of some words are trained in a step, from their contexts."""
+    """Return the columns on which a table's rows of these words are trained in a step, from their contexts."""
     params = context.run.params
     key = stream(params.seed, Purpose.NEGATIVE, len(TABLES) * step.epoch + TABLES.index(table))
     return MatrixColumns(
@@ -197,28 +197,18 @@ def columns_of(
     )
 
 
-def load_rows(context: ColumnsContext, part: int, table: str, start: TableOrigin) -> Float32Array:
-    """Task: load a part's rows, from a checkpoint or drawn."""
-    return context.rows(table, part, start)
-
-
 def pick_rows(
     context: ColumnsContext, table: str, rows: PartRows, part: int, wanted: Int64Array
 ) -> tuple[Int64Array, Float32Array]:
-    """Return some rows of a part, as `TableParts.pick` does."""
+    """Return the wanted rows that a part has, as `TableParts.pick` does."""
     words = context.words[part]
     first, last = np.searchsorted(wanted, words)
     return np.arange(first, last), context.rows(table, part, rows)[wanted[first:last] - words.start]
 
 
-def take_rows(trained: TrainedPart, table: str) -> Float32Array:
-    """Task: return a part's rows alone, which other workers read."""
-    return trained.rows[table]
-
-
-def take_moments(trained: TrainedPart, table: str) -> Sequence[Float32Array]:
-    """Task: return a part's moments alone, which stay on their worker."""
-    return trained.moments[table]
+def take_table(trained: TrainedPart, field: str, table: str) -> Any:
+    """Task: return a part's rows alone, which other workers read; or its moments, which stay on their worker."""
+    return getattr(trained, field)[table]
 
 
 def moment_table(name: str, table: str) -> str:
@@ -227,17 +217,17 @@ def moment_table(name: str, table: str) -> str:
 
 
 @durable()
-def save_rows(store: Store, context: ColumnsContext, part: int, table: str, rows: PartRows) -> Written:
-    """Task: write a part's rows, on the worker that holds them; return their checksums."""
-    return write_table_rows(store, table, context.words[part].start, context.rows(table, part, rows))
-
-
-@durable()
-def save_moments(store: Store, context: ColumnsContext, part: int, table: str, moments: PartMoments) -> Written:
-    """Task: write a part's moments, on the worker that holds them; return their checksums."""
+def save_part(
+    store: Store, context: ColumnsContext, part: int, table: str, rows: PartRows, moments: PartMoments | None
+) -> Written:
+    """Task: write a part's rows, and its moments if any, on the worker that holds them; return their checksums."""
+    tables = {table: context.rows(table, part, rows)}
+    if moments is not None:
+        names = [moment_table(name, table) for name in context.moments]
+        tables |= zip(names, context.moments_of(table, part, moments), strict=True)
     written: Written = {}
-    for name, values in zip(context.moments, context.moments_of(table, part, moments), strict=True):
-        written |= write_table_rows(store, moment_table(name, table), context.words[part].start, values)
+    for name, values in tables.items():
+        written |= write_table_rows(store, name, context.words[part].start, values)
     return written
 
 
@@ -255,7 +245,7 @@ class ColumnsCluster:
     Parameters
     ----------
     client, trainers
-        The cluster, and those of its workers that train.
+        The cluster, and its workers that train.
     context
         The arguments that all tasks share.
     workers
@@ -274,16 +264,14 @@ class ColumnsCluster:
 def share_words(client: Client, run: Run, matrix: ContextMatrix, resources: Resources, session: str) -> ColumnsCluster:
     """Share the words among the workers in proportion to their threads, in whole units."""
     n_words, unit = run.vocabulary.size, unit_size(run.vocabulary.size)
-    n = -(-n_words // unit)
-    trainers = trainers_of(client, run.device)
-    workers = trainers.homes()[:n] or [("", 1)]
-    homes = [PartWorker(address, min(resources.threads or threads, threads)) for address, threads in workers]
-    weights = [worker.threads for worker in homes]
-    ends = [n * sum(weights[:k]) // sum(weights) for k in range(len(homes) + 1)]
-    words = [WordRange(a * unit, min(n_words, b * unit)) for a, b in pairwise(ends)]
-    busy = [number for number, part in enumerate(words) if part.stop > part.start]
-    context = ColumnsContext(run, matrix.place, tuple(words[number] for number in busy))
-    return ColumnsCluster(client, trainers, context, tuple(homes[number] for number in busy), session)
+    n, trainers = -(-n_words // unit), trainers_of(client, run.device)
+    known = trainers.homes()[:n] or [("", 1)]
+    workers = [PartWorker(address, min(resources.threads or threads, threads)) for address, threads in known]
+    ends = [0, *accumulate(worker.threads for worker in workers)]
+    bounds = pairwise(min(n_words, n * end // ends[-1] * unit) for end in ends)
+    parts = [(worker, WordRange(*words)) for worker, words in zip(workers, bounds, strict=True) if words[0] < words[1]]
+    context = ColumnsContext(run, matrix.place, tuple(words for _, words in parts))
+    return ColumnsCluster(client, trainers, context, tuple(worker for worker, _ in parts), session)
 
 
 def unit_size(n_words: int) -> int:
@@ -292,6 +280,6 @@ def unit_size(n_words: int) -> int:
 
 
 def row_block(n_words: int, width: int) -> int:
-    """Return the number of rows in a chunk of a table: those of a unit, or of an even part of it if rows are long."""
+    """Return the number of rows in a chunk of a table: a unit's, or an even part of it if rows are long."""
     unit, most = unit_size(n_words), rows_per_block(width)
     return next(n for n in range(min(unit, most), 0, -1) if unit % n == 0)

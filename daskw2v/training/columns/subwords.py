@@ -104,7 +104,7 @@ def find_gradients(
     blocks: Sequence[WordRange],
     step: ColumnStep,
     held: HeldNetwork,
-    outputs: Sequence[PartRows],
+    output: Sequence[PartRows],
 ) -> BlockGradients:
     """Task: train the rows of blocks on a step's columns; return the gradients of the network."""
     clock, run, pairs, device = TaskClock(), context.run, 0, find_device(context.run.device)
@@ -112,7 +112,7 @@ def find_gradients(
         weights, name = open_network(run, held).weights, device.torch_device()
         characters = [_characters(run, words) for words in blocks]
         rows = [forward(weights, of_block, name) for of_block in characters]
-        trainer = open_part(context, {INPUT: [np.concatenate(rows)]}, {OUTPUT: outputs}, 1)
+        trainer = open_part(context, {INPUT: [np.concatenate(rows)]}, {OUTPUT: output}, 1)
         starts = np.cumsum([0, *map(len, rows)])
         losses = []
         for words, start in zip(blocks, starts, strict=False):
@@ -126,8 +126,7 @@ def find_gradients(
             for of_block, before, a in zip(characters, rows, starts, strict=False)
         ]
     loss = sum(float(values.sum(dtype=np.float64)) for values in losses)
-    finite = bool(np.isfinite(moved).all())
-    totals = TaskTotals(pairs, loss, finite, 0, this_worker(), *clock.read())
+    totals = TaskTotals(pairs, loss, bool(np.isfinite(moved).all()), 0, this_worker(), *clock.read())
     return BlockGradients(of_blocks, totals, losses)
 
 
@@ -182,14 +181,14 @@ def save_network(store: Store, run: Run, held: HeldNetwork, moments: bool) -> No
 
 
 def _read_network(store: Store) -> NetworkState:
-    found = read_subwords(store)
-    if found is None:
+    subwords = read_subwords(store)
+    if subwords is None:
         raise DamageError.of(f"{store.url}/subwords", "is missing")
     group = open_subgroup(store.open_group(), _MOMENTS)
     moments = (
-        {weight: read_array(group, f"{name}-{weight}") for weight in found.weights} for name in AdamMoments._fields
+        {weight: read_array(group, f"{name}-{weight}") for weight in subwords.weights} for name in AdamMoments._fields
     )
-    return NetworkState(found.weights, AdamMoments(*moments), int(group.attrs["steps"]))  # type: ignore[arg-type]
+    return NetworkState(subwords.weights, AdamMoments(*moments), int(group.attrs["steps"]))  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=2)

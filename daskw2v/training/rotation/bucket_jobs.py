@@ -10,9 +10,10 @@ need Python's lock for each, as all others do, and sixteen threads would wait fo
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from itertools import count
 from threading import Lock
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -50,7 +51,7 @@ BucketRounds: TypeAlias = Sequence[Sequence[BucketWork]]  # buckets of a round h
 
 
 class StepWork(NamedTuple):
-    """A step of a task: the number of its pass among those of the task, and its rounds.
+    """A step of a task: the number of its pass among the passes of the task, and its rounds.
 
     Each slice of the pass's text goes through all rounds.
     """
@@ -59,49 +60,11 @@ class StepWork(NamedTuple):
     rounds: BucketRounds
 
 
-class _FileBuckets:
-    """The buckets of a step, from files: a slice is read while the one before is trained."""
-
-    def __init__(self, place: StoredPairs, rounds: BucketRounds, size: int, pool: Executor) -> None:
-        self._place, self._size, self._pool = place, size, pool
-        self._groups = sorted({(work.output // size, work.input // size) for work in rounds[0]})
-        self._n, self._coming = len(rounds[0][0].alphas), pool.submit(self._read, 0)
-
-    def _read(self, number: int) -> dict[tuple[int, int], list[Bucket]]:
-        return {groups: read_buckets(self._place, number, *groups) for groups in self._groups}
-
-    def slice(self, number: int) -> Callable[[BucketWork], Bucket]:
-        """Return the function that reads each bucket of a slice; slices come one after the other."""
-        now = self._coming.result()
-        if number + 1 < self._n:
-            self._coming = self._pool.submit(self._read, number + 1)
-        return lambda work: now[work.output // self._size, work.input // self._size][_index_of(work, self._size)]
-
-
-class _HeldBuckets:
-    """The buckets of a step, from pairs that workers hold; the thread that trains a bucket puts it together."""
-
-    def __init__(self, parts: HeldParts, size: int) -> None:
-        self._parts, self._size = parts, size
-
-    def slice(self, number: int) -> Callable[[BucketWork], Bucket]:
-        """Return the function that makes each bucket of a slice."""
-        size, made = self._size, {group: held_buckets(slices[number]) for group, slices in self._parts.items()}
-
-        def bucket_of(work: BucketWork) -> Bucket:
-            before = work.output // size * size**2  # indices of the groups of outputs before
-            return made[work.input // size](before + _index_of(work, size))
-
-        return bucket_of
-
-
 class BucketJob(NamedTuple):
     """A bucket of a slice.
 
     Parameters
     ----------
-    input, output
-        Its partitions.
     step, number
         Numbers of the step, and of the slice.
     work
@@ -112,8 +75,6 @@ class BucketJob(NamedTuple):
         Returns its pairs.
     """
 
-    input: int
-    output: int
     step: int
     number: int
     work: BucketWork
@@ -124,29 +85,58 @@ class BucketJob(NamedTuple):
 def bucket_jobs(
     steps: Sequence[StepWork], pairs: Sequence[PairSource], size: int, pool: Executor
 ) -> Iterator[list[BucketJob]]:
-    """Yield the buckets in their order: all that are held together, those in files by slice.
+    """Yield the buckets in their order: all held buckets together, buckets in files by slice.
 
     Each slice of a step goes through all of its rounds.
     """
-    together = list[BucketJob]()
+    held = list[BucketJob]()
     for step, (number_of_pass, rounds) in enumerate(steps):
-        source = pairs[number_of_pass]
-        buckets = (
-            _FileBuckets(source, rounds, size, pool) if isinstance(source, StoredPairs) else _HeldBuckets(source, size)
-        )
-        for number in range(len(rounds[0][0].alphas)):
-            bucket_of, works = buckets.slice(number), [work for works in rounds for work in works]
+        source, works = pairs[number_of_pass], [work for works in rounds for work in works]
+        if isinstance(source, StoredPairs):
+            slices = _buckets_in_files(source, rounds, size, pool)
+        else:
+            slices = _held_buckets(source, size, len(works[0].alphas))
+        for number, bucket_of in enumerate(slices):
             keys = draws(np.array([work.key for work in works], np.uint64), np.array([number], np.uint64))
-            jobs = [
-                BucketJob(work.input, work.output, step, number, work, key, bucket_of)
-                for work, key in zip(works, keys, strict=True)
-            ]
+            jobs = [BucketJob(step, number, work, key, bucket_of) for work, key in zip(works, keys, strict=True)]
             if isinstance(source, StoredPairs):
                 yield jobs
             else:
-                together += jobs
-    if together:
-        yield together
+                held += jobs
+    if held:
+        yield held
+
+
+def _buckets_in_files(
+    stored: StoredPairs, rounds: BucketRounds, size: int, pool: Executor
+) -> Iterator[Callable[[BucketWork], Bucket]]:
+    """Yield the function that returns each bucket of a slice; a slice is read while the one before is trained."""
+    groups = sorted({(work.output // size, work.input // size) for work in rounds[0]})
+
+    def read(number: int) -> dict[tuple[int, int], list[Bucket]]:
+        return {of_groups: read_buckets(stored, number, *of_groups) for of_groups in groups}
+
+    n, coming = len(rounds[0][0].alphas), pool.submit(read, 0)
+    for number in range(n):
+        buckets = coming.result()
+        if number + 1 < n:
+            coming = pool.submit(read, number + 1)
+        yield partial(_bucket_read, buckets, size)
+
+
+def _bucket_read(buckets: Mapping[tuple[int, int], Sequence[Bucket]], size: int, work: BucketWork) -> Bucket:
+    return buckets[work.output // size, work.input // size][_index_of(work, size)]
+
+
+def _held_buckets(parts: HeldParts, size: int, n: int) -> Iterator[Callable[[BucketWork], Bucket]]:
+    """Yield the function that puts each bucket of a slice together, in the thread that trains it; for n slices."""
+    for number in range(n):
+        yield partial(_bucket_held, {group: held_buckets(slices[number]) for group, slices in parts.items()}, size)
+
+
+def _bucket_held(buckets: Mapping[int, Callable[[int], Bucket]], size: int, work: BucketWork) -> Bucket:
+    before = work.output // size * size**2  # indices of the groups of outputs before
+    return buckets[work.input // size](before + _index_of(work, size))
 
 
 def _index_of(work: BucketWork, size: int) -> int:
@@ -154,45 +144,34 @@ def _index_of(work: BucketWork, size: int) -> int:
     return work.output % size * size + work.input % size
 
 
-class Work(Protocol):
-    """A bucket to train: an input and an output partition, by their numbers."""
-
-    @property
-    def input(self) -> int: ...  # noqa: D102
-
-    @property
-    def output(self) -> int: ...  # noqa: D102
-
-
-_W = TypeVar("_W", bound=Work)
-
-
-def train_in_order(pool: Executor, threads: int, train: Callable[[_W], _R], works: Sequence[_W]) -> list[_R]:
-    """Train buckets by some threads of a pool; return the result of `train` for each.
+def train_in_order(
+    pool: Executor, threads: int, train: Callable[[BucketJob], _R], jobs: Sequence[BucketJob]
+) -> list[_R]:
+    """Train buckets by so many threads of a pool; return the result of `train` for each.
 
     A bucket begins when all earlier buckets that share a partition with it are done. If one fails, buckets that have
     not begun are left out, and its error is raised.
     """
-    before, after = _locks(works)
+    before, after = _locks(jobs)
     results: dict[int, _R] = {}
     numbers, failed = count(), list[BaseException]()
 
     def train_next() -> None:
         for number in numbers:  # a bucket that is waited for was taken earlier, by a thread that trains
-            if number >= len(works):
+            if number >= len(jobs):
                 return
             for lock in before[number]:
                 lock.acquire()
             try:
                 if not failed:
-                    results[number] = train(works[number])
+                    results[number] = train(jobs[number])
             except BaseException as error:
                 failed.append(error)
             finally:
                 for lock in after[number]:
                     lock.release()
 
-    futures = [pool.submit(train_next) for _ in range(min(threads, len(works)))]
+    futures = [pool.submit(train_next) for _ in range(min(threads, len(jobs)))]
     try:
         for future in futures:
             future.result()
@@ -200,16 +179,16 @@ def train_in_order(pool: Executor, threads: int, train: Callable[[_W], _R], work
         failed.append(error)
     if failed:
         raise failed[0]
-    return [results[number] for number in range(len(works))]
+    return [results[number] for number in range(len(jobs))]
 
 
-def _locks(works: Sequence[Work]) -> tuple[list[list[Lock]], list[list[Lock]]]:
+def _locks(jobs: Sequence[BucketJob]) -> tuple[list[list[Lock]], list[list[Lock]]]:
     """Return, for each bucket, the locks that earlier buckets release, and the locks that it releases."""
-    before: list[list[Lock]] = [[] for _ in works]
-    after: list[list[Lock]] = [[] for _ in works]
+    before: list[list[Lock]] = [[] for _ in jobs]
+    after: list[list[Lock]] = [[] for _ in jobs]
     last = dict[tuple[str, int], int]()
-    for number, work in enumerate(works):
-        for partition in (("input", work.input), ("output", work.output)):
+    for number, job in enumerate(jobs):
+        for partition in (("input", job.work.input), ("output", job.work.output)):
             if partition in last:
                 lock = Lock()
                 lock.acquire()

@@ -1,9 +1,9 @@
-"""The task of rotation: it trains the buckets of some partitions, a pure function of their rows and the buckets."""
+"""The task of rotation: it trains the buckets of partitions, a pure function of their rows and the buckets."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
@@ -66,52 +66,8 @@ class PartitionOrigin:
 
 
 PartitionRows: TypeAlias = Float32Array | DeviceRows | OutputPartition | PartitionOrigin
-PartitionMap: TypeAlias = Mapping[int, PartitionRows]  # some partitions of a table, by number
+PartitionMap: TypeAlias = Mapping[int, PartitionRows]  # by number of the partition
 HeldPartition: TypeAlias = Future | PartitionMap  # the future is of `PartitionMap`
-
-
-@dataclass
-class RotationState:
-    """The model between two steps.
-
-    Parameters
-    ----------
-    input, output
-        The holder of each partition of both tables.
-    coming
-        The pass that is submitted next.
-    done
-        When the last task of whole passes was done, by `time.monotonic`.
-    """
-
-    input: list[HeldPartition]
-    output: list[HeldPartition]
-    coming: int
-    done: float = 0.0
-
-
-class TrainedStep(NamedTuple):
-    """A step that is done.
-
-    Parameters
-    ----------
-    totals
-        The totals of its tasks.
-    input, output
-        The holder of each partition of both tables after it, or after its pass; None where its task trains more passes.
-    seconds
-        Its share of the time of its task, where that trains whole passes; None elsewhere.
-    """
-
-    totals: list[TaskTotals]
-    input: list[HeldPartition] | None
-    output: list[HeldPartition] | None
-    seconds: float | None = None
-
-
-def state_at(origin: PartitionOrigin, n: int, coming: int = 0) -> RotationState:
-    """Return the state before a pass, whose 2 n partitions are all at an origin."""
-    return RotationState([{k: origin} for k in range(n)], [{k: origin} for k in range(n)], coming)
 
 
 @dataclass(frozen=True)
@@ -144,7 +100,7 @@ class RotationContext:
         return self.partitions.n // self.group_size
 
     def rows(self, table: str, partition: int, rows: PartitionRows) -> Float32Array:
-        """Return a partition's rows, shape (rows, D), from wherever they are."""
+        """Return a partition's rows, shape (rows, D): a task's result, read, or drawn."""
         held: Float32Array = np.asarray(self.rows_as_held(table, partition, rows))
         return held[:, : self.run.params.vector_size]
 
@@ -181,8 +137,8 @@ def bucket_works(context: RotationContext, this: RotationPass, of: BucketRound) 
     buckets = np.array([(this.number * n + pair.input) * n + pair.output for pair in of.pairs], np.uint64)
 
     def keys(purpose: Purpose) -> list[int]:
-        found: list[int] = draws(stream(params.seed, purpose, this.epoch), buckets).tolist()
-        return found
+        streams: list[int] = draws(stream(params.seed, purpose, this.epoch), buckets).tolist()
+        return streams
 
     # After the last round of the two groups
     rounded = Rotation.of(params).sent_dtype == BFLOAT16 and (of.number + 1) % len(of.pairs) == 0
@@ -202,7 +158,7 @@ def train_buckets(
     *,
     stays: bool = False,
 ) -> tuple[PartitionMap, PartitionMap, list[TaskTotals]]:
-    """Task: train buckets of some groups of input and output partitions.
+    """Task: train buckets of groups of input and output partitions.
 
     Parameters
     ----------
@@ -211,7 +167,7 @@ def train_buckets(
     inputs, outputs
         For each partition the map that holds it, perhaps among others.
     pairs
-        Where the pairs of each pass are, or those of the groups of inputs.
+        The source of the pairs of each pass, of the groups of inputs at least.
     context
         The arguments that all tasks share.
     threads
@@ -243,26 +199,23 @@ def train_buckets(
 
     with device.explaining_errors(), ThreadPoolExecutor(threads) as pool:
         each = pool.map if folder is None else map  # in files, rows may be more than memory holds several times
-        trainer = device.partition_trainer(
-            find_objective(params.objective.name),
-            params,
+        objective = find_objective(params.objective.name)
+        tables = (
             {k: partial(context.rows_as_held, INPUT, k, held[k]) for k, held in inputs.items()},
             {k: partial(open_output, k) for k in outputs},
-            context.counts.read,
-            context.run.vocabulary.total,
-            context.device,
-            each,
         )
-        jobs = bucket_jobs(steps, pairs, context.group_size, pool)
-        found = [*chain.from_iterable(train_in_order(pool, threads, train, some) for some in jobs)]
+        read, total = context.counts.read, context.run.vocabulary.total
+        trainer = device.partition_trainer(objective, params, *tables, read, total, context.device, each)
+        batches = bucket_jobs(steps, pairs, context.group_size, pool)
+        trained = [*chain.from_iterable(train_in_order(pool, threads, train, jobs) for jobs in batches)]
         roundings = {work.output: work.rounding for work in steps[-1].rounds[-1]}
         results = _Results(trainer, params.vector_size, words, roundings, folder, stays)
         trained_inputs = dict(zip(inputs, each(results.of_input, inputs), strict=True))
         trained_outputs = dict(zip(outputs, each(results.of_output, outputs), strict=True))
-    totals = _totals_of(found, steps, all(results.finite), *clock.read())
-    return trained_inputs, trained_outputs, totals
+    return trained_inputs, trained_outputs, _totals_of(trained, steps, all(results.finite), *clock.read())
 
 
+@dataclass
 class _Results:
     """Takes trained partitions from their trainer, as results of the task or as files.
 
@@ -278,55 +231,51 @@ class _Results:
         As in `train_buckets`.
     """
 
-    def __init__(
-        self,
-        trainer: Any,
-        columns: int,
-        words: Mapping[int, UInt64Array],
-        roundings: Mapping[int, int | None],
-        folder: Store | None,
-        stays: bool,
-    ) -> None:
-        self._trainer, self._columns, self._words, self._roundings = trainer, columns, words, roundings
-        self._folder, self._stays, self._attempt = folder, stays, new_attempt()
-        self.finite = list[bool]()  # of each partition that was taken
+    trainer: Any
+    columns: int
+    words: Mapping[int, UInt64Array]
+    roundings: Mapping[int, int | None]
+    folder: Store | None
+    stays: bool
+    attempt: str = field(default_factory=new_attempt)
+    finite: list[bool] = field(default_factory=list)  # of each partition that was taken
 
     def of_input(self, k: int) -> PartitionRows:
         """Take an input partition."""
-        if self._folder is not None:
-            return self._write(INPUT, k, self._checked(self._trainer.take_input(k)))
-        rows, good = self._trainer.leave_input(k, stays=self._stays)
+        if self.folder is not None:
+            return self._write(INPUT, k, self._checked(self.trainer.take_input(k)))
+        rows, good = self.trainer.leave_input(k, stays=self.stays)
         self.finite.append(good)
         return rows  # type: ignore[no-any-return]
 
     def of_output(self, k: int) -> PartitionRows:
         """Take an output partition."""
-        rounding, words = self._roundings.get(k), self._words[k]
-        if self._folder is None and rounding is None:
-            rows, good = self._trainer.leave_output(k, stays=self._stays)
+        rounding, words = self.roundings.get(k), self.words[k]
+        if self.folder is None and rounding is None:
+            rows, good = self.trainer.leave_output(k, stays=self.stays)
             self.finite.append(good)
             return OutputPartition(rows, share(words))
-        rows = self._checked(self._trainer.take_output(k))
+        rows = self._checked(self.trainer.take_output(k))
         kept = rows if rounding is None else to_bfloat16(rows, np.uint64(rounding))
-        return OutputPartition(share(kept), share(words)) if self._folder is None else self._write(OUTPUT, k, kept)
+        return OutputPartition(share(kept), share(words)) if self.folder is None else self._write(OUTPUT, k, kept)
 
     def _checked(self, rows: Float32Array) -> Float32Array:
         self.finite.append(is_finite(rows))
         return rows
 
     def _write(self, table: str, k: int, rows: Float32Array | UInt16Array) -> PartitionOrigin:
-        assert self._folder is not None
-        name = f"{table}-{k}-{self._attempt}"
-        write_parts(self._folder, name, [0, len(rows)], rows[:, : self._columns])
-        return PartitionOrigin(self._folder, name)
+        assert self.folder is not None
+        name = f"{table}-{k}-{self.attempt}"
+        write_parts(self.folder, name, [0, len(rows)], rows[:, : self.columns])
+        return PartitionOrigin(self.folder, name)
 
 
 def _totals_of(
-    found: Sequence[tuple[int, int, float]], steps: Sequence[StepWork], good: bool, seconds: float, compiling: float
+    buckets: Sequence[tuple[int, int, float]], steps: Sequence[StepWork], good: bool, seconds: float, compiling: float
 ) -> list[TaskTotals]:
     """Return the totals of each step, from step, pairs and loss of each bucket, and the time of their task."""
     trained, losses, of_pass = [0] * len(steps), [0.0] * len(steps), defaultdict[int, float](float)
-    for step, n, loss in found:
+    for step, n, loss in buckets:
         trained[step] += n
         losses[step] += loss
     total = sum(trained)
@@ -342,23 +291,23 @@ def _totals_of(
 def join_partitions(context: RotationContext, table: str, *held: PartitionMap) -> Float32Array:
     """Return a table from its partitions, which are held in their order."""
     joined = np.empty((context.partitions.n_words, context.run.params.vector_size), np.float32)
-    for k, some in enumerate(held):
-        joined[context.partitions.words(k)] = context.rows(table, k, some[k])
+    for k, partitions in enumerate(held):
+        joined[context.partitions.words(k)] = context.rows(table, k, partitions[k])
     return joined
 
 
 def pick_partition(
-    context: RotationContext, table: str, some: PartitionMap, partition: int, wanted: Int64Array
+    context: RotationContext, table: str, held: PartitionMap, partition: int, wanted: Int64Array
 ) -> tuple[Int64Array, Float32Array]:
-    """Return some rows of a partition from the map that holds it, as `TableParts.pick` does."""
+    """Return the wanted rows that a partition has, from the map that holds it, as `TableParts.pick` does."""
     partitions, rows = context.partitions.place(wanted)
     which = np.flatnonzero(partitions == partition)
-    return which, context.rows(table, partition, some[partition])[rows[which]]
+    return which, context.rows(table, partition, held[partition])[rows[which]]
 
 
 @durable()
 def save_partitions(
-    store: Store, table: str, held: Mapping[int, PartitionMap], context: RotationContext
+    store: Store, table: str, partitions: Mapping[int, PartitionMap], context: RotationContext
 ) -> list[Written]:
-    """Task: write some partitions' rows to a model, by the worker that holds them; return their checksums."""
-    return [write_partition(store, table, k, context.rows(table, k, some[k])) for k, some in held.items()]
+    """Task: write the rows of partitions to a model, by the worker that holds them; return their checksums."""
+    return [write_partition(store, table, k, context.rows(table, k, held[k])) for k, held in partitions.items()]

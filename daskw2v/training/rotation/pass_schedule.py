@@ -21,6 +21,7 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.kernels.rng import Purpose, draws, stream
+from daskw2v.sampling.skipgrams import Stretch
 from daskw2v.training.loop.strategy import alpha_at, share_of
 from daskw2v.training.rotation.settings import Rotation
 
@@ -88,6 +89,11 @@ class RotationPass:
     epoch: int
     start: int
     stop: int
+
+    @property
+    def stretch(self) -> Stretch:
+        """The stretch of text whose pairs it trains."""
+        return Stretch(self.epoch, self.start, self.stop)
 
 
 class RotationPasses:

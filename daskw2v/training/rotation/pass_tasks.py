@@ -3,7 +3,7 @@
 Results are sent from worker to worker. One task trains a group's whole step. If one worker trains all groups at a time,
 the task trains a whole pass, or several passes that have little text: partitions are copied and sent once for all their
 buckets. Input partitions prefer the worker that has them; an output partition is fetched by the worker that trains it
-next. Neither passes through the client. A worker with several groups keeps those that it is not training in its memory.
+next. Neither passes through the client. A worker keeps the groups that it is not training in its memory.
 
 Files are for models that the cluster cannot hold. A task reads a group of input and a group of output partitions,
 trains all their buckets, and writes the rows to new files of the work directory: its memory is the two groups, whatever
@@ -13,7 +13,7 @@ the size of the model. Its result names the files. So a worker that is lost cost
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache
 from itertools import chain
 from operator import getitem
 from typing import NamedTuple
@@ -34,8 +34,6 @@ from daskw2v.training.rotation.bucket_task import (
     HeldPartition,
     PartitionOrigin,
     RotationContext,
-    RotationState,
-    TrainedStep,
     bucket_works,
     train_buckets,
 )
@@ -45,6 +43,25 @@ from daskw2v.training.rotation.settings import Rotation
 _AHEAD = 2  # steps that are submitted: the next begins while the slowest task of one still runs
 _RESULTS = (INPUT, OUTPUT, "totals")  # of `train_buckets`
 FOLDER = "parts"
+
+
+class TrainedStep(NamedTuple):
+    """A step that is done.
+
+    Parameters
+    ----------
+    totals
+        The totals of its tasks.
+    input, output
+        The holder of each partition of both tables after it, or after its pass; None where its task trains more passes.
+    seconds
+        Its share of the time of its task, where that trains whole passes; None elsewhere.
+    """
+
+    totals: list[TaskTotals]
+    input: list[HeldPartition] | None
+    output: list[HeldPartition] | None
+    seconds: float | None = None
 
 
 class PassWork(NamedTuple):
@@ -60,202 +77,177 @@ class PassWork(NamedTuple):
             yield [[bucket_works(context, self.this, of) for of in rounds] for rounds in groups]
 
     def pairs(self, groups: Sequence[int]) -> PairSource:
-        """Return the source of the pairs of some groups of inputs."""
+        """Return the source of the pairs of these groups of inputs."""
         grams = self.grams
         return grams.place if isinstance(grams, SkipGrams) else {k: grams.of_group(k) for k in groups}
 
 
-class _Job(NamedTuple):
-    """The arguments of a task.
+class PassTasks:
+    """The model between two steps, and the tasks that train it.
 
     Parameters
     ----------
-    steps
-        Its steps, one after the other.
-    passes
-        The passes of these steps.
-    worker
-        The worker that should do the task.
-    threads
-        Threads of the task.
-    priority
-        Dask's priority of the task.
-    key
-        Part of the task's key; tasks that train other steps have another one.
+    client
+        The cluster.
+    context
+        The arguments that all tasks share.
+    origin
+        Where the rows of all partitions are.
+    coming
+        The pass that is submitted next.
+
+    Attributes
+    ----------
+    input, output
+        The holder of each partition of both tables.
     """
 
-    steps: list[StepWork]
-    passes: Sequence[PassWork]
-    worker: str
-    threads: int
-    priority: int
-    key: str
+    def __init__(self, client: Client, context: RotationContext, origin: PartitionOrigin, coming: int = 0) -> None:
+        self._client, self._context, self._coming = client, context, coming
+        self.input: list[HeldPartition] = [{k: origin} for k in range(context.partitions.n)]
+        self.output: list[HeldPartition] = [{k: origin} for k in range(context.partitions.n)]
+        self._done = 0.0  # when the last task of whole passes was done, by `time.monotonic`
 
+    def goes_as_one_task(self, number: int) -> bool:
+        """Return whether a pass is one task, perhaps together with others, and all passes before it are submitted."""
+        return self._coming == number and self._is_one_task()
 
-def goes_as_one_task(client: Client, context: RotationContext, state: RotationState, number: int) -> bool:
-    """Return whether a pass is one task, perhaps together with others, and all passes before it are submitted."""
-    return state.coming == number and _is_one_task(client, context)
+    def _is_one_task(self) -> bool:
+        run, slots = self._context.run, self._trainers().slots()
+        at_once = find_device(run.device).tasks(len(slots))  # groups that a worker trains at a time
+        return is_one_task(len(set(slots)), at_once, self._context.n_groups, Rotation.of(run.params).sent_dtype)
 
+    def _trainers(self) -> Trainers:
+        return trainers_of(self._client, self._context.run.device)
 
-def play_together(
-    client: Client, context: RotationContext, state: RotationState, passes: Sequence[PassWork], key: str
-) -> list[Iterator[TrainedStep]]:
-    """Submit a task that trains some passes; return, for each pass, an iterator over its steps."""
-    task = _PassesTask(client, context, state, passes, key)
-    return [task.steps(number) for number in range(len(passes))]
-
-
-def play(
-    client: Client, context: RotationContext, state: RotationState, work: PassWork, key: str
-) -> Iterator[TrainedStep]:
-    """Train a pass; yield its steps, as they are done.
-
-    It is submitted, in as many tasks as there is work for workers, when the first step is asked for.
-    """
-    if _is_one_task(client, context):
-        yield from play_together(client, context, state, [work], key)[0]
-    else:
-        yield from _play_steps(client, context, state, work, key)
-
-
-def _is_one_task(client: Client, context: RotationContext) -> bool:
-    slots = trainers_of(client, context.run.device).slots()
-    at_once = _at_once(context, len(slots))
-    return is_one_task(len(set(slots)), at_once, context.n_groups, Rotation.of(context.run.params).sent_dtype)
-
-
-def _at_once(context: RotationContext, threads: int) -> int:
-    """Return the number of groups that a worker of so many threads trains at a time."""
-    return find_device(context.run.device).tasks(threads)
-
-
-class _PassesTask:
-    """A task that trains passes."""
-
-    def __init__(
-        self, client: Client, context: RotationContext, state: RotationState, passes: Sequence[PassWork], key: str
-    ) -> None:
+    def play_together(self, passes: Sequence[PassWork], key: str) -> list[Iterator[TrainedStep]]:
+        """Submit a task that trains whole passes; return, for each pass, an iterator over its steps."""
         steps = [
             StepWork(number, [list(chain(*of_groups)) for of_groups in zip(*groups, strict=True)])
             for number, this in enumerate(passes)
-            for groups in this.works(context)
+            for groups in this.works(self._context)
         ]
-        self._client, self._state, self._passes = client, state, passes
-        self._trainers, self._began = trainers_of(client, context.run.device), time.monotonic()
-        slots = self._trainers.slots()
-        job = _Job(steps, passes, slots[0], len(slots), 0, key)
-        self._future = _submit(client, context, state, self._trainers, job)
-        self._held, self._numbers = (list(state.input), list(state.output)), [step.number_of_pass for step in steps]
-        state.coming = passes[-1].this.number + 1
+        trainers, began = self._trainers(), time.monotonic()
+        slots = trainers.slots()
+        future = self._submit(trainers, steps, passes, (slots[0], len(slots)), key, 0)
+        held, numbers = (list(self.input), list(self.output)), [step.number_of_pass for step in steps]
+        self._coming = passes[-1].this.number + 1
 
-    def steps(self, number: int) -> Iterator[TrainedStep]:
-        """Wait for the task, unless that was done; yield the steps of one of its passes."""
-        totals, seconds = self._done
-        inputs, outputs = self._held if number == len(self._passes) - 1 else (None, None)
-        longer = seconds / sum(of_step.seconds for of_step in totals)  # than the task took its worker
-        for of_step, of in zip(totals, self._numbers, strict=True):
-            if of == number:
-                yield TrainedStep([of_step], inputs, outputs, of_step.seconds * longer)
+        @cache
+        def done() -> tuple[list[TaskTotals], float]:
+            """Return the totals of all steps, and the seconds since the task was submitted and the one before done."""
+            (totals,) = gather(self._client, [future], f"Pass {passes[0].this.number}", trainers.takes)
+            since, self._done = max(began, self._done), time.monotonic()
+            return totals, self._done - since
 
-    @cached_property
-    def _done(self) -> tuple[list[TaskTotals], float]:
-        """The totals of all steps, and the seconds since this task was submitted and the one before was done."""
-        what = f"Pass {self._passes[0].this.number}"
-        (totals,) = gather(self._client, [self._future], what, self._trainers.takes)
-        began, self._state.done = max(self._began, self._state.done), time.monotonic()
-        return totals, self._state.done - began
+        def steps_of(number: int) -> Iterator[TrainedStep]:
+            totals, seconds = done()
+            inputs, outputs = held if number == len(passes) - 1 else (None, None)
+            longer = seconds / sum(of_step.seconds for of_step in totals)  # than the task took its worker
+            for of_step, of in zip(totals, numbers, strict=True):
+                if of == number:
+                    yield TrainedStep([of_step], inputs, outputs, of_step.seconds * longer)
 
+        return [steps_of(number) for number in range(len(passes))]
 
-def _play_steps(
-    client: Client, context: RotationContext, state: RotationState, work: PassWork, key: str
-) -> Iterator[TrainedStep]:
-    """Submit step after step, a task for each group; yield each when it is done."""
-    trainers, waiting = trainers_of(client, context.run.device), deque[list[Future]]()
-    slots = trainers.slots()
+    def play(self, work: PassWork, key: str) -> Iterator[TrainedStep]:
+        """Train a pass; yield its steps, as they are done.
 
-    def trained() -> TrainedStep:
-        found = gather(client, waiting.popleft(), f"Pass {work.this.number}", trainers.takes)
-        return TrainedStep(list(chain(*found)), list(state.input), list(state.output))
+        It is submitted when the first step is asked for: as one task, or step after step, a task for each group.
+        """
+        if self._is_one_task():
+            yield from self.play_together([work], key)[0]
+            return
+        trainers, waiting = self._trainers(), deque[list[Future]]()
+        slots = trainers.slots()
 
-    for step, groups in enumerate(work.works(context)):
-        jobs = [
-            _Job([StepWork(0, rounds)], [work], *_worker_of(slots, number, len(groups)), -step, f"{key}-{step}")
-            for number, rounds in enumerate(groups)
-        ]
-        waiting.append([_submit(client, context, state, trainers, job) for job in jobs])
-        if len(waiting) == _AHEAD:
+        def trained() -> TrainedStep:
+            totals = gather(self._client, waiting.popleft(), f"Pass {work.this.number}", trainers.takes)
+            return TrainedStep(list(chain(*totals)), list(self.input), list(self.output))
+
+        for step, groups in enumerate(work.works(self._context)):
+            jobs = [([StepWork(0, rounds)], [work], _slot_of(slots, k, len(groups))) for k, rounds in enumerate(groups)]
+            waiting.append([self._submit(trainers, *job, f"{key}-{step}", step) for job in jobs])
+            if len(waiting) == _AHEAD:
+                yield trained()
+        self._coming = work.this.number + 1
+        while waiting:
             yield trained()
-    state.coming = work.this.number + 1
-    while waiting:
-        yield trained()
+
+    def _submit(
+        self,
+        trainers: Trainers,
+        steps: list[StepWork],
+        passes: Sequence[PassWork],
+        slot: tuple[str, int],
+        key: str,
+        rank: int,
+    ) -> Future:
+        """Submit a task, which then holds its partitions; return the future of its totals.
+
+        Parameters
+        ----------
+        trainers
+            The workers that train.
+        steps, passes
+            Its steps, one after the other, and the passes of these steps.
+        slot
+            The worker that should do the task, and threads of the task.
+        key
+            Part of the task's key; tasks that train other steps have another one.
+        rank
+            Dask begins tasks of lower rank first.
+        """
+        inputs, outputs = ([getattr(work, side) for work in steps[0].rounds[0]] for side in (INPUT, OUTPUT))
+        groups = list(dict.fromkeys(k // self._context.group_size for k in inputs))
+        # Preferred, not pinned: where that worker is gone, any other does the task. Not so a task that waits for none
+        # and becomes ready while there is no worker at all: Dask gives it to that very worker or to none, for ever.
+        first = not any(isinstance(self.input[k], Future) for k in inputs)
+        where = trainers.preferring("" if first else slot[0])
+        rows = {k: self.input[k] for k in inputs}, {k: self.output[k] for k in outputs}
+        pairs, alone = [this.pairs(groups) for this in passes], len(trainers.threads) + trainers.coming == 1
+        arguments = *rows, pairs, self._context, min(slot[1], len(inputs))
+        options = {"key": f"buckets-{key}-{inputs[0]}-{outputs[0]}", "retries": 2, "resources": trainers.takes, **where}
+        trained = self._client.submit(train_buckets, steps, *arguments, stays=alone, priority=-rank, **options)
+        names = [f"{name}-{trained.key}" for name in _RESULTS]
+        results: list[Future] = self._client.map(
+            getitem, [trained] * len(names), range(len(names)), key=names, priority=1, **where
+        )
+        input_rows, output_rows, totals = results
+        for k in inputs:
+            self.input[k] = input_rows
+        for k in outputs:
+            self.output[k] = output_rows
+        return totals
+
+    def play_through_files(self, work: PassWork, folder: Store) -> Iterator[TrainedStep]:
+        """Train a pass; yield each step when all of it is done.
+
+        Files lie below the run's folder; files that a step replaces are deleted.
+        """
+        takes = self._trainers().takes
+        for groups in work.works(self._context):
+            jobs = {}
+            for number, rounds in enumerate(groups):
+                inputs = {of.input: self.input[of.input] for of in rounds[0]}
+                outputs = {of.output: self.output[of.output] for of in rounds[0]}
+                steps, pairs = [StepWork(0, rounds)], [work.pairs([number])]
+                jobs[number] = (steps, inputs, outputs, pairs, self._context, 1, folder / FOLDER)
+            totals: list[TaskTotals] = []
+            tasks = run_tasks(self._client, f"pass {work.this.number}", train_buckets, jobs, takes)
+            for _, (inputs, outputs, done) in tasks:
+                totals += done
+                for table, trained in ((self.input, inputs), (self.output, outputs)):
+                    for k, origin in trained.items():
+                        _remove(table[k], k)
+                        table[k] = {k: origin}
+            yield TrainedStep(totals, list(self.input), list(self.output))
 
 
-def _worker_of(slots: Sequence[str], group: int, n_groups: int) -> tuple[str, int]:
-    """Return the worker of a group, and those of its threads that the group has to itself, at least one."""
+def _slot_of(slots: Sequence[str], group: int, n_groups: int) -> tuple[str, int]:
+    """Return the worker of a group, and the number of its threads that only this group has, at least one."""
     first, last = (len(slots) * k // n_groups for k in (group, group + 1))
     return slots[first], max(1, slots[first:last].count(slots[first]))
-
-
-def _submit(client: Client, context: RotationContext, state: RotationState, trainers: Trainers, job: _Job) -> Future:
-    """Submit a task, which then holds its partitions; return the future of its totals."""
-    inputs, outputs = ([getattr(work, side) for work in job.steps[0].rounds[0]] for side in (INPUT, OUTPUT))
-    groups = list(dict.fromkeys(k // context.group_size for k in inputs))
-    # Preferred, not pinned: where that worker is gone, any other takes its place. Not so a task that waits for none and
-    # becomes ready while there is no worker at all: Dask gives it to that very worker or to none, for ever.
-    first = not any(isinstance(state.input[k], Future) for k in inputs)
-    where = trainers.preferring("" if first else job.worker)
-    trained = client.submit(
-        train_buckets,
-        job.steps,
-        {k: state.input[k] for k in inputs},
-        {k: state.output[k] for k in outputs},
-        pairs=[this.pairs(groups) for this in job.passes],
-        context=context,
-        threads=min(job.threads, len(inputs)),
-        stays=len(trainers.threads) + trainers.coming == 1,
-        key=f"buckets-{job.key}-{inputs[0]}-{outputs[0]}",
-        priority=job.priority,
-        retries=2,
-        resources=trainers.takes,
-        **where,
-    )
-    names = [f"{name}-{trained.key}" for name in _RESULTS]
-    taken: list[Future] = client.map(getitem, [trained] * len(names), range(len(names)), key=names, priority=1, **where)
-    input_rows, output_rows, totals = taken
-    for k in inputs:
-        state.input[k] = input_rows
-    for k in outputs:
-        state.output[k] = output_rows
-    return totals
-
-
-def play_through_files(
-    client: Client,
-    context: RotationContext,
-    state: RotationState,
-    work: PassWork,
-    place: Store,
-) -> Iterator[TrainedStep]:
-    """Train a pass; yield each step when all of it is done.
-
-    Files lie below `place`; files that a step replaces are deleted.
-    """
-    takes = trainers_of(client, context.run.device).takes
-    for groups in work.works(context):
-        jobs = {}
-        for number, rounds in enumerate(groups):
-            inputs = {of.input: state.input[of.input] for of in rounds[0]}
-            outputs = {of.output: state.output[of.output] for of in rounds[0]}
-            steps, pairs = [StepWork(0, rounds)], [work.pairs([number])]
-            jobs[number] = (steps, inputs, outputs, pairs, context, 1, place / FOLDER)
-        totals: list[TaskTotals] = []
-        for _, (inputs, outputs, done) in run_tasks(client, f"pass {work.this.number}", train_buckets, jobs, takes):
-            totals += done
-            for table, trained in ((state.input, inputs), (state.output, outputs)):
-                for k, origin in trained.items():
-                    _remove(table[k], k)
-                    table[k] = {k: origin}
-        yield TrainedStep(totals, list(state.input), list(state.output))
 
 
 def _remove(held: HeldPartition, partition: int) -> None:

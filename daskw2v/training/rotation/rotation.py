@@ -3,7 +3,7 @@
 In a round each input partition is trained with one output partition, on the bucket of pairs that needs no other rows.
 A pass trains all buckets of a stretch of text (`pass_schedule`). Input partitions stay on their workers, and output
 partitions are sent around (paper 003 sends two vectors for each pair instead). The result of a bucket depends on its
-two partitions and its pairs only. So any number of workers, alive or lost, gives the same bits, and those are as good
+two partitions and its pairs only. So any number of workers, alive or lost, gives the same bits, which are as good
 as one worker's.
 
 If the cluster's memory holds the model, partitions are sent from worker to worker. If not, they go through the
@@ -29,7 +29,7 @@ from daskw2v.models.stored.store import finish_tables
 from daskw2v.models.stored.tables import create_model
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.skipgrams import Dealer, HeldPairs, SkipGrams, Stretch, build_skipgrams, hold_pairs
+from daskw2v.sampling.skipgrams import Dealer, HeldPairs, SkipGrams, build_skipgrams, hold_pairs
 from daskw2v.sampling.weights import partition_counts
 from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
@@ -50,14 +50,12 @@ from daskw2v.training.rotation.bucket_task import (
     HeldPartition,
     PartitionOrigin,
     RotationContext,
-    TrainedStep,
     join_partitions,
     pick_partition,
     save_partitions,
-    state_at,
 )
 from daskw2v.training.rotation.pass_schedule import RotationPass, RotationPasses
-from daskw2v.training.rotation.pass_tasks import PassWork
+from daskw2v.training.rotation.pass_tasks import PassTasks, PassWork, TrainedStep
 from daskw2v.training.rotation.settings import Rotation
 from daskw2v.training.rotation.work import OUT_OF_CORE, Fits, RotationWork, passes_ahead, tried
 from daskw2v.training.sizes.text import known_text
@@ -65,7 +63,7 @@ from daskw2v.training.sizes.workers import Workers
 from daskw2v.training.start.blocks import rows_per_block
 from daskw2v.vocabulary.partition import Partitions
 
-_WRITTEN = 16 << 20  # bytes of rows that a task writes, or those of one partition
+_WRITTEN = 16 << 20  # bytes of rows that a task writes; more if one partition has more
 
 
 class RotationRun:
@@ -73,8 +71,10 @@ class RotationRun:
 
     Parameters
     ----------
-    client, place, length
+    client, length
         As in `strategy.StartRun`.
+    folder
+        The run's folder.
     context
         The arguments that its tasks share.
     dealer
@@ -86,13 +86,13 @@ class RotationRun:
     unit, trained, threads = "pass", "partition", 1
 
     def __init__(
-        self, client: Client, place: Store, length: int, context: RotationContext, dealer: Dealer, fits: Fits
+        self, client: Client, folder: Store, length: int, context: RotationContext, dealer: Dealer, fits: Fits
     ) -> None:
-        self._client, self._place, self._length, self._context = client, place, length, context
+        self._client, self._folder, self._length, self._context = client, folder, length, context
         self._dealer, self._fits, self._params = dealer, fits, context.run.params
         self._passes = RotationPasses(self._params, length)
-        self._session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
-        self._state = state_at(PartitionOrigin(), context.partitions.n)
+        self._session = f"{folder.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
+        self._tasks = PassTasks(client, context, PartitionOrigin())
         self._dealing: Future[SkipGrams] | None = None
         self._submitted = dict[int, Iterator[RoundReport]]()  # passes of the newest task that were not asked for
         # A task is submitted while the one before is trained, and none more
@@ -111,10 +111,10 @@ class RotationRun:
         """Read partitions from a checkpoint, or make them anew; delete files that only earlier passes needed."""
         if checkpoint is not None:
             check_rounds(checkpoint, manifest, len(self))
-        self._state = state_at(PartitionOrigin(checkpoint), self._context.partitions.n, number)
+        self._tasks = PassTasks(self._client, self._context, PartitionOrigin(checkpoint), number)
         self._submitted.clear()
-        (self._place / pass_tasks.FOLDER).remove()
-        _remove_trained(self._place, [self._passes[n] for n in range(number, len(self))])
+        (self._folder / pass_tasks.FOLDER).remove()
+        _remove_trained(self._folder, [self._passes[n] for n in range(number, len(self))])
 
     def can_stop(self, number: int) -> bool:
         """Return whether there is a model before a pass: not where a task trains it together with the one before."""
@@ -137,15 +137,11 @@ class RotationRun:
 
     def _play_held(self, number: int, looked_at: Callable[[int], bool]) -> Iterator[RoundReport]:
         """Play a pass whose pairs workers hold; submit with it all passes of its task."""
-        where = self._client, self._context, self._state
-        together = pass_tasks.goes_as_one_task(*where, number)
+        together = self._tasks.goes_as_one_task(number)
         numbers = up_to(looked_at, self._passes.together(number, self._fits.together)) if together else [number]
         self._size = len(numbers)
-        works = [self._held(n) for n in numbers]
-        key = f"{self._session}-{number}"
-        if not together:
-            return self._reports(works[0], pass_tasks.play(*where, works[0], key), 0.0)
-        steps = pass_tasks.play_together(*where, works, key)
+        works, key = [self._held(n) for n in numbers], f"{self._session}-{number}"
+        steps = self._tasks.play_together(works, key) if together else [self._tasks.play(works[0], key)]
         reports = [self._reports(work, of_work, 0.0) for work, of_work in zip(works, steps, strict=True)]
         self._submitted = dict(zip(numbers, reports, strict=True))
         return self._submitted.pop(number)
@@ -153,14 +149,14 @@ class RotationRun:
     def _held(self, number: int) -> PassWork:
         """Submit the dealing of a pass to workers, which then hold its pairs."""
         this = self._passes[number]
-        held = hold_pairs(self._client, self._dealer, _stretch(this), f"{self._session}-{number}")
+        held = hold_pairs(self._client, self._dealer, this.stretch, f"{self._session}-{number}")
         return PassWork(this, self._passes.steps(number, held.n_slices), held)
 
     def _deal(self, this: RotationPass, before: "Future[SkipGrams] | None") -> SkipGrams:
-        """Deal the pairs of a pass into files, after those of the pass before, which is trained first."""
+        """Deal the pairs of a pass into files, once the pass before, which is trained first, is dealt."""
         if before is not None:
             wait([before])
-        return build_skipgrams(self._client, self._dealer, _pairs_folder(self._place, this), _stretch(this))
+        return build_skipgrams(self._client, self._dealer, _pairs_folder(self._folder, this), this.stretch)
 
     def _train_dealt(self, this: RotationPass, dealing: Future[SkipGrams]) -> Iterator[RoundReport]:
         """Wait for the files of a pass, and train it."""
@@ -168,39 +164,31 @@ class RotationRun:
         grams = dealing.result()
         waited = time.monotonic() - began
         work = PassWork(this, self._passes.steps(this.number, grams.n_slices), grams)
-        where = self._client, self._context, self._state
         if self._fits.model:
-            steps = pass_tasks.play(*where, work, f"{self._session}-{this.number}")
+            steps = self._tasks.play(work, f"{self._session}-{this.number}")
         else:
-            steps = pass_tasks.play_through_files(*where, work, self._place)
+            steps = self._tasks.play_through_files(work, self._folder)
         yield from self._reports(work, steps, waited)
 
     def _reports(self, work: PassWork, steps: Iterator[TrainedStep], waited: float) -> Iterator[RoundReport]:
         """Yield a report for each step of a pass, whose files were waited for so many seconds."""
         this, grams = work.this, work.grams
-        for number_of_step, step in enumerate(steps, 1):
-            share = number_of_step / self._passes.n_steps
+        for number, step in enumerate(steps, 1):
+            share = number / self._passes.n_steps
             progress = this.epoch * self._length + this.start + int((this.stop - this.start) * share)
-            words, seconds = grams.words, waited
-            if isinstance(grams, HeldPairs):
-                seconds = grams.deal_seconds / total_threads(self._client)
-            yield RoundReport(
-                progress, self._passes.alpha(this.number, share), step.totals, self._rows(step), int(words * share),
-                {"deal_seconds": round(seconds, 4)}, step.seconds,
-            )  # fmt: skip
+            seconds = grams.deal_seconds / total_threads(self._client) if isinstance(grams, HeldPairs) else waited
+            facts = {"deal_seconds": round(seconds, 4)}
+            alpha, words = self._passes.alpha(this.number, share), int(grams.words * share)
+            yield RoundReport(progress, alpha, step.totals, self._rows(step), words, facts, step.seconds)
 
     def _rows(self, step: TrainedStep) -> ModelRows | None:
         """Return both tables after a step, which go together on one worker if the cluster's memory holds the model."""
         if step.input is None or step.output is None:
             return None
-        of = {INPUT: step.input, OUTPUT: step.output}
+        pick, join = partial(pick_partition, self._context), partial(join_partitions, self._context)
         return {
-            table: TableParts(
-                held,
-                partial(pick_partition, self._context, table),
-                partial(join_partitions, self._context, table) if self._fits.model else None,
-            )
-            for table, held in of.items()
+            table: TableParts(held, partial(pick, table), partial(join, table) if self._fits.model else None)
+            for table, held in ((INPUT, step.input), (OUTPUT, step.output))
         }
 
     def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
@@ -211,28 +199,27 @@ class RotationRun:
     def save_model(self, model: Store) -> None:
         """Write all partitions, each by the worker that holds it."""
         vocabulary, width = self._context.run.vocabulary, self._params.vector_size
-        tables = {INPUT: self._state.input, OUTPUT: self._state.output}
-        shapes = dict.fromkeys(tables, (vocabulary.size, width))
-        create_model(model, shapes, rows_per_block(width), self._context.partitions.n)
-        submit, key, n = self._client.submit, f"save-{uuid.uuid4().hex}", self._context.partitions.n
-        together = max(1, _WRITTEN * n // (4 * vocabulary.size * width))
+        tables, n = {INPUT: self._tasks.input, OUTPUT: self._tasks.output}, self._context.partitions.n
+        create_model(model, dict.fromkeys(tables, (vocabulary.size, width)), rows_per_block(width), n)
+        submit, key = self._client.submit, f"save-{uuid.uuid4().hex}"
+        most = max(1, _WRITTEN * n // (4 * vocabulary.size * width))
         writes = [
-            submit(save_partitions, model, name, some, self._context, key=f"{key}-{name}-{min(some)}", retries=2)
+            submit(save_partitions, model, name, held, self._context, key=f"{key}-{name}-{min(held)}", retries=2)
             for name, partitions in tables.items()
-            for some in _written_together(partitions, together)
+            for held in _written_together(partitions, most)
         ]
         finish_tables(model, [*chain.from_iterable(gather(self._client, writes, "Writing the model"))])
 
 
 def _written_together(partitions: Sequence[HeldPartition], most: int) -> Iterator[dict[int, HeldPartition]]:
     """Yield the partitions that a task writes: so many at most, which one result holds."""
-    some: dict[int, HeldPartition] = {}
+    together: dict[int, HeldPartition] = {}
     for k, held in enumerate(partitions):
-        if some and (len(some) == most or held is not partitions[k - 1]):
-            yield some
-            some = {}
-        some[k] = held
-    yield some
+        if together and (len(together) == most or held is not partitions[k - 1]):
+            yield together
+            together = {}
+        together[k] = held
+    yield together
 
 
 def _start(
@@ -255,32 +242,28 @@ def _start(
 
 def _advice(client: Client, n: int, n_groups: int, *, fits: bool) -> Iterator[str]:
     """Yield advice to the user before a run."""
-    if total_threads(client) > n:
-        yield f"{n} of {total_threads(client)} threads have work: n_partitions={n} are trained at a time"
-    if len(workers_known(client)) > n_groups:
+    threads, workers = total_threads(client), len(workers_known(client))
+    if threads > n:
+        yield f"{n} of {threads} threads have work: n_partitions={n} are trained at a time"
+    if workers > n_groups:
         yield (
-            f"{n_groups} of {len(workers_known(client))} workers have work: a group of partitions is trained by one, "
-            f"and there are {n_groups} (n_groups)"
+            f"{n_groups} of {workers} workers have work: a group of partitions is trained by one, and there are "
+            f"{n_groups} (n_groups)"
         )
     if not fits:
         yield OUT_OF_CORE
 
 
-def _stretch(this: RotationPass) -> Stretch:
-    """Return the stretch of text whose pairs a pass trains."""
-    return Stretch(this.epoch, this.start, this.stop)
+def _pairs_folder(folder: Store, this: RotationPass) -> Store:
+    return folder / "pairs" / f"{this.epoch}-{this.start}-{this.stop}"
 
 
-def _pairs_folder(place: Store, this: RotationPass) -> Store:
-    return place / "pairs" / f"{this.epoch}-{this.start}-{this.stop}"
-
-
-def _remove_trained(place: Store, coming: Sequence[RotationPass]) -> None:
+def _remove_trained(folder: Store, coming: Sequence[RotationPass]) -> None:
     """Delete the pairs that no coming pass reads."""
-    needed = {_pairs_folder(place, this).name for this in coming}
-    for name in (place / "pairs").children():
+    needed = {_pairs_folder(folder, this).name for this in coming}
+    for name in (folder / "pairs").children():
         if name not in needed:
-            (place / "pairs" / name).remove()
+            (folder / "pairs" / name).remove()
 
 
 def _lighter(params: Params) -> Mapping[str, Any]:

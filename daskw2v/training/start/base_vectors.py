@@ -75,24 +75,22 @@ def _with_vectors(params: Params, work: Store, listener: Listener) -> Params:
     base = BaseVectors.find(params)
     if base is None:
         return params
-    vectors = base.vectors
-    place, content, model = (
-        _in_memory(vectors, work, listener) or _settled(vectors, work) or _named(vectors, work, listener)
-    )
+    source = base.vectors
+    name, content, model = _in_memory(source, work, listener) or _settled(source, work) or _at(source, work, listener)
     width = open_table(model, "input").shape[1]
     if width != params.vector_size:
         raise ParameterError(
-            f"base_vectors={place!r} has {counted(width, 'dimension')}, not vector_size={params.vector_size}.",
+            f"base_vectors={name!r} has {counted(width, 'dimension')}, not vector_size={params.vector_size}.",
             f"Give vector_size={width}, or leave base_vectors out.",
         )
-    return params.replace(base_vectors=f"{place}#{content}")
+    return params.replace(base_vectors=f"{name}#{content}")
 
 
 def find_base_vectors(work: Store, params: Params) -> Store:
     """Return the model that settled Params name."""
-    place, content = place_of(str(BaseVectors.of(params).vectors))
+    url, content = place_of(str(BaseVectors.of(params).vectors))
     stored = work / LAYOUT.folder / content
-    return stored if stored.exists() else Store(place, work.options, work.timeout)
+    return stored if stored.exists() else Store(url, work.options, work.timeout)
 
 
 def _in_memory(value: Any, work: Store, listener: Listener) -> tuple[str, str, Store] | None:
@@ -106,24 +104,19 @@ def _in_memory(value: Any, work: Store, listener: Listener) -> tuple[str, str, S
 
 def _settled(name: str, work: Store) -> tuple[str, str, Store] | None:
     """Return location, content and model that settled Params name, if the model is there."""
-    place, content = place_of(name)
+    url, content = place_of(name)
     if not content:
         return None
-    models = (work / LAYOUT.folder / content, Store(place, work.options, work.timeout))
-    return next(((place, content, model) for model in models if read_finished(model) is not None), None)
+    models = (work / LAYOUT.folder / content, Store(url, work.options, work.timeout))
+    return next(((url, content, model) for model in models if read_finished(model) is not None), None)
 
 
-def _named(name: str, work: Store, listener: Listener) -> tuple[str, str, Store]:
-    """Return location, content and model of vectors; where Params name a content, it must be that of the vectors."""
+def _at(name: str, work: Store, listener: Listener) -> tuple[str, str, Store]:
+    """Return location and content of a model of daskw2v, or a file, and the model that has its vectors.
+
+    Where Params name a content, too, it must be that of the vectors.
+    """
     url, before = place_of(name)
-    found = _at(url, work, listener)
-    if before and before != found[1]:
-        raise InputError(f"base_vectors={url!r} has changed since.", "Give base_vectors anew, or the vectors as then.")
-    return found
-
-
-def _at(url: str, work: Store, listener: Listener) -> tuple[str, str, Store]:
-    """Return location and content of a model of daskw2v, or a file, at a URL, and the model that has its vectors."""
     fs, path = filesystem(url, work.options)
     try:
         info = with_retries(fs.info, path, place=url, timeout=work.timeout)
@@ -133,9 +126,12 @@ def _at(url: str, work: Store, listener: Listener) -> tuple[str, str, Store]:
         ) from error
     if info["type"] == "directory":
         model = resolve(url, work.options, work.timeout)
-        return model.url, _digest("model", attempt_of(model)), model
-    content = _digest("file", url, str(info.get("size")), version_of(info))
-    return url, content, _stored(url, content, work, listener)
+        location, content = model.url, _digest("model", attempt_of(model))
+    else:
+        model, location, content = None, url, _digest("file", url, str(info.get("size")), version_of(info))
+    if before and before != content:
+        raise InputError(f"base_vectors={url!r} has changed since.", "Give base_vectors anew, or the vectors as then.")
+    return location, content, _stored(url, content, work, listener) if model is None else model
 
 
 def _stored(source: str | Vectors, content: str, work: Store, listener: Listener) -> Store:

@@ -48,7 +48,7 @@ BlockFutures = Mapping[TableBlock, Future]
 
 
 def rows_per_block(vector_size: int) -> int:
-    """Return how many rows of float32 make a block of some 32 MB."""
+    """Return the number of float32 rows in a block of about 32 MB."""
     return max(1, BLOCK_BYTES // (4 * vector_size))
 
 
@@ -57,16 +57,11 @@ def cut_tables(tables: Mapping[str, int], vector_size: int, cuts: Sequence[int] 
 
     A block begins at each of `cuts`, too.
     """
-    return [
-        TableBlock(table, start, stop)
-        for table, rows in tables.items()
-        for start, stop in pairwise(_bounds(rows, rows_per_block(vector_size), cuts))
-    ]
-
-
-def _bounds(rows: int, step: int, cuts: Sequence[int]) -> list[int]:
-    inner = {*range(step, rows, step), *(cut for cut in cuts if cut < rows)}
-    return [0, *sorted(inner), rows]
+    blocks, step = list[TableBlock](), rows_per_block(vector_size)
+    for table, rows in tables.items():
+        inner = {*range(step, rows, step), *(cut for cut in cuts if cut < rows)}
+        blocks += [TableBlock(table, start, stop) for start, stop in pairwise([0, *sorted(inner), rows])]
+    return blocks
 
 
 def initial_block(run: Run, block: TableBlock) -> Float32Array:
@@ -82,7 +77,7 @@ def join_blocks(*rows: Float32Array) -> Float32Array:
 def pick_block(
     blocks: Sequence[TableBlock], rows: Float32Array, number: int, wanted: Int64Array
 ) -> tuple[Int64Array, Float32Array]:
-    """Return some rows of one of a table's blocks, as `TableParts.pick` does."""
+    """Return the wanted rows that one of a table's blocks has, as `TableParts.pick` does."""
     block = blocks[number]
     first, last = np.searchsorted(wanted, [block.start, block.stop])
     return np.arange(first, last), np.asarray(rows)[wanted[first:last] - block.start]
@@ -109,15 +104,12 @@ def load_blocks(client: Client, store: Store, blocks: Iterable[TableBlock], key:
 
 def save_blocks(client: Client, store: Store, blocks: BlockFutures, vector_size: int, key: str) -> list[Future]:
     """Declare a store's tables and write all blocks; return the futures of the writes."""
-    tables: dict[str, tuple[int, int]] = {}
-    for block in blocks:
-        rows = max(block.stop, tables.get(block.table, (0, 0))[0])
-        tables[block.table] = (rows, vector_size)
+    tables, by_chunk = dict[str, tuple[int, int]](), dict[tuple[str, int], list[Future]]()
     step = rows_per_block(vector_size)
-    create_model(store, tables, step)
-    by_chunk: dict[tuple[str, int], list[Future]] = {}
     for block, future in blocks.items():
+        tables[block.table] = max(block.stop, tables.get(block.table, (0, 0))[0]), vector_size
         by_chunk.setdefault((block.table, block.start // step * step), []).append(future)
+    create_model(store, tables, step)
     return [
         client.submit(save_block, store, table, start, *futures, key=f"save-{key}-{table}-{start}", retries=2)
         for (table, start), futures in by_chunk.items()
@@ -156,20 +148,19 @@ def rewrite(client: Client, stage: str, change: RowsChange, source: Store, targe
     """
     jobs: dict[str, tuple[Any, ...]] = {}
     for name in table_names(source):
-        table = open_table(source, name)
+        table, job = open_table(source, name), (change, source, target, name)
         if table.partitions.n > 1:
-            jobs |= {f"{name}-{p}": (change, source, target, name, p) for p in range(table.partitions.n)}
-            continue
-        step = max(1, rows_per_block(table.shape[1]) // table.chunk_rows) * table.chunk_rows
-        jobs |= {f"{name}-{start}": (change, source, target, name, start, stop)
-                 for start, stop in cut(0, len(table), step)}  # fmt: skip
+            jobs |= {f"{name}-{p}": (*job, p) for p in range(table.partitions.n)}
+        else:
+            step = max(1, rows_per_block(table.shape[1]) // table.chunk_rows) * table.chunk_rows
+            jobs |= {f"{name}-{start}": (*job, start, stop) for start, stop in cut(0, len(table), step)}
     finish_tables(target, [written for _, written in run_tasks(client, stage, _rewrite, jobs)])
 
 
 def _rewrite(
     change: RowsChange, source: Store, target: Store, name: str, start: int, stop: int | None = None
 ) -> Written:
-    """Task: write rows start:stop of a table, or those of partition `start`; return their checksums."""
+    """Task: write rows start:stop of a table, or all of partition `start`; return their checksums."""
     table = open_table(source, name)
     if stop is None:
         rows = read_partition(source, name, start)

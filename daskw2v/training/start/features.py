@@ -2,8 +2,8 @@
 
 Tasks number the n-grams of ranges of words and count them; one reads the table, and gives rows to all features that
 words have, the most frequent first. Others have none: they would stay as they were drawn, and be noise in the vectors
-of new words. The model then has one more table, `features`, and its input rows are words' own. What looks at vectors
-while they are trained, and the version, have composed rows.
+of new words. The model then has one more table, `features`, and its input rows are words' own. What measures
+vectors while they are trained, and the version, have composed rows.
 """
 
 import uuid
@@ -64,9 +64,8 @@ def with_feature_table(params: Params, resources: Resources) -> Params:
     if features is None or is_settled(str(features.table)):
         return params
     named, sources = find_table(str(features.table), resources)
-    weights = dict(features.weights)
-    place = place_of(named)[0]
-    check_table(place, sources, resources.storage_options, resources.store_timeout, weights)
+    options, timeout = resources.storage_options, resources.store_timeout
+    check_table(place_of(named)[0], sources, options, timeout, dict(features.weights))
     return params.replace(features=named)
 
 
@@ -76,7 +75,7 @@ def tables_of(run: Run) -> dict[str, int]:
     return tables if run.features is None else {**tables, FEATURES: run.features.rows}
 
 
-def find_features(client: Client, home: Store, run: Run, resources: Resources, listener: Listener) -> RunFeatures:
+def find_features(client: Client, folder: Store, run: Run, resources: Resources, listener: Listener) -> RunFeatures:
     """Find the features of a run's words, on the workers, and write them to a folder; report what a table says of them.
 
     Raises
@@ -86,65 +85,63 @@ def find_features(client: Client, home: Store, run: Run, resources: Resources, l
     InputError
         If the table of features cannot be read, has changed since, or has none of the words.
     """
-    home.create_group()
+    folder.create_group()
     ngrams = NGrams.find(run.params)
-    ranges = {} if ngrams is None else dict(enumerate(cut(0, run.vocabulary.size, _RANGE)))
-    jobs = {number: (home, run, number, start, stop) for number, (start, stop) in ranges.items()}
-    found = np.empty(0, np.int32), np.empty(0, np.int64)
-    for _, counted in run_tasks(client, "ngrams", _count_ngrams, jobs):
-        found = _add_up(np.concatenate([found[0], counted[0]]), np.concatenate([found[1], counted[1]]))
-    buckets, counts = found
+    ranges = [] if ngrams is None else cut(0, run.vocabulary.size, _RANGE)
+    jobs = {number: (folder, run, number, start, stop) for number, (start, stop) in enumerate(ranges)}
+    buckets, counts = np.empty(0, np.int32), np.empty(0, np.int64)
+    for _, (more, of_each) in run_tasks(client, "ngrams", _count_ngrams, jobs):
+        buckets, counts = _add_up(np.concatenate([buckets, more]), np.concatenate([counts, of_each]))
     if ngrams is not None and not len(buckets):
         raise ParameterError(
             f"No word of the text has an n-gram of minn={ngrams.minn} characters, marks of begin and end included.",
             "Give a smaller minn, or leave maxn out.",
         )
-    key = f"features-{uuid.uuid4().hex}"
-    job = {key: (home, run, resources, buckets[np.argsort(-counts, kind="stable")])}
-    ((_, (rows, said)),) = run_tasks(client, "features", _write_keys, job)
-    if said:
-        saying(listener, "features", "words")(said)
-    return RunFeatures(home, rows)
+    job = {f"features-{uuid.uuid4().hex}": (folder, run, resources, buckets[np.argsort(-counts, kind="stable")])}
+    ((_, (rows, summary)),) = run_tasks(client, "features", _write_keys, job)
+    if summary:
+        saying(listener, "features", "words")(summary)
+    return RunFeatures(folder, rows)
 
 
 def _add_up(buckets: Int32Array, counts: Int64Array) -> tuple[Int32Array, Int64Array]:
     """Return each bucket once, ascending, and the sum of its counts."""
-    found, places = np.unique(buckets, return_inverse=True)
-    totals = np.zeros(len(found), np.int64)
-    np.add.at(totals, places, counts)
-    return found, totals
+    distinct, indices = np.unique(buckets, return_inverse=True)
+    totals = np.zeros(len(distinct), np.int64)
+    np.add.at(totals, indices, counts)
+    return distinct, totals
 
 
-def _count_ngrams(home: Store, run: Run, number: int, start: int, stop: int) -> tuple[Int32Array, Int64Array]:
-    """Task: write the buckets of the n-grams of some words; return these, and how often each occurs in the text."""
+def _count_ngrams(folder: Store, run: Run, number: int, start: int, stop: int) -> tuple[Int32Array, Int64Array]:
+    """Task: write the buckets of the n-grams of a range of words; return these, and how often each is in the text."""
     ngrams = NGrams.of(run.params)
     starts, buckets = ngrams_in(*run.vocabulary.between(start, stop), ngrams.minn, ngrams.maxn, ngrams.bucket)
-    group = (home / f"ngrams-{number}").create_group()
+    group = (folder / f"ngrams-{number}").create_group()
     write_array(group, "offsets", starts)
     write_array(group, "buckets", buckets)
     counts = np.repeat(run.vocabulary.read_counts(start, stop), np.diff(starts))
     return _add_up(buckets, counts)
 
 
-def _write_keys(home: Store, run: Run, resources: Resources, buckets: Int32Array) -> tuple[int, str]:
-    """Task: write the key of each row, and the features of the table; return the number of rows, and a message."""
-    columns, said = tuple[FeatureColumn, ...](), ""
+def _write_keys(folder: Store, run: Run, resources: Resources, buckets: Int32Array) -> tuple[int, str]:
+    """Task: write the key of each row, and the features of the table; return the number of rows, and a summary."""
+    columns, summary = tuple[FeatureColumn, ...](), ""
     if (features := FeatureTable.find(run.params)) is not None:
         table = TableFeatures(run.vocabulary.load(), dict(features.weights))
         for source in open_table(str(features.table), resources, "features"):
             for words, values in read_table(source, resources.storage_options, resources.store_timeout):
                 table.add(words, values, source.url)
-        columns, found = table.finish()
-        group = (home / _TABLE).create_group()
+        columns, of_words = table.finish()
+        group = (folder / _TABLE).create_group()
         for name in _ARRAYS:
-            write_array(group, name, getattr(found, name))
+            write_array(group, name, getattr(of_words, name))
         base = None if run.base is None else read_features(run.base.model)
-        said = summary_of(found, columns, () if base is None else base.columns)
+        summary = summary_of(of_words, columns, () if base is None else base.columns)
     spelled = NGrams.find(run.params)
     ngrams = HashedNGrams() if spelled is None else HashedNGrams(spelled.minn, spelled.maxn, spelled.bucket)
     keys = FeatureKeys(columns, ngrams, buckets)
-    keys.save((home / _KEYS).create_group())
-    return len(keys), said
+    keys.save((folder / _KEYS).create_group())
+    return len(keys), summary
 
 
 def keys_of(run: Run) -> FeatureKeys:
@@ -155,25 +152,26 @@ def keys_of(run: Run) -> FeatureKeys:
 
 @lru_cache(maxsize=2)
 def features_of(run: Run) -> WordFeatures | None:
-    """Return the features of a run's words; None where they have none. Only a cache, as `prepared_of` is."""
+    """Return the features of a run's words; None where they have none. This is a cache, as `prepared_of` is."""
     if run.features is None:
         return None
-    counts, home, parts = run.vocabulary.read_counts(), run.features.home, list[WordFeatures]()
+    counts, parts = run.vocabulary.read_counts(), list[WordFeatures]()
     if FeatureTable.find(run.params) is not None:
-        offsets, rows, weights = (read_array((home / _TABLE).open_group(), name) for name in _ARRAYS)
+        group = (run.features.home / _TABLE).open_group()
+        offsets, rows, weights = (read_array(group, name) for name in _ARRAYS)
         parts.append(WordFeatures(offsets, rows, weights, np.ones(len(counts), np.float32)))
     if NGrams.find(run.params) is not None:
-        parts.append(_ngrams(run, home))
-    found = parts[0] if len(parts) == 1 else join_features(*parts)
-    return weigh_own_rows(found, counts, ComposedWords.of(run.params).prior_count)
+        parts.append(_ngrams(run, run.features.home))
+    joined = parts[0] if len(parts) == 1 else join_features(*parts)
+    return weigh_own_rows(joined, counts, ComposedWords.of(run.params).prior_count)
 
 
-def _ngrams(run: Run, home: Store) -> WordFeatures:
+def _ngrams(run: Run, folder: Store) -> WordFeatures:
     """Return the n-grams of all words."""
     keys, n_words = keys_of(run), run.vocabulary.size
     rows, offsets = list[Any](), [np.zeros(1, np.int64)]
     for number, _ in enumerate(cut(0, n_words, _RANGE)):
-        group = (home / f"ngrams-{number}").open_group()
+        group = (folder / f"ngrams-{number}").open_group()
         rows.append(keys.rows_of(read_array(group, "buckets")))
         offsets.append(read_array(group, "offsets")[1:] + offsets[-1][-1])
     ones = np.ones(n_words, np.float32)
@@ -181,16 +179,14 @@ def _ngrams(run: Run, home: Store) -> WordFeatures:
 
 
 def first_feature_rows(run: Run, ids: RowIds) -> Float32Array:
-    """Return rows of features before training, shape (n, D): those of the base that has them, others are drawn."""
+    """Return rows of features before training, shape (n, D): the base's of features that it has, drawn for others."""
     rows = drawn_rows(run.params, Purpose.FEATURE, ids)
     base = None if run.base is None else _of_base(run)
     if run.base is not None and base is not None and len(ids):
-        found, model = base.of(np.asarray(ids, np.int64)), run.base.model
-        table = _all_features(model, attempt_of(model))
-        totals = total_weights(found)[:, None]
-        rows = np.where(
-            totals > 0, sum_features(found, lambda some: table[some], rows.shape[1]) / np.maximum(totals, 1e-30), rows
-        )
+        known, model = base.of(np.asarray(ids, np.int64)), run.base.model
+        table, totals = _all_features(model, attempt_of(model)), total_weights(known)[:, None]
+        sums = sum_features(known, lambda ids_of_table: table[ids_of_table], rows.shape[1])
+        rows = np.where(totals > 0, sums / np.maximum(totals, 1e-30), rows)
     return rows
 
 
@@ -204,32 +200,29 @@ def _of_base(run: Run) -> WordFeatures | None:
 
 def first_own_rows(run: Run, ids: RowIds, vectors: Float32Array) -> Float32Array:
     """Return the own rows of words whose composed vectors begin as `vectors`, shape (n, D)."""
-    found = features_of(run)
-    if found is None:
+    features = features_of(run)
+    if features is None:
         return vectors
     return own_rows(
-        found.of(np.asarray(ids, np.int64)), vectors, lambda rows: first_feature_rows(run, rows.astype(np.int64))
+        features.of(np.asarray(ids, np.int64)), vectors, lambda rows: first_feature_rows(run, rows.astype(np.int64))
     )
 
 
 def composed_rows(run: Run, trained: Store, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
-    """Return rows of a trained model as its version has them: those of words are composed."""
+    """Return rows of a trained model as its version has them: rows of words are composed."""
     return rows if table != "input" else _compose(run, rows, ids, _all_features(trained, attempt_of(trained)))
 
 
 @lru_cache(maxsize=1)
 def _all_features(trained: Store, attempt: str) -> Float32Array:
-    """Return the table of features of a trained model of some attempt.
-
-    Only a cache: each task composes some of its words.
-    """
+    """Return the table of features of a trained model, written by an attempt. It is cached for tasks on other words."""
     return open_rows(trained, FEATURES)[:]
 
 
 def _compose(run: Run, own: Float32Array, ids: RowIds, features: Float32Array) -> Float32Array:
-    found = features_of(run)
-    assert found is not None
-    return compose_vectors(found.of(np.asarray(ids, np.int64)), own, lambda rows: features[rows])
+    of_words = features_of(run)
+    assert of_words is not None
+    return compose_vectors(of_words.of(np.asarray(ids, np.int64)), own, lambda rows: features[rows])
 
 
 def with_composed(client: Client, run: Run, rows: ModelRows) -> ModelRows:
@@ -239,11 +232,10 @@ def with_composed(client: Client, run: Run, rows: ModelRows) -> ModelRows:
     own, features = rows["input"], rows[FEATURES]
     assert own.join is not None
     assert features.join is not None
-    key = f"compose-{uuid.uuid4().hex}"
     parts = (own.join, features.join, list(own.parts), list(features.parts))
-    whole = client.submit(_compose_table, run, *parts, key=key, retries=1)
-    return {**{name: parts for name, parts in rows.items() if name != FEATURES},
-            "input": TableParts([whole], _pick_of_all, _all_of_it)}  # fmt: skip
+    whole = client.submit(_compose_table, run, *parts, key=f"compose-{uuid.uuid4().hex}", retries=1)
+    others = {name: table for name, table in rows.items() if name != FEATURES}
+    return {**others, "input": TableParts([whole], _pick_of_all, _all_of_it)}
 
 
 def _compose_table(

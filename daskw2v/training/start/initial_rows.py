@@ -1,7 +1,8 @@
-"""First rows of a training: drawn anew, or those of an earlier model for the words that it knew.
+"""First rows of a training: drawn anew, or the rows of an earlier model for the words that it knew.
 
-The earlier model is a published version of the same work directory, which is never changed, or what `base_vectors`
-names. A run stores only the number of each word's row in that model: a worker that needs a row reads it there.
+The earlier model is a published version of the same work directory, which is never changed, or the model that
+`base_vectors` names. A run stores only the number of each word's row in that model: a worker that needs a row reads it
+there.
 
 Besides the tables, kernels read arrays that the objective prepares once in a process (`prepared_of`).
 """
@@ -27,16 +28,43 @@ from daskw2v.sampling.run import Base, Run
 from daskw2v.store.arrays import open_array, write_array
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
-from daskw2v.training.start.base_settings import BaseModel, anchor_of, frozen_words_of
+from daskw2v.training.start.base_settings import BaseModel, BaseVectors, anchor_of, frozen_words_of
 from daskw2v.training.start.base_vectors import find_base_vectors, frozen_list
 from daskw2v.training.start.features import first_feature_rows, first_own_rows
 from daskw2v.training.start.markets import markets_of
-from daskw2v.types import Float32Array, Int32Array, RowIds, UInt8Array
+from daskw2v.types import Float32Array, RowIds, UInt8Array
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 _ROWS, _FROZEN = "rows", "frozen"
 _SAME = ("objective", "vector_size")
+
+
+def check_base(params: Params, resources: Resources) -> None:
+    """Refuse a base whose rows the objective makes itself, and an anchor that moves rows after their losses were kept.
+
+    Raises
+    ------
+    ParameterError
+        If the settings do not go together.
+    """
+    objective, anchor = params.objective.name, anchor_of(params)
+    follows = find_objective(objective).follows
+    if follows and BaseVectors.find(params) is not None:
+        raise ParameterError(
+            f"base_vectors cannot be rows of objective={objective!r}, which its network makes.",
+            "Leave base_vectors out.",
+        )
+    if follows and anchor:
+        raise ParameterError(
+            f"anchor={anchor} cannot hold rows of objective={objective!r}, which its network makes.",
+            "Leave anchor out.",
+        )
+    if anchor and resources.word_losses:
+        raise ParameterError(
+            f"word_losses=True: rows that anchor={anchor} leads back are not those whose losses are kept.",
+            "Leave one of the two out.",
+        )
 
 
 def find_base(work: Store, params: Params) -> Store:
@@ -45,7 +73,7 @@ def find_base(work: Store, params: Params) -> Store:
     Raises
     ------
     ParameterError
-        If there is no such version, or its tables are not those of these Params.
+        If there is no such version, or its tables do not fit these Params.
     """
     base = BaseModel.find(params)
     if base is None:
@@ -60,8 +88,7 @@ def find_base(work: Store, params: Params) -> Store:
             f"Give one of its versions: {names}.",
         )
     for name in _SAME:
-        theirs = manifest.get("params", {}).get(name)
-        ours = params.flat()[name]
+        theirs, ours = manifest.get("params", {}).get(name), params.flat()[name]
         if theirs != ours:
             raise ParameterError(
                 f"base_model={base.version!r} was trained with {name}={theirs!r}, not {ours!r}.",
@@ -84,14 +111,14 @@ def write_base(base: Base, vocabulary: StoredVocabulary, frozen: str | None, res
 
     Which words are frozen is written too, as `frozen_words` says.
     """
-    known, words = read_vocabulary(base.model), vocabulary.load()
-    rows, group = known.find_all(words), base.rows.create_group()
+    words, group = vocabulary.load(), base.rows.create_group()
+    rows = read_vocabulary(base.model).find_all(words)
     write_array(group, _ROWS, rows)
     if frozen is not None:
-        listed, mine = frozen_list(frozen, resources), rows >= 0
+        listed, is_frozen = frozen_list(frozen, resources), rows >= 0
         if listed is not None:
-            mine &= Vocabulary.from_words(listed, [0] * len(listed)).find_all(words) >= 0
-        write_array(group, _FROZEN, mine.astype(np.uint8))
+            is_frozen &= Vocabulary.from_words(listed, [0] * len(listed)).find_all(words) >= 0
+        write_array(group, _FROZEN, is_frozen.astype(np.uint8))
 
 
 def frozen_rows(run: Run) -> UInt8Array:
@@ -118,7 +145,7 @@ def first_rows(run: Run, table: str, ids: RowIds) -> Float32Array:
 def anchored(run: Run, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
     """Return trained rows; rows of words that the earlier model knew are led back towards its own.
 
-    A share of `anchor` of such a row is the model's row, the rest is the trained row. Training on some text at a high
+    A share of `anchor` of such a row is the model's row, the rest is the trained row. Training on little text at a high
     learning rate moves rows along what that text repeats and by its noise: their mean with the rows of the model before
     has less of both (as of weights: Izmailov et al. 2018, section 3).
     """
@@ -133,16 +160,10 @@ def anchored(run: Run, table: str, ids: RowIds, rows: Float32Array) -> Float32Ar
 
 def _known_rows(base: Base, table: str, ids: RowIds) -> tuple[npt.NDArray[np.bool_], Float32Array]:
     """Return which words the earlier model knew, shape (n,), and their rows in it."""
-    theirs = _rows_of(base, ids)
+    low, high = int(ids.min()), int(ids.max()) + 1
+    theirs = open_array(base.rows.open_group(), _ROWS)[low:high][ids - low]
     known = theirs >= 0
     return known, open_table(base.model, table)[theirs[known]]
-
-
-def _rows_of(base: Base, ids: RowIds) -> Int32Array:
-    """Return the earlier model's rows of words, shape (n,), -1 for new ones."""
-    low, high = int(ids.min()), int(ids.max()) + 1
-    between: Int32Array = open_array(base.rows.open_group(), _ROWS)[low:high]
-    return between[ids - low]
 
 
 def first_weights(run: Run, alphabet: Alphabet) -> Weights:
@@ -151,9 +172,9 @@ def first_weights(run: Run, alphabet: Alphabet) -> Weights:
     theirs = read_subwords(run.base.model) if run.base is not None else None
     if theirs is None:
         return weights
-    places = {character: place for place, character in enumerate(theirs.alphabet.characters)}
+    indices = {character: index for index, character in enumerate(theirs.alphabet.characters)}
     marks = len(alphabet) - len(alphabet.characters)  # unknown, begin, end: equal in both
-    rows = [*range(marks), *(marks + places.get(character, -1 - marks) for character in alphabet.characters)]
+    rows = [*range(marks), *(marks + indices.get(character, -1 - marks) for character in alphabet.characters)]
     drawn, known = weights["characters"], np.array(rows) >= 0
     characters = np.where(known[:, None], theirs.weights["characters"][rows], drawn)
     return {**theirs.weights, "characters": characters}

@@ -35,7 +35,7 @@ def check_markets(params: Params, inputs: TextInputs) -> None:
     Raises
     ------
     ParameterError
-        If that is so.
+        If there are such markets, or negatives.
     """
     named, of = isinstance(inputs, Derived) and inputs.has_markets, params.objective
     negative, table = (of.market_negative, of.markets) if isinstance(of, SharedNegatives) else (0, None)
@@ -71,13 +71,12 @@ def with_market_table(params: Params, resources: Resources) -> Params:
     if not isinstance(of, SharedNegatives) or of.markets is None or is_settled(of.markets):
         return params
     named, sources = find_table(of.markets, resources)
-    check = partial(check_table, options=resources.storage_options, timeout=resources.store_timeout)
-    in_threads(check, sources)
+    in_threads(partial(check_table, options=resources.storage_options, timeout=resources.store_timeout), sources)
     return params.replace(markets=named)
 
 
 @durable()
-def write_markets(home: Store, run: Run, resources: Resources) -> None:
+def write_markets(folder: Store, run: Run, resources: Resources) -> None:
     """Task: write the number of the market of each word of a run, -1 without one.
 
     Raises
@@ -87,11 +86,11 @@ def write_markets(home: Store, run: Run, resources: Resources) -> None:
     InputError
         If the table has changed since, or no word has a market.
     """
-    counts, none, of = MarketCounts(run.vocabulary.load()), True, SharedNegatives.of(run.params)
-    for rows in _of_events(run) if of.markets is None else _of_table(of.markets, resources):
+    counts, empty, of = MarketCounts(run.vocabulary.load()), True, SharedNegatives.of(run.params)
+    for rows in _market_rows(run, of.markets, resources):
         counts.add(rows)
-        none = False
-    if none and of.markets is None:
+        empty = False
+    if empty and of.markets is None:
         raise _no_markets(of.market_negative)
     markets = counts.markets()
     if not (markets >= 0).any():
@@ -100,17 +99,17 @@ def write_markets(home: Store, run: Run, resources: Resources) -> None:
             f"{counted(run.vocabulary.size, 'word')} of the vocabulary.",
             "Give the words as they are in the text.",
         )
-    write_array(home.create_group(), _MARKETS, markets)
+    write_array(folder.create_group(), _MARKETS, markets)
 
 
-def _of_events(run: Run) -> Iterator[Any]:
-    for table in read_markets(run.work, Corpus.load(run.work, run.corpus).sources):
-        yield from table.to_batches()
-
-
-def _of_table(named: str, resources: Resources) -> Iterator[Any]:
-    for source in open_table(named, resources, "markets"):
-        yield from read_table(source, resources.storage_options, resources.store_timeout)
+def _market_rows(run: Run, table: str | None, resources: Resources) -> Iterator[Any]:
+    """Yield rows of items and markets: of a table, or of the events that the text was made of."""
+    if table is None:
+        for of_sessions in read_markets(run.work, Corpus.load(run.work, run.corpus).sources):
+            yield from of_sessions.to_batches()
+    else:
+        for source in open_table(table, resources, "markets"):
+            yield from read_table(source, resources.storage_options, resources.store_timeout)
 
 
 def markets_of(run: Run) -> Int32Array:

@@ -13,7 +13,7 @@ from daskw2v.store.urls import absolute
 
 
 def is_settled(named: str) -> bool:
-    """Return whether a name has a content."""
+    """Return whether the name of a table ends with its content."""
     return bool(place_of(named)[1])
 
 
@@ -31,9 +31,9 @@ def find_table(location: str, resources: Resources) -> tuple[str, list[Source]]:
     InputError, StoreError
         If it cannot be found.
     """
-    place = absolute(location)
-    sources = _find(place, resources)
-    return f"{place}#{_content(sources)}", sources
+    url = absolute(location)
+    sources = _find(url, resources)
+    return f"{url}#{_content(sources)}", sources
 
 
 def open_table(named: str, resources: Resources, kind: str) -> list[Source]:
@@ -44,15 +44,15 @@ def open_table(named: str, resources: Resources, kind: str) -> list[Source]:
     InputError
         If it has changed since.
     """
-    place, content = place_of(named)
-    sources = _find(place, resources)
+    url, content = place_of(named)
+    sources = _find(url, resources)
     if _content(sources) != content:
-        raise InputError(f"The table of {kind} {place} has changed since the run began.", "Run again.")
+        raise InputError(f"The table of {kind} {url} has changed since the run began.", "Run again.")
     return sources
 
 
-def _find(place: str, resources: Resources) -> list[Source]:
-    return find_sources(place, None, resources.storage_options, resources.store_timeout)
+def _find(url: str, resources: Resources) -> list[Source]:
+    return find_sources(url, None, resources.storage_options, resources.store_timeout)
 
 
 def _content(sources: Sequence[Source]) -> str:

@@ -11,7 +11,7 @@ StopsAfter = Literal["round", "epoch"]
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRecord:
-    """The state of a training at an event. Sums and means are those of the round, of the epoch, or of all rounds.
+    """The state of a training at an event. Sums and means are of the round, of the epoch, or of all rounds.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class Callback:
 
 def metrics_of(record: TrainingRecord) -> dict[str, float]:
     """Return the numbers of a round; unknown or undefined numbers are left out."""
-    found = {
+    metrics = {
         "loss": record.loss,
         "held_out_loss": record.held_out_loss,
         "alpha": record.alpha,
@@ -149,10 +149,10 @@ def metrics_of(record: TrainingRecord) -> dict[str, float]:
         "words_per_second": record.words / record.seconds if record.seconds else None,
         **{f"score/{name}": score for name, score in record.scores.items()},
     }
-    return {name: float(value) for name, value in found.items() if value is not None}
+    return {name: float(value) for name, value in metrics.items() if value is not None}
 
 
 def epoch_metrics_of(record: TrainingRecord) -> dict[str, float]:
     """Return the numbers of an epoch."""
-    found = {"epoch/loss": record.loss, "epoch/held_out_loss": record.held_out_loss}
-    return {name: float(value) for name, value in found.items() if value is not None}
+    metrics = {"epoch/loss": record.loss, "epoch/held_out_loss": record.held_out_loss}
+    return {name: float(value) for name, value in metrics.items() if value is not None}

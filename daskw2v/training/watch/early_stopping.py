@@ -68,7 +68,7 @@ def check_monitor(params: Params, resources: Resources) -> None:
     if monitor not in sets:
         raise ParameterError(
             f"monitor={monitor!r} will not be measured.",
-            f"Give {HELD_OUT_LOSS}, or one of the evaluation sets that are given: {', '.join(sets) or 'none'}.",
+            f"Give {HELD_OUT_LOSS}, or one of the evaluation sets of this run: {', '.join(sets) or 'none'}.",
         )
     name = monitor.partition("/")[2]
     if sum(other.partition("/")[2] == name for other in sets) > 1:

@@ -1,6 +1,7 @@
 """The events of a run while it trains: its rounds are measured, and callbacks are called for each of them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from daskw2v.training.watch.held_out import HeldOutText
 from daskw2v.training.watch.measurements import HistoryEntry, Measurements, TrainingEvaluation
 from daskw2v.training.watch.stopping_settings import EarlyStopping
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 class TrainedRun(NamedTuple):
@@ -39,10 +40,10 @@ class TrainedRun(NamedTuple):
     work: str
     params: Params
     total: int
-    plan: Mapping[str, Any] = _NOTHING
+    plan: Mapping[str, Any] = _EMPTY
 
     def epochs_after(self, progress: int) -> int:
-        """Return the number of epochs that are done by then."""
+        """Return the number of epochs that are done at a progress."""
         return progress * self.params.epochs // max(1, self.total)
 
     def ends_epoch(self, before: int, after: int) -> bool:
@@ -70,7 +71,7 @@ class Callbacks:
     Attributes
     ----------
     rules
-        The rules by which the run may be stopped, besides those of its Params, as they were before training.
+        The rules by which the run may be stopped, besides early stopping by its Params, as they were before training.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class Callbacks:
                 )
         self._callbacks = [*callbacks, *loggers]
         self.rules = (*monitored, *sorted(_rule_of(one) for one in self._callbacks if one.stops is not None))
-        self._own: list[Callback] = []  # early stopping, anew for each run
+        self._stoppers: list[Callback] = []  # by Params, anew for each run
         self._run: TrainedRun | None = None
         self._reported: list[HistoryEntry] = []
         self._ended = self._restored = False
@@ -102,15 +103,15 @@ class Callbacks:
 
     def may_stop(self, *, epoch_ends: bool) -> bool:
         """Return whether a callback may stop a run after a round, in which an epoch ends or not."""
-        all_of_them = (*self._own, *self._callbacks)
-        return any(one.stops == "round" or (one.stops == "epoch" and epoch_ends) for one in all_of_them)
+        stopping = ("round", "epoch") if epoch_ends else ("round",)
+        return any(one.stops in stopping for one in (*self._stoppers, *self._callbacks))
 
     def restored(self, run: TrainedRun, history: Sequence[HistoryEntry], listener: Listener) -> None:
-        """Report the rounds of a run that are done, but for those that this call reported before."""
+        """Report the rounds of a run that are done, but for rounds that this call reported before."""
         if self._run is None or self._run.name != run.name:
             self._run, self._reported, self._ended, self._stop = run, [], False, None
             settings = EarlyStopping.find(run.params)
-            self._own = [] if settings is None else [EarlyStopper(settings)]
+            self._stoppers = [] if settings is None else [EarlyStopper(settings)]
         for entry in history:
             self.round_ended(entry, listener, restored=True)
 
@@ -164,15 +165,15 @@ class Callbacks:
             epoch=run.epochs_after(last["progress"]), progress=last["progress"] / max(1, run.total),
             words=words, pairs=pairs, loss=loss / pairs if pairs else None, alpha=last["alpha"], seconds=seconds,
             held_out_loss=last.get("held_out_loss"), scores=MappingProxyType(dict(last.get("scores", {}))),
-            restored=self._restored, **{"metadata": _NOTHING, **more},
+            restored=self._restored, **{"metadata": _EMPTY, **more},
         )  # fmt: skip
 
     def _each(
         self, method: str, record: TrainingRecord, listener: Listener, stopping: Sequence[str] = ()
     ) -> str | None:
         """Call a method of all callbacks; return the first reason to stop that one gives."""
-        found: list[str] = []
-        for one in (*self._own, *self._callbacks):
+        reasons: list[str] = []
+        for one in (*self._stoppers, *self._callbacks):
             try:
                 reason = getattr(one, method)(record)
             except Exception as error:
@@ -184,17 +185,17 @@ class Callbacks:
                 continue
             if reason is not None:
                 _check_reason(one, method, reason, stopping)
-                found.append(reason)
-        return found[0] if found else None
+                reasons.append(reason)
+        return reasons[0] if reasons else None
 
 
 def _rule_of(one: Callback) -> str:
     """Return the rule of a callback that may stop a run; it must be unique, and equal in the next process."""
-    own = "__dataclass_fields__" in vars(type(one)) or type(one).rule is not Callback.rule
+    has_rule = "__dataclass_fields__" in vars(type(one)) or type(one).rule is not Callback.rule
     unknown = vars(one).keys() - getattr(one, "__dataclass_fields__", {}).keys()
-    if unknown and not own:
+    if unknown and not has_rule:
         raise ParameterError(
-            f"{_named(one)} may stop a run and has {', '.join(sorted(unknown))}, which its rule does not tell.",
+            f"{_named(one)} may stop a run and has {', '.join(sorted(unknown))}, which its rule does not name.",
             "Make the class a dataclass, whose fields are in the rule, or override the property rule.",
         )
     if " at 0x" in one.rule:
@@ -224,6 +225,7 @@ def _named(one: Callback) -> str:
     return type(one).__qualname__
 
 
+@dataclass
 class RunWatch:
     """Measures rounds, and reports them to callbacks when all their measurements are there.
 
@@ -249,35 +251,29 @@ class RunWatch:
     listener
         Called with the progress of callbacks.
     rows_of
-        Function from the trained tables to tables with the rows of words as they are looked at.
+        Function from the trained tables to tables with the rows of words that are measured.
     """
 
-    def __init__(
-        self,
-        run: TrainedRun,
-        training: StrategyRun,
-        callbacks: Callbacks,
-        measurements: Measurements,
-        evaluation: TrainingEvaluation | None,
-        every: int | None,
-        held_out: HeldOutText | None,
-        listener: Listener,
-        rows_of: Callable[[ModelRows], ModelRows],
-    ) -> None:
-        self._run, self._training, self._callbacks, self._measurements = run, training, callbacks, measurements
-        self._evaluation, self._every, self._held_out, self._listener = evaluation, every, held_out, listener
-        self._rows_of = rows_of
-        self._waiting: list[HistoryEntry] = []
-        self._last = -1  # round that ended
+    run: TrainedRun
+    training: StrategyRun
+    callbacks: Callbacks
+    measurements: Measurements
+    evaluation: TrainingEvaluation | None
+    every: int | None
+    held_out: HeldOutText | None
+    listener: Listener
+    rows_of: Callable[[ModelRows], ModelRows]
+    _waiting: list[HistoryEntry] = field(default_factory=list, init=False)
+    _last: int = field(default=-1, init=False)  # round that ended
 
     @property
     def reason(self) -> str | None:
         """Why the run is to be stopped after the last round that ended."""
-        return self._callbacks.reason_after(self._last)
+        return self.callbacks.reason_after(self._last)
 
     def restored(self, history: Sequence[HistoryEntry]) -> None:
-        """Take note of the rounds that an earlier call trained."""
-        self._callbacks.restored(self._run, history, self._listener)
+        """Report the rounds that an earlier call trained."""
+        self.callbacks.restored(self.run, history, self.listener)
         self._last = len(history) - 1
 
     def looks_at(self, number: int) -> bool:
@@ -286,55 +282,55 @@ class RunWatch:
 
     def may_stop(self, number: int) -> bool:
         """Return whether the run may be stopped after a round: the next one cannot begin before."""
-        return not self._is_last(number) and self._callbacks.may_stop(epoch_ends=self._ends_epoch(number))
+        return not self._is_last(number) and self.callbacks.may_stop(epoch_ends=self._ends_epoch(number))
 
     def ended(self, entry: HistoryEntry, rows: ModelRows | None) -> None:
-        """Take note of the entry of a round, which results are added to, and of the model after it."""
+        """Measure the model after a round; results are added to the entry of the round."""
         self._last = number = entry["round"]
-        self._measurements.note()
+        self.measurements.note()
         self._measure(entry, rows, scores=self._evaluates(number), loss=self._holds_out(number))
         self._waiting.append(entry)
         if self.may_stop(number):
-            self._measurements.finish()
+            self.measurements.finish()
         self._report()
         if self.reason is not None:  # then this is the model that is published
             self._measure(entry, rows, scores="scores" not in entry, loss="held_out_loss" not in entry)
 
     def settle(self) -> None:
         """Wait for all measurements, and report their rounds."""
-        self._measurements.finish()
+        self.measurements.finish()
         self._report()
 
     def saved(self) -> None:
         """Report a checkpoint after the last round."""
-        self._callbacks.checkpoint_written(self._listener)
+        self.callbacks.checkpoint_written(self.listener)
 
     def _measure(self, entry: HistoryEntry, rows: ModelRows | None, *, scores: bool, loss: bool) -> None:
         needed = self._is_last(entry["round"]) or self.may_stop(entry["round"])
         if rows is not None and (scores or loss):
-            rows = self._rows_of(rows)
-        if self._evaluation is not None and scores:
-            self._evaluation.measure(entry, rows, self._measurements, needed=needed)
-        if self._held_out is not None and loss:
-            self._held_out.measure(entry, rows, self._measurements)
+            rows = self.rows_of(rows)
+        if self.evaluation is not None and scores:
+            self.evaluation.measure(entry, rows, self.measurements, needed=needed)
+        if self.held_out is not None and loss:
+            self.held_out.measure(entry, rows, self.measurements)
 
     def _report(self) -> None:
-        while self._waiting and self._measurements.knows(self._waiting[0]):
-            self._callbacks.round_ended(self._waiting.pop(0), self._listener)
+        while self._waiting and self.measurements.knows(self._waiting[0]):
+            self.callbacks.round_ended(self._waiting.pop(0), self.listener)
 
     def _evaluates(self, number: int) -> bool:
-        if self._evaluation is None:
+        if self.evaluation is None:
             return False
-        asked = self._every is not None and (number + 1) % self._every == 0
-        stops = self._run.params.early_stopping is not None and self.may_stop(number)
+        asked = self.every is not None and (number + 1) % self.every == 0
+        stops = self.run.params.early_stopping is not None and self.may_stop(number)
         return asked or stops or self._is_last(number)
 
     def _holds_out(self, number: int) -> bool:
-        return self._held_out is not None and (self._is_last(number) or self._ends_epoch(number))
+        return self.held_out is not None and (self._is_last(number) or self._ends_epoch(number))
 
     def _is_last(self, number: int) -> bool:
-        return number == len(self._training) - 1
+        return number == len(self.training) - 1
 
     def _ends_epoch(self, number: int) -> bool:
-        before = self._training.progress_after(number - 1) if number else 0
-        return self._run.ends_epoch(before, self._training.progress_after(number))
+        before = self.training.progress_after(number - 1) if number else 0
+        return self.run.ends_epoch(before, self.training.progress_after(number))

@@ -56,7 +56,7 @@ class SplitText(NamedTuple):
 
 
 def split_text(corpus: Corpus, params: Params, new: Sequence[Range] | None = None) -> SplitText:
-    """Take `held_out` of a corpus; of its `new` ranges, where its base was trained on the others."""
+    """Split a corpus: the share `held_out` of it is held out; of its `new` ranges, if the base had the others."""
     if not params.held_out:
         return SplitText(corpus, None)
     ranges = [(0, corpus.n_tokens)] if new is None else new
@@ -146,9 +146,8 @@ def _message(loss: float | None) -> str:
 
 def _pieces(run: Run) -> Iterator[partial[Any]]:
     """Yield the function that reads each piece of the sample."""
-    n = Corpus.load(run.work, run.corpus).n_tokens
     positions = find_device(_DEVICE).replica_trainer.positions
-    for start, stop in cut(0, n, positions):
+    for start, stop in cut(0, Corpus.load(run.work, run.corpus).n_tokens, positions):
         yield partial(read_piece, run, 0, start, stop, Rate(0.0, 0.0, 0))
 
 
@@ -161,7 +160,8 @@ def _reached(run: Run) -> dict[str, Int64Array]:
     reached = find_objective(run.params.objective.name).reached
     marks = {table: np.full(rows, reached is None) for table, rows in _lengths(run).items()}
     if reached is not None:
-        for piece in (read() for read in _pieces(run)):
+        for read in _pieces(run):
+            piece = read()
             reached(prepared_of(run), piece.segment, piece.first, piece.last, piece.epoch, marks)
     return {table: np.flatnonzero(marked) for table, marked in marks.items()}
 

@@ -4,7 +4,7 @@ The vectors of a round are evaluated here on sets of words with human judgements
 """
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 HistoryEntry = dict[str, Any]  # of a round
-_NOTHING = Vectors(Vocabulary.from_words([], []), np.zeros((0, 1), np.float32))
+_NO_VECTORS = Vectors(Vocabulary.from_words([], []), np.zeros((0, 1), np.float32))
 MOST_PENDING = 2  # evaluations that wait or run: each keeps the rows of its round in memory
 _SCORES = "scores"  # key in the entry of a round
 
@@ -106,29 +106,24 @@ class TrainingEvaluation:
     """
 
     def __init__(
-        self,
-        client: Client,
-        vocabulary: StoredVocabulary,
-        sets: EvaluationSets,
-        storage_options: Mapping[str, Any],
+        self, client: Client, vocabulary: StoredVocabulary, sets: EvaluationSets, storage_options: Mapping[str, Any]
     ) -> None:
         self._client = client
-        evaluate(_NOTHING, **sets, storage_options=storage_options)
+        evaluate(_NO_VECTORS, **sets, storage_options=storage_options)
         self._vocabulary, self._sets, self._storage_options = vocabulary, sets, Options(storage_options)
 
     def measure(self, entry: HistoryEntry, rows: ModelRows | None, measurements: Measurements, *, needed: bool) -> None:
         """Submit the evaluation of a round; leave it out if there are too many, unless it is needed."""
-        number = entry["round"]
-        if rows is None or rows["input"].join is None:
+        number, join = entry["round"], None if rows is None else rows["input"].join
+        if rows is None or join is None:
             measurements.say(f"round {number} is not evaluated: the cluster's memory does not hold the model")
             return
         if measurements.pending(_SCORES) >= MOST_PENDING and not needed:
             measurements.say(f"round {number} is not evaluated: those before it are still being evaluated")
             return
+        arguments = self._vocabulary, self._sets, self._storage_options, join, list(rows["input"].parts)
         key = f"evaluate-{number}-{uuid.uuid4().hex[:8]}"
-        what = (self._vocabulary, self._sets, self._storage_options)
-        join, parts = rows["input"].join, list(rows["input"].parts)
-        future = self._client.submit(_evaluate, *what, join, parts, key=key, retries=1)
+        future = self._client.submit(_evaluate, *arguments, key=key, retries=1)
         measurements.add(future, entry, _SCORES, "The evaluation", _message)
 
 
@@ -139,9 +134,9 @@ def _message(scores: Mapping[str, float | None]) -> str:
 def _evaluate(
     vocabulary: StoredVocabulary,
     sets: EvaluationSets,
-    storage_options: dict[str, Any],
+    storage_options: Options,
     join: Callable[..., Any],
-    parts: Sequence[Any],
+    parts: list[Any],
 ) -> dict[str, float | None]:
     """Task: put the input rows together and evaluate them; return the score of each set."""
     vectors = Vectors(vocabulary.load(), join(*parts))

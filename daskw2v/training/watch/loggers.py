@@ -1,21 +1,23 @@
-"""Logs a training to MLflow."""
+"""Callbacks that log a training by the libraries of experiment trackers; Resources may ask for them."""
 
+import json
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError
 from daskw2v.extras import Extra
-from daskw2v.store.urls import refuse_secret
+from daskw2v.store.urls import Location, as_url, refuse_secret
 from daskw2v.training.watch.callbacks import Callback, TrainingRecord, epoch_metrics_of, metrics_of
 
 _RUN, _WORK, _VERSION, _STOPPED = "daskw2v.run", "daskw2v.work", "daskw2v.version", "daskw2v.stopped"  # tags
 _ROUND, _EPOCH = "progress", "epoch/loss"  # metrics that each round, and each epoch, has
 _LONGEST = 6000  # characters of a parameter
 
-mlflow = Extra("mlflow", "mlflow")
+mlflow, tensorboardX = Extra("mlflow", "mlflow"), Extra("tensorboardX", "tensorboard")
 
 
 class MLflowLogger(Callback):
@@ -57,11 +59,11 @@ class MLflowLogger(Callback):
     def __init__(self, tracking_uri: str | None = None, experiment: str | None = None) -> None:
         refuse_secret("tracking_uri", tracking_uri)
         experiment = experiment or os.environ.get("MLFLOW_EXPERIMENT_NAME") or "daskw2v"
-        client = mlflow.MlflowClient
+        client = mlflow.MlflowClient  # raises a MissingExtraError
         try:
             self._client = client(tracking_uri)
-            found = self._client.get_experiment_by_name(experiment)
-            self._experiment = self._client.create_experiment(experiment) if found is None else found.experiment_id
+            known = self._client.get_experiment_by_name(experiment)
+            self._experiment = self._client.create_experiment(experiment) if known is None else known.experiment_id
         except Exception as error:  # of the network, of a database, or its own
             raise ParameterError(
                 f"MLflow cannot be used at {tracking_uri!r} ({type(error).__name__}: {error}).",
@@ -100,9 +102,9 @@ class MLflowLogger(Callback):
         training = record.work, record.run
         if self._logged == training:
             return
-        found = self._find(record)
-        goes_on = found is not None and (record.restored or found.info.status == "RUNNING")
-        self._id = str(found.info.run_id) if goes_on else self._begin(record)
+        run = self._find(record)
+        goes_on = run is not None and (record.restored or run.info.status == "RUNNING")
+        self._id = str(run.info.run_id) if goes_on else self._begin(record)
         self._logged = training
         self._round, self._epoch = self._last(_ROUND, -1), self._last(_EPOCH, 0)
 
@@ -131,5 +133,78 @@ class MLflowLogger(Callback):
 
 
 def _name(name: str) -> str:
-    """Return a name of a metric as MLflow takes it."""
+    """Return the name of a metric with the characters that MLflow accepts."""
     return re.sub(r"[^\w./ -]", "_", name, flags=re.ASCII)
+
+
+class TensorBoardLogger(Callback):
+    """Writes a training into a folder of its own: Params, metrics of rounds and epochs, at the end the version's URL.
+
+    The step of a metric is the number of the round; of an epoch's, the number of epochs. A training that is resumed
+    writes a new file with all rounds, which replaces the earlier files.
+
+    Parameters
+    ----------
+    folder
+        Path, or a URL that tensorboardX can write; the folder of a training is named after its run.
+
+    Raises
+    ------
+    MissingExtraError
+        If tensorboardX is not installed.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> logger = daskw2v.TensorBoardLogger("runs")
+    >>> vectors = daskw2v.train(
+    ...     "text.txt", callbacks=[logger], vector_size=8, min_count=1, epochs=1, listener=None
+    ... )
+    >>> len(list(Path("runs").glob("*/events.*")))
+    1
+    """
+
+    def __init__(self, folder: Location) -> None:
+        self._folder = as_url(folder, "tensorboard").removeprefix("file://").rstrip("/")
+        self._new = tensorboardX.SummaryWriter
+        self._logged: str | None = None  # name of the training
+        self._writer: Any = None
+
+    def on_round(self, record: TrainingRecord) -> None:
+        """Write the metrics of a round."""
+        if self._logged != record.run:
+            # Names of files have seconds, and TensorBoard reads them in the order of their names
+            suffix = f".{time.time_ns()}"
+            self._writer = self._new(f"{self._folder}/{record.run}", purge_step=0, filename_suffix=suffix)
+            self._writer.add_text("params", _table(record.params.as_dict()), 0)
+            self._logged = record.run
+        for name, value in metrics_of(record).items():
+            self._writer.add_scalar(name, value, record.round)
+
+    def on_epoch(self, record: TrainingRecord) -> None:
+        """Write the metrics of an epoch."""
+        for name, value in epoch_metrics_of(record).items():
+            self._writer.add_scalar(name, value, record.epoch)
+        self._writer.flush()
+
+    def on_end(self, record: TrainingRecord) -> None:
+        """Write the version, and close the file."""
+        stopped = record.metadata.get("stopped")
+        facts = {"version": record.version, **({"stopped": stopped["reason"]} if stopped else {})}
+        self._writer.add_text("version", _table(facts), record.round)
+        self._writer.close()
+        self._logged = None
+
+
+def _table(values: dict[str, Any]) -> str:
+    """Return a table in Markdown, as TensorBoard shows it."""
+    rows = [f"| {name} | {json.dumps(value)} |" for name, value in values.items()]
+    return "\n".join(["| name | value |", "|---|---|", *rows])
+
+
+def loggers_of(resources: Resources) -> Iterator[Callback]:
+    """Yield the loggers that Resources ask for; raises as these do."""
+    if resources.mlflow is not None:
+        yield MLflowLogger(resources.mlflow)
+    if resources.tensorboard is not None:
+        yield TensorBoardLogger(resources.tensorboard)
