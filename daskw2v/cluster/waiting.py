@@ -146,20 +146,20 @@ def await_worker(client: Client, takes: Mapping[str, int] | None = None, why: st
 
 
 def first_done(client: Client, futures: Collection[Future], takes: Mapping[str, int] | None = None) -> set[Future]:
-    """Wait until some of the tasks are done, and return these.
+    """Wait until at least one task has ended, also by an error; return all that have.
 
     Parameters
     ----------
     client, futures
         The cluster and the tasks.
     takes
-        Resources that the tasks need.
+        Dask worker resources that the tasks need, by name.
 
     Raises
     ------
     ClusterError
-        If the cluster had no worker with these resources for too long (`waits_for_workers`), or its scheduler is
-        gone: the tasks would wait forever.
+        If the cluster had no worker with these resources for `worker_timeout` (`waits_for_workers`), or its scheduler
+        is gone: the tasks would wait forever.
     """
     return _first_done(client, futures, _Wait(client, takes))
 

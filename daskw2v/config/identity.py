@@ -29,7 +29,9 @@ FIRST_RELEASE = (
 
 
 def identity_fields(params: Params, *stages: StageName, without: Collection[str] = ()) -> dict[str, Any]:
-    """Return the fields that the result of some stages is named by, as JSON types.
+    """Return the settings, as JSON types, from which the names of the results of stages are made.
+
+    They are all settings of the first release, and of later ones those that are not as by default.
 
     Parameters
     ----------
@@ -38,7 +40,7 @@ def identity_fields(params: Params, *stages: StageName, without: Collection[str]
     stages
         The stages; all by default.
     without
-        Fields that stand in the name in another way.
+        Settings to leave out, as the caller adds them to the name itself.
     """
     values = params.as_dict()
     known = known_fields(type(params)) | {f.name: f for f, _ in params.items()}

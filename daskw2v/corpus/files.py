@@ -86,7 +86,7 @@ class TextBlock:
 
 
 def version_of(info: Mapping[str, Any]) -> str:
-    """Return the identity of a file's content from fsspec's info of it; "" if there is none."""
+    """Return the ETag, checksum or time of the last change of a file, from fsspec's info; "" if there is none."""
     return next((str(info[name]) for name in _VERSIONS if info.get(name)), "")
 
 

@@ -147,8 +147,11 @@ class InvalidInput:
         self.offence(place, problem)
         self.report.skipped += 1
 
-    def utf8(self, data: bytes, url: str, offset: int) -> bytes:
-        """Return `data` as valid UTF-8. A skipped line becomes an empty line, so that sentences stay separate.
+    def valid_utf8(self, data: bytes, url: str, offset: int) -> bytes:
+        """Return lines as valid UTF-8.
+
+        An invalid line is repaired if `errors` is "replace", and becomes an empty line if it is "skip", so that
+        sentences stay separate. `url` and `offset`, the bytes before `data`, name the line in messages.
 
         Raises
         ------

@@ -120,7 +120,9 @@ class Word2Vec(Estimator):
         return nullcontext(UserList(X))  # which is no list of names to `train`
 
     def transform(self, X: Any) -> Float32Array:
-        """Return a vector for each text, shape (n, D); zeros for a text of unknown words.
+        """Return the mean vector of each text's known words, shape (n, D), weighted if `pooling` is "sif".
+
+        A text without a known word has zeros.
 
         Parameters
         ----------
@@ -237,7 +239,7 @@ class Item2Vec(Estimator):
             yield Events(files, *parts)
 
     def transform(self, X: Any) -> Float32Array:
-        """Return a vector for each session, shape (n, D); zeros for one of unknown items.
+        """Return the mean vector of the known items of each session, shape (n, D); zeros for one without a known item.
 
         Parameters
         ----------

@@ -166,7 +166,7 @@ class Follower:
             return True
 
     def close(self) -> None:
-        """Stop polling; the current version can still be used.
+        """Stop looking for newer versions; `vectors` stays usable.
 
         Examples
         --------

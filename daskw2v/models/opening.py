@@ -40,7 +40,8 @@ def open(
     storage_options
         Options for fsspec.
     in_memory
-        Whether all vectors are in memory, as in `Vectors.open`; a file of another tool always is.
+        Whether all vectors are loaded into memory; None loads those of a small model, as `Vectors.open` says. A file of
+        another tool always is loaded.
     store_timeout
         Seconds to wait for each answer of the store, as in `Resources`.
     version
@@ -56,7 +57,7 @@ def open(
     StoreError
         If there is no finished model, it is damaged, or a newer daskw2v wrote it.
     InputError
-        If a file cannot be read, or daskw2v does not read its format: the message names the code that does.
+        If a file cannot be read, or daskw2v does not read its format: the message names the function to use.
     ParameterError
         If `in_memory=False` or a version is asked of a file.
     MissingExtraError

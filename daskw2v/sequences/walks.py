@@ -94,12 +94,12 @@ def write_walks(
         home = work / LAYOUT.folder / digest([graph.home.name, walks.described, column, *shared])
         files = WalkFiles(home, graph, walks, column, n_files, numbers)
         stage = Stage(work, home, lambda: partial(run_tasks, client), listen, "walk", "files")
-        stage.make(partial(_whole, home), partial(_write, files, client))
+        stage.make(partial(_finished_manifest, home), partial(_write, files, client))
     return [(home / files.name(*key)).url for key in files.keys]
 
 
-def _whole(home: Store) -> dict[str, Any] | None:
-    """Return the manifest of walks if their files have the sizes that it names."""
+def _finished_manifest(home: Store) -> dict[str, Any] | None:
+    """Return the manifest of finished walks; None if it is missing, or a file has not the size that it names."""
     manifest = home.read_manifest()
     return manifest if manifest is None or manifest["files"].items() <= home.sizes().items() else None
 

@@ -57,7 +57,7 @@ class WorkerPlan:
         return f"{format_bytes(self.memory.bytes)} {answer} into {limit}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return JSON types."""
+        """Return the workers, the stages and the verdict as a dict of JSON types."""
         return {
             "n": self.workers.n,
             "threads": self.workers.threads,
@@ -161,8 +161,8 @@ class Plan:
             "memory": max(kind.memory.bytes for kind in kinds),
         }
 
-    def hours(self, seconds: float) -> float | None:
-        """Return the hours of all machines."""
+    def machine_hours(self, seconds: float) -> float | None:
+        """Return the machine hours of a training of so many seconds; None if the number of machines is not known."""
         return None if self.machines is None else seconds * self.machines / 3600
 
     def notes(self) -> Iterator[str]:
@@ -179,19 +179,23 @@ class Plan:
             )
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """Yield the rows of a table with `columns`: the way to train, its seconds by `TERMS`, and hours."""
+        """Yield a row of a table for each way to train; `columns` has the header.
+
+        A row has the mark of the chosen way, its name, seconds of each term and in total, machine hours, and whether it
+        fits into memory.
+        """
         for way in self.trainings:
             mark, fits = "*" if way.params == self.params else "", "fits" if way.fits else "does not fit"
             if way.forecast is None:
                 yield mark, str(way), *("" for _ in TERMS), "not known", "", fits
                 continue
-            hours = self.hours(way.forecast.total)
+            hours = self.machine_hours(way.forecast.total)
             terms = (f"{way.forecast.seconds[term]:,.1f}" for term in TERMS)
             total = f"{way.forecast.total:,.1f}"
             yield mark, str(way), *terms, total, "" if hours is None else f"{hours:.3g}", fits
 
     def as_dict(self) -> dict[str, Any]:
-        """Return JSON types."""
+        """Return the plan as a dict of JSON types, without inputs, resources and sources."""
         return {
             "run": self.run,
             "params": self.params.as_dict(),
@@ -212,7 +216,7 @@ class Plan:
                 "chosen": way.params == self.params,
                 "fits": way.fits,
                 "seconds": seconds,
-                "machine_hours": None if seconds is None else self.hours(seconds),
+                "machine_hours": None if seconds is None else self.machine_hours(seconds),
                 "terms": None if way.forecast is None else {term: way.forecast.seconds[term] for term in TERMS},
             }
 

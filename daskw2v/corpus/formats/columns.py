@@ -430,7 +430,7 @@ def _text(array: Any, place: str, offset: int, policy: InvalidInput, tokenizer: 
     data = with_newlines(strings_of(pc.binary_join_element_wise(strings, empty, newline))[0].tobytes())
     policy.report.count_lines(data)
     policy.report.bytes_read += len(data)
-    return tokenizer(policy.utf8(data, place, offset))
+    return tokenizer(policy.valid_utf8(data, place, offset))
 
 
 def _sentences(array: Any, place: str, offset: int, policy: InvalidInput) -> Tokens:

@@ -47,7 +47,7 @@ def _records(
 ) -> Iterator[str | list[str]]:
     for line in data.split(b"\n"):
         place = f"{url} at byte {offset}"
-        text = policy.utf8(line, url, offset).decode()
+        text = policy.valid_utf8(line, url, offset).decode()
         offset += len(line) + 1
         if not text or text.isspace():
             continue

@@ -20,7 +20,7 @@ def _read(
 ) -> Iterator[RawText | Tokens]:
     for offset, data in text_pieces(file, block, policy.report, whole_lines=False):
         policy.report.count_lines(data)
-        piece = tokenizer(policy.utf8(data, block.source.url, offset))
+        piece = tokenizer(policy.valid_utf8(data, block.source.url, offset))
         if isinstance(piece, Tokens):
             policy.report.cut += not data.endswith(b"\n")
             if not len(piece.starts):

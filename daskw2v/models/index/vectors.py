@@ -130,7 +130,9 @@ class IndexedVectors(Vectors):
     def exact(
         self, queries: Word | Sequence[Word] | npt.ArrayLike, topn: int = 10, restrict_vocab: int | None = None
     ) -> tuple[Int64Array, Float32Array]:
-        """Find the words nearest to words or vectors without the index; all else is as in `nearest`.
+        """Find the nearest words by comparing with all vectors, not with the index.
+
+        Parameters, results and errors are those of `Vectors.nearest`.
 
         Examples
         --------

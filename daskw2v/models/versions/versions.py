@@ -179,18 +179,18 @@ class Versions(FinishedVersions):
             change_served(held.models, without)
 
     def gc(self, keep: int = 3, min_age: float = 3600.0, *, damaged: bool = False) -> list[str]:
-        """Delete old versions, and the remains of unfinished ones.
+        """Delete old versions, and the folders that unfinished runs left.
 
         The newest versions, the served one, the one that a rollback would serve, and tagged ones are kept. Versions of
         active runs are not touched. Damaged versions do not count as versions to keep; they stay, unless `damaged`.
-        Versions of another daskw2v do not count, and stay.
+        A version in a format of another daskw2v release does not count, and stays.
 
         Parameters
         ----------
         keep
             Number of newest versions to keep.
         min_age
-            Age in seconds below which versions are kept, as readers may still use them.
+            Age in seconds below which whole versions are kept, as readers may still use them.
         damaged
             Whether to read all versions and delete the damaged ones, except tagged ones. If a damaged version was
             served, the version served before it is served again, or the newest if there is none.

@@ -207,7 +207,7 @@ def pick_rows(
 
 
 def take_table(trained: TrainedPart, field: str, table: str) -> Any:
-    """Task: return a part's rows alone, which other workers read; or its moments, which stay on their worker."""
+    """Task: return one table of the result of a part: its rows (`field` is "rows") or its moments ("moments")."""
     return getattr(trained, field)[table]
 
 

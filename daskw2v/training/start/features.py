@@ -53,7 +53,9 @@ _ARRAYS = ("offsets", "rows", "weights")
 
 
 def with_feature_table(params: Params, resources: Resources) -> Params:
-    """Return Params whose table of features, if there is one, is named by location and content.
+    """Return Params that name the table of features by its absolute URL and a digest of its content.
+
+    The content is that of the files' names, sizes and versions. Params without a table are returned as they are.
 
     Raises
     ------

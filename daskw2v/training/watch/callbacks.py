@@ -122,13 +122,16 @@ class Callback:
         return f"{type(self).__module__}:{type(self).__qualname__}({values})"
 
     def on_round(self, record: TrainingRecord) -> str | None:
-        """Take note of a round. Return why training should stop, or None."""
+        """Receive the record of a finished round, also of one that an earlier call trained.
+
+        Return None, or a reason to stop the training, which needs `stops = "round"` and counts for a new round alone.
+        """
         return None
 
     def on_epoch(self, record: TrainingRecord) -> str | None:
-        """Take note of the end of an epoch: it is in this round. Return why training should stop, or None.
+        """Receive the record of the round that ended an epoch, or several at once.
 
-        A round that ends several epochs ends them at once.
+        Return None, or a reason to stop the training, which needs `stops` of "round" or "epoch".
         """
         return None
 

@@ -56,7 +56,7 @@ class EarlyStopping(Group):
     min_delta: float = setting(0.0, "least change of what is monitored that counts as better", number(0), stage="train")
 
     def check(self, settings: Any) -> None:
-        """Refuse a held-out loss where no text is held out."""
+        """Raise a ParameterError if `monitor` is the held-out loss, and the Params `settings` hold out no text."""
         if self.monitor == HELD_OUT_LOSS and not settings.held_out:
             raise ParameterError(
                 f"monitor={HELD_OUT_LOSS!r} is not measured with held_out=0.",
