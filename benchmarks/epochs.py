@@ -66,9 +66,9 @@ def task_of(
     return run, blocks, rows, ReplicaWork(0, 0, text.corpus.n_tokens, start_alpha(params), params.min_alpha)
 
 
-def our_epoch(text: Text, params: Params, width: Threads, device: str = "cpu") -> Callable[[], Epoch]:
+def our_epoch(text: Text, params: Params, width: Threads) -> Callable[[], Epoch]:
     """Return what trains an epoch; it has done so once, and is compiled."""
-    run, blocks, rows, work = task_of(text, params, device)
+    run, blocks, rows, work = task_of(text, params, width.device.name)
 
     def measure() -> Epoch:
         took = stopwatch()
@@ -81,7 +81,7 @@ def our_epoch(text: Text, params: Params, width: Threads, device: str = "cpu") -
 
 def our_speed(text: Text, params: Params, threads: int, device: str = "cpu") -> Callable[[], float]:
     """Return what trains an epoch, and returns words/s."""
-    run = our_epoch(text, params, threads_of(threads, Resources()), device)
+    run = our_epoch(text, params, threads_of(threads, Resources(device=device)))
     return lambda: run().speed
 
 
