@@ -183,6 +183,13 @@ _MODULES = {
 }
 
 # Names that were here before
+_INSTEAD = {  # functions of gensim and fastText, and the function of daskw2v instead
+    "load": "open(url)",
+    "load_model": "open(url)",
+    "train_unsupervised": "train(text, maxn=6)",
+    "FastText": "Word2Vec(maxn=6)",
+    "KeyedVectors": "Vectors",
+}
 _STAGES = (
     "Store", "build_corpus", "build_matrix", "build_phrases", "build_vocabulary", "corpus_ids", "train_model",
 )  # fmt: skip
@@ -201,7 +208,8 @@ if not TYPE_CHECKING:  # with __getattr__, mypy would accept any name
         if name in _STAGES:
             raise AttributeError(f"daskw2v.{name} is daskw2v.stages.{name} now.", name=name)
         if name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            remedy = f" Give daskw2v.{_INSTEAD[name]}." if name in _INSTEAD else ""
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{remedy}", name=name)
         module = import_module(f"daskw2v.{_MODULES[name]}")
         globals()[name] = value = getattr(module, "VERSION" if name == "__version__" else name)
         return value

@@ -59,7 +59,7 @@ def open(
     InputError
         If a file cannot be read, or daskw2v does not read its format: the message names the function to use.
     ParameterError
-        If `in_memory=False` or a version is asked of a file.
+        If `in_memory=False` or a version is asked of a file, or `storage_options` is no mapping.
     MissingExtraError
         If the URL needs a package that is not installed, such as huggingface_hub.
 
@@ -72,6 +72,12 @@ def open(
     Vectors(2 words x 2, url='memory://opened/model')
     """
     url = as_url(url, "model")
+    if not isinstance(storage_options, Mapping | None):
+        raise ParameterError(
+            f"storage_options must be a mapping, not a {type(storage_options).__name__}.",
+            "Give options of fsspec, such as {'anon': True}. daskw2v.open opens vectors; Python's own open, which "
+            "`from daskw2v import *` hides, is builtins.open.",
+        )
     fs, path = filesystem(absolute(url), storage_options or {})
     if fs.isfile(path):
         return _imported(url, storage_options, in_memory, version)

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+import daskw2v
 from daskw2v import Item2Vec, Node2Vec, Params, Vectors, Word2Vec, items, train, walks
 from daskw2v.models.queries.other_names import INSTEAD
 
@@ -107,6 +108,12 @@ REMEDIES = {
     "vectors.findSynonyms('king', 3)": "Give most_similar(word, topn).",
     "vectors.getVectors()": "Give to_pandas().",
     "model.findSynonyms('king', 3)": "The vectors have it: give wv.most_similar(word, topn).",
+    "vectors.to_numpy()": "Give vectors.",
+    "daskw2v.load('work')": "Give daskw2v.open(url).",
+    "daskw2v.train_unsupervised('text.txt')": "Give daskw2v.train(text, maxn=6).",
+    "daskw2v.FastText(texts)": "Give daskw2v.Word2Vec(maxn=6).",
+    "daskw2v.KeyedVectors.load('v')": "Give daskw2v.Vectors.",
+    "daskw2v.open('text.txt', 'w')": "Python's own open, which `from daskw2v import *` hides, is builtins.open.",
     # node2vec
     "Node2Vec(dimensions=64)": "Give vector_size.",
     "Node2Vec(walk_length=30)": "Give length.",
@@ -126,7 +133,7 @@ def names(client, tmp_path_factory):
     model = Word2Vec(texts, vector_size=8, client=client, listener=None)
     calls = (Item2Vec, Node2Vec, Params, Vectors, Word2Vec, items, train, walks)
     held = {"texts": texts, "sentences": [text.split() for text in texts], "model": model, "vectors": model.wv}
-    return {**{call.__name__: call for call in calls}, **held}
+    return {**{call.__name__: call for call in calls}, **held, "daskw2v": daskw2v}
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ INSTEAD = {
     "get_word_vector": _WORD, "word_vec": _WORD, "get_sentence_vector": "encode(text)", "transform": "encode(texts)",
     "words": _WORDS, "get_words": _WORDS, "index2word": _WORDS, "index2entity": _WORDS, "vocab": _NUMBERS,
     "get_word_id": "get_index(word, -1)", "get_dimension": "vector_size",
+    "to_numpy": "vectors",
     "getVectors": "to_pandas()", "get_input_matrix": "vectors", "syn0": "vectors", "get_output_matrix": "output_rows()",
     "save_model": "save(url)", "quantize": "save('model.ftz')",
     "evaluate_word_pairs": "evaluate(similarity=[url])", "evaluate_word_analogies": "evaluate(analogy=[url])",
