@@ -21,7 +21,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 
 class Output(NamedTuple):
-    """What a command prints.
+    """The output of a command.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the name of a file says: its format and compression, and the columns that its folders name."""
+"""Names of files: format and compression, and the columns that their folders name."""
 
 import os
 import re

@@ -11,7 +11,7 @@ from daskw2v.retraining.gates import Verdict, finite_or_none
 
 
 class Outcome(IntEnum):
-    """How a run ended. The value is the exit code of the command.
+    """The end of a run. The value is the exit code of the command.
 
     0: published, the new version is served. 2: failed with an error. 3: nothing new, the served version already has
     this text. 4: stopped by a gate. 5: busy, another run holds the work directory. With 2 to 5 the served version is

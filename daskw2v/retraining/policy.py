@@ -30,7 +30,7 @@ class Chosen(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Policy(Settings):
-    """How a retraining run trains on new text, and what it does with the new version.
+    """The rules of a retraining run: its training on new text, and the handling of the new version.
 
     A version starts from the vectors of the served one if that was trained with the same Params; otherwise it is
     trained from scratch, on all text. The defaults were chosen on Wikipedia, with a tenth to a third of it new (`python

@@ -22,7 +22,7 @@ _MORE = ["weight", "goal", "market"]  # if events have them
 
 
 class Cut(NamedTuple):
-    """How sessions are cut, in the unit of times.
+    """The rules by which sessions are cut, in the unit of times.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ _WHAT = "Give numbers, timestamps, dates or ISO 8601 text."
 
 
 class Reading(NamedTuple):
-    """How events are read: names of columns by role, options for fsspec, and seconds to wait for the store."""
+    """Settings for reading events: names of columns by role, options for fsspec, and seconds to wait for the store."""
 
     roles: dict[str, str]
     options: Options

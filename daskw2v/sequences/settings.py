@@ -170,7 +170,7 @@ def check_types(edges: EdgeList, walks: Walks) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Sessions(Settings):
-    """How to cut events into sessions.
+    """The rules by which events are cut into sessions.
 
     Raises
     ------

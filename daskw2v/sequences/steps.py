@@ -62,7 +62,7 @@ class Metapath(NamedTuple):
 
 
 class StepRule(NamedTuple):
-    """How steps are drawn.
+    """The rule by which steps are drawn.
 
     Parameters
     ----------

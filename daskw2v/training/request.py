@@ -101,7 +101,7 @@ class Request:
 
     @property
     def choice(self) -> Mapping[str, Any] | None:
-        """What "auto" chose when the plan was made; None where it did not."""
+        """The choice of "auto" when the plan was made; None where the plan names a strategy."""
         return None if self.plan is None or self.plan.why is None else self.plan.facts()
 
     def open_store(self, work: Location) -> Store:

@@ -326,7 +326,7 @@ def test_retraining__holds_out_of_new_text_alone(text, tmp_path, client):
     ("changes", "resources", "match"),
     [
         ({"monitor": "held_out_loss", "held_out": 0}, {}, r"monitor='held_out_loss' is not measured with held_out=0"),
-        ({"monitor": "similarity/ws353"}, {}, r"'similarity/ws353' will not be measured.*held_out_loss.*of this run: none"),
+        ({"monitor": "similarity/ws353"}, {}, r"ws353' will not be measured.*held_out_loss.*this run: none"),
         ({"monitor": "loss"}, {}, r"monitor='loss' will not be measured"),
         ({"patience": 3}, {}, r"patience=3 changes nothing without monitor"),
         ({"min_delta": 0.1}, {}, r"min_delta=0\.1 changes nothing without monitor"),

@@ -24,6 +24,7 @@ from daskw2v.training.averaging.round_schedule import AveragingRounds, ReplicaWo
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.devices import Threads, find_device, read_piece, replica_trainer
 from daskw2v.training.devices.cpu import CpuReplicaTrainer
+from daskw2v.training.devices.settings import CPU
 from daskw2v.training.planned import PlannedRun, settled_params
 from daskw2v.training.request import read_text
 from daskw2v.training.rotation.rotation import RotationRun
@@ -54,7 +55,7 @@ def reference(run, length):
 
     def trained(work, tables):
         whole = {table: [rows] for table, rows in tables.items()}
-        replica = trainer(objective, params, prepared_of(run), partial(touched_rows, run), whole, Threads(1))
+        replica = trainer(objective, params, prepared_of(run), partial(touched_rows, run), whole, Threads(1, CPU()))
         replica.train(ReplicaText(run, work, trainer.positions, read_piece).loads())
         return {table: rows for table, (rows,) in replica.take().items()}
 
@@ -129,7 +130,7 @@ def test_replica__counts_its_tables_and_is_sent_without_them(client, text, tmp_p
     sizes = find_objective("sgns").tables(PARAMS, run.vocabulary.size)
     table_blocks = blocks.cut_tables(sizes, PARAMS.vector_size)
     rows = {n: first_rows(run, block.table, np.arange(block.start, block.stop)) for n, block in enumerate(table_blocks)}
-    replica = make_replica(run, Threads(1), table_blocks, None, rows)
+    replica = make_replica(run, Threads(1, CPU()), table_blocks, None, rows)
     sent = pickle.loads(pickle.dumps(replica))
     assert sizeof(replica) == replica.nbytes == sum(sizes.values()) * 16 * 4
     assert (replica.done, sent.done, sent.nbytes) == (0, None, 0)

@@ -54,7 +54,7 @@ def cut_evenly(source: Source, parts: int, block_bytes: int) -> list[TextBlock]:
 
 
 class TextColumns(NamedTuple):
-    """Where the text of a table and the weights of its rows are.
+    """The columns of a table that hold its text and the weights of its rows.
 
     Parameters
     ----------

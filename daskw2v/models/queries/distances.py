@@ -1,4 +1,4 @@
-"""How near words are to each other, by the names of gensim's `KeyedVectors`."""
+"""Distances and similarities of words, by the names of gensim's `KeyedVectors`."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

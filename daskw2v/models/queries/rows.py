@@ -285,7 +285,7 @@ class WordRows:
 
     @property
     def pickles_as(self) -> PickledAs:
-        """What a pickle made now holds of the vectors: "rows", all of them; or "address", where they are.
+        """The content of a pickle made now: "rows", all vectors; or "address", their location.
 
         It is the address if queries read rows from a store (`in_memory=False`), as these may not fit into memory: the
         process that loads the pickle must reach that store, and finds the same rows there or gets an error. The pickle

@@ -60,7 +60,7 @@ class StoredRows:
 
     @property
     def pickles_as(self) -> PickledAs:
-        """What a pickle holds: the address of the rows, or the rows if other processes cannot read that address."""
+        """The content of a pickle: the address of the rows, or the rows if other processes cannot read that address."""
         return "rows" if is_private(self.array.url) else "address"
 
     def __reduce__(self) -> Any:
@@ -223,7 +223,7 @@ class PiecedRows(StoredRows):
 
     @property
     def pickles_as(self) -> PickledAs:
-        """What a pickle holds: the rows, or their address if a process that is being started maps the same files."""
+        """The content of a pickle: the rows, or their address if a process being started maps the same files."""
         return "address" if self.array.is_local and get_spawning_popen() is not None else "rows"
 
     @staticmethod

@@ -71,7 +71,7 @@ class Version(NamedTuple):
 
 
 class Problems(NamedTuple):
-    """What is wrong with versions, by their names: damage, or the error of one that another daskw2v wrote."""
+    """Problems of versions, by their names: damage, or the error of one that another daskw2v wrote."""
 
     damaged: dict[str, list[DamageError]]
     foreign: dict[str, FormatError]

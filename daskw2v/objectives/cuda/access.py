@@ -1,4 +1,4 @@
-"""How a warp reads rows, computes gradients and updates rows: contexts in its ring, targets in the table.
+"""Rows as a warp reads them, computes gradients and updates them: contexts in its ring, targets in the table.
 
 A row may stand in several places at a time, each a copy that does not know of the others: a word that stands twice in
 reach, or in the rings of several warps. The hottest words would stand in most of them, and are never kept in a ring:

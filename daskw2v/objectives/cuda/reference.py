@@ -17,7 +17,7 @@ from daskw2v.types import Float64Array, Int64Array
 
 
 class Care(NamedTuple):
-    """How a kernel damps updates and cuts its work.
+    """The damping of updates by a kernel, and the cuts of its work.
 
     Parameters
     ----------

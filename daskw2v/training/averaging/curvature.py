@@ -1,4 +1,4 @@
-"""How often each row is updated, and how fast updates fade: facts of training that merges need besides the changes.
+"""Numbers of updates of each row, and the rates at which updates fade: merges need them besides the changes.
 
 Near an optimum, an update of a row by gradient descent shrinks its distance to it: k updates at a rate a leave the
 share exp(-a k h) of a distance along an eigenvector of the loss's Hessian with eigenvalue h. The Hessian of a

@@ -107,7 +107,7 @@ def _subtract(base: Any, trained: Any, delta: Any) -> Any:
 
 @dataclass(frozen=True)
 class Training:
-    """How a replica trained some rows between two merges; empty for rules that do not read it.
+    """The training of rows by a replica between two merges; empty for rules that do not read it.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def _add(before: SummedChanges, later: SummedChanges, _: Training) -> Float32Arr
 
 @dataclass(frozen=True, kw_only=True)
 class MergeRule:
-    """How replicas become one model. A few rows are merged at a time, so each row is merged by itself.
+    """A rule by which replicas become one model. A few rows are merged at a time, so each row is merged by itself.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ Curvatures: TypeAlias = Mapping[str, Curvature]  # of each table; empty for rule
 
 
 class BlockTraining(NamedTuple):
-    """How each replica trained a block since it was merged last.
+    """The training of a block by each replica since it was merged last.
 
     Parameters
     ----------

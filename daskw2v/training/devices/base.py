@@ -17,7 +17,6 @@ from daskw2v.objectives.base import BucketTrainer, ColumnTrainer, MatrixColumns,
 from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.registry import find_bucket_trainer, find_column_trainer
 from daskw2v.sampling.skipgrams import Bucket
-from daskw2v.training.devices.settings import CPU
 from daskw2v.types import Float32Array, Int64Array, UInt64Array
 
 
@@ -33,7 +32,7 @@ class Threads(NamedTuple):
     """
 
     n: int
-    device: Choice = CPU()
+    device: Choice
 
 
 def threads_of(n: int, resources: Resources) -> Threads:

@@ -34,7 +34,7 @@ def exercise_replica(params: Params) -> None:
     tables = objective.tables(params, _WORDS) | ({} if features is None else {FEATURES: 1})
     blocks = {name: [np.zeros((rows, params.vector_size), np.float32)] for name, rows in tables.items()}
     prepared = objective.prepare(params, _counts())
-    trainer = CpuReplicaTrainer(objective, params, prepared, dict, blocks, Threads(1), features=features)
+    trainer = CpuReplicaTrainer(objective, params, prepared, dict, blocks, Threads(1, CPU()), features=features)
     trainer.train([lambda: TextPiece(_SENTENCE, 0, _TOKENS, Rate(_ALPHA, 0.0, 0), 0)])
 
 

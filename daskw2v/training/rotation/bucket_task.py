@@ -59,7 +59,7 @@ class OutputPartition(NamedTuple):
 
 @dataclass(frozen=True)
 class PartitionOrigin:
-    """Where a partition's rows are: in a checkpoint, in a file of a store, or nowhere before training."""
+    """The location of a partition's rows: a checkpoint, a file of a store, or none before training."""
 
     store: Store | None = None
     file: str | None = None

@@ -31,6 +31,7 @@ from daskw2v.sampling.segments import cut
 from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import SomeRows, Threads, find_device, read_piece
+from daskw2v.training.devices.settings import CPU
 from daskw2v.training.loop.strategy import ModelRows
 from daskw2v.training.start.initial_rows import prepared_of
 from daskw2v.training.watch.measurements import HistoryEntry, Measurements
@@ -185,6 +186,8 @@ def _loss(
             values[which] = rows
         tables[table] = [SomeRows(length, reached[table].astype(np.int32), values)]
     objective = find_objective(run.params.objective.name)
-    trainer = find_device(_DEVICE).replica_trainer(objective, run.params, prepared_of(run), dict, tables, Threads(1))
+    trainer = find_device(_DEVICE).replica_trainer(
+        objective, run.params, prepared_of(run), dict, tables, Threads(1, CPU())
+    )
     totals = trainer.train(_pieces(run))
     return totals.loss / totals.examples if totals.examples else None

@@ -9,6 +9,7 @@ from daskw2v.kernels.simd import padded
 from daskw2v.objectives.base import Rate
 from daskw2v.objectives.registry import OBJECTIVES, settled
 from daskw2v.training.devices import Threads
+from daskw2v.training.devices.settings import CPU
 from tests.support.lockstep import first_tables, train_in_step
 from tests.support.zipf import zipf_counts, zipf_segment
 
@@ -35,12 +36,12 @@ def loss_of():
 @pytest.mark.parametrize("name", HOGWILD)
 def test_threads__in_step_learn_what_one_learns(loss_of, name):
     """With the package's numbers of hot rows, and of centers from flush to flush."""
-    one = loss_of(name, Threads(1))
-    assert loss_of(name, Threads(2)) == pytest.approx(one, rel=0.02)
-    assert loss_of(name, Threads(16)) == pytest.approx(one, rel=0.06)
+    one = loss_of(name, Threads(1, CPU()))
+    assert loss_of(name, Threads(2, CPU())) == pytest.approx(one, rel=0.02)
+    assert loss_of(name, Threads(16, CPU())) == pytest.approx(one, rel=0.06)
 
 
 @pytest.mark.parametrize("name", HOGWILD)
 def test_threads__that_flush_too_seldom_diverge(loss_of, name):
     """What the numbers above are chosen against: 512 centers, as two threads may have, are too many for sixteen."""
-    assert loss_of(name, Threads(16), flush_words=16 * 512) > 2 * loss_of(name, Threads(1))
+    assert loss_of(name, Threads(16, CPU()), flush_words=16 * 512) > 2 * loss_of(name, Threads(1, CPU()))
