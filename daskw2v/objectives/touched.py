@@ -22,7 +22,7 @@ from daskw2v.sampling.segments import Segment, keep_thresholds
 from daskw2v.sampling.settings import Partitioned
 from daskw2v.sampling.weights import word_weights
 from daskw2v.types import BoolArray, Float64Array, Int64Array, UInt64Array
-from daskw2v.vocabulary.huffman import ALONE, followed, taken
+from daskw2v.vocabulary.huffman import ALONE, read_link, read_step
 
 _FROM_MARKETS = np.uint64(1 << 32)  # spans from here on begin behind the table of all words
 Marks = Mapping[str, BoolArray]
@@ -122,7 +122,7 @@ def _contexts(params: Params) -> int:
 def _add_paths(tree: Any, share: Any, nodes: Any) -> None:
     for word in range(len(share)):
         for k in range(tree.starts[word], tree.starts[word + 1]):
-            nodes[taken(tree.steps[k])[0]] += share[word]
+            nodes[read_step(tree.steps[k])[0]] += share[word]
 
 
 @kernel
@@ -131,7 +131,7 @@ def _add_linked(links: Any, share: Any, nodes: Any) -> None:
         link = links[word]
         below = link != ALONE
         while below:
-            node, _, is_root = followed(link)
+            node, _, is_root = read_link(link)
             nodes[node] += share[word]
             below = not is_root
             link = links[len(share) + node]
@@ -154,4 +154,4 @@ def _mark_negatives(words: Any, positions: Any, negatives: Any, pairs: Any, mark
 def _mark_paths(tree: Any, words: Any, marks: Any) -> None:
     for word in words:
         for k in range(tree.starts[word], tree.starts[word + 1]):
-            marks[taken(tree.steps[k])[0]] = True
+            marks[read_step(tree.steps[k])[0]] = True

@@ -33,7 +33,15 @@ from daskw2v.phrases.bigrams import (
     pairs_of,
 )
 from daskw2v.phrases.score import BigramTotals, PhraseRules
-from daskw2v.shards.layout import Corpus, open_codes, read_places, read_starts, read_words, write_arrays, write_shard
+from daskw2v.shards.layout import (
+    Corpus,
+    open_codes,
+    read_starts,
+    read_word_indices,
+    read_words,
+    write_arrays,
+    write_shard,
+)
 from daskw2v.shards.words import take_words
 from daskw2v.store.arrays import read_array
 from daskw2v.store.partfile import read_part, write_parts
@@ -82,7 +90,7 @@ class ShardReader:
         """Return the words of a shard's codes."""
         path, n_types = self._shards[number].path, self._shards[number].n_types
         data, offsets, _ = read_words(self._work, path, 0, n_types)
-        return WordList(data, offsets, read_places(self._work, path).astype(np.int64))
+        return WordList(data, offsets, read_word_indices(self._work, path).astype(np.int64))
 
     def goes_on(self, number: int) -> bool:
         """Return whether a shard begins inside a sentence of the shard before it; False after the last shard."""
@@ -113,7 +121,7 @@ class ShardReader:
         if not self.goes_on(number + 1):
             return None
         path, code = self._shards[number + 1].path, int(self.codes(number + 1, 0, 1)[0])
-        place = int(read_places(self._work, path)[code])
+        place = int(read_word_indices(self._work, path)[code])
         word, _, _ = read_words(self._work, path, place, place + 1)
         return int(self.ids(number + 1)[code]), word.tobytes()
 
@@ -239,7 +247,7 @@ def _words_of(vocabulary: StoredVocabulary, ids: Int32Array) -> tuple[UInt8Array
     for start in range(0, int(ids.max(initial=-1)) + 1, CHUNK_WORDS):
         first, last = np.searchsorted(ids, [start, start + CHUNK_WORDS], sorter=order)
         stop = min(start + CHUNK_WORDS, vocabulary.size)
-        words, offsets, _ = read_words(vocabulary.home, f"chosen/{vocabulary.chosen}", start, stop)
+        words, offsets, _ = read_words(vocabulary.folder, f"chosen/{vocabulary.chosen}", start, stop)
         taken, bounds = take_words(words, offsets, ids[order[first:last]].astype(np.int64) - start)
         data.append(taken)
         lengths.append(np.diff(bounds))

@@ -15,7 +15,7 @@ from daskw2v.errors import ParameterError
 from daskw2v.evaluation import Evaluation, Score, by_name
 from daskw2v.evaluation.stability import neighbour_stability
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.shards.layout import Corpus, Shard, open_codes, read_places, read_words
+from daskw2v.shards.layout import Corpus, Shard, open_codes, read_word_indices, read_words
 from daskw2v.store.urls import Location
 from daskw2v.types import Float64Array, Int32Array, Int64Array
 from daskw2v.vocabulary.count import StoredVocabulary
@@ -354,7 +354,7 @@ def measure_novelty(
 def _count_words(vocabulary: StoredVocabulary, shard: Shard) -> tuple[Int32Array, Int64Array]:
     """Task: return the ids of a shard's words, -1 outside the vocabulary, and their counts."""
     store, path = vocabulary.store, shard.path
-    ids, places = vocabulary.read_map(path), read_places(store, path)
+    ids, places = vocabulary.read_map(path), read_word_indices(store, path)
     codes = open_codes(store, shard)
     if shard.n_tokens < len(codes):
         return ids, np.bincount(codes[shard.first : shard.first + shard.n_tokens], minlength=len(ids))

@@ -501,7 +501,7 @@ def _is_recorded(work: Store, version: str) -> bool:
 
 
 def _turnover(before: Vectors, new: Vectors) -> dict[str, Any]:
-    rules = (WordRules.of(vectors.metadata["params"], str(vectors.url)) for vectors in (before, new))
+    rules = (WordRules.from_params(vectors.metadata["params"], str(vectors.url)) for vectors in (before, new))
     return compare_words(before.vocabulary, new.vocabulary, *rules).as_dict()
 
 

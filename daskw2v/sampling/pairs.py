@@ -163,7 +163,7 @@ def bucket_number(output: int, input: int, p: int, n_groups: int) -> int:
 
 @inline
 def place_of(word: Any, n: Any) -> Any:
-    """Return a word's partition and its row in it, like `vocabulary.partition.Partitions.place`."""
+    """Return a word's partition and its row in it, like `vocabulary.partition.Partitions.locate`."""
     row = word // n
     dealt = word - row * n
     return (dealt if row % 2 == 0 else n - 1 - dealt), row
@@ -200,14 +200,14 @@ def deal_pairs(
     n_groups
         Groups of partitions whose buckets stand side by side.
     """
-    n, n_tokens, bits = partitions.n, len(segment.tokens), (partitions.most - 1).bit_length()
+    n, n_tokens, bits = partitions.n, len(segment.tokens), (partitions.max_size - 1).bit_length()
     window = -(-windows.window // _STEP) * _STEP
     codes, extents = np.zeros(n_tokens + 2 * window, np.uint32), np.empty(n_tokens, np.uint32)
     text = _Text(codes, extents, segment.positions, np.uint32(bits), np.uint64(window))
     _read(segment, windows, n, text)
     edges = np.searchsorted(segment.positions, [*range(start, stop, SPAN), stop]).tolist()
     orders = [_by_center(text, first, last, partitions) for first, last in pairwise(edges)]
-    sizes, dtype = np.zeros((len(orders), n, n), np.uint64), pair_type(partitions.most)
+    sizes, dtype = np.zeros((len(orders), n, n), np.uint64), pair_type(partitions.max_size)
 
     def go_through(places: UInt64Array, entries: Pairs, *, write: bool) -> None:
         for span, order in enumerate(orders):

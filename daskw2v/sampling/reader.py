@@ -12,7 +12,7 @@ from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sampling.pairs import WindowSize
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import Segment, SegmentBuilder, count_known, keep_thresholds, most_dropped
-from daskw2v.shards.layout import Corpus, own_starts
+from daskw2v.shards.layout import Corpus, select_starts
 from daskw2v.store.arrays import StoredArray, open_array, read_array
 from daskw2v.store.storage import Store
 from daskw2v.types import Int32Array, Int64Array, UInt64Array
@@ -106,14 +106,14 @@ class SegmentReader:
         def open_stored(path: str) -> tuple[StoredArray, Int64Array, Int32Array]:
             group = (work / path).open_group()
             ids = maps.read(path, group)
-            _check_numbers(ids, -1, vocabulary.size, f"{vocabulary.home.url}/maps")
+            _check_numbers(ids, -1, vocabulary.size, f"{vocabulary.folder.url}/maps")
             return open_array(group, "codes"), read_array(group, "starts"), ids
 
         @lru_cache(OPEN_SHARDS)
         def open_shard(number: int) -> _Shard:
             shard = corpus.shards[number]
             codes, starts, _ = open_stored(shard.path)
-            return _Shard(shard.path, codes, shard.first, own_starts(shard, starts))
+            return _Shard(shard.path, codes, shard.first, select_starts(shard, starts))
 
         @lru_cache(CHUNKS)
         def read_codes(chunk: Chunk) -> Int32Array:

@@ -208,7 +208,7 @@ def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretc
     dealt = stage.map("deal", _write_piece, [(dealer, home, number, piece) for number, piece in enumerate(pieces)])
     partitions, attempts = dealer.partitions, tuple(piece["attempt"] for piece in dealt)
     totals = (sum(piece[name] for piece in dealt) for name in ("words", _PAIRS, _NOISE))
-    dtype = pair_type(partitions.most).name
+    dtype = pair_type(partitions.max_size).name
     grams = SkipGrams(home, partitions.n, dealer.n_groups, dtype, attempts, together, *totals)
     manifest = {"order": _ORDER, **{name: value for name, value in vars(grams).items() if name != "home"}}
     # Part files are not forced to the disk: pairs are soon deleted, and dealt again if a power loss took them

@@ -322,17 +322,17 @@ def read_starts(store: Store, shard: Shard) -> Int64Array:
     StoreError
         If the shard is missing.
     """
-    return own_starts(shard, read_array((store / shard.path).open_group(), "starts"))
+    return select_starts(shard, read_array((store / shard.path).open_group(), "starts"))
 
 
-def own_starts(shard: Shard, stored: Int64Array) -> Int64Array:
+def select_starts(shard: Shard, stored: Int64Array) -> Int64Array:
     """Return the starts of sentences in a shard, shape (n,) int64, from the starts in the stored shard."""
     starts = stored - shard.first
     inside = starts[slice(*np.searchsorted(starts, [0, shard.n_tokens]))]
     return np.insert(inside, 0, 0) if shard.begins and not (len(inside) and inside[0] == 0) else inside
 
 
-def read_places(store: Store, path: str) -> Int32Array:
+def read_word_indices(store: Store, path: str) -> Int32Array:
     """Read the index in the dictionary of the word of each code, shape (n_types,) int32."""
     return read_array((store / path).open_group(), "places")
 

@@ -26,7 +26,7 @@ from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.types import Int32Array, Int64Array, UInt8Array
 from daskw2v.vocabulary import buckets
-from daskw2v.vocabulary.buckets import STEPS, call_here, shard_paths, take_steps
+from daskw2v.vocabulary.buckets import STEPS, run_step_locally, run_steps, shard_paths
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from daskw2v.vocabulary.word_lists import read_list
 
@@ -47,17 +47,17 @@ class StoredVocabulary:
     key
         Digest of the corpus, its shards and the rules.
     identity
-        Digest of the corpus and the rules: equal for equal words, however the text was cut.
+        Digest of the corpus and the rules: the same for the same words, however the text was cut.
     size
         Number of words V.
     total
         Number of known tokens in the corpus.
     raw_words, raw_types
-        Number of tokens in the corpus, and of distinct words, before any was left out.
+        Number of tokens in the corpus, and of distinct words, before the rules left any out.
     missing, missing_words
-        Number of listed words that do not occur in the corpus, and the first of them.
+        Number of listed words that do not occur in the corpus, and the first of these words.
     build, plan, chosen, maps
-        The valid attempts: the name of the build's folder, and of the folders in it (see `buckets`).
+        Names of the valid attempts: of the build's folder, and of the folders in it (see `buckets`).
     seconds
         Time to build it.
     """
@@ -78,59 +78,65 @@ class StoredVocabulary:
     seconds: float = field(default=0.0, compare=False)
 
     @property
-    def home(self) -> Store:
-        """Folder of this build."""
+    def folder(self) -> Store:
+        """Folder of the build."""
         return self.store / LAYOUT.folder / self.key / self.build
 
     @property
     def groups(self) -> list[str]:
-        """Zarr groups of the vocabulary, below `home`."""
+        """Paths of the vocabulary's Zarr groups, below `folder`."""
         maps = [f"maps/{bucket}/{attempt}" for bucket, attempt in enumerate(self.maps)]
         return [f"plan/{self.plan}", f"chosen/{self.chosen}", *maps]
 
     def load(self) -> Vocabulary:
-        """Read the words.
+        """Read the vocabulary: its words and their counts.
 
         Raises
         ------
         StoreError
-            If they are gone.
+            If the vocabulary is gone.
         """
         return Vocabulary.load(self._open())
 
     def _open(self) -> zarr.Group:
-        """Open the group of the words."""
-        return (self.home / "chosen" / self.chosen).open_group()
+        """Open the Zarr group of the words and their counts."""
+        return (self.folder / "chosen" / self.chosen).open_group()
 
     def read_counts(self, start: int = 0, stop: int | None = None) -> Int64Array:
-        """Read the counts of the words start:stop, all by default.
+        """Read the counts of the words start..stop-1, of all words by default, shape (n,) int64.
 
         Raises
         ------
         StoreError
-            If they are gone.
+            If the vocabulary is gone.
         """
         return read_array(self._open(), "counts", start, stop)
 
     def between(self, start: int, stop: int) -> tuple[UInt8Array, Int64Array]:
-        """Read the UTF-8 of the words start..stop-1, and its bounds there, shape (n + 1,) int64; raises as `load`."""
+        """Read the n words start..stop-1: their UTF-8, and the words' offsets in it, shape (n + 1,) int64.
+
+        Raises
+        ------
+        StoreError
+            If the vocabulary is gone.
+        """
         group = self._open()
         offsets = read_array(group, "offsets", start, stop + 1)
         return read_array(group, "words", int(offsets[0]), int(offsets[-1])), offsets - offsets[0]
 
     def save(self, group: zarr.Group) -> None:
-        """Copy the vocabulary into a group, in the layout of `Vocabulary.save`, in small pieces.
+        """Copy the vocabulary into a group, in the layout of `Vocabulary.save`, `COPIED_ROWS` rows at a time.
 
         Raises
         ------
         StoreError
-            If it is gone.
+            If the vocabulary is gone.
         """
         for name in ("words", "offsets", "counts"):
             source = open_array(self._open(), name)
             copy = create_array(group, name, source.shape, source.dtype, held=True)
-            for start in range(0, source.shape[0], COPIED_ROWS):
-                write_rows(copy, start, source[start : start + COPIED_ROWS])
+            for first in range(0, source.shape[0], COPIED_ROWS):
+                write_rows(copy, first, source[first : first + COPIED_ROWS])
             copy.finish()
 
     def read_map(self, path: str) -> Int32Array:
@@ -139,18 +145,18 @@ class StoredVocabulary:
         Parameters
         ----------
         path
-            Path of the shard.
+            Path of the shard below the work directory.
 
         Raises
         ------
         StoreError
-            If it is gone.
+            If the map or the shard is gone.
         """
         return self.open_maps().read(path, (self.store / path).open_group())
 
     def open_maps(self) -> buckets.Maps:
-        """Return a reader of the maps of several shards."""
-        return buckets.Maps(self.home, self.plan, self.maps)
+        """Return a reader of the maps from codes to ids, for several shards."""
+        return buckets.Maps(self.folder, self.plan, self.maps)
 
 
 def build_vocabulary(
@@ -205,55 +211,67 @@ def build_vocabulary(
 def count_words(
     corpus: Corpus, store: Store, params: Params, resources: Resources, client: Callable[[], Client], listener: Listener
 ) -> StoredVocabulary:
-    """Return the vocabulary of a corpus: the stored one, or a new one, for which `client` returns the cluster."""
+    """Return the vocabulary of a corpus: the stored one if it is complete, or else a new one.
+
+    Parameters
+    ----------
+    corpus, store
+        The corpus, and its work directory.
+    params, resources
+        As in `build_vocabulary`.
+    client
+        Returns the cluster; called only if the vocabulary has to be built.
+    listener
+        Called with the progress.
+    """
     paths = [shard.path for shard in corpus.shards]
     listed = _listed(params, resources, listener)
-    key, identity = _names(corpus, listed, params)
+    key, identity = _key_and_identity(corpus, listed, params)
     n_types = sum(shard.n_types for shard in corpus.shards) + len(listed or ())
     limits = (params.min_count, params.max_final_vocab) if listed is None else (1, None)
-    kept = buckets.CountRules(*limits, listed=listed is not None)
+    rules = buckets.CountRules(*limits, listed=listed is not None)
 
     def build(stage: OpenStage) -> StoredVocabulary:
         began = time.monotonic()
-        home = stage.attempt()
-        home.write_manifest({"paths": paths}, "shards.json")
+        folder = stage.attempt()
+        folder.write_manifest({"paths": paths}, "shards.json")
         if listed is not None:
-            buckets.write_list(home, listed)
-        fields = _take_steps(stage, home, store, kept, buckets.count_buckets(n_types))
-        manifest = {"build": home.name, **fields, "seconds": round(time.monotonic() - began, 3)}
-        vocabulary = _stored(store, key, identity, manifest)
-        stage.finish(manifest, [f"{home.name}/{name}" for name in ("shards.json", "listed", *vocabulary.groups)])
+            buckets.write_list(folder, listed)
+        fields = _run_steps(stage, folder, store, rules, buckets.count_buckets(n_types))
+        manifest = {"build": folder.name, **fields, "seconds": round(time.monotonic() - began, 3)}
+        vocabulary = _from_manifest(store, key, identity, manifest)
+        stage.finish(manifest, [f"{folder.name}/{name}" for name in ("shards.json", "listed", *vocabulary.groups)])
         return vocabulary
 
-    home = store / LAYOUT.folder / key
-    stage = Stage(store, home, lambda: partial(run_tasks, client()), listener, "vocabulary", "steps")
+    folder = store / LAYOUT.folder / key
+    stage = Stage(store, folder, lambda: partial(run_tasks, client()), listener, "vocabulary", "steps")
     return stage.make(partial(_find, store, key, identity), build)
 
 
 def find_vocabulary(corpus: Corpus, store: Store, params: Params, resources: Resources) -> StoredVocabulary | None:
-    """Return the vocabulary that `build_vocabulary` returns if it was built before and is complete."""
-    return _find(store, *_names(corpus, _listed(params, resources), params))
+    """Return the vocabulary that `build_vocabulary` would return; None if it is not built yet, or not complete."""
+    return _find(store, *_key_and_identity(corpus, _listed(params, resources), params))
 
 
 def corpus_ids(corpus: Corpus, vocabulary: StoredVocabulary) -> Any:
     """Return the ids of a corpus as a Dask array, shape (n_tokens,) int32, in order of positions.
 
-    A chunk is a shard, which a worker reads from the work directory when it is computed. The numbers of tokens that
-    lie before each shard are `corpus.bounds`.
+    Each chunk has the tokens of one shard, which a worker reads from the work directory when the chunk is computed. The
+    numbers of tokens before each shard are `corpus.bounds`.
 
     Parameters
     ----------
     corpus
         Result of `build_corpus`.
     vocabulary
-        Result of `build_vocabulary` for the corpus. Words outside it are -1.
+        Result of `build_vocabulary` for the corpus. Words outside the vocabulary are -1.
 
     Raises
     ------
     ParameterError
         If the vocabulary is of another corpus.
     StoreError
-        If the vocabulary is gone; when the array is computed, if a shard is.
+        If the vocabulary is gone; when the array is computed, if a shard is gone.
 
     Examples
     --------
@@ -265,54 +283,58 @@ def corpus_ids(corpus: Corpus, vocabulary: StoredVocabulary) -> Any:
     >>> corpus_ids(corpus, vocabulary).compute(scheduler="sync")[:5].tolist()
     [0, 2, 1, 0, 3]
     """
-    known = {*shard_paths(vocabulary.home)}
-    if other := next((shard.path for shard in corpus.shards if shard.path not in known), None):
+    known = {*shard_paths(vocabulary.folder)}
+    if unknown := next((shard.path for shard in corpus.shards if shard.path not in known), None):
         raise ParameterError(
-            f"The vocabulary {vocabulary.key} knows no shard {other}.", "Give what build_vocabulary made of the corpus."
+            f"The vocabulary {vocabulary.key} knows no shard {unknown}.",
+            "Give what build_vocabulary made of the corpus.",
         )
     read, stored = dask.delayed(_read_ids, pure=True), dask.delayed(vocabulary)
     return da.concatenate([da.from_delayed(read(stored, s), (s.n_tokens,), np.int32) for s in corpus.shards])
 
 
 def _listed(params: Params, resources: Resources, listener: Listener = silent) -> list[str] | None:
+    """Return the words of the list that Params name; None if they name none."""
     say = saying(listener, "vocabulary", "words")
     return None if params.vocabulary is None else read_list(params.vocabulary, resources, say=say)
 
 
-def _names(corpus: Corpus, listed: list[str] | None, params: Params) -> tuple[str, str]:
-    """Return key and identity of a vocabulary."""
-    counted = ("vocabulary",) if listed is None else ("vocabulary", "min_count", "max_final_vocab")
-    rules = [*(listed or ()), *identity_values(params, "vocabulary", without=counted)]
+def _key_and_identity(corpus: Corpus, listed: list[str] | None, params: Params) -> tuple[str, str]:
+    """Return `key` and `identity` of the `StoredVocabulary` of a corpus; `listed` is the list of words to keep."""
+    unread = ("vocabulary",) if listed is None else ("vocabulary", "min_count", "max_final_vocab")
+    rules = [*(listed or ()), *identity_values(params, "vocabulary", without=unread)]
     identity = digest([corpus.identity, rules])
     return digest([identity, [shard.path for shard in corpus.shards]]), identity
 
 
 def _find(store: Store, key: str, identity: str) -> StoredVocabulary | None:
-    """Return the vocabulary in a folder, or None if it is not complete."""
+    """Return the vocabulary with a key in a work directory; None if it is not built yet, or not complete."""
     manifest = (store / LAYOUT.folder / key).read_manifest()
-    vocabulary = None if manifest is None else _stored(store, key, identity, manifest)
-    return vocabulary if vocabulary and groups_exist(vocabulary.home, vocabulary.groups) else None
+    vocabulary = None if manifest is None else _from_manifest(store, key, identity, manifest)
+    return vocabulary if vocabulary and groups_exist(vocabulary.folder, vocabulary.groups) else None
 
 
-def _stored(store: Store, key: str, identity: str, manifest: dict[str, Any]) -> StoredVocabulary:
+def _from_manifest(store: Store, key: str, identity: str, manifest: dict[str, Any]) -> StoredVocabulary:
+    """Return the vocabulary that a manifest describes."""
     values = {name: value for name, value in manifest.items() if name != "format_version"}
     url = f"{store.url}/{LAYOUT.folder}/{key}/{MANIFEST}"
     return typed(StoredVocabulary, values, url, store=store, key=key, identity=identity)
 
 
-def _take_steps(
-    stage: OpenStage, home: Store, work: Store, rules: buckets.CountRules, n_buckets: int
+def _run_steps(
+    stage: OpenStage, folder: Store, work: Store, rules: buckets.CountRules, n_buckets: int
 ) -> dict[str, Any]:
-    """Take all steps on the cluster; return the manifest."""
+    """Run all steps of `buckets.run_steps` on the cluster; return the result of `run_steps`."""
     if n_buckets == 1:  # one task for all steps saves five round trips
         stage.expect(1, message="1 bucket")
-        (manifest,) = stage.map("vocabulary", take_steps, [(home, work, rules, 1, call_here)])
+        (manifest,) = stage.map("vocabulary", run_steps, [(folder, work, rules, 1, run_step_locally)])
         return dict(manifest)
     stage.expect(len(STEPS), message=f"{n_buckets} buckets")
-    return take_steps(home, work, rules, n_buckets, partial(stage.map, size=1))
+    return run_steps(folder, work, rules, n_buckets, partial(stage.map, size=1))
 
 
 def _read_ids(vocabulary: StoredVocabulary, shard: Shard) -> Int32Array:
+    """Task: return the ids of a shard's tokens, -1 for unknown words, shape (n_tokens,) int32."""
     codes = open_codes(vocabulary.store, shard)[shard.first : shard.first + shard.n_tokens]
     ids: Int32Array = vocabulary.read_map(shard.path)[codes]
     return ids

@@ -1,8 +1,8 @@
 """The Huffman tree of a vocabulary: the binary tree with the shortest mean path from the root to a word.
 
 Hierarchical softmax (Morin & Bengio 2005; Mikolov et al. 2013) predicts a word by the turns on its path. Inner nodes
-are numbered by falling count, the root first, so that the K most used ones are 0 .. K - 1, of which threads can keep
-copies.
+are numbered by falling count, the root first. Hence the K most used nodes are 0 .. K - 1, and threads can keep copies
+of these.
 """
 
 from typing import Any, NamedTuple
@@ -18,15 +18,15 @@ ALONE = np.uint64(2**64 - 1)  # the link of a word without a parent
 
 
 class Tree(NamedTuple):
-    """The path from the root to each of V words, over V - 1 inner nodes.
+    """The paths from the root to each of V words, over V - 1 inner nodes.
 
     Parameters
     ----------
     steps
         Inner nodes on the paths, root first, word by word, shape (n,) int32: the node's number where the path turns to
-        the rarer child (turn 0), and its complement where it turns to the more frequent one (turn 1).
+        the rarer child (turn 0), and the number's complement where it turns to the more frequent child (turn 1).
     starts
-        Bounds of the words' paths, shape (V + 1,) int64.
+        Bounds of the words' paths in `steps`, shape (V + 1,) int64.
     """
 
     steps: Int32Array
@@ -34,27 +34,27 @@ class Tree(NamedTuple):
 
 
 def nodes_of(steps: Int32Array) -> Int32Array:
-    """Return the node of each step of paths, shape (n,) int32."""
+    """Return the number of the inner node of each step in `Tree.steps`, shape (n,) int32."""
     return steps ^ (steps >> 31)
 
 
 def turns_of(steps: Int32Array) -> UInt8Array:
-    """Return the turn at each step of paths, shape (n,) uint8."""
+    """Return the turn, 0 or 1, of each step in `Tree.steps`, shape (n,) uint8."""
     return (steps < 0).astype(np.uint8)
 
 
 @inline
-def taken(step: Any) -> Any:
-    """Return the node of a step and the turn at it, in a kernel."""
+def read_step(step: Any) -> Any:
+    """Return the number of the inner node and the turn, 0 or 1, of one step of `Tree.steps`, in a kernel."""
     return (~step, 1) if step < 0 else (step, 0)
 
 
 def huffman_tree(counts: Int64Array) -> Tree:
     """Build the tree in which all occurrences of words together take the fewest turns.
 
-    Of equal counts, words are joined before inner nodes, earlier words before later ones, and older inner nodes before
-    newer ones. So the tree depends only on counts. Words of equal count, also of count 0, form a balanced subtree: no
-    path is longer than about 120 turns.
+    Of equal counts, words are joined before inner nodes, earlier words before later words, and older inner nodes before
+    newer nodes. Hence the tree depends on nothing but the counts. Words of equal count, also of count 0, form a
+    balanced subtree: no path is longer than about 120 turns.
 
     Building takes up to 26 bytes for each word; then the result takes 8 bytes for each word and 4 for each turn, and 14
     more bytes for each word. Five million words with Zipf's counts have 25 turns on average.
@@ -82,23 +82,24 @@ def huffman_tree(counts: Int64Array) -> Tree:
 
 
 def huffman_forest(counts: Int64Array, n_trees: int) -> UInt64Array:
-    """Return trees, as `huffman_tree` makes them, of words that are dealt to trees as to partitions (`Partitions`).
+    """Build several Huffman trees, over words assigned to trees as to partitions (`Partitions`); return their links.
 
-    They are links from child to parent: two numbers a word, however long the paths are.
+    A link leads from a child to its parent. Links take two numbers a word, however long the paths are.
 
     Parameters
     ----------
     counts
         As for `huffman_tree`.
     n_trees
-        Number of trees, at least 1; of fewer words, one for each.
+        Number of trees, at least 1; if there are fewer words, each word is a tree.
 
     Returns
     -------
     links
-        Shape (2 V,) uint64. Word w and inner node k are the things w and V + k. The link of a thing is four times the
-        number of its parent node, and 2 if that is a root, and the turn at it. A word without a parent has `ALONE`.
-        Links of roots mean nothing, but for the last link: it is the number of nodes of the longest path.
+        Shape (2 V,) uint64: the link of word w at index w, and the link of inner node k at index V + k. A link is four
+        times the number of the parent node, plus 2 if the parent is a root, plus the turn at the parent. A word without
+        a parent has the link `ALONE`. Links of roots mean nothing, but for the last link: it is the number of nodes of
+        the longest path.
 
     Raises
     ------
@@ -113,10 +114,10 @@ def huffman_forest(counts: Int64Array, n_trees: int) -> UInt64Array:
     trees = Partitions(n_words, min(n_trees, n_words))
     for words in map(trees.words, range(trees.n)):
         if len(words) > 1:
-            own = counts[words]
-            parents, turns = _grow(own, np.argsort(own, kind="stable"))
-            things = np.concatenate([words, n_words + n_nodes + np.arange(len(words) - 1)])
-            links[things] = 4 * (n_nodes + parents.astype(np.int64)) + 2 * (parents == 0) + turns
+            tree_counts = counts[words]
+            parents, turns = _grow(tree_counts, np.argsort(tree_counts, kind="stable"))
+            children = np.concatenate([words, n_words + n_nodes + np.arange(len(words) - 1)])
+            links[children] = 4 * (n_nodes + parents.astype(np.int64)) + 2 * (parents == 0) + turns
             depth = max(depth, int(_depths(parents).max()) + 1)
             n_nodes += len(words) - 1
     links[-1] = depth
@@ -124,18 +125,21 @@ def huffman_forest(counts: Int64Array, n_trees: int) -> UInt64Array:
 
 
 @inline
-def followed(link: Any) -> Any:
-    """Return the node that a link of `huffman_forest` leads to, the turn at it, and whether it is a root."""
+def read_link(link: Any) -> Any:
+    """Return the parent node of a link of `huffman_forest`, the turn at the parent, and whether the parent is a root.
+
+    It is called in kernels.
+    """
     return np.int64(link >> np.uint64(2)), np.int64(link & np.uint64(1)), link & np.uint64(2) != np.uint64(0)
 
 
 def _check(counts: Int64Array) -> None:
-    """Refuse counts that no tree has."""
+    """Refuse counts of words that no tree can have; raises as `huffman_tree` does."""
     n_words = len(counts)
     if n_words >= 2**31:
         raise ParameterError(f"{n_words} words are too many for one tree.", "Keep fewer than 2**31 words.")
-    if n_words and (least := counts.min()) < 0:
-        raise ParameterError(f"Word {counts.argmin()} has count {least}, below zero.", "Give counts >= 0.")
+    if n_words and (lowest := counts.min()) < 0:
+        raise ParameterError(f"Word {counts.argmin()} has count {lowest}, below zero.", "Give counts >= 0.")
     if (np.cumsum(counts) < 0).any():  # a sum that overflows becomes negative
         raise ParameterError(
             f"The counts' sum, {counts.sum(dtype=np.float64):.4g}, is not below 2**63.",
@@ -145,35 +149,45 @@ def _check(counts: Int64Array) -> None:
 
 @kernel
 def _grow(counts: Int64Array, order: Int64Array) -> Any:
-    """Join the two nodes of least count until one is left; return the parent of each, and the turn to it.
+    """Join the two nodes of least count until one remains; return the parent of each node, and the turn to the node.
 
-    Leaves, the words, are numbered before inner nodes. Inner nodes are made with ascending counts, so words in `order`
-    and inner nodes in order of creation are two queues, and only their heads have to be compared.
+    Leaves, which are the V words, come before inner nodes. Inner nodes are made with ascending counts. Hence words in
+    `order` and inner nodes in order of creation are two queues, and only the heads of the queues are compared.
+
+    Parameters
+    ----------
+    counts, order
+        Count of each word, and the indices that sort the counts, shape (V,) int64.
+
+    Returns
+    -------
+    parents, turns
+        Number of the parent, and 0 or 1, of each word and inner node, shape (2 V - 1,) int32 and uint8.
     """
     n_words = len(counts)
     parents, turns = np.zeros(2 * n_words - 1, np.int32), np.zeros(2 * n_words - 1, np.uint8)
     sums = np.empty(n_words - 1, np.int64)
-    taken = 0  # words joined so far
-    head = n_words - 2  # first inner node not yet joined; none if it equals the node being made
+    n_joined = 0  # words that have a parent
+    head = n_words - 2  # first inner node without a parent; none if it equals the node being made
     for node in range(n_words - 2, -1, -1):
         total = 0
         for turn in range(2):
-            if taken < n_words and (head == node or counts[order[taken]] <= sums[head]):
-                thing = order[taken]
-                total += counts[thing]
-                taken += 1
+            if n_joined < n_words and (head == node or counts[order[n_joined]] <= sums[head]):
+                child = order[n_joined]
+                total += counts[child]
+                n_joined += 1
             else:
-                thing = n_words + head
+                child = n_words + head
                 total += sums[head]
                 head -= 1
-            parents[thing], turns[thing] = node, turn
+            parents[child], turns[child] = node, turn
         sums[node] = total
     return parents, turns
 
 
 @kernel
 def _depths(parents: Int32Array) -> Any:
-    """Return the depth of each inner node, of the root 0, shape (V - 1,) int32."""
+    """Return the depth of each inner node, which is 0 for the root, shape (V - 1,) int32; `parents` is of `_grow`."""
     n_words = (len(parents) + 1) // 2
     depths = np.zeros(n_words - 1, np.int32)
     for node in range(1, n_words - 1):  # parents have lower numbers
@@ -183,7 +197,7 @@ def _depths(parents: Int32Array) -> Any:
 
 @kernel
 def _paths(parents: Int32Array, turns: UInt8Array) -> Any:
-    """Write the path of each word, from the word to the root; return the fields of a `Tree`."""
+    """Return the fields of a `Tree`: steps and starts of the words' paths; `parents` and `turns` are of `_grow`."""
     n_words = (len(parents) + 1) // 2
     depths = _depths(parents)
     starts = np.zeros(n_words + 1, np.int64)
@@ -191,8 +205,8 @@ def _paths(parents: Int32Array, turns: UInt8Array) -> Any:
         starts[word + 1] = starts[word] + depths[parents[word]] + 1
     steps = np.empty(starts[-1], np.int32)
     for word in range(n_words):
-        thing = word
-        for place in range(starts[word + 1] - 1, starts[word] - 1, -1):
-            steps[place] = ~parents[thing] if turns[thing] else parents[thing]
-            thing = n_words + parents[thing]
+        child = word
+        for i in range(starts[word + 1] - 1, starts[word] - 1, -1):
+            steps[i] = ~parents[child] if turns[child] else parents[child]
+            child = n_words + parents[child]
     return steps, starts

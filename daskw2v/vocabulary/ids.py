@@ -1,7 +1,7 @@
 """Stable ids of words, which are the same in all versions, while row numbers change with counts.
 
-A new word gets the next id. A word that leaves the vocabulary keeps its id for when it returns. So each id below
-`next_id` belongs to one word forever, which is in the vocabulary or was in an earlier one.
+A new word gets the next id. A word that leaves the vocabulary keeps its id for when it returns. Hence each id below
+`next_id` belongs to one word forever, which is in the current vocabulary or was in an earlier vocabulary.
 """
 
 from dataclasses import dataclass
@@ -21,17 +21,17 @@ _ARRAYS = ("ids", "former_words", "former_offsets", "former_ids")
 
 @dataclass(frozen=True, eq=False)
 class StableIds:
-    """The ids of a vocabulary's words, and of words that have left it.
+    """The stable ids of a vocabulary's V words, and of F words that have left the vocabulary.
 
     Parameters
     ----------
     ids
-        Id of each row of the vocabulary, shape (V,) int64.
+        Stable id of each row of the vocabulary, shape (V,) int64.
     former_words, former_offsets
-        Words of earlier vocabularies that the current one lacks, in order of their ids: bytes and F + 1 offsets, as in
-        `Vocabulary`.
+        Words of earlier vocabularies that the current vocabulary lacks, in order of their stable ids: bytes and F + 1
+        offsets, as in `Vocabulary`.
     former_ids
-        Their ids, shape (F,) int64.
+        Stable ids of the former words, shape (F,) int64.
     """
 
     ids: Int64Array
@@ -44,29 +44,28 @@ class StableIds:
 
     @property
     def next_id(self) -> int:
-        """The next id to assign."""
+        """The id that the next new word gets."""
         return len(self.ids) + len(self.former_ids)
 
     @classmethod
     def first(cls, vocabulary: Vocabulary) -> Self:
-        """Return the ids of a first version: the numbers of its rows."""
-        nothing = np.empty(0, np.int64)
-        return cls(np.arange(len(vocabulary)), np.empty(0, np.uint8), np.zeros(1, np.int64), nothing)
+        """Return the stable ids of a first version: the row numbers of its vocabulary."""
+        return cls(np.arange(len(vocabulary)), np.empty(0, np.uint8), np.zeros(1, np.int64), np.empty(0, np.int64))
 
     def grow(self, known: Vocabulary, new: Vocabulary) -> "StableIds":
-        """Return the ids of the next version: known and returning words keep theirs, new words get the next ones.
+        """Return the stable ids of the next version's vocabulary.
+
+        Known words and returning words keep their ids; new words get the next ids, in order of rows.
 
         Parameters
         ----------
-        known
-            The vocabulary of these ids.
-        new
-            The vocabulary of the next version. Its new words get ids in order of rows.
+        known, new
+            The vocabulary that these ids belong to, and the vocabulary of the next version.
 
         Raises
         ------
         VocabularyError
-            If `known` is another vocabulary.
+            If `known` has another number of words than there are ids.
         """
         if len(self) != len(known):
             raise VocabularyError(
@@ -76,23 +75,23 @@ class StableIds:
         data = np.concatenate([known.data, self.former_words])
         offsets = np.concatenate([known.offsets, len(known.data) + self.former_offsets[1:]])
         rows = WordIndex(data, offsets).find_all(new.data, new.offsets)
-        old = rows >= 0
-        ids = self.next_id - 1 + np.cumsum(~old)
-        ids[old] = known_ids[rows[old]]
-        gone = np.ones(len(known_ids), bool)
-        gone[rows[old]] = False
-        former = np.flatnonzero(gone)
+        is_known = rows >= 0
+        ids = self.next_id - 1 + np.cumsum(~is_known)
+        ids[is_known] = known_ids[rows[is_known]]
+        is_former = np.ones(len(known_ids), bool)
+        is_former[rows[is_known]] = False
+        former = np.flatnonzero(is_former)
         former = former[np.argsort(known_ids[former])]
         return StableIds(ids, *take_words(data, offsets, former), known_ids[former])
 
     def save(self, group: zarr.Group) -> None:
-        """Write the four arrays into a Zarr group."""
+        """Write the ids into a Zarr group, as four arrays named like the fields."""
         for name in _ARRAYS:
             write_array(group, name, getattr(self, name))
 
     @classmethod
     def load(cls, group: zarr.Group) -> Self:
-        """Read what `save` wrote.
+        """Read the ids that `save` wrote into a Zarr group.
 
         Raises
         ------
@@ -107,7 +106,7 @@ class StableIds:
             or not ids.ndim == former.ndim == 1
             or not are_words(words, offsets)
             or len(offsets) != len(former) + 1
-            or not _are_all_numbers(np.concatenate([ids, former]))
+            or not _is_permutation(np.concatenate([ids, former]))
         ):
             shapes = ", ".join(f"{n} {a.dtype} {a.shape}" for n, a in zip(_ARRAYS, arrays, strict=True))
             raise VocabularyError(
@@ -117,7 +116,7 @@ class StableIds:
         return cls(ids, words, offsets, former)
 
 
-def _are_all_numbers(ids: Int64Array) -> bool:
-    """Return whether ids are a permutation of 0, 1, ..."""
+def _is_permutation(ids: Int64Array) -> bool:
+    """Return whether n ids are the numbers 0..n-1 in any order."""
     n = len(ids)
     return bool(((ids >= 0) & (ids < n)).all() and (np.bincount(ids, minlength=n) == 1).all())

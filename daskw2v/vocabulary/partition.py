@@ -16,12 +16,12 @@ from daskw2v.types import RowIds
 
 @dataclass(frozen=True)
 class Partitions:
-    """V words in p partitions.
+    """The assignment of V words to p partitions.
 
     Parameters
     ----------
     n_words, n
-        V and p.
+        Number of words V, and number of partitions p.
 
     Raises
     ------
@@ -40,27 +40,30 @@ class Partitions:
             )
 
     @property
-    def most(self) -> int:
-        """The number of rows of the largest partition."""
+    def max_size(self) -> int:
+        """Number of rows of the largest partition."""
         return -(-self.n_words // self.n)
 
     def size(self, partition: int, limit: int | None = None) -> int:
-        """Return the number of a partition's rows, of all words or of the words below `limit`."""
+        """Return the number of words in a partition: of all words, or of the words with ids below `limit`."""
         rows, rest = divmod(self.n_words if limit is None else limit, self.n)
-        return rows + int(_turned(partition, rows, self.n) < rest)
+        return rows + int(_reflect(partition, rows, self.n) < rest)
 
     def words(self, partition: int, start: int = 0, stop: int | None = None) -> RowIds:
-        """Return the words of a partition's rows start:stop, ascending, int64; of all rows by default."""
+        """Return the ids of the words in the rows start..stop-1 of a partition, ascending, int64; all by default."""
         size = self.size(partition)
         rows = np.arange(start, size if stop is None else min(stop, size))
-        return rows * self.n + _turned(partition, rows, self.n)
+        return rows * self.n + _reflect(partition, rows, self.n)
 
-    def place(self, words: npt.NDArray[np.integer[Any]]) -> tuple[RowIds, RowIds]:
-        """Return each word's partition and its row in it, shapes of `words`, int64."""
-        rows, dealt = np.divmod(words.astype(np.int64), self.n)
-        return _turned(dealt, rows, self.n), rows
+    def locate(self, words: npt.NDArray[np.integer[Any]]) -> tuple[RowIds, RowIds]:
+        """Return the partition of each word id, and the word's row in its partition, both of the shape of `words`."""
+        rows, ranks = np.divmod(words.astype(np.int64), self.n)
+        return _reflect(ranks, rows, self.n), rows
 
 
-def _turned(dealt: RowIds | int, rows: RowIds | int, n: int) -> RowIds:
-    """Return the partition of the `dealt`-th word of a row, or conversely: the function is its own inverse."""
-    return np.where(rows % 2 == 0, dealt, n - 1 - dealt)
+def _reflect(ranks: RowIds | int, rows: RowIds | int, n: int) -> RowIds:
+    """Return ranks in even rows as they are, and in odd rows counted from the other end, n - 1 - rank.
+
+    This takes the rank of a word within its row of `n` words to the word's partition, and a partition to the rank.
+    """
+    return np.where(rows % 2 == 0, ranks, n - 1 - ranks)

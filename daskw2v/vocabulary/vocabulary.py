@@ -1,7 +1,7 @@
 """The words of a model as UTF-8 bytes, with counts and ids; strings are only made for words that are asked for.
 
-From words to ids leads a sorted array of hashes and ids, of 8 bytes a word and no object. It is NumPy's, so that
-a query of a model loads no compiler.
+A sorted array of hashes and ids leads from words to ids; it has 8 bytes a word and no Python object. NumPy alone
+searches it, so that a query of a model loads no compiler.
 """
 
 from bisect import bisect_left
@@ -27,20 +27,20 @@ _ID = (1 << 32) - 1  # bits of a key that are an id; the bits above are a hash
 # Odd constants with well mixed bits (the fractional parts of the golden ratio, sqrt 2 and sqrt 3)
 _BASE, _LENGTH, _LAST = 0x9E3779B97F4A7C15, 0x6A09E667F3BCC909, 0xBB67AE8584CAA73B
 _32 = np.uint64(32)
-_LOOKED_UP = 1 << 14  # words that are looked up at once
-_DECODED = 4096  # words decoded at once in iteration
-_SHOWN = 3
+_SEARCHED_WORDS = 1 << 14  # words that are searched for at once
+_DECODED_WORDS = 4096  # words decoded at once in iteration
+_SHOWN_WORDS = 3  # in a repr
 
 Word = str | SupportsIndex  # an integer, such as the id of an item, stands for its digits
 
 
 class WordIndex:
-    """The ids of distinct words.
+    """An index that finds the ids of V distinct words.
 
     Parameters
     ----------
     data, offsets
-        Word i is data[offsets[i] : offsets[i + 1]], shapes (n,) uint8 and (V + 1,) int64.
+        The word with id i is data[offsets[i] : offsets[i + 1]], shapes (n,) uint8 and (V + 1,) int64.
 
     Raises
     ------
@@ -52,16 +52,16 @@ class WordIndex:
         self._data, self._offsets = data, offsets
         self._keys = _sorted_keys(data, offsets)
         self._view = self._keys.data  # gives Python's integers, which are faster one at a time
-        self._refuse_twins()
+        self._refuse_duplicates()
 
     def __reduce__(self) -> Any:
         return WordIndex, (self._data, self._offsets)  # a memoryview would become bytes, or is refused
 
     def find(self, word: bytes) -> int | None:
-        """Return a word's id, or None if it is unknown."""
+        """Return the id of a word, given as UTF-8; None if the index lacks the word."""
         hash_ = _hash(word)
-        for place in range(bisect_left(self._view, hash_ << 32), len(self._view)):
-            key = self._view[place]
+        for slot in range(bisect_left(self._view, hash_ << 32), len(self._view)):
+            key = self._view[slot]
             if key >> 32 != hash_:
                 break
             if word_at(self._data, self._offsets, key & _ID) == word:
@@ -69,32 +69,38 @@ class WordIndex:
         return None
 
     def find_all(self, data: UInt8Array, offsets: Int64Array) -> Int32Array:
-        """Return the id of each word in `data`, -1 if it is unknown, shape (n,) int32."""
-        found_ids = np.full(len(offsets) - 1, -1, np.int32)
+        """Return the id of each of n words, -1 if the index lacks the word, shape (n,) int32.
+
+        Parameters
+        ----------
+        data, offsets
+            Word i is data[offsets[i] : offsets[i + 1]], uint8 and shape (n + 1,) int64.
+        """
+        word_ids = np.full(len(offsets) - 1, -1, np.int32)
         keys = _sorted_keys(data, offsets)  # in order of the index: its memory is read from begin to end
-        for start in range(0, len(keys), _LOOKED_UP):
-            part = keys[start : start + _LOOKED_UP]
+        for start in range(0, len(keys), _SEARCHED_WORDS):
+            part = keys[start : start + _SEARCHED_WORDS]
             words, hashes = _ids(part), part >> _32
-            places = np.searchsorted(self._keys, hashes << _32)
+            slots = np.searchsorted(self._keys, hashes << _32)
             while True:
-                inside = places < len(self._keys)
-                words, hashes, places = words[inside], hashes[inside], places[inside]
-                known = self._keys[places]
-                alike = known >> _32 == hashes
-                words, hashes, places, ids = words[alike], hashes[alike], places[alike], _ids(known[alike])
+                inside = slots < len(self._keys)
+                words, hashes, slots = words[inside], hashes[inside], slots[inside]
+                candidates = self._keys[slots]
+                alike = candidates >> _32 == hashes
+                words, hashes, slots, ids = words[alike], hashes[alike], slots[alike], _ids(candidates[alike])
                 if not len(words):
                     break
                 same = same_words((self._data, self._offsets), ids, (data, offsets), words)
-                found_ids[words[same]] = ids[same]
-                words, hashes, places = words[~same], hashes[~same], places[~same] + 1
-        return found_ids
+                word_ids[words[same]] = ids[same]
+                words, hashes, slots = words[~same], hashes[~same], slots[~same] + 1
+        return word_ids
 
-    def _refuse_twins(self) -> None:
-        """Raise an error where a word stands twice; only words of one hash are compared."""
+    def _refuse_duplicates(self) -> None:
+        """Raise a VocabularyError if a word occurs twice; only words with equal hashes are compared."""
         hashes = self._keys >> _32
         alike = hashes[1:] == hashes[:-1]
-        places = np.flatnonzero(np.append(alike, False) | np.append(False, alike)).tolist()
-        for _, group in groupby((self._view[place] for place in places), lambda key: key >> 32):
+        slots = np.flatnonzero(np.append(alike, False) | np.append(False, alike)).tolist()
+        for _, group in groupby((self._view[slot] for slot in slots), lambda key: key >> 32):
             words = set[bytes]()
             for key in group:
                 word = word_at(self._data, self._offsets, key & _ID)
@@ -107,11 +113,12 @@ class WordIndex:
 
 
 def _ids(keys: UInt64Array) -> Int64Array:
+    """Return the ids in the lower 32 bits of keys."""
     return (keys & np.uint64(_ID)).astype(np.int64)
 
 
 def _hash(word: bytes) -> int:
-    """Return 32 well mixed bits of a polynomial of a word's bytes and its length."""
+    """Return a 32-bit hash of a word: the mixed bits of a polynomial of the word's bytes, and of its length."""
     value = 0
     for byte in reversed(word):
         value = value * _BASE + byte & _ALL
@@ -120,7 +127,7 @@ def _hash(word: bytes) -> int:
 
 
 def _sorted_keys(data: UInt8Array, offsets: Int64Array) -> UInt64Array:
-    """Return the keys of words in order: `_hash` above the id, shape (V,) uint64."""
+    """Return the keys of V words, ascending, shape (V,) uint64: the word's hash (see `_hash`) << 32 | the word's id."""
     keys = np.arange(len(offsets) - 1, dtype=np.uint64)
     for first, last in cut_words(offsets):
         bounds = offsets[first : last + 1]
@@ -128,7 +135,7 @@ def _sorted_keys(data: UInt8Array, offsets: Int64Array) -> UInt64Array:
         powers, inverses = (_powers(base, int(bounds[-1] - bounds[0])) for base in (_BASE, pow(_BASE, -1, _ALL + 1)))
         sums = np.zeros(len(powers), np.uint64)
         np.cumsum(data[bounds[0] : bounds[-1]] * powers[:-1], out=sums[1:])
-        # Of all bytes at once: a word's polynomial is what it adds, less the powers before it
+        # A word's polynomial is what its bytes add to the sum over all bytes, divided by the power before the word
         values = (sums[bounds[1:] - bounds[0]] - sums[begins]) * inverses[begins]
         values = (values + lengths * np.uint64(_LENGTH)) * np.uint64(_LAST)
         keys[first:last] |= values >> _32 << _32
@@ -137,19 +144,19 @@ def _sorted_keys(data: UInt8Array, offsets: Int64Array) -> UInt64Array:
 
 
 def _powers(base: int, n: int) -> UInt64Array:
-    """Return the powers 0 to n of a number, modulo 2^64."""
+    """Return the powers base**0 .. base**n modulo 2**64, shape (n + 1,) uint64."""
     powers = np.full(n + 1, base, np.uint64)
     powers[0] = 1
     return np.cumprod(powers, out=powers)
 
 
 def is_word(key: Any) -> TypeGuard[Word]:
-    """Return whether a key is a text or an integer."""
+    """Return whether a key is a string or an integer."""
     return isinstance(key, str) or is_number(key, Integral)
 
 
 def as_text(key: Any) -> Any:
-    """Return an integer as its digits, and any other key as it is."""
+    """Return the digits of a key that is an integer, and any other key unchanged."""
     return str(int(key)) if is_number(key, Integral) else key
 
 
@@ -176,24 +183,24 @@ class Vocabulary(PickledFields):
 
     def __iter__(self) -> Iterator[str]:
         """Yield the words in order of their ids."""
-        for start in range(0, len(self), _DECODED):
-            yield from self.between(start, min(start + _DECODED, len(self)))
+        for start in range(0, len(self), _DECODED_WORDS):
+            yield from self.between(start, min(start + _DECODED_WORDS, len(self)))
 
     def __repr__(self) -> str:
-        first = ", ".join(map(repr, self.between(0, min(_SHOWN, len(self)))))
-        return f"<Vocabulary of {len(self):,} words: {first}{', ...' if len(self) > _SHOWN else ''}>"
+        first = ", ".join(map(repr, self.between(0, min(_SHOWN_WORDS, len(self)))))
+        return f"<Vocabulary of {len(self):,} words: {first}{', ...' if len(self) > _SHOWN_WORDS else ''}>"
 
     def __contains__(self, word: object) -> bool:
         return self.find(word) is not None
 
     @classmethod
     def from_words(cls, words: Sequence[Word], counts: Iterable[int]) -> Self:
-        """Make a vocabulary of words in the order of their ids.
+        """Return the vocabulary of words, which stand in the order of their ids, and of the words' counts.
 
         Raises
         ------
         VocabularyError
-            If a word occurs twice, or there are not as many counts as words.
+            If a word occurs twice, or the numbers of words and of counts differ.
         """
         encoded = [as_text(word).encode() for word in words]
         numbers = np.array(list(counts), np.int64)
@@ -215,10 +222,10 @@ class Vocabulary(PickledFields):
         """Return the words of the ids from `start` to `stop` - 1."""
         bounds = self.offsets[start : max(start, stop) + 1]
         data, bounds = self.data[bounds[0] : bounds[-1]].tobytes(), bounds - bounds[0]
-        return [_decoded(data[a:b]) for a, b in pairwise(bounds.tolist())]
+        return [_decode(data[a:b]) for a, b in pairwise(bounds.tolist())]
 
     def word(self, id_: int) -> str:
-        """Return the word with an id, from 0 on.
+        """Return the word with an id, 0..V-1.
 
         Raises
         ------
@@ -227,24 +234,25 @@ class Vocabulary(PickledFields):
         """
         if not 0 <= id_ < len(self):
             raise IndexError(f"There is no word {id_} of {len(self)}.")
-        return _decoded(word_at(self.data, self.offsets, id_))
+        return _decode(word_at(self.data, self.offsets, id_))
 
     @cached_property
     def _index(self) -> WordIndex:
+        """The index of the words, built on first use."""
         return WordIndex(self.data, self.offsets)
 
     def find(self, word: object) -> int | None:
-        """Return the word's id, or None if it is not in the vocabulary."""
+        """Return the id of a word, given as a string or an integer; None if the vocabulary lacks the word."""
         word = as_text(word)
         # Lone surrogates are encoded as bytes that match no word.
         return self._index.find(word.encode("utf-8", "surrogatepass")) if isinstance(word, str) else None
 
     def find_all(self, other: "Vocabulary") -> Int32Array:
-        """Return the id of each word of another vocabulary, -1 if it is not in this one, shape (len(other),)."""
+        """Return the id that each word of `other` has in this vocabulary, -1 for none, shape (len(other),) int32."""
         return self._index.find_all(other.data, other.offsets)
 
     def id(self, word: Word) -> int:
-        """Return the word's id.
+        """Return the id of a word.
 
         Raises
         ------
@@ -262,14 +270,14 @@ class Vocabulary(PickledFields):
         return id_
 
     def save(self, group: zarr.Group) -> None:
-        """Write the three arrays into a Zarr group."""
+        """Write the vocabulary into a Zarr group, as the arrays words, offsets and counts."""
         write_array(group, "words", self.data)
         write_array(group, "offsets", self.offsets)
         write_array(group, "counts", self.counts)
 
     @classmethod
     def load(cls, group: zarr.Group) -> Self:
-        """Read what `save` wrote.
+        """Read the vocabulary that `save` wrote into a Zarr group.
 
         Raises
         ------
@@ -289,7 +297,8 @@ class Vocabulary(PickledFields):
         return cls(data, offsets, counts)
 
 
-def _decoded(word: bytes) -> str:
+def _decode(word: bytes) -> str:
+    """Return a word of a vocabulary as a string; raises a VocabularyError if it is no UTF-8."""
     try:
         return word.decode()
     except UnicodeDecodeError as error:

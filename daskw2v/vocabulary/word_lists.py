@@ -1,4 +1,4 @@
-"""Lists of words: one a line, alone or with its count."""
+"""Lists of words: files with one word a line, alone or with its count."""
 
 import codecs
 import re
@@ -17,7 +17,17 @@ _REMEDY = "Give one word a line, or a word and its count in each line."
 
 
 class _Form(NamedTuple):
-    """A form of lines with words: a pattern whose first group is the word; whether a header may come first."""
+    """A form of lines that hold a word and its count.
+
+    Parameters
+    ----------
+    title
+        Name of the form in messages.
+    pattern
+        Pattern of a line; the first group is the word.
+    header
+        Whether the first line may be a header.
+    """
 
     title: str
     pattern: re.Pattern[bytes]
@@ -32,39 +42,39 @@ _FORMS = (
 
 
 def read_list(
-    url: str, resources: Resources, most: int = 1 << 30, say: Callable[[str], None] = lambda _: None
+    url: str, resources: Resources, max_bytes: int = 1 << 30, say: Callable[[str], None] = lambda _: None
 ) -> list[str]:
-    """Read a list of words without duplicates.
+    """Read the distinct words of a list, in order.
 
-    By the first lines, each line is a word, or a word and its count, which is left out.
+    The first lines decide whether each line is a word, or a word and its count, which is left out.
 
     Parameters
     ----------
     url
-        The list, in UTF-8.
+        URL or path of the list, in UTF-8.
     resources
-        How it is reached.
-    most
-        Most bytes; a word takes about 100 bytes of memory.
+        Options and timeout of the store.
+    max_bytes
+        Maximum size of the list, decompressed; a word takes about 100 bytes of memory.
     say
-        Called with a message about a form with counts.
+        Called with a message if the lines have counts.
 
     Raises
     ------
     InputError
-        If it cannot be read, is empty, or only its first lines have counts.
+        If the list cannot be read, is empty, is too long, or only its first lines have counts.
     """
-    chunks = read_chunks(url, resources.storage_options, most, resources.store_timeout)
+    chunks = read_chunks(url, resources.storage_options, max_bytes, resources.store_timeout)
     distinct, form = dict[bytes, None](), None
     try:
-        # Piece by piece: a list of all lines could take far more memory than the words that differ
+        # Piece by piece: a list of all lines could take far more memory than the distinct words
         for offset, piece in pieces(chunks_with_newlines(chunks), 0, whole_lines=True):
             lines = (piece if offset else piece.removeprefix(codecs.BOM_UTF8)).split(b"\n")
             words = [word for line in lines if (word := line.strip(_BLANKS))]
             if not offset:
-                form = _form_of(words)
+                form = _detect_form(words)
                 words = words[form is not None and form.pattern.fullmatch(words[0]) is None :]
-            distinct.update(dict.fromkeys(words if form is None else _words(words, form, url)))
+            distinct.update(dict.fromkeys(words if form is None else _parse_words(words, form, url)))
         decoded = [word.decode() for word in distinct if word]
     except UnicodeDecodeError as error:
         raise InputError(
@@ -77,10 +87,10 @@ def read_list(
     return decoded
 
 
-def _form_of(lines: Sequence[bytes]) -> _Form | None:
-    """Return the form of the first lines that are not blank; None for words alone.
+def _detect_form(lines: Sequence[bytes]) -> _Form | None:
+    """Return the form that all lines have, which are not blank; None if each line is a word alone.
 
-    A single line, and what follows a header, may be a word that ends in a number.
+    A single line is a word alone, also if it ends in a number.
     """
     for form in _FORMS:
         matched = [form.pattern.fullmatch(line) is not None for line in lines]
@@ -89,7 +99,8 @@ def _form_of(lines: Sequence[bytes]) -> _Form | None:
     return None
 
 
-def _words(lines: Sequence[bytes], form: _Form, url: str) -> Iterator[bytes]:
+def _parse_words(lines: Sequence[bytes], form: _Form, url: str) -> Iterator[bytes]:
+    """Yield the word of each line without quotes and blanks; raises an InputError for a line of another form."""
     for line in lines:
         match = form.pattern.fullmatch(line)
         if match is None:

@@ -15,36 +15,37 @@ from daskw2v.extras import Extra
 pa, pa_csv, pq = Extra("pyarrow", "arrow"), Extra("pyarrow.csv", "arrow"), Extra("pyarrow.parquet", "arrow")
 
 WORD = "word"
-NAMES = (WORD, "item")  # of the column of words: the first that a table has
-_ROWS = 1 << 16  # of a Parquet file read at once
+NAMES = (WORD, "item")  # names of the column of words: the first that a table has
+_BATCH_ROWS = 1 << 16  # rows of a Parquet file read at once
 
 
 class Head(NamedTuple):
-    """The head of a table, which is known before its rows are read.
+    """What is known of a table before its rows are read.
 
     Parameters
     ----------
     types
-        Arrow types of the columns that are read, by name.
-    empty
-        Whether it has no row.
+        Arrow type of each column that is read, by the column's name.
+    is_empty
+        Whether the table has no row.
     """
 
     types: dict[str, Any]
-    empty: bool
+    is_empty: bool
 
 
 class TableKind(NamedTuple):
-    """A kind of tables.
+    """A kind of tables that users give, such as tables of markets.
 
     Parameters
     ----------
     title
-        Its name, for errors.
+        Name of the kind in messages.
     choose
-        Function of the names of all columns of a table and its URL, which returns the columns to read.
+        Function of the names of all columns of a table and the table's URL, which returns the names of the columns to
+        read, or raises an InputError if a required column is missing.
     csv_types
-        Function that returns the Arrow types of columns of CSV, by name; other types are inferred.
+        Function that returns the Arrow types of columns of CSV, by name; types of further columns are inferred.
     """
 
     title: str
@@ -52,7 +53,7 @@ class TableKind(NamedTuple):
     csv_types: Callable[[], Mapping[str, Any]] = dict
 
     def read(self, source: Source, options: Mapping[str, Any], timeout: float) -> Iterator[Any]:
-        """Yield the columns of a table, in record batches of Arrow.
+        """Yield the chosen columns of a table, in record batches of Arrow.
 
         Parameters
         ----------
@@ -62,71 +63,92 @@ class TableKind(NamedTuple):
         Raises
         ------
         InputError
-            If the file cannot be read or is no table; and errors of `choose`.
+            If the file cannot be read, is no table, or lacks a required column.
         """
-        with self._opened(source, options, timeout) as (table, columns):
+        with self._open(source, options, timeout) as (table, columns):
             yield from table.batches(columns)
 
     def head(self, source: Source, options: Mapping[str, Any], timeout: float) -> Head:
-        """Return the head of a table, from metadata or the first block of CSV; arguments and errors as in `read`."""
-        with self._opened(source, options, timeout) as (table, columns):
+        """Return the head of a table, of which metadata or the first block of CSV is read.
+
+        Parameters and errors are those of `read`.
+        """
+        with self._open(source, options, timeout) as (table, columns):
             return Head({name: table.schema.field(name).type for name in columns}, table.is_empty())
 
     @contextmanager
-    def _opened(
-        self, source: Source, options: Mapping[str, Any], timeout: float
-    ) -> Iterator[tuple["_Table", list[str]]]:
-        """Open a table; return it and the columns to read. Errors as in `read`, also while it is read."""
-        opened = _OPENERS.get(source.format)
-        if opened is None:
+    def _open(self, source: Source, options: Mapping[str, Any], timeout: float) -> Iterator[tuple["_Table", list[str]]]:
+        """Yield an open table and the names of the columns to read; raises as `read` does, also in the block."""
+        open_table = _OPENERS.get(source.format)
+        if open_table is None:
             raise InputError(f"{source.url} is {source.format}, not a {self.title}.", "Give Parquet or CSV.")
         with open_source(source, options, timeout) as file, reading_as(source.format, source.url):
-            table = opened(file, source, self.csv_types())
+            table = open_table(file, source, self.csv_types())
             yield table, self.choose(table.schema.names, source.url)
 
 
-def word_column(names: Sequence[str], url: str, columns: str) -> str:
-    """Return the name of the column of words.
+def word_column(names: Sequence[str], url: str, required: str) -> str:
+    """Return the name of the column of words: the first of `NAMES` that a table has.
+
+    Parameters
+    ----------
+    names, url
+        Names of all columns of the table, and its URL.
+    required
+        The columns that such a table must have, for the message of the error.
 
     Raises
     ------
     InputError
-        If there is none, or several of that name; the message names the `columns` that a table must have.
+        If the table has no column of words, or several of one name.
     """
     word = next((name for name in NAMES if name in names), WORD)
-    return single(names, word, url, columns)
+    return single(names, word, url, required)
 
 
-def single(names: Sequence[str], name: str, url: str, columns: str) -> str:
-    """Return the name of a column that a table has once; raises as `word_column` does."""
+def single(names: Sequence[str], name: str, url: str, required: str) -> str:
+    """Return a column's name, if exactly one of the names of a table's columns is equal to it.
+
+    Parameters and errors are those of `word_column`.
+    """
     if names.count(name) != 1:
         raise InputError(
             f"{url} has no single column {name!r}.",
-            f"Give a table with the columns {columns}; its columns are: {', '.join(names) or 'none'}.",
+            f"Give a table with the columns {required}; its columns are: {', '.join(names) or 'none'}.",
         )
     return name
 
 
 def as_text(column: Any, name: str, url: str) -> Any:
-    """Return a column of strings or integers as text, nulls as "".
+    """Return an Arrow column of strings or integers as `large_string`, with "" for nulls.
 
     Raises
     ------
     InputError
-        If it is of another type.
+        If the column is of another type.
     """
     check_text(column.type, name, url)
     return column.cast(pa.large_string()).fill_null("")
 
 
 def check_text(kind: Any, name: str, url: str) -> None:
-    """Refuse a column of an Arrow type that `as_text` refuses."""
+    """Refuse a column whose Arrow type is not one that `as_text` converts; raises an InputError."""
     if not (is_string(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
         raise InputError(f"The {name}s of {url} are of type {kind}.", "Give strings or integers.")
 
 
 class _Table(NamedTuple):
-    """An open table: its schema; functions that return whether it has no row, and the batches of named columns."""
+    """An open table.
+
+    Parameters
+    ----------
+    schema
+        Arrow schema of all columns.
+    is_empty
+        Function that returns whether the table has no row.
+    batches
+        Function of names of columns, which yields these columns in record batches.
+    """
 
     schema: Any
     is_empty: Callable[[], bool]
@@ -134,10 +156,11 @@ class _Table(NamedTuple):
 
 
 def _open_parquet(file: Any, source: Source, _: Mapping[str, Any]) -> _Table:
+    """Return the table in an open Parquet file."""
     parquet = pq.ParquetFile(file, page_checksum_verification=True)
 
     def batches(names: Sequence[str]) -> Iterator[Any]:
-        for batch in parquet.iter_batches(_ROWS, columns=names):
+        for batch in parquet.iter_batches(_BATCH_ROWS, columns=names):
             batch.validate(full=True)  # a damaged file may point outside its dictionaries
             yield batch.select(names)
 
@@ -145,6 +168,7 @@ def _open_parquet(file: Any, source: Source, _: Mapping[str, Any]) -> _Table:
 
 
 def _open_csv(file: Any, source: Source, types: Mapping[str, Any], delimiter: str) -> _Table:
+    """Return the table in an open CSV file; `types` are Arrow types of columns by name."""
     reader = pa_csv.open_csv(
         pa.CompressedInputStream(file, source.compression) if source.compression else file,
         pa_csv.ReadOptions(use_threads=False),

@@ -141,7 +141,7 @@ def read_corpus(folder: Path) -> None:
     _ = corpus.n_tokens, corpus.name
     for shard in corpus.shards:
         _ = layout.open_codes(work, shard)[0:100], layout.read_starts(work, shard)
-        _ = layout.read_places(work, shard.path), layout.read_edges(work, shard.path)
+        _ = layout.read_word_indices(work, shard.path), layout.read_edges(work, shard.path)
         layout.read_words(work, shard.path, 0, shard.n_types)
 
 

@@ -20,7 +20,7 @@ from daskw2v.phrases.score import BigramTotals
 from daskw2v.phrases.settings import PhraseDetection
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.shards.encode import build_corpus
-from daskw2v.shards.layout import Corpus, Shard, open_codes, read_places, read_starts, read_words, write_shard
+from daskw2v.shards.layout import Corpus, Shard, open_codes, read_starts, read_word_indices, read_words, write_shard
 from daskw2v.store.arrays import read_array
 from daskw2v.store.storage import Store
 
@@ -32,7 +32,7 @@ PARAMS = Params(phrases=1, phrase_min_count=1, phrase_threshold=1e-9)
 def words_of(store, shard):
     data, offsets, counts = read_words(store, shard.path, 0, shard.n_types)
     types = [data[a:b].tobytes().decode() for a, b in pairwise(offsets)]
-    words = [types[place] for place in read_places(store, shard.path)[open_codes(store, shard)[:]]]
+    words = [types[place] for place in read_word_indices(store, shard.path)[open_codes(store, shard)[:]]]
     assert {word: words.count(word) for word in types} == dict(zip(types, counts.tolist(), strict=True))
     return words
 

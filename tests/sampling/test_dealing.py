@@ -58,7 +58,7 @@ def test_deal_pairs__are_those_of_the_windows_ordered_by_center_in_each_span(
     expected = [[] for _ in range(p * p)]
     centers = segment.centers(start, stop)
     for at, seen in zip(range(*centers), windows_in(segment, *centers, windows), strict=True):
-        (center_part, *contexts_part), (center_row, *contexts_row) = partitions.place(
+        (center_part, *contexts_part), (center_row, *contexts_row) = partitions.locate(
             np.array([seen.word, *seen.contexts])
         )
         order = (positions[at] - start) // span, center_row

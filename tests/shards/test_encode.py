@@ -18,7 +18,7 @@ from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import InputError, ParameterError, StoreError
 from daskw2v.shards import encode
 from daskw2v.shards.encode import build_corpus, encode_batch, encoding_signature
-from daskw2v.shards.layout import Corpus, Shard, open_codes, read_places, read_starts, read_words
+from daskw2v.shards.layout import Corpus, Shard, open_codes, read_starts, read_word_indices, read_words
 from daskw2v.store.storage import Store
 from tests.support.reading import folder_of_one_batch
 
@@ -29,7 +29,7 @@ def words_of(store, shard):
     """The words of a shard, from all that is stored of it."""
     data, offsets, _ = read_words(store, shard.path, 0, shard.n_types)
     types = [data[a:b].tobytes() for a, b in pairwise(offsets)]
-    places = read_places(store, shard.path)
+    places = read_word_indices(store, shard.path)
     return [types[places[code]] for code in open_codes(store, shard)[:]]
 
 

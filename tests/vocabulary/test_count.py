@@ -140,17 +140,17 @@ def test_build_vocabulary__starts_anew_what_was_cut_short(build, monkeypatch):
     monkeypatch.setattr(buckets, "resolve_bucket", resolve)
     corpus, vocabulary = build(TEXT)
     assert decoded(vocabulary.store, corpus, vocabulary) == TEXT.split()
-    assert vocabulary.home.children() == ["chosen", "maps", "plan", "shards.json"]
+    assert vocabulary.folder.children() == ["chosen", "maps", "plan", "shards.json"]
 
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("gone", ["chosen", "plan", "maps"])
 def test_build_vocabulary__makes_again_what_is_gone(build, gone):
     _, first = build(TEXT)
-    (first.home / gone).remove()
-    assert not groups_exist(first.home, first.groups)
+    (first.folder / gone).remove()
+    assert not groups_exist(first.folder, first.groups)
     corpus, second = build(TEXT)
-    assert groups_exist(second.home, second.groups)
+    assert groups_exist(second.folder, second.groups)
     assert (second.key, second.identity) == (first.key, first.identity)
     assert decoded(second.store, corpus, second) == TEXT.split()
 
@@ -187,7 +187,7 @@ def test_build_vocabulary__tasks_run_twice_do_no_harm(build, monkeypatch):
             monkeypatch.setattr(module, name, twice(getattr(module, name)))
     corpus, vocabulary = build(TEXT)
     assert decoded(vocabulary.store, corpus, vocabulary) == TEXT.split()
-    assert [len((vocabulary.home / name).children()) for name in ("plan", "chosen", "maps/0")] == [1, 1, 1]
+    assert [len((vocabulary.folder / name).children()) for name in ("plan", "chosen", "maps/0")] == [1, 1, 1]
 
 
 def test_stored_vocabulary__reads_slices_of_counts(build):
@@ -221,7 +221,7 @@ def test_stored_vocabulary__copies_what_it_would_save(build, monkeypatch, tmp_pa
 def test_build_vocabulary__tells_of_its_steps(build, monkeypatch, client):
     monkeypatch.setattr(buckets, "BUCKET_TYPES", 2)
     corpus, first = build(TEXT)
-    (first.home / "chosen").remove()
+    (first.folder / "chosen").remove()
     told = []
     build_vocabulary(corpus, first.store, Params(min_count=1), Resources(), client, told.append)
     cluster, *steps = told

@@ -24,7 +24,7 @@ def places(words, n):
 def test_partitions__give_each_word_one_place(n_words, data):
     partitions = Partitions(n_words, data.draw(st.integers(1, n_words)))
     words = np.arange(n_words)
-    parts, rows = partitions.place(words)
+    parts, rows = partitions.locate(words)
     np.testing.assert_array_equal(places(words, partitions.n), [parts, rows])
     for part in range(partitions.n):
         own = partitions.words(part)

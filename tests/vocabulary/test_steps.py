@@ -14,14 +14,14 @@ from daskw2v.shards.layout import open_codes, write_shard
 from daskw2v.store.arrays import read_array
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary import buckets, order
-from daskw2v.vocabulary.buckets import CountRules, call_here, take_steps
+from daskw2v.vocabulary.buckets import CountRules, run_step_locally, run_steps
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 TIES = [f"w{i:02}" for i in range(40)]
 
 
 def put(store, texts):
-    """Write a shard of each text, and a home of a vocabulary."""
+    """Write a shard of each text, and the folder of a build; return the folder."""
     paths = []
     for i, text in enumerate(texts):
         encoded = [word.encode() for word in text]
@@ -30,23 +30,23 @@ def put(store, texts):
         codes = dictionary.encode(padded(b"".join(encoded)), offsets[:-1], offsets[1:])
         write_shard(store / f"shard-{i}", [codes], np.zeros(1, np.int64), dictionary)
         paths.append(f"shard-{i}")
-    (store / "home").write_manifest({"paths": paths}, "shards.json")
-    return store / "home"
+    (store / "folder").write_manifest({"paths": paths}, "shards.json")
+    return store / "folder"
 
 
 def choose(store, texts, *, n_buckets=1, piece_types=1000, min_count=1, limit=None, listed=None):
     """Take all steps; return their result, the vocabulary, its group, and the corpus by its ids, None without one."""
-    home = put(store, texts)
+    folder = put(store, texts)
     if listed is not None:
-        buckets.write_list(home, listed)
+        buckets.write_list(folder, listed)
     rules = CountRules(min_count, limit, listed=listed is not None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(order, "PIECE_TYPES", piece_types)
-        result = SimpleNamespace(**take_steps(home, store, rules, n_buckets, call_here))
-    group = (home / "chosen" / result.chosen).open_group()
+        result = SimpleNamespace(**run_steps(folder, store, rules, n_buckets, run_step_locally))
+    group = (folder / "chosen" / result.chosen).open_group()
     vocabulary = Vocabulary.load(group)
     words = [*vocabulary.words, None]
-    corpus, maps = [], buckets.Maps(home, result.plan, result.maps)
+    corpus, maps = [], buckets.Maps(folder, result.plan, result.maps)
     for i in range(len(texts)):
         ids = maps.read(f"shard-{i}", (store / f"shard-{i}").open_group())
         corpus.append([words[i] for i in ids[open_codes(store, SimpleNamespace(path=f"shard-{i}"))[:]]])
@@ -132,7 +132,7 @@ def test_take_steps__names_what_is_wrong(tmp_path, monkeypatch, n_buckets):
         choose(Store(str(tmp_path / "rare")), [["a", "b", "a"]], n_buckets=n_buckets, min_count=3)
     with pytest.raises(VocabularyError, match=r"None of the 2 words"):
         choose(Store(str(tmp_path / "listed")), [["a", "b"]], n_buckets=n_buckets, listed=["c", "d"])
-    monkeypatch.setattr(buckets, "MOST_WORDS", 1)
+    monkeypatch.setattr(buckets, "MAX_WORDS", 1)
     with pytest.raises(VocabularyError, match=r"2 words are kept, more than 1.*max_final_vocab=1"):
         choose(Store(str(tmp_path / "many")), [["a", "b"]], n_buckets=n_buckets)
 
@@ -145,7 +145,7 @@ def test_choose_splitters__make_pieces_of_about_one_size(monkeypatch, n_buckets)
     keys = sorted((-int(count), b"%d" % word) for word, count in enumerate(counts))
     bucket_of = rng.integers(0, n_buckets, len(keys))
     ordered = [[keys[i] for i in np.flatnonzero(bucket_of == b)] for b in range(n_buckets)]
-    sample = [own[i] for b, own in enumerate(ordered) for i in order.sample_places(b, n_buckets, len(own))]
+    sample = [own[i] for b, own in enumerate(ordered) for i in order.sample_indices(b, n_buckets, len(own))]
     assert len(sample) < len(keys) / 3
     splitters = order.choose_splitters(sample, len(keys))
     sizes = np.diff([0, *(keys.index(splitter) for splitter in splitters), len(keys)])

@@ -147,14 +147,14 @@ def test_compare_words__of_versions_that_do_not_tell_their_rules():
 
 def test_rules__are_those_of_params():
     params = Params(min_count=7, max_final_vocab=50)
-    assert WordRules.of(params.as_dict(), "x") == WordRules(min_count=7, max_final_vocab=50)
-    assert WordRules.of({"window": 5}, "x") == WordRules()
+    assert WordRules.from_params(params.as_dict(), "x") == WordRules(min_count=7, max_final_vocab=50)
+    assert WordRules.from_params({"window": 5}, "x") == WordRules()
 
 
 @pytest.mark.parametrize("change", [{"min_count": "5"}, {"max_final_vocab": -1}, {"vocabulary": ["a"]}], ids=str)
 def test_rules__of_another_type_are_refused(change):
     with pytest.raises(StoreError, match=r"v0001-a holds a WordRules with"):
-        WordRules.of({"min_count": 5, **change}, "v0001-a")
+        WordRules.from_params({"min_count": 5, **change}, "v0001-a")
 
 
 def test_compare_words__of_many_words():

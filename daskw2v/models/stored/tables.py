@@ -156,7 +156,7 @@ class StoredRows:
         if self.array.ndim == 2:
             return self.array.take(ids)
         rows = np.empty((len(ids), self.shape[1]), np.float32)
-        parts, numbers = self.partitions.place(ids)
+        parts, numbers = self.partitions.locate(ids)
         for part in np.unique(parts).tolist():
             own = parts == part
             rows[own] = self.array.take((numbers[own], part))
@@ -253,7 +253,7 @@ class PiecedRows(StoredRows):
 
     def _pick(self, ids: Int64Array) -> Float32Array:
         picked = np.empty((len(ids), self.shape[1]), np.float32)
-        parts, rows = self.partitions.place(ids) if len(ids) else (ids, ids)
+        parts, rows = self.partitions.locate(ids) if len(ids) else (ids, ids)
         chunks, rows = np.divmod(rows, self._step)
         pieces = chunks * self._n + parts
         order = np.argsort(pieces, kind="stable")

@@ -57,7 +57,7 @@ def differences(versions: Versions, earlier: Version, later: Version) -> Differe
     (old, old_ids), (new, new_ids) = ((read_vocabulary(store), read_ids(store)) for store in stores)
     both = old_ids is not None and new_ids is not None
     ours, theirs = (version.manifest.get("params", {}) for version in (earlier, later))
-    rules = [WordRules.of(params, store.url) for params, store in zip((ours, theirs), stores, strict=True)]
+    rules = [WordRules.from_params(params, store.url) for params, store in zip((ours, theirs), stores, strict=True)]
     moved = compare_words(old, new, *rules)
     changed = {
         name: (ours.get(name), theirs.get(name)) for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)

@@ -26,7 +26,7 @@ from daskw2v.objectives.cpu.steps import MAX_TARGETS, address, floats, group_siz
 from daskw2v.objectives.noise import BATCH, Negatives, PreparedNoise, negatives_of, pick_in_market
 from daskw2v.objectives.settings import SharedNegatives
 from daskw2v.objectives.tree import PreparedTree
-from daskw2v.vocabulary.huffman import ALONE, Tree, followed
+from daskw2v.vocabulary.huffman import ALONE, Tree, read_link
 
 SMALLEST = 5  # targets of a group; a shorter path fills up with nodes that do not count
 
@@ -310,7 +310,7 @@ def write_linked_path(word: Any, links: Any, tables: Any, rows: Any, signs: Any,
     n, link, words = 0, links[word], len(links) // 2
     below = link != ALONE
     while below:
-        node, turn, is_root = followed(link)
+        node, turn, is_root = read_link(link)
         rows[w, n] = output_row(tables, node)
         signs[w, n] = np.float32(1 - 2 * turn)
         n += 1

@@ -300,7 +300,7 @@ def pick_partition(
     context: RotationContext, table: str, held: PartitionMap, partition: int, wanted: Int64Array
 ) -> tuple[Int64Array, Float32Array]:
     """Return the wanted rows that a partition has, from the map that holds it, as `TableParts.pick` does."""
-    partitions, rows = context.partitions.place(wanted)
+    partitions, rows = context.partitions.locate(wanted)
     which = np.flatnonzero(partitions == partition)
     return which, context.rows(table, partition, held[partition])[rows[which]]
 

@@ -227,7 +227,7 @@ def waits(load: Load, p: int, size: int, threads: int) -> float:
 @lru_cache(2)
 def _shares_of_partitions(load: Load, p: int) -> Float64Array:
     """Return the share of each partition in the words."""
-    numbers, _ = Partitions(load.types, p).place(np.arange(len(load.top)))
+    numbers, _ = Partitions(load.types, p).locate(np.arange(len(load.top)))
     return np.asarray(np.bincount(numbers, load.top, p) + (1 - load.top.sum()) / p)
 
 

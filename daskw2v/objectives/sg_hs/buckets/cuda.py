@@ -22,7 +22,7 @@ from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.sg_hs.buckets.cpu import cut_steps, stride_of
 from daskw2v.sampling.pairs import Pairs, center_of, context_of
 from daskw2v.types import UInt64Array
-from daskw2v.vocabulary.huffman import ALONE, followed
+from daskw2v.vocabulary.huffman import ALONE, read_link
 
 _RUN = 128  # steps that a warp trains, at least
 _DEPTH = 16  # nodes: kernels are compiled for a multiple of this number
@@ -106,7 +106,7 @@ def _list_path(word: Any, links: Any, scratch: Any, lane: Any) -> Any:
     n, words, link = int32(0), links.size // 2, np.uint64(at(links, word))
     below = link != ALONE
     while below:
-        node, turn, is_root = followed(link)
+        node, turn, is_root = read_link(link)
         if lane == 0:
             scratch.listed[np.uint64(n)] = int32(node)
             scratch.signs[np.uint64(n)] = -_ONE if turn else _ONE
