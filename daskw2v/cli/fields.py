@@ -20,7 +20,7 @@ from daskw2v.config.registry import Registry
 from daskw2v.config.resources import LOCAL, Resources
 from daskw2v.config.settings import AxisName, Settings, default_of
 from daskw2v.corpus.formats import FORMATS
-from daskw2v.corpus.tokenizers import OTHERS, TOKENIZERS
+from daskw2v.corpus.tokenizers import SPECS, TOKENIZERS
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.phrases.score import SCORINGS
 from daskw2v.training.axes import AXES
@@ -38,7 +38,7 @@ _READERS: Mapping[AxisName, Registry[Any]] = {  # of values that read options wh
 _REGISTERED: Mapping[str, Iterable[str]] = {
     **{field: registry.names() for field, registry in AXES.items()},
     "strategy": ("auto", *STRATEGIES.names()),
-    "tokenizer": (*TOKENIZERS.names(), *OTHERS),
+    "tokenizer": (*TOKENIZERS.names(), *SPECS),
     "optimizer": dict.fromkeys(name for objective in OBJECTIVES.values() for name in objective.alphas),
 }
 

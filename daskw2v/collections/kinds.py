@@ -1,4 +1,4 @@
-"""Kinds of input besides files, recognized by the names of types, so that none of their packages is imported."""
+"""Kinds of input besides files, recognized by the names of types, so that no package of such a type is imported."""
 
 import os
 from abc import ABC, abstractmethod
@@ -13,13 +13,13 @@ from daskw2v.config.choice import Reader, refuse_unread
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
-from daskw2v.corpus.inputs import Inputs, kinds_of, names_of, refused
+from daskw2v.corpus.inputs import Inputs, list_names, refused, type_names
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.progress import Listener
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import refuse_secret
 
-GetClient = Callable[[], Client]  # returns the cluster, which may be started only then
+GetClient = Callable[[], Client]  # returns the client of the cluster, which may be started by the call
 TextInputs = Any  # `Inputs`, or a type of a package that is not imported
 _FUTURES = {("distributed", "Future")}
 _TASKS = {("dask", "Delayed"), *_FUTURES}
@@ -34,11 +34,17 @@ _COLUMNS = {("pandas", "Series"), ("dask", "Series"), *ARROW_COLUMNS, *POLARS_CO
 _DATASETS = {("datasets", "Dataset")}
 _REFUSED = {("polars", "LazyFrame"), ("datasets", "DatasetDict"), ("datasets", "IterableDatasetDict")}
 _REFUSED |= {("numpy", "ndarray"), ("dask", "Array"), ("daskw2v", "Vectors")}
-_ROWS = 1 << 16  # of a dataset at a time
+_DATASET_ROWS = 1 << 16  # rows of a dataset read at once
 
 
 class InputKind(NamedTuple):
-    """A kind of input, and the fields that are read with it but not with all kinds."""
+    """A kind of input.
+
+    Parameters
+    ----------
+    honours
+        Fields of `Params` and `Resources` that are read with this kind, but not with all kinds (`honoured_by`).
+    """
 
     honours: tuple[str, ...]
 
@@ -53,14 +59,14 @@ KINDS: Mapping[str, Reader] = {
 
 
 class Derived(ABC):
-    """Text that is derived from other data: sessions of events, walks on a graph. Each class is a kind of input.
+    """Text that is derived from other data: sessions of events, walks on a graph. Each subclass is a kind of input.
 
     Parameters
     ----------
     params
-        Defaults of training on it.
+        Params of training on such text where a call passes none.
     honours
-        Fields of `Params` and `Resources` that are read with it and not with all kinds of input (`honoured_by`).
+        Fields of `Params` and `Resources` that are read with this kind, but not with all kinds (`honoured_by`).
     """
 
     params: ClassVar[Params] = Params()
@@ -79,33 +85,42 @@ class Derived(ABC):
     def write(
         self, work: Store, params: Params, resources: Resources, client: GetClient, listener: Listener
     ) -> list[Source]:
-        """Write the text to the work directory, or find it there, and return its files, in order.
+        """Return the files of the text, in order; write them to the work directory unless they exist there.
 
         Parameters
         ----------
-        work, params, resources
-            Where files are written, in a column of the name `column`.
+        work
+            The work directory.
+        params, resources
+            The settings of the call; `params.column` names the files' column of text.
         client
-            Returns the cluster, where it is needed.
+            Returns the cluster; called only if files have to be written.
         listener
             Called with the progress.
         """
 
 
 def is_named(inputs: TextInputs) -> TypeGuard[Inputs]:
-    """Tell whether inputs are names of files: one, or a list or tuple that begins with one, or is empty."""
+    """Return whether inputs are names of files: a name, or a list or tuple that begins with a name or is empty."""
     if isinstance(inputs, list | tuple):
         return not inputs or isinstance(inputs[0], str | os.PathLike)
     return isinstance(inputs, str | os.PathLike)
 
 
 def default_params(inputs: TextInputs) -> Params:
-    """Return the Params of training on inputs where a call passes none."""
+    """Return the Params of training on inputs, for a call that passes none."""
     return inputs.params if isinstance(inputs, Derived) else Params()
 
 
 def check_texts(inputs: TextInputs, params: Params, resources: Resources) -> None:
-    """Refuse inputs that hold no text, before any of them is read.
+    """Refuse inputs that hold no text, and options that do not go with the inputs, before an input is read.
+
+    Parameters
+    ----------
+    inputs
+        As in `find_texts`.
+    params, resources
+        The settings of the call.
 
     Raises
     ------
@@ -113,11 +128,11 @@ def check_texts(inputs: TextInputs, params: Params, resources: Resources) -> Non
         If `inputs` are of a type that is neither names nor text; or an option is set that is not read with such
         inputs.
     InputError
-        If they are empty, or a table has no such column.
+        If the inputs are empty, or a table lacks the column of text or of weights.
     """
     column = params.column
     if is_named(inputs):
-        names_of(inputs)
+        list_names(inputs)
         kind = shown = FILES
     elif isinstance(inputs, Derived):
         kind = shown = type(inputs).__name__
@@ -136,8 +151,8 @@ def check_texts(inputs: TextInputs, params: Params, resources: Resources) -> Non
         )
     if params.weight == column:
         raise ParameterError(f"weight={column!r} is the column of the text.", "Name a column of integers.")
-    named = {"column": None if column == Params.column else column, "weight": params.weight}
-    for field, name in named.items():
+    columns = {"column": None if column == Params.column else column, "weight": params.weight}
+    for field, name in columns.items():
         if name is not None and is_one_of(inputs, _COLUMNS):
             raise ParameterError(
                 f"{field}={name!r} is a column of tables, but the input is a {type(inputs).__name__}.",
@@ -150,12 +165,12 @@ def check_texts(inputs: TextInputs, params: Params, resources: Resources) -> Non
 
 
 def kinds_with(kind: type | None) -> Mapping[str, Reader]:
-    """Return the kinds of input by their names; a class of derived text is one too."""
+    """Return the kinds of input by name: those of `KINDS`, and `kind` if it is a subclass of `Derived`."""
     return {**KINDS, kind.__name__: kind} if kind is not None and issubclass(kind, Derived) else KINDS
 
 
 def _is_refused(inputs: Any) -> bool:
-    """Tell whether inputs have no order, are no text, or are read in another way."""
+    """Return whether inputs are of a type that is refused: they have no order, are no text, or are read as files."""
     if isinstance(inputs, Derived) or is_one_of(inputs, _TASKS | DASK_FRAMES | _TABLES | _DATASETS | _BAGS):
         return False
     unordered = isinstance(inputs, set | frozenset | Mapping | bytes | bytearray)
@@ -163,12 +178,19 @@ def _is_refused(inputs: Any) -> bool:
 
 
 def check_column(column: str, present: list[Any]) -> str:
-    """Return the column of a table that a path begins with: itself, or "doc" of "doc.body".
+    """Return the name of the column of a table that a path begins with: the path, or "doc" for the path "doc.body".
+
+    Parameters
+    ----------
+    column
+        The path.
+    present
+        Names of the table's columns.
 
     Raises
     ------
     InputError
-        If there is none, or there are several.
+        If the table has no such column, or several of the name.
     """
     heads = (name for name in present if isinstance(name, str) and column.startswith(f"{name}."))
     root = column if column in present else max(heads, key=len, default=column)
@@ -180,18 +202,28 @@ def check_column(column: str, present: list[Any]) -> str:
     return root
 
 
-def tasks_of(inputs: Any, column: str, weight: str | None = None) -> list[Any] | None:
-    """Return the partitions of text that Dask computes, as its tasks or futures; None for text in this process."""
+def dask_partitions(inputs: Any, column: str, weight: str | None = None) -> list[Any] | None:
+    """Return the partitions of inputs that Dask computes, as Delayed objects or futures; None for other inputs.
+
+    Parameters
+    ----------
+    inputs
+        Checked by `check_texts`, and no names.
+    column, weight
+        Columns of text and of weights, to which a DataFrame is reduced.
+    """
     if is_one_of(inputs, DASK_FRAMES):
         if inputs.ndim > 1:
             names = [column] if weight is None else [column, weight]
             inputs = inputs[list(dict.fromkeys(check_column(name, list(inputs.columns)) for name in names))]
         return list(inputs.to_delayed())
     if is_one_of(inputs, _BAGS):
-        # Iterators are listed in the task that makes them, so that a retry makes them anew. Those that a cluster holds
-        # already could be read only once.
-        held = any(is_one_of(task, _FUTURES) for task in dict(inputs.dask).values())
-        return list(inputs.to_delayed(optimize_graph=False) if held else inputs.map_partitions(list).to_delayed())
+        # Iterators are listed in the task that makes them, so that a retry makes them anew. Iterators that a cluster
+        # holds already could be read only once
+        has_futures = any(is_one_of(task, _FUTURES) for task in dict(inputs.dask).values())
+        return list(
+            inputs.to_delayed(optimize_graph=False) if has_futures else inputs.map_partitions(list).to_delayed()
+        )
     if is_one_of(inputs, _TASKS):
         return [inputs]
     if isinstance(inputs, list | tuple) and all(is_one_of(member, _TASKS) for member in inputs):
@@ -200,29 +232,29 @@ def tasks_of(inputs: Any, column: str, weight: str | None = None) -> list[Any] |
 
 
 def is_table(value: Any) -> bool:
-    """Tell whether a value is a table or a column of one."""
+    """Return whether a value is a table of pandas, polars or Arrow, or a column of such a table."""
     return is_one_of(value, _TABLES)
 
 
-def partitions_of(inputs: Any) -> Iterator[Any]:
-    """Yield text in this process: tables, and iterables of sentences or records."""
+def local_partitions(inputs: Any) -> Iterator[Any]:
+    """Yield the partitions of inputs in this process: tables, columns, or iterables of sentences or records."""
     if is_one_of(inputs, _DATASETS):
-        yield from inputs.with_format("arrow").iter(_ROWS)
+        yield from inputs.with_format("arrow").iter(_DATASET_ROWS)
     elif is_table(inputs):
         yield inputs
     elif isinstance(inputs, list | tuple) and is_table(inputs[0]):
         yield from inputs
     else:
-        yield _not_names(inputs)
+        yield _check_sentences(inputs)
 
 
-def _not_names(inputs: Iterable[Any]) -> Iterator[Any]:
-    """Yield the sentences of an iterator; refuse them if they turn out to be names of files.
+def _check_sentences(inputs: Iterable[Any]) -> Iterator[Any]:
+    """Yield the sentences of an iterable; refuse an iterable of tables or of names of files.
 
     Raises
     ------
     ParameterError
-        If the first is a path, or that of a file, or a table.
+        If the first item is a path, the name of a file that exists, or a table.
     """
     sentences = iter(inputs)
     for first in sentences:
@@ -236,5 +268,5 @@ def _not_names(inputs: Iterable[Any]) -> Iterator[Any]:
 
 
 def is_one_of(value: Any, kinds: set[tuple[str, str]]) -> bool:
-    """Tell whether a value is of one of these types, named by package and name: its own attributes do not count."""
-    return any(kind in kinds for kind in kinds_of(value))
+    """Return whether a value is of one of `kinds`: pairs of the package and the name of a type."""
+    return any(kind in kinds for kind in type_names(value))

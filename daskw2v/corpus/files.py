@@ -1,4 +1,4 @@
-"""Files of the corpus, their blocks, and batches of blocks: what one task reads. A file is opened only if unchanged."""
+"""Files of the corpus, their blocks, and the batches of blocks that tasks read. A file is opened only if unchanged."""
 
 import hashlib
 import io
@@ -12,12 +12,12 @@ from daskw2v.errors import InputError, StoreError
 from daskw2v.store.retries import TIMEOUT, RetryingFile, with_retries
 from daskw2v.store.urls import filesystem
 
-# Names by which filesystems give the identity of a content, or else its last modification.
+# Keys of fsspec's info under which filesystems have the identity of a content, or else its last modification
 _IDENTITIES = "ETag", "etag", "md5Hash", "content_md5", "checksum", "version_id"
 _VERSIONS = *_IDENTITIES, "mtime", "LastModified", "last_modified", "updated", "modified", "created"
-_BUFFER = 1 << 20  # bytes asked for at once
-_SMALL = 64  # a file is small if so many of its size are at most a block
-_FILES = 512  # small files in a batch, on average
+_BUFFER = 1 << 20  # bytes requested at once
+_SMALL = 64  # a file is small if 64 files of its size are at most a block
+_BATCH_FILES = 512  # small files in a batch, on average
 _PARTS = 8  # number of batches that a batch is split into
 
 
@@ -30,14 +30,14 @@ class Source:
     url
         Full fsspec URL or absolute local path, without secrets.
     size
-        Bytes, as stored.
+        Size in bytes, as stored.
     version
-        Identity of the content: ETag, checksum or modification time; "" if the filesystem has none, or the file has
-        a `name`.
+        Identity of the content: ETag, checksum or modification time; "" if the filesystem has none of these, or the
+        file has a `name`.
     format
         Name of the `Format`.
     compression
-        None, "gzip", "bz2", "xz" or "zstd".
+        "gzip", "bz2", "xz" or "zstd"; None for a file that is not compressed.
     name
         Path below the work directory of a file that is named by its content; "" for the user's files.
     """
@@ -50,13 +50,13 @@ class Source:
     name: str = ""
 
     @property
-    def place(self) -> str:
-        """The name of the file in identities: `name`, or else its URL."""
+    def identity_name(self) -> str:
+        """Name of the file in identities: `name`, or else the URL."""
         return self.name or self.url
 
     @property
     def content(self) -> tuple[int, str]:
-        """Size and version, which distinguish the content from an earlier one of the same name, for identities."""
+        """Size and version, which distinguish the file from earlier contents of the same name, for identities."""
         return (0, "") if self.name else (self.size, self.version)
 
 
@@ -69,8 +69,8 @@ class TextBlock:
     source
         The file.
     start, stop
-        Range of bytes (plain text, JSONL), or of row groups, record batches or stripes (tables). A compressed file is
-        one block of all its bytes.
+        Range of bytes (plain text, JSONL), or range of row groups, record batches or stripes (tables). A compressed
+        file is one block of all its bytes.
     """
 
     source: Source
@@ -81,25 +81,32 @@ class TextBlock:
     def key(self) -> str:
         """Digest of 20 hexadecimal digits, equal for blocks that read the same content."""
         s = self.source
-        identity = (s.place, *s.content, s.format, self.start, self.stop)
+        identity = (s.identity_name, *s.content, s.format, self.start, self.stop)
         return hashlib.blake2b(repr(identity).encode(), digest_size=10).hexdigest()
 
 
-def version_of(info: Mapping[str, Any]) -> str:
-    """Return the ETag, checksum or time of the last change of a file, from fsspec's info; "" if there is none."""
+def get_version(info: Mapping[str, Any]) -> str:
+    """Return the ETag, checksum or time of the last change in fsspec's info of a file; "" if it has none of these."""
     return next((str(info[name]) for name in _VERSIONS if info.get(name)), "")
 
 
 @contextmanager
 def open_source(source: Source, storage_options: Mapping[str, Any], timeout: float = TIMEOUT) -> Iterator[IO[bytes]]:
-    """Open a file as stored, and check that it has not changed since it was found, before and after reading.
+    """Open a file for reading its bytes as stored; check before and after the block that the file has not changed.
+
+    Parameters
+    ----------
+    source, storage_options
+        The file as it was found, and options for fsspec.
+    timeout
+        Seconds to wait for each answer of the store.
 
     Raises
     ------
     InputError
         If the file is gone, has changed, or may not be read.
     StoreError
-        If the store fails repeatedly, or does not answer within `timeout` seconds.
+        If the store fails repeatedly, or does not answer in time.
     """
     fs, path = filesystem(source.url, storage_options)
     ask = partial(with_retries, place=source.url, timeout=timeout)
@@ -119,13 +126,14 @@ def open_source(source: Source, storage_options: Mapping[str, Any], timeout: flo
 
 
 def _check_unchanged(info: Mapping[str, Any], source: Source) -> None:
-    if info.get("size") != source.size or source.version not in ("", version_of(info)):
+    """Raise an InputError if a file has another size or version, by fsspec's info, than when it was found."""
+    if info.get("size") != source.size or source.version not in ("", get_version(info)):
         raise InputError(f"{source.url} changed since it was found.", "Run again once the file is complete.")
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A block, or several small files that follow each other in the text.
+    """The blocks that one task reads: a single block, or blocks of small files that follow each other in the text.
 
     Parameters
     ----------
@@ -137,33 +145,34 @@ class Batch:
 
     @cached_property
     def key(self) -> str:
-        """Digest of 20 hexadecimal digits: the key of a single block, or the digest of all keys."""
+        """Digest of 20 hexadecimal digits: the key of a single block, or a digest of the keys of all blocks."""
         keys = [block.key for block in self.blocks]
         return keys[0] if len(keys) == 1 else hashlib.blake2b("".join(keys).encode(), digest_size=10).hexdigest()
 
     def split(self) -> list["Batch"]:
-        """Return smaller batches of the same blocks, to find out which of them is bad."""
+        """Return up to eight smaller batches of the same blocks, to find out which block is bad."""
         step = -(-len(self.blocks) // _PARTS)
         return [Batch(self.blocks[start : start + step]) for start in range(0, len(self.blocks), step)]
 
 
 def batch_blocks(blocks: Sequence[TextBlock], block_bytes: int) -> list[Batch]:
-    """Put blocks of small files that follow each other into batches; each other block is a batch of its own.
+    """Divide blocks into batches: several blocks of small files in a row, or a single block of a larger file.
 
-    A batch ends when it has `block_bytes`, and after files whose names have a certain digest, one in 512. So a file
-    that is added or removed changes the batch around it, not all that follow.
+    A batch ends when it has `block_bytes`, and after files whose names have a certain digest, one in 512. Hence a file
+    that is added or removed changes the batch around it, not all batches that follow.
 
     Parameters
     ----------
     blocks
         Result of `plan_blocks`.
     block_bytes
-        Size of a block in bytes. A file is small if it has at most a 64th of that, as stored.
+        Size of a block in bytes. A file is small if it has at most a 64th of this size, as stored.
     """
     return [Batch(tuple(run)) for run in _runs(blocks, block_bytes)]
 
 
 def _runs(blocks: Sequence[TextBlock], block_bytes: int) -> Iterator[list[TextBlock]]:
+    """Yield the blocks of each batch of `batch_blocks`."""
     run, held = list[TextBlock](), 0
     for block in blocks:
         is_small = block.source.size * _SMALL <= block_bytes
@@ -180,4 +189,8 @@ def _runs(blocks: Sequence[TextBlock], block_bytes: int) -> Iterator[list[TextBl
 
 
 def _ends_batch(url: str) -> bool:
-    return int.from_bytes(hashlib.blake2b(url.encode("utf-8", "surrogateescape"), digest_size=4).digest()) % _FILES == 0
+    """Return whether a batch ends after the file at a URL: by a digest of the URL, one in 512."""
+    return (
+        int.from_bytes(hashlib.blake2b(url.encode("utf-8", "surrogateescape"), digest_size=4).digest()) % _BATCH_FILES
+        == 0
+    )

@@ -1,4 +1,4 @@
-"""Checks the argument `inputs`: only names of files are accepted; other types are refused without reading them."""
+"""Checks the argument `inputs`: names of files are accepted; values of other types are refused without reading them."""
 
 import os
 import reprlib
@@ -17,8 +17,8 @@ _LISTS = f"write a line of JSON for each sentence, {_TOKENS}, and give the name 
 _FRAME = "write {}, and give {} with column, the name of the column that holds text."
 _TASKS = "let each task write a file, and give the names of the files once all are written."
 
-# By package and name of a type, so that none of these packages is imported.
-_HOW = {
+# By package and name of a type, so that none of these packages is imported
+_REMEDIES = {
     ("dask", "Bag"): "write bag.to_textfiles('text/*.txt'), and give 'text/*.txt'.",
     ("dask", "Delayed"): _TASKS,
     ("distributed", "Future"): _TASKS,
@@ -36,11 +36,11 @@ _HOW = {
     ("numpy", "ndarray"): "write numpy.savetxt('text.txt', array, fmt='%s'), and give 'text.txt'.",
 }
 _PACKAGES = {"dask_expr": "dask"}
-_SHOWN = 120  # most characters of a value in a message
+_SHOWN = 120  # maximum characters of a value in a message
 
 
-def names_of(inputs: Inputs) -> list[str]:
-    """Return the names in `inputs`, in order.
+def list_names(inputs: Inputs) -> list[str]:
+    """Return the names of files in the argument `inputs` of a call, in order, as URLs or paths.
 
     Parameters
     ----------
@@ -67,27 +67,35 @@ def names_of(inputs: Inputs) -> list[str]:
 
 
 def refused(value: Any, rule: str = _FILES) -> ParameterError:
-    """Return the error for a value that is no name, with how to write it to files, after a rule."""
-    how = _remedy(value)
-    if how:
-        remedy = f"{rule}{how}" if rule else f"{how[0].upper()}{how[1:]}"
+    """Return the error for an input that is no name, with a remedy that says how to write the value to files.
+
+    Parameters
+    ----------
+    value
+        The input.
+    rule
+        Text before the remedy; may be empty.
+    """
+    remedy = _remedy(value)
+    if remedy:
+        remedy = f"{rule}{remedy}" if rule else f"{remedy[0].upper()}{remedy[1:]}"
     else:
         remedy = "Give text that is not empty, a pathlib.Path, or a list of these."
     return ParameterError(f"input={_shown(value)} is no URL or path.", remedy)
 
 
-def kinds_of(value: Any) -> Iterator[tuple[str, str]]:
-    """Yield package and name of a value's type, and of the types that it is derived from."""
+def type_names(value: Any) -> Iterator[tuple[str, str]]:
+    """Yield the package and the name of a value's type, and of the types that this type is derived from."""
     for kind in type(value).__mro__:
         package = kind.__module__.partition(".")[0]
         yield _PACKAGES.get(package, package), kind.__name__
 
 
 def _remedy(value: Any) -> str:
-    """Return how to write a value to files; "" if its type is not known."""
-    for kind in kinds_of(value):
-        if how := _HOW.get(kind):
-            return how
+    """Return a sentence that says how to write a value to files; "" if its type is not known."""
+    for kind in type_names(value):
+        if remedy := _REMEDIES.get(kind):
+            return remedy
     if isinstance(value, list | tuple):
         return _LISTS
     if isinstance(value, set | frozenset):
@@ -100,12 +108,12 @@ def _remedy(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return a shortened repr of a value, or only its type if the repr could be slow or compute something."""
+    """Return a shortened repr of a value, or only the value's type if a repr could be slow or compute something."""
     if type(value).__module__ != "builtins" or isinstance(value, Iterator):
         return f"<{type(value).__module__}.{type(value).__qualname__}>".replace("<builtins.", "<")
     return shortened(reprlib.repr(value))
 
 
 def shortened(text: str) -> str:
-    """Return text, cut to the length allowed in a message."""
+    """Return a text, cut to the length that is allowed in a message."""
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."

@@ -1,6 +1,6 @@
-"""Invalid input: files that are not text by their first bytes are refused, whatever their names say.
+"""Invalid input: files that are not text by their first bytes, and invalid lines.
 
-Invalid lines stop the run, or are repaired or skipped.
+Such files are refused, whatever their names say. Invalid lines stop the run, or are repaired or skipped.
 """
 
 import re
@@ -12,31 +12,47 @@ from daskw2v.errors import InputError
 
 T = TypeVar("T")
 
-FIRST = 512  # most bytes of a file from which its content is recognized
+FIRST = 512  # first bytes of a file from which its content is recognized
 LONG_WORD = 50  # bytes of the longest word that may be alone in a line; lines of FASTA have 60 to 80
-_LOOKED_AT, _FEWEST_LONG = 1 << 16, 600  # bytes that are looked at for long words, and fewest of these
+_SEARCHED_BYTES, _MIN_LONG_BYTES = 1 << 16, 600  # first bytes of a text, and minimum of these in long words
 # UTF-32's come first, as one of them begins like UTF-16's
 _MARKS = {"UTF-32": (b"\xff\xfe\0\0", b"\0\0\xfe\xff"), "UTF-16": (b"\xff\xfe", b"\xfe\xff")}
 _CONTROLS = bytes({*range(32)} - {*b"\t\n\v\f\r\x1b"})
 _UNPACK = "Unpack it."
-_PACKED = "Unpack it, or give it a name that ends in {how}."
-_TABLE = "Give it a name that ends in .{how}, or give format='{how}'."
-_OTHER = "Write its text to a file first."
-_TAR, _TAR_AT = b"ustar", 257
+_PACKED = "Unpack it, or give it a name that ends in {suffix}."
+_TABLE = "Give it a name that ends in .{suffix}, or give format='{suffix}'."
+_WRITE_TEXT = "Write its text to a file first."
+_TAR, _TAR_OFFSET = b"ustar", 257
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class _Content(NamedTuple):
+    """A content of files that is not text.
+
+    Parameters
+    ----------
+    begins
+        First bytes of such files.
+    title
+        Name of the content in messages.
+    remedy
+        Remedy in messages, in which {suffix} stands for `suffix`.
+    suffix
+        Suffix that makes files be read as this content, or name of a format.
+    may_be_text
+        Whether text may begin with the same bytes; but text has no control characters after them.
+    """
+
     begins: bytes
     title: str
     remedy: str
-    how: str = ""
-    as_text: bool = False  # text may begin so too, but then without control characters
+    suffix: str = ""
+    may_be_text: bool = False
 
 
 _CONTENTS = (
     _Content(b"\x1f\x8b\x08", "gzip", _PACKED, ".gz"),
-    _Content(b"BZh", "bzip2", _PACKED, ".bz2", as_text=True),
+    _Content(b"BZh", "bzip2", _PACKED, ".bz2", may_be_text=True),
     _Content(b"\xfd7zXZ\0", "xz", _PACKED, ".xz"),
     _Content(b"\x28\xb5\x2f\xfd", "Zstandard", _PACKED, ".zst"),
     _Content(b"PK\x03\x04", "zip, as documents of offices and e-books are", _UNPACK),
@@ -44,88 +60,97 @@ _CONTENTS = (
     _Content(b"7z\xbc\xaf\x27\x1c", "7z", _UNPACK),
     _Content(b"Rar!\x1a\x07", "rar", _UNPACK),
     _Content(b"\x04\x22\x4d\x18", "LZ4", _UNPACK),
-    _Content(b"PAR1", "Parquet", _TABLE, "parquet", as_text=True),
+    _Content(b"PAR1", "Parquet", _TABLE, "parquet", may_be_text=True),
     _Content(b"ARROW1\0\0", "Arrow IPC", _TABLE, "arrow"),
     _Content(b"\xff\xff\xff\xff", "a stream of Arrow IPC", _TABLE, "arrow"),
-    _Content(b"ORC", "ORC", _TABLE, "orc", as_text=True),
+    _Content(b"ORC", "ORC", _TABLE, "orc", may_be_text=True),
     _Content(b"Obj\x01", "Avro", "Make Parquet of it."),
     _Content(b"SQLite format 3\0", "a database of SQLite", "Make Parquet of it."),
-    _Content(b"\x89HDF\r\n\x1a\n", "HDF5", _OTHER),
-    _Content(b"\x93NUMPY", "an array of NumPy", _OTHER),
-    _Content(b"%PDF-", "PDF", _OTHER),
+    _Content(b"\x89HDF\r\n\x1a\n", "HDF5", _WRITE_TEXT),
+    _Content(b"\x93NUMPY", "an array of NumPy", _WRITE_TEXT),
+    _Content(b"%PDF-", "PDF", _WRITE_TEXT),
     _Content(b"\x89PNG\r\n\x1a\n", "a picture", "Leave it out."),
     _Content(b"\xff\xd8\xff", "a picture", "Leave it out."),
 )
 
 
 def refuse_no_text(data: bytes, url: str) -> None:
-    """Refuse a file of text whose first bytes are of another content, which would be read as words.
+    """Refuse a file whose first bytes are not text, and would be read as words.
 
     Parameters
     ----------
     data
-        The first bytes, unpacked where the name says that they are compressed.
+        The first bytes, decompressed if the file's name is that of a compressed file.
     url
-        The file.
+        URL of the file.
 
     Raises
     ------
     InputError
-        If they are of compressed data, an archive, a table, a document, or text that is not UTF-8.
+        If the bytes are of compressed data, an archive, a table, a document, or text that is not UTF-8.
     """
     for encoding, marks in _MARKS.items():
         if data.startswith(marks):
             raise InputError(
                 f"{url} begins with the byte order mark of {encoding}; text must be UTF-8.", "Convert it, with iconv."
             )
-    found = next((content for content in _CONTENTS if _is_of(data, content)), None)
-    if data[_TAR_AT:].startswith(_TAR):
-        found = _Content(_TAR, "tar", _UNPACK)
-    if found is not None:
-        again = bool(found.how) and url.lower().endswith(found.how)
+    content = next((content for content in _CONTENTS if _has_content(data, content)), None)
+    if data[_TAR_OFFSET:].startswith(_TAR):
+        content = _Content(_TAR, "tar", _UNPACK)
+    if content is not None:
+        is_nested = bool(content.suffix) and url.lower().endswith(content.suffix)  # compressed twice
+        when = " once unpacked" if is_nested else ""
         raise InputError(
-            f"{url} is {found.title} by its first bytes, and would be read as text{' once unpacked' if again else ''}.",
-            _UNPACK if again else found.remedy.format(how=found.how),
+            f"{url} is {content.title} by its first bytes, and would be read as text{when}.",
+            _UNPACK if is_nested else content.remedy.format(suffix=content.suffix),
         )
 
 
 def is_unsplit(data: bytes) -> bool:
-    """Tell whether most of a text is lines of one long word: sequences of letters, code, or text without blanks.
+    """Return whether most of a text is lines of one long word: sequences of letters, code, or text without blanks.
 
     Parameters
     ----------
     data
         The first bytes of the text.
     """
-    lines = data[:_LOOKED_AT].split(b"\n")
+    lines = data[:_SEARCHED_BYTES].split(b"\n")
     long = sum(len(line) for line in lines if len(line) > LONG_WORD and len(line.split(None, 1)) == 1)
-    return long > max(_FEWEST_LONG, sum(map(len, lines)) / 2)
+    return long > max(_MIN_LONG_BYTES, sum(map(len, lines)) / 2)
 
 
-def _is_of(data: bytes, content: _Content) -> bool:
+def _has_content(data: bytes, content: _Content) -> bool:
+    """Return whether the first bytes of a file are of a content."""
     if not data.startswith(content.begins):
         return False
     first = data[:FIRST]
-    return not content.as_text or len(first.translate(None, _CONTROLS)) < len(first)
+    return not content.may_be_text or len(first.translate(None, _CONTROLS)) < len(first)
 
 
 @dataclass(frozen=True)
 class InvalidInput:
-    """The user's choice of how invalid input is handled, and a report that counts it.
+    """Handles invalid input as the user chose: stops, repairs or skips, and counts.
 
     Parameters
     ----------
     errors
-        "strict", "replace" or "skip".
+        "strict", "replace" or "skip", as in `Params`.
     report
-        Counts what is repaired or skipped.
+        Counts the lines that are repaired or skipped.
     """
 
     errors: str
     report: ReadReport
 
-    def offence(self, place: str, problem: str) -> None:
-        """Record invalid input, or stop in strict mode.
+    def note_offence(self, location: str, problem: str) -> None:
+        """Note invalid input in the report, if it is the first; or stop in strict mode.
+
+        Parameters
+        ----------
+        location
+            The file, and the byte or row in it.
+        problem
+            What is invalid.
 
         Raises
         ------
@@ -133,25 +158,26 @@ class InvalidInput:
             If errors is "strict".
         """
         if self.errors == "strict":
-            raise InputError(f"{place}: {problem}.", "Repair the file, or give errors='replace' or 'skip'.")
-        self.report.first_offence = self.report.first_offence or f"{place}: {problem}"
+            raise InputError(f"{location}: {problem}.", "Repair the file, or give errors='replace' or 'skip'.")
+        self.report.first_offence = self.report.first_offence or f"{location}: {problem}"
 
-    def skip(self, place: str, problem: str) -> None:
-        """Count a skipped line, or stop in strict mode.
-
-        Raises
-        ------
-        InputError
-            If errors is "strict".
-        """
-        self.offence(place, problem)
+    def skip(self, location: str, problem: str) -> None:
+        """Count an invalid line that is skipped, or stop in strict mode; arguments and errors as in `note_offence`."""
+        self.note_offence(location, problem)
         self.report.skipped += 1
 
     def valid_utf8(self, data: bytes, url: str, offset: int) -> bytes:
-        """Return lines as valid UTF-8.
+        """Return the bytes of lines as valid UTF-8.
 
-        An invalid line is repaired if `errors` is "replace", and becomes an empty line if it is "skip", so that
-        sentences stay separate. `url` and `offset`, the bytes before `data`, name the line in messages.
+        If `errors` is "replace", invalid lines are repaired. If `errors` is "skip", they become empty lines, so that
+        sentences stay separate.
+
+        Parameters
+        ----------
+        data
+            The lines.
+        url, offset
+            URL of the file, and number of bytes before `data` in it, for messages.
 
         Raises
         ------
@@ -163,21 +189,31 @@ class InvalidInput:
         try:
             data.decode()
         except UnicodeDecodeError as error:
-            self.offence(f"{url} at byte {offset + error.start}", error.reason)
+            self.note_offence(f"{url} at byte {offset + error.start}", error.reason)
             lines = [(line, line.decode(errors="replace").encode()) for line in data.split(b"\n")]
-            return b"\n".join([line if repaired == line else self.either(repaired, b"") for line, repaired in lines])
+            return b"\n".join([line if repaired == line else self.choose(repaired, b"") for line, repaired in lines])
         return data
 
-    def either(self, repaired: T, nothing: T) -> T:
-        """Return a line that is repaired, or nothing if it is to be skipped; count it."""
+    def choose(self, repaired: T, empty: T) -> T:
+        """Return an invalid line repaired, if `errors` is "replace", or an empty line, if it is "skip"; count it."""
         if self.errors == "replace":
             self.report.replaced += 1
             return repaired
         self.report.skipped += 1
-        return nothing
+        return empty
 
-    def scalars(self, texts: list[str], place: str) -> list[str]:
-        r"""Handle lone surrogates in strings, as JSON's "\ud800" makes them: stop, repair or skip.
+    def without_surrogates(self, texts: list[str], location: str) -> list[str]:
+        r"""Return the strings of one line without lone surrogates, which JSON's "\ud800" makes.
+
+        If a string has one, the surrogates of all strings are replaced, or no string is returned, or the run stops, by
+        `errors`.
+
+        Parameters
+        ----------
+        texts
+            The strings.
+        location
+            The file, and the line's byte in it, for messages.
 
         Raises
         ------
@@ -186,5 +222,5 @@ class InvalidInput:
         """
         if not any(_SURROGATE.search(text) for text in texts if not text.isascii()):
             return texts
-        self.offence(place, "a lone surrogate, which UTF-8 cannot write")
-        return self.either([_SURROGATE.sub("\ufffd", text) for text in texts], [])
+        self.note_offence(location, "a lone surrogate, which UTF-8 cannot write")
+        return self.choose([_SURROGATE.sub("\ufffd", text) for text in texts], [])

@@ -1,7 +1,7 @@
 """Matches of a pattern of Python's `re`, with a bound on the processor time of a line.
 
-`re` holds the interpreter's lock, and nothing but a signal in a main thread interrupts it. Tasks run in other threads,
-so a process of its own matches. Other engines (regex, RE2) give other matches for the same pattern.
+`re` holds the interpreter's lock, and nothing but a signal in the main thread interrupts it. Tasks do not run in the
+main thread. Therefore a separate process matches. Other engines (regex, RE2) find other matches of the same pattern.
 """
 
 import atexit
@@ -16,42 +16,57 @@ from pathlib import Path
 import numpy as np
 
 from daskw2v.corpus import matching_process
-from daskw2v.corpus.pieces import Tokens, tokens_from
+from daskw2v.corpus.pieces import Tokens, tokens_from_lengths
 from daskw2v.errors import InputError
 
 SECONDS = 60.0  # of processor time that a line may take
 _SHOWN = 60  # characters of a line in a message
-_KEPT = 4  # idle processes of a pattern
+_MAX_IDLE = 4  # idle processes of a pattern
 _LENGTH = struct.Struct("<q")
 
 
 class _Process:
-    """A process that matches a pattern; it ends with this one."""
+    """A process that matches a pattern (see `matching_process`); it ends with the current process."""
 
     def __init__(self, pattern: str) -> None:
         # -I and -S: nothing is imported but the standard library
-        line = [sys.executable, "-I", "-S", str(Path(matching_process.__file__)), str(SECONDS)]
-        self._process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        command = [sys.executable, "-I", "-S", str(Path(matching_process.__file__)), str(SECONDS)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._requests, self._answers = self._process.stdin, self._process.stdout
         self._send(pattern.encode("utf-8", "surrogatepass"))
 
     def _send(self, content: bytes) -> None:
+        """Send a message to the process."""
         self._requests.write(_LENGTH.pack(len(content)) + content)
         self._requests.flush()
 
     def _read(self, size: int) -> bytes:
+        """Read `size` bytes from the process; raises an EOFError if it ends before."""
         content = self._answers.read(size)
         if len(content) < size:
             raise EOFError
         return content
 
     def _receive(self) -> bytes:
+        """Receive a message from the process."""
         return self._read(*_LENGTH.unpack(self._read(_LENGTH.size)))
 
     def ask(self, data: bytes) -> list[bytes]:
-        """Return the bytes of tokens, their lengths and the tokens of each line; of a slow line, its number alone."""
+        """Match lines of text; return three messages, or one if a line takes too long.
+
+        Parameters
+        ----------
+        data
+            Lines of UTF-8.
+
+        Returns
+        -------
+        list of bytes
+            UTF-8 of all tokens; length of each token in bytes, as int64; number of tokens of each line, as int64. Or,
+            alone, the index of the line that takes too long, in decimal digits.
+        """
         self._send(data)
         return [self._receive() for _ in range(*_LENGTH.unpack(self._receive()))]
 
@@ -64,18 +79,27 @@ class _Process:
         return self._process.wait()
 
 
-_idle: dict[tuple[int, str, float], list[_Process]] = defaultdict(list)  # by the process that started them
+_idle: dict[tuple[int, str, float], list[_Process]] = defaultdict(list)  # by pid of the starter, pattern, SECONDS
 
 
 @atexit.register
 def _end_all() -> None:
+    """End all idle processes that the current process started."""
     for (owner, *_), processes in _idle.items():
         while owner == os.getpid() and processes:
             processes.pop().end()
 
 
-def _asked(idle: list[_Process], pattern: str, data: bytes) -> list[bytes]:
-    """Ask an idle process; if it has ended meanwhile, or there is none, a new one."""
+def _ask(idle: list[_Process], pattern: str, data: bytes) -> list[bytes]:
+    """Return the answer of `_Process.ask` about lines, from an idle process or else from a new process.
+
+    A new process is also started if an idle process has ended meanwhile.
+
+    Raises
+    ------
+    InputError
+        If a new process ends before it answers.
+    """
     while True:
         try:
             process, is_new = idle.pop(), False
@@ -94,7 +118,7 @@ def _asked(idle: list[_Process], pattern: str, data: bytes) -> list[bytes]:
             process.end()
             raise
         else:
-            if len(idle) < _KEPT:
+            if len(idle) < _MAX_IDLE:
                 idle.append(process)
             else:
                 process.end()
@@ -102,12 +126,12 @@ def _asked(idle: list[_Process], pattern: str, data: bytes) -> list[bytes]:
 
 
 def matches(pattern: str, data: bytes) -> Tokens:
-    """Return the matches of a pattern in each line, as `re.finditer` finds them.
+    """Return the matches of a pattern in each line, as `re.finditer` finds them; each match is a token.
 
     Parameters
     ----------
     pattern
-        Of Python's `re`.
+        A pattern of Python's `re`.
     data
         Lines of UTF-8.
 
@@ -116,7 +140,7 @@ def matches(pattern: str, data: bytes) -> Tokens:
     InputError
         If a line takes more than `SECONDS` of processor time, or the process that matches is killed.
     """
-    answer = _asked(_idle[os.getpid(), pattern, SECONDS], pattern, data)
+    answer = _ask(_idle[os.getpid(), pattern, SECONDS], pattern, data)
     if len(answer) == 1:
         number = int(answer[0])
         line = data.decode().split("\n")[number]
@@ -126,4 +150,4 @@ def matches(pattern: str, data: bytes) -> Tokens:
             "Give a pattern that matches a text in one way only, such as [a-z]+ for ([a-z]+)+, or cut the line.",
         )
     content, lengths, counts = answer
-    return tokens_from(content, np.frombuffer(lengths, np.int64), np.frombuffer(counts, np.int64))
+    return tokens_from_lengths(content, np.frombuffer(lengths, np.int64), np.frombuffer(counts, np.int64))

@@ -1,4 +1,4 @@
-"""Names of files: format and compression, and the columns that their folders name."""
+"""What the URLs of files say: their formats, their compression, and the columns that their folders name."""
 
 import os
 import re
@@ -15,34 +15,34 @@ from daskw2v.errors import InputError, counted
 
 _COMPRESSIONS = {".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".zstd": "zstd"}
 _PACKED = (".zip", ".tar", ".tgz", ".7z", ".rar", ".lz4", ".lzma", ".lzo", ".br", ".snappy", ".sz", ".z")
-_WRITE, _ARRAYS = "Write its text to a file first", "bytes of arrays or objects"
-# Files that are not text but could be read as such: what would become words, the remedy, and suffixes.
+_WRITE, _WRITE_THEIRS = "Write its text to a file first", "Write their text to a file first"
+_ARRAYS = "bytes of arrays or objects"
+# Files that are not text but could be read as text: what would become words, the remedy, and suffixes
 _NO_TEXT = (
     ("bytes of a table", "Make Parquet of it, and give column", (".xls", ".xlsx", ".avro", ".sqlite", ".db")),
     ("tags", _WRITE, (".html", ".htm", ".xml")),
     ("bytes of a document", _WRITE, (".pdf", ".docx", ".odt", ".epub")),
     ("bytes of a picture", "Leave it out", (".jpg", ".jpeg", ".png", ".gif")),
-    (_ARRAYS, "Write their text to a file first", (".npy", ".npz", ".h5", ".hdf5", ".safetensors")),
-    (_ARRAYS, "Write their text to a file first", (".pkl", ".pickle", ".pt", ".faiss")),
+    (_ARRAYS, _WRITE_THEIRS, (".npy", ".npz", ".h5", ".hdf5", ".safetensors", ".pkl", ".pickle", ".pt", ".faiss")),
 )
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _NUMBER = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 
 
-def compression_of(url: str) -> str | None:
-    """Return "gzip", "bz2", "xz" or "zstd"; None for a file that is not compressed."""
+def detect_compression(url: str) -> str | None:
+    """Return the compression that a file's suffix names: "gzip", "bz2", "xz" or "zstd"; None for no compression."""
     return _COMPRESSIONS.get(os.path.splitext(url.lower())[1])
 
 
-def format_of(url: str, wanted: Format | None = None) -> str:
-    """Return the name of a file's format, or its suffix if that is not of text, such as ".csv".
+def detect_format(url: str, wanted: Format | None = None) -> str:
+    """Return the name of the format that a file's suffix names; or the suffix, if such files are no text, as ".pdf".
 
     Parameters
     ----------
     url
-        The file's name.
+        URL of the file.
     wanted
-        The format in Params. Its suffixes take precedence. Suffixes of other plug-ins are not used.
+        The format in Params, if there is one. Its suffixes take precedence.
     """
     suffix = _inner_suffix(url)
     if wanted is not None and suffix in wanted.suffixes:
@@ -53,7 +53,14 @@ def format_of(url: str, wanted: Format | None = None) -> str:
 
 
 def check_readable(url: str, name: str) -> Format:
-    """Return the format of a file; `name` is the format in Params or the result of `format_of`.
+    """Return the format in which to read a file.
+
+    Parameters
+    ----------
+    url
+        URL of the file.
+    name
+        Name of the format in Params, or the result of `detect_format`.
 
     Raises
     ------
@@ -70,24 +77,33 @@ def check_readable(url: str, name: str) -> Format:
                 f"{remedy}; or give format='text' if it is plain text.",
             )
     format = find_format(name)
-    if not format.compressible and (compression := compression_of(url)):
+    if not format.compressible and (compression := detect_compression(url)):
         raise InputError(
             f"{url} is {format.title} inside {compression}.", f"Unpack it: {format.title} is not read compressed."
         )
     return format
 
 
-def of_one_format(name: str, urls: Iterable[str], wanted: Format | None) -> list[str]:
-    """Return the files of a folder to read: those whose names have the wanted format, or all if `wanted` is None.
+def select_format(name: str, urls: Iterable[str], wanted: Format | None) -> list[str]:
+    """Return the URLs of a folder's files that have the wanted format by their names; all URLs if `wanted` is None.
+
+    Parameters
+    ----------
+    name
+        The user's name for the folder, or the user's pattern.
+    urls
+        URLs of the files.
+    wanted
+        The format in Params; None if they have none.
 
     Raises
     ------
     InputError
-        If `wanted` is None and the names have several formats, or no name has the wanted one.
+        If `wanted` is None and the files have several formats, or if no file has the wanted format.
     """
     by_format: dict[str, list[str]] = {}
     for url in urls:
-        by_format.setdefault(format_of(url, wanted), []).append(url)
+        by_format.setdefault(detect_format(url, wanted), []).append(url)
     if wanted is not None:
         format = wanted.name
         if format not in by_format:
@@ -97,17 +113,17 @@ def of_one_format(name: str, urls: Iterable[str], wanted: Format | None) -> list
             )
         return by_format[format]
     if len(by_format) > 1:
-        (one, (first, *_)), (other, (second, *_)), *_ = by_format.items()
+        (format_a, (url_a, *_)), (format_b, (url_b, *_)), *_ = by_format.items()
         raise InputError(
-            f"{name} holds files of several formats, such as {one} ({first}) and {other} ({second}).",
+            f"{name} holds files of several formats, such as {format_a} ({url_a}) and {format_b} ({url_b}).",
             "Give format, to read only files of that format; or a pattern, such as "
-            f"{name.rstrip('/')}/**/*{os.path.splitext(first)[1]}.",
+            f"{name.rstrip('/')}/**/*{os.path.splitext(url_a)[1]}.",
         )
-    return [url for found in by_format.values() for url in found]
+    return [url for same_format in by_format.values() for url in same_format]
 
 
-def columns_of(url: str) -> dict[str, str | None]:
-    """Return the columns that the folders of a file name, and their values; None for a missing value."""
+def parse_folder_columns(url: str) -> dict[str, str | None]:
+    """Return the values of the columns that a file's folders name, as year=2026, by column; None for a null value."""
     columns = dict[str, str | None]()
     for folder in url.split("/")[:-1]:
         name, equals, value = folder.partition("=")
@@ -116,57 +132,70 @@ def columns_of(url: str) -> dict[str, str | None]:
     return columns
 
 
-def filtered(sources: Sequence[Source], filters: Filters) -> list[Source]:
-    """Return the files that pass filters, in order; without filters, all.
+def filter_sources(sources: Sequence[Source], filters: Filters) -> list[Source]:
+    """Return the files that pass the filters, in order; all files if there are no filters.
+
+    Parameters
+    ----------
+    sources
+        The files.
+    filters
+        Groups of conditions on the columns that folders name. A file passes if all conditions of a group hold.
 
     Raises
     ------
     InputError
-        If a file's folders do not name a column, its value cannot be compared, or no file passes.
+        If a file's folders do not name a column, a value cannot be compared, or no file passes.
     """
     if not filters:
         return list(sources)
     passed = [source for source in sources if any(all(_holds(source, f) for f in group) for group in filters)]
     if not passed:
-        said = " or ".join(" and ".join(f"{f.column} {f.operator} {f.value}" for f in group) for group in filters)
-        raise InputError(f"None of {counted(len(sources), 'file')} passes {said}.", "Give other filters.")
+        shown = " or ".join(" and ".join(f"{f.column} {f.operator} {f.value}" for f in group) for group in filters)
+        raise InputError(f"None of {counted(len(sources), 'file')} passes {shown}.", "Give other filters.")
     return passed
 
 
 def _inner_suffix(url: str) -> str:
-    """Return the suffix of a name without that of its compression."""
+    """Return the suffix of a file's name in lower case, without the suffix of a compression: ".csv" of "a.csv.gz"."""
     root, suffix = os.path.splitext(url.lower())
     return os.path.splitext(root)[1] if suffix in _COMPRESSIONS else suffix
 
 
 def _holds(source: Source, condition: Filter) -> bool:
-    columns = columns_of(source.url)
+    """Return whether a condition holds for the columns that a file's folders name; raises as `filter_sources`."""
+    columns = parse_folder_columns(source.url)
     if condition.column not in columns:
-        named = ", ".join(columns) or "none"
+        present = ", ".join(columns) or "none"
         raise InputError(
-            f"No folder of {source.url} names the column {condition.column!r}; there is {named}.",
+            f"No folder of {source.url} names the column {condition.column!r}; there is {present}.",
             f"Filters choose files by folders such as {condition.column}=1, not rows.",
         )
     value = columns[condition.column]
     if value is None:
         return False
     if isinstance(condition.value, tuple):
-        found = any(eq(*_alike(source, value, member)) for member in condition.value)
-        return found is MEMBERSHIP[condition.operator]
-    return COMPARISONS[condition.operator](*_alike(source, value, condition.value))
+        is_member = any(eq(*_convert_both(source, value, member)) for member in condition.value)
+        return is_member is MEMBERSHIP[condition.operator]
+    return COMPARISONS[condition.operator](*_convert_both(source, value, condition.value))
 
 
-def _alike(source: Source, value: str, other: Any) -> tuple[Any, Any]:
-    """Return a folder's value, and what it is compared with, as one type: texts that are both numbers are numbers.
+def _convert_both(source: Source, value: str, operand: Any) -> tuple[Any, Any]:
+    """Return a folder's value, and the value that a filter compares it with, as texts or as numbers.
 
-    Folders are called month=9 and month=10, whose texts have another order.
+    Texts that are both numbers become numbers: the texts of month=9 and month=10 have another order than the numbers.
+
+    Raises
+    ------
+    InputError
+        If the filter's value is a number, and the folder's value is none.
     """
-    if isinstance(other, str) and not (_NUMBER.fullmatch(value) and _NUMBER.fullmatch(other)):
-        return value, other
+    if isinstance(operand, str) and not (_NUMBER.fullmatch(value) and _NUMBER.fullmatch(operand)):
+        return value, operand
     try:
-        return Decimal(value), Decimal(str(other))
+        return Decimal(value), Decimal(str(operand))
     except InvalidOperation:
         raise InputError(
-            f"{value!r}, of a folder of {source.url}, is not a number, and is compared with {other!r}.",
-            f"Give text, such as {str(other)!r}.",
+            f"{value!r}, of a folder of {source.url}, is not a number, and is compared with {operand!r}.",
+            f"Give text, such as {str(operand)!r}.",
         ) from None

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class RawText:
-    r"""UTF-8 text with tokens separated by bytes <= 0x20; a newline ends a sentence.
+    """A piece of UTF-8 text whose tokens are separated by bytes <= 0x20; a newline ends a sentence.
 
-    A piece may end inside a sentence, which the next piece continues, but never inside a token.
+    The piece may end inside a sentence, which the next piece continues, but never inside a token.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class RawText:
 
 @dataclass(frozen=True)
 class Tokens:
-    """Whole sentences of tokens. A token may contain any character, including spaces. None of them is empty.
+    """Complete sentences of tokens. A token may contain any character, including spaces, but is not empty.
 
     Parameters
     ----------
@@ -42,30 +42,40 @@ class Tokens:
     starts: NDArray[np.int64]
 
 
-def tokens_of(sentences: Iterable[Sequence[str]]) -> Tokens:
-    """Make `Tokens` of sentences of strings, without empty tokens and sentences.
+def make_tokens(sentences: Iterable[Sequence[str]]) -> Tokens:
+    """Return sentences of strings as `Tokens`; empty tokens and empty sentences are left out.
 
     Raises
     ------
     UnicodeEncodeError
         If a token has a lone surrogate, which UTF-8 cannot encode.
     """
-    kept = [[token for token in sentence if token] for sentence in sentences]
-    flat = [token for sentence in kept for token in sentence]
+    tokens = [[token for token in sentence if token] for sentence in sentences]
+    flat = [token for sentence in tokens for token in sentence]
     text = "".join(flat)
     data = text.encode()
     lengths = map(len, flat) if len(data) == len(text) else (len(token.encode()) for token in flat)
-    counts = np.fromiter(map(len, kept), np.int64, len(kept))
-    return tokens_from(data, np.fromiter(lengths, np.int64, len(flat)), counts)
+    counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
+    return tokens_from_lengths(data, np.fromiter(lengths, np.int64, len(flat)), counts)
 
 
-def tokens_from(data: bytes, lengths: NDArray[np.int64], counts: NDArray[np.int64]) -> Tokens:
-    """Make `Tokens` of the bytes of all tokens, the length of each, shape (t,), and the tokens of each sentence."""
+def tokens_from_lengths(data: bytes, lengths: NDArray[np.int64], counts: NDArray[np.int64]) -> Tokens:
+    """Return the `Tokens` of t tokens in s sentences; sentences without tokens are left out.
+
+    Parameters
+    ----------
+    data
+        UTF-8 of all tokens, concatenated.
+    lengths
+        Bytes of each token, shape (t,).
+    counts
+        Tokens of each sentence, shape (s,).
+    """
     return Tokens(np.frombuffer(data, np.uint8), offsets_from(lengths), (np.cumsum(counts) - counts)[counts > 0])
 
 
 def offsets_from(lengths: NDArray[Any]) -> NDArray[np.int64]:
-    """Return where items with these lengths begin if they follow each other, and where the last one ends."""
+    """Return the offset of each of n concatenated items from their lengths, and of the end, shape (n + 1,) int64."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
@@ -80,7 +90,7 @@ class ReadReport:
     bytes_read
         Bytes of text, after decompression.
     lines
-        Lines, or rows of a Parquet column of lists.
+        Lines, or rows of a column of lists.
     replaced
         Lines in which invalid UTF-8 was replaced by U+FFFD. A line longer than 4 MiB counts once for each piece.
     skipped
@@ -89,7 +99,7 @@ class ReadReport:
         Number of times that a line longer than 4 MiB was cut at whitespace, into several sentences. This happens only
         with tokenizers that work line by line.
     first_offence
-        Place and description of the first line repaired or skipped.
+        Location and problem of the first line that was repaired or skipped; None if there was none.
     """
 
     bytes_read: int = 0
@@ -104,7 +114,7 @@ class ReadReport:
         self.lines += int(np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n")))
 
     def merge(self, other: "ReadReport") -> None:
-        """Add the counts of another report; the earlier `first_offence` stays."""
+        """Add the counts of another report to this one; `first_offence` of this report stays if it has one."""
         self.bytes_read += other.bytes_read
         self.lines += other.lines
         self.replaced += other.replaced

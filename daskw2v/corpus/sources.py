@@ -1,6 +1,6 @@
 """Finds input files by name, and divides them into blocks, each of which one task reads.
 
-A name is that of a file, of a folder, which means all files below it, or a pattern.
+A name is the name of a file, the name of a folder, which means all files below the folder, or a pattern.
 """
 
 import os
@@ -12,12 +12,12 @@ from typing import Any
 from fsspec.core import has_magic
 
 from daskw2v.config.filters import Filters
-from daskw2v.corpus.files import Source, TextBlock, open_source, version_of
+from daskw2v.corpus.files import Source, TextBlock, get_version, open_source
 from daskw2v.corpus.formats import TEXT, Format, find_format
-from daskw2v.corpus.formats.base import cut_short
-from daskw2v.corpus.inputs import Inputs, names_of, shortened
-from daskw2v.corpus.names import check_readable, compression_of, filtered, format_of, of_one_format
-from daskw2v.corpus.streams import chunks_of
+from daskw2v.corpus.formats.base import empty_file_error
+from daskw2v.corpus.inputs import Inputs, list_names, shortened
+from daskw2v.corpus.names import check_readable, detect_compression, detect_format, filter_sources, select_format
+from daskw2v.corpus.streams import read_file_chunks
 from daskw2v.errors import Daskw2vError, InputError, StoreError, counted
 from daskw2v.extras import needed
 from daskw2v.progress import Listener, saying, silent
@@ -26,8 +26,8 @@ from daskw2v.store.threads import in_threads
 from daskw2v.store.urls import Location, absolute, filesystem
 
 _CHECK = "Check the path, broken links, and the rights to its folders; workers must see the same files."
-_BROKEN = "broken link"  # beside fsspec's types
-_ARRAYS = "zarr.json"  # every folder of a Zarr store has this file
+_BROKEN = "broken link"  # a type of files, beside those of fsspec's info
+_ARRAYS = "zarr.json"  # a file in each folder of a Zarr store
 
 
 def find_sources(
@@ -42,29 +42,29 @@ def find_sources(
     errors: str = "strict",
     listener: Listener = silent,
 ) -> list[Source]:
-    """Find the input files.
+    """Find the input files that names and patterns stand for.
 
     Parameters
     ----------
     inputs
-        fsspec URL, local path or glob pattern, or a list of these. A folder means all files below it, sorted, except
-        files whose names, or whose folders' names, begin with `.` or `_`. A pattern means the files that it matches,
-        sorted, and all files in the folders that it matches.
+        fsspec URL, local path or glob pattern, or a list of these. A folder means all files below the folder, sorted,
+        except files with names, or with names of folders, that begin with `.` or `_`. A pattern means the files that
+        the pattern matches, sorted, and all files in the folders that it matches.
     format
         Name of a `Format`, such as "text", "jsonl" or "parquet". If None, each file's name decides: `.jsonl`,
-        `.ndjson` and `.json` are JSONL, `.parquet` and `.pq` are Parquet, and so on; all others are text. In folders,
-        only files whose names have this format are read; if None, all files of a folder must have one format.
+        `.ndjson` and `.json` are JSONL, `.parquet` and `.pq` are Parquet, and so on; further names are text. In
+        folders, only files whose names have the format are read; if None, all files of a folder must have one format.
         Compression is always decided by the name.
     storage_options
         Options for fsspec.
     timeout
         Seconds to wait for each answer of the store.
     folders
-        Whether to search folders. If not, a named folder is refused and a matched one is skipped.
+        Whether to search folders. If not, a named folder is refused, and a matched folder is skipped.
     work
         URL of the work directory, which is skipped.
     filters
-        Which files are read, by columns that their folders name.
+        Conditions on columns that folders name, which select files.
     errors
         "strict" refuses links in folders that lead nowhere; "replace" and "skip" pass over them.
     listener
@@ -73,12 +73,12 @@ def find_sources(
     Returns
     -------
     list of Source
-        Files in the order of `inputs`, each once, even if it is named again, also by another path or a link.
+        Files in the order of `inputs`, each once, even if a file is named again, also by another path or a link.
 
     Raises
     ------
     InputError
-        If nothing is found or passes the filters, a pipe is named, a folder has files of several formats or a broken
+        If no file is found or passes the filters, a pipe is named, a folder has files of several formats or a broken
         link, a file has an unknown compression or is not text by its name, or the filesystem does not answer.
     MissingExtraError
         If reading needs a package that is not installed.
@@ -86,17 +86,17 @@ def find_sources(
         If `format` is unknown, or an input is not a URL or path, or holds a secret.
     """
     wanted = None if format is None else find_format(format)
-    found: list[Source] = []
+    sources: list[Source] = []
     say = saying(listener, "find", "files")
-    for name in names_of(inputs):
+    for name in list_names(inputs):
         files, in_folders, broken = find_files(name, storage_options or {}, timeout, folders=folders, work=work)
         if broken:
             _pass_over(broken, errors, say)
         if in_folders:
-            read = set(of_one_format(name, [url for url, _ in files], wanted))
-            files = [(url, info) for url, info in files if url in read]
-        found += [_source(url, info, wanted) for url, info in files]
-    return filtered(_each_once(found, say), filters)
+            selected = set(select_format(name, [url for url, _ in files], wanted))
+            files = [(url, info) for url, info in files if url in selected]
+        sources += [_make_source(url, info, wanted) for url, info in files]
+    return filter_sources(_drop_duplicates(sources, say), filters)
 
 
 def plan_blocks(
@@ -105,14 +105,14 @@ def plan_blocks(
     storage_options: Mapping[str, Any] | None = None,
     timeout: float = TIMEOUT,
 ) -> list[TextBlock]:
-    """Divide files into blocks. Only the metadata of tables is read.
+    """Divide files into blocks, in order. Of tables, only metadata is read; of text files, at most the first bytes.
 
     Parameters
     ----------
     sources
         Files from `find_sources`. An empty text file has no block; a compressed file is a single block.
     block_bytes
-        Size of a block in bytes; for Parquet, the minimum uncompressed size of its row groups together;
+        Size of a block in bytes; for Parquet, the minimum uncompressed size of the block's row groups together;
         for Arrow IPC and ORC, the size as stored.
     storage_options
         Options for fsspec.
@@ -126,38 +126,50 @@ def plan_blocks(
     StoreError
         If the store fails repeatedly, or does not answer.
     """
-    blocks_of = partial(_blocks, block_bytes=block_bytes, storage_options=storage_options or {}, timeout=timeout)
-    return [block for blocks in in_threads(blocks_of, sources) for block in blocks]
+    cut = partial(_cut_file, block_bytes=block_bytes, storage_options=storage_options or {}, timeout=timeout)
+    return [block for blocks in in_threads(cut, sources) for block in blocks]
 
 
 def read_chunks(
-    url: Location, storage_options: Mapping[str, Any], most: int, timeout: float = TIMEOUT
+    url: Location, storage_options: Mapping[str, Any], max_bytes: int, timeout: float = TIMEOUT
 ) -> Iterator[bytes]:
     """Yield the decompressed content of a file, or of all files that a pattern matches, in chunks of bounded size.
+
+    Parameters
+    ----------
+    url
+        URL, path or pattern.
+    storage_options
+        Options for fsspec.
+    max_bytes
+        Maximum size of the content of all files together.
+    timeout
+        Seconds to wait for each answer of the store.
 
     Raises
     ------
     InputError
-        If a file cannot be found or read, or the content has more than `most` bytes.
+        If a file cannot be found or read, or the content has more than `max_bytes` bytes.
     """
-    read = 0
+    n_bytes = 0
     for source in find_sources(url, TEXT.name, storage_options, timeout, folders=False):
         with open_source(source, storage_options, timeout) as file:
-            for chunk in chunks_of(file, source.compression, source.url):
-                read += len(chunk)
-                if read > most:
-                    raise InputError(f"{url} is longer than {most:,} bytes.", "Give a shorter one.")
+            for chunk in read_file_chunks(file, source.compression, source.url):
+                n_bytes += len(chunk)
+                if n_bytes > max_bytes:
+                    raise InputError(f"{url} is longer than {max_bytes:,} bytes.", "Give a shorter one.")
                 yield chunk
 
 
 def find_files(
     name: str, storage_options: Mapping[str, Any], timeout: float, *, folders: bool = True, work: str | None = None
 ) -> tuple[list[tuple[str, Mapping[str, Any]]], bool, list[str]]:
-    """Find the files of a name.
+    """Find the files that a name stands for.
 
-    A folder means all files below it, except files whose names, or whose folders' names, begin with `.` or `_`: Spark,
-    Hive and Dask name files that are not data so. Links are followed, to each folder once. A pattern means the files
-    that it matches. If it matches folders with files that it does not match itself, these folders are searched, too.
+    A folder means all files below the folder, except files with names, or with names of folders, that begin with `.` or
+    `_`: Spark, Hive and Dask give such names to files that are not data. Links are followed, to each folder once. A
+    pattern means the files that it matches. If a pattern matches folders with files that it does not match, these
+    folders are searched, too.
 
     Parameters
     ----------
@@ -168,14 +180,14 @@ def find_files(
     timeout
         Seconds to wait for each answer.
     folders
-        Whether to search folders. If not, a named folder is refused and a matched one is skipped.
+        Whether to search folders. If not, a named folder is refused, and a matched folder is skipped.
     work
-        The work directory, which is skipped.
+        URL of the work directory, which is skipped.
 
     Returns
     -------
     files
-        URL and fsspec's info of each file, sorted.
+        URL and fsspec's info of each file, sorted by URL.
     in_folders
         Whether folders were searched.
     broken
@@ -184,7 +196,7 @@ def find_files(
     Raises
     ------
     InputError
-        If nothing is found, the name is not a file, or the filesystem does not answer.
+        If no file is found, the name is that of a pipe or device, or the filesystem does not answer.
     """
     if "::" in name:
         raise InputError(
@@ -193,107 +205,125 @@ def find_files(
         )
     fs, path = filesystem(name, storage_options)
     ask = partial(with_retries, place=name, timeout=timeout)
-    with _explained(name):
+    with _convert_errors(name):
         fs.invalidate_cache()
         if ask(fs.isfile, path):  # first, as a file's name may look like a pattern
-            return [(_prefix(name, fs, path) + path, ask(fs.info, path))], False, []
-        named = ask(fs.isdir, path)
-        if named and not folders:
+            return [(_url_prefix(name, fs, path) + path, ask(fs.info, path))], False, []
+        is_folder = ask(fs.isdir, path)
+        if is_folder and not folders:
             raise InputError(f"{name} is a directory.", f"Give {name.rstrip('/')}/* for all files in it.")
-        if not named and ask(fs.exists, path):
+        if not is_folder and ask(fs.exists, path):
             raise InputError(
                 f"{name} is a pipe, a socket or a device, which cannot be read in blocks.", "Copy it to a file first."
             )
-        found = _infos(fs, ask, sorted(ask(fs.glob, path)) if not named and has_magic(path) else [])
-        within = [path] if named else [p for p, info in found.items() if folders and info["type"] == "directory"]
-        whole = False
-        if within:
-            root = path if named else _root(path)
-            passed = None if work is None else _path_on(fs, work, storage_options)
-            if named and path == passed:
+        infos = _read_infos(fs, ask, sorted(ask(fs.glob, path)) if not is_folder and has_magic(path) else [])
+        searched = [path] if is_folder else [p for p, info in infos.items() if folders and info["type"] == "directory"]
+        in_folders = False
+        if searched:
+            root = path if is_folder else _root_folder(path)
+            work_path = None if work is None else _path_on(fs, work, storage_options)
+            if is_folder and path == work_path:
                 raise InputError(f"{name} is the work directory.", "Give the text; it may be in a folder there.")
-            text = partial(_is_text, root=root, work=passed)
-            below = {p for p in ask(_below, fs, within) if text(p) and _is_data(p, root)}
-            whole = not below <= found.keys()  # otherwise the pattern itself matches all of them
-            read = {p for p in found if text(p) and (not whole or _is_data(p, root))} | below
-            found |= _infos(fs, ask, sorted(below - found.keys()))
-            found = {p: found[p] for p in sorted(read)}
-    # Another work directory, or a model: its files are not text, which not all of their names show
-    arrays = [p for p in found if p.rpartition("/")[2] == _ARRAYS] if within else []
+            may_be_text = partial(_may_be_text, root=root, work=work_path)
+            below = {p for p in ask(_list_files, fs, searched) if may_be_text(p) and _is_data(p, root)}
+            in_folders = not below <= infos.keys()  # otherwise the pattern matches all files below its folders
+            selected = {p for p in infos if may_be_text(p) and (not in_folders or _is_data(p, root))} | below
+            infos |= _read_infos(fs, ask, sorted(below - infos.keys()))
+            infos = {p: infos[p] for p in sorted(selected)}
+    # A further work directory, or a model: its files are not text, which not all of their names show
+    arrays = [p for p in infos if p.rpartition("/")[2] == _ARRAYS] if searched else []
     if arrays:
         raise InputError(
             f"{name} holds Zarr arrays, as a work directory does: {arrays[0]}.",
             "Move them elsewhere, or give a pattern that matches files of text only.",
         )
-    start = _prefix(name.rstrip("/") if path else name, fs, path)
-    files = [(start + p, info) for p, info in found.items() if info["type"] == "file"]
-    broken = [start + p for p, info in found.items() if info["type"] == _BROKEN]
+    prefix = _url_prefix(name.rstrip("/") if path else name, fs, path)
+    files = [(prefix + p, info) for p, info in infos.items() if info["type"] == "file"]
+    broken = [prefix + p for p, info in infos.items() if info["type"] == _BROKEN]
     if not files:
-        raise leads_nowhere(broken[0], _CHECK) if broken else _nothing(name, named=named)
-    return files, whole, broken
+        raise broken_link_error(broken[0], _CHECK) if broken else _no_files_error(name, is_folder=is_folder)
+    return files, in_folders, broken
 
 
-def leads_nowhere(link: str, remedy: str) -> InputError:
-    """Return the error for a link that leads nowhere."""
+def broken_link_error(link: str, remedy: str) -> InputError:
+    """Return the error for a local link that leads nowhere."""
     return InputError(f"{link} is a link to {os.readlink(link)}, which is not there.", remedy)
 
 
 def _pass_over(broken: Sequence[str], errors: str, say: Callable[[str], None]) -> None:
-    """Refuse links that lead nowhere, or report that they are passed over."""
-    error = leads_nowhere(broken[0], "Remove the link, or give errors='replace' or 'skip' to pass over such links.")
+    """Refuse links that lead nowhere, if `errors` is "strict"; else report by `say` that they are passed over."""
+    error = broken_link_error(broken[0], "Remove the link, or give errors='replace' or 'skip' to pass over such links.")
     if errors == "strict":
         raise error
-    others = f", with {counted(len(broken) - 1, 'other link')}" if len(broken) > 1 else ""
-    say(f"{error.problem} It is passed over{others}.")
+    more = f", with {counted(len(broken) - 1, 'other link')}" if len(broken) > 1 else ""
+    say(f"{error.problem} It is passed over{more}.")
 
 
-def _each_once(sources: Sequence[Source], say: Callable[[str], None]) -> list[Source]:
-    """Return each file once, and report files that are named again, by another name or the same."""
-    kept, again = dict[str, Source](), list[Source]()
-    real = cache(os.path.realpath)
+def _drop_duplicates(sources: Sequence[Source], say: Callable[[str], None]) -> list[Source]:
+    """Return each file once, in order, also if it is named again by another path; report such files by `say`."""
+    distinct, duplicates = dict[str, Source](), list[Source]()
+    resolve = cache(os.path.realpath)
     for source in sources:
-        place = source.url
-        if os.path.isabs(place):  # of a local file; its name is looked at in its folder, which many share
-            folder, name = os.path.split(place)
-            place = os.path.join(real(folder), name)
-            place = real(place) if os.path.islink(place) else place
-        if kept.setdefault(place, source) is not source:
-            again.append(source)
-    if again:
-        more = f", and {counted(len(again) - 1, 'other file')}" if len(again) > 1 else ""
-        say(f"{again[0].url}{more}: named more than once, and read once.")
-    return list(kept.values())
+        path = source.url
+        if os.path.isabs(path):  # of a local file; folders are resolved apart, since many files share one
+            folder, name = os.path.split(path)
+            path = os.path.join(resolve(folder), name)
+            path = resolve(path) if os.path.islink(path) else path
+        if distinct.setdefault(path, source) is not source:
+            duplicates.append(source)
+    if duplicates:
+        more = f", and {counted(len(duplicates) - 1, 'other file')}" if len(duplicates) > 1 else ""
+        say(f"{duplicates[0].url}{more}: named more than once, and read once.")
+    return list(distinct.values())
 
 
-def _source(url: str, info: Mapping[str, Any], wanted: Format | None) -> Source:
-    compression = compression_of(url)
-    format = check_readable(url, wanted.name if wanted is not None else format_of(url))
+def _make_source(url: str, info: Mapping[str, Any], wanted: Format | None) -> Source:
+    """Return the description of a file, from its URL and fsspec's info; refuse a file that cannot be read.
+
+    `wanted` is the format in Params; None if they have none.
+    """
+    compression = detect_compression(url)
+    format = check_readable(url, wanted.name if wanted is not None else detect_format(url))
     if compression == "zstd":
         needed("zstandard", "zstd", f"{url} cannot be read without it.")
     if format.requires is not None:
         needed(*format.requires, f"{url} cannot be read without it.")
     if info.get("size") is None:
         raise InputError(f"{url} has no known size, so it cannot be read in blocks.", "Copy it to a file first.")
-    return Source(url, int(info["size"]), version_of(info), format.name, compression)
+    return Source(url, int(info["size"]), get_version(info), format.name, compression)
 
 
-def _blocks(source: Source, *, block_bytes: int, storage_options: Mapping[str, Any], timeout: float) -> list[TextBlock]:
+def _cut_file(
+    source: Source, *, block_bytes: int, storage_options: Mapping[str, Any], timeout: float
+) -> list[TextBlock]:
+    """Return the blocks of a file; arguments and errors are as in `plan_blocks`."""
     if not source.compression:
         return find_format(source.format).cut(source, block_bytes, storage_options, timeout)
     if not source.size:
-        raise cut_short(source, source.compression)
+        raise empty_file_error(source, source.compression)
     return [TextBlock(source, 0, source.size)]
 
 
-def _infos(fs: Any, ask: Callable[..., Any], paths: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-    """Return fsspec's info of each path.
+def _read_infos(fs: Any, ask: Callable[..., Any], paths: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """Return fsspec's info of each path, by path.
 
-    The infos of a listing are not used: `open_source` compares with `info`, whose values differ on some filesystems.
+    The infos of a listing are not used: `open_source` compares with `fs.info`, whose values differ from a listing's on
+    some filesystems.
+
+    Parameters
+    ----------
+    fs
+        A filesystem of fsspec.
+    ask
+        Calls a function with arguments, with retries.
+    paths
+        Paths on the filesystem.
     """
-    return dict(zip(paths, in_threads(partial(ask, _info, fs), paths), strict=True))
+    return dict(zip(paths, in_threads(partial(ask, _read_info, fs), paths), strict=True))
 
 
-def _info(fs: Any, path: str) -> Mapping[str, Any]:
+def _read_info(fs: Any, path: str) -> Mapping[str, Any]:
+    """Return fsspec's info of a path; for a local link that leads nowhere, an info of the type `_BROKEN`."""
     try:
         return dict(fs.info(path))
     except OSError:
@@ -303,57 +333,62 @@ def _info(fs: Any, path: str) -> Mapping[str, Any]:
 
 
 def _path_on(fs: Any, url: str, storage_options: Mapping[str, Any]) -> str | None:
-    """Return the path of a URL if it is on this filesystem."""
-    other, path = filesystem(absolute(url), storage_options)
-    return path if type(other) is type(fs) else None
+    """Return the path of a URL on a filesystem of fsspec; None if the URL is on a filesystem of another type."""
+    url_fs, path = filesystem(absolute(url), storage_options)
+    return path if type(url_fs) is type(fs) else None
 
 
-def _root(pattern: str) -> str:
-    """Return the folder that contains all matches of a pattern."""
+def _root_folder(pattern: str) -> str:
+    """Return the path of the folder that contains all matches of a pattern."""
     parts = pattern.split("/")
     return "/".join(parts[: next(i for i, part in enumerate(parts) if has_magic(part))])
 
 
-def _is_text(path: str, root: str, work: str | None) -> bool:
-    """Return whether a path may be text: it is not in the work directory, unless `root` itself is."""
+def _may_be_text(path: str, root: str, work: str | None) -> bool:
+    """Return whether a path below `root` may be text: it is not in the work directory, unless `root` is in it, too."""
     return work is None or f"{root}/".startswith(f"{work}/") or not f"{path}/".startswith(f"{work}/")
 
 
 def _is_data(path: str, root: str) -> bool:
     """Return whether a path below a folder is data: not hidden, and not an object store's folder marker, "day=1/"."""
-    return all(map(_is_shown, path[len(root) :].lstrip("/").split("/")))
+    return all(map(_is_visible, path[len(root) :].lstrip("/").split("/")))
 
 
-def _is_shown(part: str) -> bool:
+def _is_visible(part: str) -> bool:
+    """Return whether a part of a path is not empty, and does not begin with `.` or `_`."""
     return not part.startswith((".", "_")) and bool(part)
 
 
-def _below(fs: Any, folders: Sequence[str]) -> list[str]:
-    """Return the files below folders."""
+def _list_files(fs: Any, folders: Sequence[str]) -> list[str]:
+    """Return the paths of the files below folders of a filesystem."""
     if "file" in fs.protocol:
-        return list(_below_local(folders))
+        return list(_walk_local(folders))
     return [path for folder in folders for path in fs.find(folder)]
 
 
-def _below_local(roots: Sequence[str]) -> Iterator[str]:
-    """Yield local files. fsspec would ignore folders without permission, and follow links in circles."""
-    seen = set()
+def _walk_local(roots: Sequence[str]) -> Iterator[str]:
+    """Yield the paths of the files below local folders, of each folder once.
+
+    fsspec would ignore folders without permission, and follow links in circles.
+    """
+    visited = set()
     for root in roots:
-        for place, folders, files in os.walk(root, onerror=_raise, followlinks=True):
-            real = os.path.realpath(place)
-            folders[:] = [] if real in seen else sorted(filter(_is_shown, folders))
-            if real not in seen:
-                yield from (os.path.join(place, file) for file in files)
-            seen.add(real)
+        for parent, folders, files in os.walk(root, onerror=_raise, followlinks=True):
+            real = os.path.realpath(parent)
+            folders[:] = [] if real in visited else sorted(filter(_is_visible, folders))
+            if real not in visited:
+                yield from (os.path.join(parent, file) for file in files)
+            visited.add(real)
 
 
 def _raise(error: OSError) -> None:
+    """Raise an error that `os.walk` reports."""
     raise error
 
 
-def _nothing(name: str, *, named: bool) -> InputError:
-    """Return the error for a name without files."""
-    if named:
+def _no_files_error(name: str, *, is_folder: bool) -> InputError:
+    """Return the error for a name that stands for no files: of a folder, or a name or pattern that matches none."""
+    if is_folder:
         return InputError(
             f"{name} is a folder without files to read.", f"Names that begin with . or _ are skipped. {_CHECK}"
         )
@@ -363,22 +398,30 @@ def _nothing(name: str, *, named: bool) -> InputError:
 
 
 @contextmanager
-def _explained(name: str) -> Iterator[None]:
-    """Turn errors of a filesystem into an InputError."""
+def _convert_errors(name: str) -> Iterator[None]:
+    """Turn errors that a filesystem raises in the block into an InputError about a name."""
     try:
         yield
-    except Exception as error:  # each fsspec protocol raises its own errors
-        said = error.__cause__ if isinstance(error, StoreError) else error
-        if isinstance(said, Daskw2vError):
+    except Exception as error:  # each fsspec protocol has errors of its own
+        cause = error.__cause__ if isinstance(error, StoreError) else error
+        if isinstance(cause, Daskw2vError):
             raise
         raise InputError(
-            f"{shortened(name)} cannot be searched ({type(said).__name__}: {said}).",
+            f"{shortened(name)} cannot be searched ({type(cause).__name__}: {cause}).",
             "Check the path, broken links, the rights and the network.",
         ) from error
 
 
-def _prefix(name: str, fs: Any, path: str) -> str:
-    """Return the prefix that makes a path a URL: protocol and, for some filesystems, host; "" for local files."""
+def _url_prefix(name: str, fs: Any, path: str) -> str:
+    """Return the prefix that makes a path a URL: protocol and, for some filesystems, host; "" for local files.
+
+    Parameters
+    ----------
+    name, path
+        The user's name of the path, and the path on the filesystem.
+    fs
+        The filesystem of fsspec.
+    """
     if "file" in fs.protocol:
         return ""
     return name[: len(name) - len(path)] if name.endswith(path) else fs.unstrip_protocol(path)[: -len(path)]

@@ -22,7 +22,7 @@ _ARRAY = "json"
 
 @dataclass(frozen=True)
 class StoredTokenizer:
-    """A tokenizer of a work directory, called with lines: workers load it when they first call it.
+    """A tokenizer of Hugging Face in a work directory, called with lines; workers load it when they first call it.
 
     Parameters
     ----------
@@ -39,32 +39,48 @@ class StoredTokenizer:
         return self.name
 
     def __call__(self, lines: list[str]) -> list[list[str]]:
-        """Return the tokens of each line; special ones, as of a sentence's begin, are not added."""
-        return [encoding.tokens for encoding in _loaded(self).encode_batch(lines, add_special_tokens=False)]
+        """Return the tokens of each line; special tokens, such as one for the begin of a sentence, are not added."""
+        return [encoding.tokens for encoding in _load(self).encode_batch(lines, add_special_tokens=False)]
 
 
 @lru_cache(maxsize=1)  # a worker reads one text at a time
-def _loaded(stored: StoredTokenizer) -> Any:
+def _load(stored: StoredTokenizer) -> Any:
+    """Return the tokenizer, of the package tokenizers, that is stored."""
     return load_tokenizer(read_stored(stored.work, stored.name), stored.name)
 
 
 def is_settled_file(tokenizer: Any) -> bool:
-    """Tell whether a tokenizer is a name of settled Params for one of Hugging Face."""
+    """Return whether the tokenizer of Params is the name of a tokenizer of Hugging Face in settled Params."""
     place, content = place_of(str(tokenizer))
     return place == TOKENIZER_FILE and bool(content)
 
 
 def stored_tokenizer(params: Params, work: Store) -> Any:
-    """Return the tokenizer of settled Params as workers call it: from the work directory if it is stored there."""
+    """Return the tokenizer of settled Params as `make_tokenizer` takes it: a `StoredTokenizer` if it is stored."""
     return StoredTokenizer(work, str(params.tokenizer)) if is_settled_file(params.tokenizer) else params.tokenizer
 
 
 def load_tokenizer(content: bytes, shown: str) -> Any:
-    """Return a tokenizer that cuts nothing off and adds nothing; raises `InputError` if the JSON is of none."""
+    """Return the tokenizer, of the package tokenizers, that JSON describes, but without truncation and padding.
+
+    Parameters
+    ----------
+    content
+        The JSON of the tokenizer.
+    shown
+        Name of the tokenizer, for messages.
+
+    Raises
+    ------
+    InputError
+        If the JSON describes no tokenizer.
+    MissingExtraError
+        If the package tokenizers is not installed.
+    """
     package = needed("tokenizers", "tokenizers")
     try:
         tokenizer = package.Tokenizer.from_str(content.decode())
-    except Exception as error:  # of no class of its own
+    except Exception as error:  # the package has no class of errors
         raise InputError(
             f"The tokenizer {shown} cannot be read ({str(error)[:200]}).", "Give a tokenizer.json of Hugging Face."
         ) from error
@@ -74,52 +90,67 @@ def load_tokenizer(content: bytes, shown: str) -> Any:
 
 
 def store_tokenizer(work: Store, content: bytes) -> str:
-    """Write the JSON of a tokenizer to the work directory, unless it is there; return its name in settled Params."""
-    name = _name(content)
-    home = _home(work, name)
+    """Write the JSON of a tokenizer to the work directory, unless it exists; return its name in settled Params."""
+    name = _name_by_content(content)
+    folder = _folder(work, name)
 
-    def write(folder: Store) -> dict[str, Any]:
-        write_json(folder.create_group(), content)
-        return {"attempt": folder.name}
+    def write(attempt: Store) -> dict[str, Any]:
+        write_json(attempt.create_group(), content)
+        return {"attempt": attempt.name}
 
-    run_once(home, home.read_manifest, write)
+    run_once(folder, folder.read_manifest, write)
     return name
 
 
 def write_json(group: Any, content: bytes) -> None:
-    """Write the JSON of a tokenizer to a group."""
+    """Write the JSON of a tokenizer to a Zarr group."""
     write_array(group, _ARRAY, np.frombuffer(content, np.uint8))
 
 
 def read_tokenizer(group: Any, name: str, url: str) -> bytes:
-    """Return the JSON that `write_json` wrote to the group at a URL; raises `DamageError` if its name is another."""
+    """Return the JSON of a tokenizer that `write_json` wrote to a Zarr group.
+
+    Parameters
+    ----------
+    group, url
+        The group, and its URL for messages.
+    name
+        The tokenizer's name in settled Params.
+
+    Raises
+    ------
+    DamageError
+        If the content has another name.
+    """
     content = read_array(group, _ARRAY).tobytes()
-    if _name(content) != name:
+    if _name_by_content(content) != name:
         raise DamageError.of(f"{url}/{_ARRAY}", f"is not {name}")
     return content
 
 
 def read_stored(work: Store, name: str) -> bytes:
-    """Return the JSON of a tokenizer in the work directory.
+    """Return the JSON of the tokenizer with a name in the work directory.
 
     Raises
     ------
     InputError
-        If it is not there.
+        If the work directory has no such tokenizer.
     DamageError
-        If it is damaged.
+        If the JSON is damaged.
     """
-    home = _home(work, name)
-    manifest = home.read_manifest()
+    folder = _folder(work, name)
+    manifest = folder.read_manifest()
     if manifest is None:
         raise InputError(f"The tokenizer {name} is not in {work.url}.", "Give its file, tokenizer.json.")
-    place = home / str(manifest["attempt"])
-    return read_tokenizer(place.open_group(), name, place.url)
+    attempt = folder / str(manifest["attempt"])
+    return read_tokenizer(attempt.open_group(), name, attempt.url)
 
 
-def _home(work: Store, name: str) -> Store:
+def _folder(work: Store, name: str) -> Store:
+    """Return the folder of the tokenizer with a name in settled Params, in a work directory."""
     return work / LAYOUT.folder / place_of(name)[1]
 
 
-def _name(content: bytes) -> str:
+def _name_by_content(content: bytes) -> str:
+    """Return the name, in settled Params, of the tokenizer that JSON describes: a digest of the JSON."""
     return f"{TOKENIZER_FILE}#{hashlib.blake2b(content, digest_size=10).hexdigest()}"

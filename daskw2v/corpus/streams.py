@@ -1,4 +1,4 @@
-"""Streams: decompression, the lines of a block, and pieces of bounded size."""
+"""Streams of bytes: decompression, the lines of a block, and pieces of bounded size."""
 
 import bz2
 import lzma
@@ -27,7 +27,7 @@ _ZSTD_STEP = 256  # compressed bytes, of at most 8 MiB of text: a zstd block of 
 
 
 class _Zstd:
-    """zstandard's decompressor with zlib's limit on output, which it lacks: it is fed in small steps."""
+    """zstandard's decompressor with a limit on its output, as zlib's has: it gets its input in small steps."""
 
     def __init__(self) -> None:
         self._inner = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
@@ -44,13 +44,13 @@ class _Zstd:
 
     def decompress(self, data: bytes, limit: int) -> bytes:
         parts: list[bytes | memoryview] = [self._text] if self._text else []  # joining a single part copies nothing
-        held, fed = len(self._text), 0
-        while held < limit and fed < len(data) and not self._inner.eof:
-            parts.append(self._inner.decompress(data[fed : fed + _ZSTD_STEP]))
-            held += len(parts[-1])
-            fed += _ZSTD_STEP
-        self.unconsumed_tail = data[fed:]
-        text = memoryview(b"".join(parts)) if fed else self._text
+        size, consumed = len(self._text), 0
+        while size < limit and consumed < len(data) and not self._inner.eof:
+            parts.append(self._inner.decompress(data[consumed : consumed + _ZSTD_STEP]))
+            size += len(parts[-1])
+            consumed += _ZSTD_STEP
+        self.unconsumed_tail = data[consumed:]
+        text = memoryview(b"".join(parts)) if consumed else self._text
         self._text = text[limit:]
         return bytes(text[:limit])
 
@@ -65,51 +65,61 @@ _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
 _CORRUPT = (OSError, zlib.error, lzma.LZMAError, *((zstandard.ZstdError,) if zstandard else ()))
 
 
-def chunks_of(file: IO[bytes], compression: str | None, url: str) -> Iterator[bytes]:
-    """Return the content of a file, decompressed if it is compressed, in chunks of at most `CHUNK` bytes."""
+def read_file_chunks(file: IO[bytes], compression: str | None, url: str) -> Iterator[bytes]:
+    """Return the content of an open file in chunks of at most `CHUNK` bytes, decompressed unless `compression` is None.
+
+    `url` names the file in errors, which are those of `decompressed`.
+    """
     return decompressed(file, compression, url) if compression else iter(partial(file.read, CHUNK), b"")
 
 
 def decompressed(file: IO[bytes], compression: str, url: str) -> Iterator[bytes]:
-    """Yield the content of a compressed file, member by member, in chunks of at most `CHUNK` bytes.
+    """Yield the decompressed content of an open file, member by member, in chunks of at most `CHUNK` bytes.
+
+    Parameters
+    ----------
+    file, compression
+        The file, and "gzip", "bz2", "xz" or "zstd".
+    url
+        URL of the file, for messages.
 
     Raises
     ------
     InputError
-        If the data is truncated or damaged. The message says how much was read.
+        If the data is truncated or damaged. The message says how many bytes of text were read.
     """
-    decompressor, begun, done = None, False, 0
+    decompressor, has_begun, n_bytes = None, False, 0
     while data := file.read(PROBE):
-        more = False  # whether text is left in the decompressor
-        while data or more:
+        has_more = False  # whether the decompressor holds text that it has not returned
+        while data or has_more:
             if decompressor is None:
-                data = data.lstrip(b"\0") if begun else data  # padding between members
+                data = data.lstrip(b"\0") if has_begun else data  # padding between members
                 if not data:
                     break
-                decompressor, begun = _DECOMPRESSORS[compression](), True
+                decompressor, has_begun = _DECOMPRESSORS[compression](), True
             try:
                 chunk = decompressor.decompress(data, CHUNK)
             except _CORRUPT as error:
-                named = "" if done else f" If it is not compressed, give it a name without that of {compression}."
+                hint = "" if n_bytes else f" If it is not compressed, give it a name without that of {compression}."
                 raise InputError(
-                    f"{url} has no valid {compression} data after {done} bytes of text ({error}).",
-                    f"Write the file again, or leave it out.{named}",
+                    f"{url} has no valid {compression} data after {n_bytes} bytes of text ({error}).",
+                    f"Write the file again, or leave it out.{hint}",
                 ) from error
-            done += len(chunk)
+            n_bytes += len(chunk)
             yield chunk
             if decompressor.eof:
-                data, decompressor, more = decompressor.unused_data, None, False
+                data, decompressor, has_more = decompressor.unused_data, None, False
             else:  # zlib returns unused input, bz2 and lzma keep it
-                data, more = getattr(decompressor, "unconsumed_tail", b""), len(chunk) == CHUNK
+                data, has_more = getattr(decompressor, "unconsumed_tail", b""), len(chunk) == CHUNK
     if decompressor is not None:
         raise InputError(
-            f"{url} is cut short: its {compression} data stop after {done} bytes of text.",
+            f"{url} is cut short: its {compression} data stop after {n_bytes} bytes of text.",
             "Write the file again, or leave it out.",
         )
 
 
 def with_newlines(data: bytes) -> bytes:
-    """Return text with a newline for each carriage return that none follows; its length stays."""
+    """Return text with a newline in place of each carriage return that no newline follows; its length stays."""
     if b"\r" not in data:
         return data
     codes = np.frombuffer(data, np.uint8)
@@ -120,96 +130,109 @@ def with_newlines(data: bytes) -> bytes:
 
 
 def chunks_with_newlines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield chunks as `with_newlines` would change them together."""
-    held = b""  # ends with a carriage return: the next chunk shows whether a newline follows
+    """Yield consecutive chunks of a text, changed as `with_newlines` changes the text."""
+    pending = b""  # ends with a carriage return: the next chunk shows whether a newline follows
     for chunk in chunks:
-        if held and chunk:
-            yield held if chunk.startswith(b"\n") else held[:-1] + b"\n"
-            held = b""
+        if pending and chunk:
+            yield pending if chunk.startswith(b"\n") else pending[:-1] + b"\n"
+            pending = b""
         if chunk.endswith(b"\r"):
-            held = with_newlines(chunk[:-1]) + b"\r"
+            pending = with_newlines(chunk[:-1]) + b"\r"
         elif chunk:
             yield with_newlines(chunk)
-    if held:
-        yield held[:-1] + b"\n"
+    if pending:
+        yield pending[:-1] + b"\n"
 
 
-def _chunks_from(file: IO[bytes], position: int, size: int) -> Iterator[bytes]:
-    file.seek(position)
+def _chunks_from(file: IO[bytes], offset: int, size: int) -> Iterator[bytes]:
+    """Return the bytes of a file from an offset on, changed as by `with_newlines`, in chunks of about `size` bytes."""
+    file.seek(offset)
     return chunks_with_newlines(iter(partial(file.read, size), b""))
 
 
-def line_start(file: IO[bytes], position: int, stop: int) -> int:
-    """Return the start of the first line at or after `position`; `stop` or more if none starts before `stop`."""
-    if position == 0:
+def line_start(file: IO[bytes], offset: int, stop: int) -> int:
+    """Return the offset of the first line that starts at or after `offset`; `stop` or more if none starts before it."""
+    if offset == 0:
         return 0
-    position -= 1  # a line starts at `position` if a newline is just before it
-    for chunk in _chunks_from(file, position, PROBE):
-        found = chunk.find(b"\n") + 1
-        if found or position >= stop:
-            return position + found
-        position += len(chunk)
+    offset -= 1  # a line starts at `offset` if a newline is just before it
+    for chunk in _chunks_from(file, offset, PROBE):
+        length = chunk.find(b"\n") + 1
+        if length or offset >= stop:
+            return offset + length
+        offset += len(chunk)
     return stop
 
 
-def line_chunks(file: IO[bytes], position: int, stop: int) -> Iterator[bytes]:
-    """Yield the bytes from a line's start to the end of the last line that starts before `stop`, `with_newlines`."""
-    for chunk in _chunks_from(file, position, CHUNK):
-        end = position + len(chunk)
+def line_chunks(file: IO[bytes], offset: int, stop: int) -> Iterator[bytes]:
+    """Yield the lines of a file that start in offset..stop-1, in chunks, changed as by `with_newlines`.
+
+    Parameters
+    ----------
+    file
+        The open file, which is not compressed.
+    offset, stop
+        Offset of the start of a line, and offset before which the last line starts.
+    """
+    for chunk in _chunks_from(file, offset, CHUNK):
+        end = offset + len(chunk)
         if end >= stop:
-            cut = chunk.find(b"\n", max(0, stop - 1 - position)) + 1
+            cut = chunk.find(b"\n", max(0, stop - 1 - offset)) + 1
             if cut:
                 yield chunk[:cut]
                 return
         yield chunk
-        position = end
+        offset = end
 
 
-def batched(items: Iterable[T], size: Callable[[T], int], most: int) -> Iterator[list[T]]:
-    """Yield lists of consecutive items. A list ends where the sizes of its items add up to `most`, or all items end."""
-    held, total = list[T](), 0
+def batched(items: Iterable[T], size: Callable[[T], int], max_size: int) -> Iterator[list[T]]:
+    """Yield lists of consecutive items. A list ends at the item with which its size reaches `max_size`, or at the end.
+
+    `size` returns the size of an item; the size of a list is their sum.
+    """
+    pending, total = list[T](), 0
     for item in items:
-        held.append(item)
+        pending.append(item)
         total += size(item)
-        if total >= most:
-            yield held
-            held, total = [], 0
-    if held:
-        yield held
+        if total >= max_size:
+            yield pending
+            pending, total = [], 0
+    if pending:
+        yield pending
 
 
-def pieces(chunks: Iterable[bytes], offset: int, *, whole_lines: bool) -> Iterator[tuple[int, bytes]]:
+def cut_pieces(chunks: Iterable[bytes], offset: int, *, whole_lines: bool) -> Iterator[tuple[int, bytes]]:
     """Cut text into pieces after newlines, or after any separator in lines longer than `LONGEST`.
 
     Parameters
     ----------
     chunks
-        Consecutive bytes.
+        Consecutive bytes of the text.
     offset
-        Offset of the first byte.
+        Offset of the text's first byte in its file.
     whole_lines
         Cut after newlines only, however long a line is.
 
     Yields
     ------
     tuple of int and bytes
-        Offset of a piece, and the piece. The last piece ends with a newline, which is added if it is missing.
+        Offset of a piece in the file, and the piece. The last piece ends with a newline, which is added if it is
+        missing.
     """
     pending: list[bytes] = []
-    held, ended = 0, True
+    n_pending, is_ended = 0, True
     for chunk in chunks:
         cut = chunk.rfind(b"\n") + 1
-        ends = cut > 0
-        if not cut and not whole_lines and held + len(chunk) >= LONGEST:
+        ends_line = cut > 0
+        if not cut and not whole_lines and n_pending + len(chunk) >= LONGEST:
             cut = len(chunk.rstrip(NO_SEPARATORS))
         if not cut:
             pending.append(chunk)
-            held += len(chunk)
+            n_pending += len(chunk)
             continue
         piece = b"".join((*pending, memoryview(chunk)[:cut]))
         yield offset, piece
         pending = [chunk[cut:]]
-        offset, held, ended = offset + len(piece), len(pending[0]), ends
+        offset, n_pending, is_ended = offset + len(piece), len(pending[0]), ends_line
     last = b"".join(pending)
-    if last or not ended:
+    if last or not is_ended:
         yield offset, last + b"\n"

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from daskw2v.config.registry import Registry
 from daskw2v.config.tokenizers import REGEX, is_tokenizer_file, tokenizer_name
 from daskw2v.corpus.matching import matches
-from daskw2v.corpus.pieces import RawText, Tokens, tokens_of
+from daskw2v.corpus.pieces import RawText, Tokens, make_tokens
 from daskw2v.corpus.stored_tokenizers import StoredTokenizer
 from daskw2v.errors import Daskw2vError, InputError, ParameterError, counted
 
 LineFunction = Callable[[list[str]], list[list[str]]]
 
-OTHERS = "regex:PATTERN", "package.module:function", "tokenizer.json"  # what a spec may be besides a name
+SPECS = "regex:PATTERN", "package.module:function", "tokenizer.json"  # forms that a spec may have besides a name
 _JOINERS = np.frombuffer(b"'-", np.uint8)
 _BLANKS = (  # blanks of `str.split` that are not ASCII
     "\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -33,12 +33,12 @@ _PLAIN = (str, bytes, int, float, complex, type(None), type(...), slice)
 
 
 class Steps(NamedTuple):
-    """Steps by which the package tokenizers makes the same tokens.
+    """Steps by which the package tokenizers makes the same tokens as a `Tokenizer`.
 
     Parameters
     ----------
     normalizers
-        Its normalizers, as in its JSON.
+        Normalizers of the package, as in the JSON of a tokenizer.
     tokens
         Pattern of a token; None if bytes <= 0x20 separate tokens.
     """
@@ -49,21 +49,22 @@ class Steps(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Tokenizer:
-    """One way to make tokens of text.
+    """A way to make tokens of text.
 
     Parameters
     ----------
     name
-        As in Params.
+        Value of `tokenizer` in Params.
     title
         Short description for `--help`.
     cut
-        Turns valid UTF-8 that ends after a line or between two tokens into text or tokens; importable on the workers.
-        A plug-in is identified by its name and the code of this function: when either changes, text is read again.
+        Function that turns valid UTF-8, which ends after a line or between two tokens, into text or tokens; workers
+        can import it. A plug-in is identified by its name and the code of this function: when either changes, text is
+        read again.
     steps
         Steps by which the package tokenizers makes the same tokens, for exported models; None if it cannot.
     version
-        Number that grows when one of daskw2v's own makes other tokens than before: text is read again then.
+        Number that grows when a tokenizer of daskw2v makes other tokens than before, so that text is read again.
     """
 
     name: str
@@ -81,7 +82,7 @@ class Tokenizer:
 
 
 def make_tokenizer(spec: str | LineFunction) -> Tokenizer:
-    """Make a tokenizer. Its input is valid UTF-8 that ends after a line or between two tokens.
+    """Return the tokenizer that the value of `tokenizer` in Params stands for.
 
     Parameters
     ----------
@@ -89,18 +90,18 @@ def make_tokenizer(spec: str | LineFunction) -> Tokenizer:
         - "whitespace": bytes <= 0x20 separate tokens;
         - "lower": in lower case by Unicode's rules; what `str.split` takes for blanks separates tokens;
         - "normalize": NFKC, lower case; keeps only letters, marks and numbers, and apostrophes and hyphens between two
-          of them;
-        - another name that a plug-in adds;
+          of these;
+        - a name that a plug-in adds;
         - "regex:PATTERN": each match in a line is a token;
         - "package.module:function", or the function itself: takes a list of lines without newlines and returns a list
           of tokens for each;
-        - a tokenizer of Hugging Face, as the work directory has it.
+        - a `StoredTokenizer` of Hugging Face.
 
     Raises
     ------
     ParameterError
-        If the spec is unknown, the pattern is invalid or the function cannot be imported. The tokenizer itself raises
-        it if the function returns anything else.
+        If the spec is unknown, the pattern is invalid or the function cannot be imported. Calls of the tokenizer raise
+        it if the user's function returns anything but a list of lists of strings.
     """
     if _is_name(spec):
         return TOKENIZERS.find(str(spec))
@@ -109,11 +110,11 @@ def make_tokenizer(spec: str | LineFunction) -> Tokenizer:
         pattern = spec.removeprefix(REGEX)
         _check_pattern(pattern)
         return Tokenizer(name=name, title=f"matches of {pattern}", cut=partial(matches, pattern))
-    return Tokenizer(name=name, title=f"what {name} returns", cut=_Function(name, _users(spec)))
+    return Tokenizer(name=name, title=f"what {name} returns", cut=_FunctionTokenizer(name, _find_function(spec)))
 
 
 def tokenizer_identity(spec: str | LineFunction) -> list[str]:
-    """Return the identity of a tokenizer: its name and, unless it is built in, the fingerprint of its code.
+    """Return the identity of a tokenizer: its name and, of a user's function or a plug-in, the fingerprint of its code.
 
     Raises
     ------
@@ -124,19 +125,19 @@ def tokenizer_identity(spec: str | LineFunction) -> list[str]:
     if isinstance(spec, str) and (spec in TOKENIZERS or spec.startswith(REGEX) or is_tokenizer_file(spec)):
         version = TOKENIZERS[spec].version if spec in TOKENIZERS else 1
         return [name] if version == 1 else [name, str(version)]  # a file in settled Params is named by its content
-    return [name, fingerprint(TOKENIZERS.find(name).cut if _is_name(spec) else _users(spec))]
+    return [name, fingerprint(TOKENIZERS.find(name).cut if _is_name(spec) else _find_function(spec))]
 
 
 def steps_of(name: str) -> Steps | None:
-    """Return the steps of a tokenizer that a model names, or None. No function of a user is imported."""
+    """Return the steps of the tokenizer that a model names; None if it has none. No function of a user is imported."""
     if name.startswith(REGEX):
         return Steps(tokens=name.removeprefix(REGEX))
-    found = TOKENIZERS.known(name)
-    return None if found is None else found.steps
+    tokenizer = TOKENIZERS.known(name)
+    return None if tokenizer is None else tokenizer.steps
 
 
 def tokenize(tokenizer: Tokenizer, url: str, data: bytes) -> RawText | Tokens:
-    """Call a tokenizer on text of a file.
+    """Return the text or tokens that a tokenizer makes of UTF-8 from the file at a URL.
 
     Raises
     ------
@@ -158,28 +159,33 @@ def tokenize(tokenizer: Tokenizer, url: str, data: bytes) -> RawText | Tokens:
 
 
 def is_import_path(spec: str | LineFunction) -> bool:
-    """Return whether a spec is the text package.module:function."""
-    of_package = isinstance(spec, str) and (spec.startswith(REGEX) or is_tokenizer_file(spec) or _is_name(spec))
-    return isinstance(spec, str) and ":" in spec and not of_package
+    """Return whether a spec is a string package.module:function, which names a function of the user."""
+    return (
+        isinstance(spec, str)
+        and ":" in spec
+        and not (spec.startswith(REGEX) or is_tokenizer_file(spec) or _is_name(spec))
+    )
 
 
 def _is_name(spec: str | LineFunction) -> bool:
+    """Return whether a spec is the name of a tokenizer that is built in or added by a plug-in."""
     return isinstance(spec, str) and (spec in TOKENIZERS or TOKENIZERS.is_added(spec))
 
 
-def _users(spec: str | LineFunction) -> LineFunction:
-    """Return the user's function, which a spec names or is."""
+def _find_function(spec: str | LineFunction) -> LineFunction:
+    """Return the user's function that a spec names by package.module:function, or is; raises a ParameterError."""
     if not isinstance(spec, str):
         return spec
     module, _, name = spec.partition(":")
     if module and name:
-        return _imported(module, name)
+        return _import_function(module, name)
     raise ParameterError(
-        f"tokenizer={spec!r} is unknown.", f"Give {', '.join((*TOKENIZERS.names(), *OTHERS))} or a function."
+        f"tokenizer={spec!r} is unknown.", f"Give {', '.join((*TOKENIZERS.names(), *SPECS))} or a function."
     )
 
 
 def _lower(data: bytes) -> RawText:
+    """Return UTF-8 in lower case, with a space for each blank of `str.split` that is not ASCII."""
     if data.isascii():
         return RawText(data.lower())
     text = data.decode().lower()
@@ -189,65 +195,81 @@ def _lower(data: bytes) -> RawText:
 
 
 def _normalize(data: bytes) -> RawText:
+    """Return UTF-8 in NFKC and lower case, with spaces in place of all but words and newlines."""
     if data.isascii():
-        return RawText(_words_only(np.frombuffer(data.lower(), np.uint8)).astype(np.uint8).tobytes())
+        return RawText(_blank_separators(np.frombuffer(data.lower(), np.uint8)).astype(np.uint8).tobytes())
     text = unicodedata.normalize("NFKC", data.decode()).lower()
     codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-    return RawText(_words_only(codes).tobytes().decode("utf-32-le").encode())
+    return RawText(_blank_separators(codes).tobytes().decode("utf-32-le").encode())
 
 
-def _words_only(codes: NDArray[np.uint8] | NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Replace all characters (n,) except those of words and newlines by spaces."""
-    written, of_words = _characters()
-    result, in_word = written[codes], of_words[codes]
-    lonely = np.isin(result, _JOINERS)
-    lonely[1:-1] &= ~(in_word[:-2] & in_word[2:])
-    result[lonely] = ord(" ")
+def _blank_separators(codes: NDArray[np.uint8] | NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return n code points with spaces in place of all characters but those of words and newlines, shape (n,).
+
+    Apostrophes and hyphens belong to words if they stand between two letters, marks or numbers.
+    """
+    replacements, is_word_character = _characters()
+    result, in_word = replacements[codes], is_word_character[codes]
+    is_separator = np.isin(result, _JOINERS)
+    is_separator[1:-1] &= ~(in_word[:-2] & in_word[2:])
+    result[is_separator] = ord(" ")
     return result
 
 
 @cache
 def _characters() -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
-    """Return the replacement of each code point, and whether it is a letter, mark or number."""
+    """Return the replacement of each code point, and whether it is a letter, mark or number, as two arrays."""
     categories = "".join(unicodedata.category(chr(code))[0] for code in range(sys.maxunicode + 1))
-    of_words = np.isin(np.frombuffer(categories.encode(), np.uint8), np.frombuffer(b"LMN", np.uint8))
-    written = np.where(of_words, np.arange(len(of_words), dtype=np.uint32), np.uint32(ord(" ")))
-    for character, becomes in {"\n": "\n", "'": "'", "\u2019": "'", "-": "-", "\u2010": "-"}.items():
-        written[ord(character)] = ord(becomes)
-    return written, of_words
+    is_word_character = np.isin(np.frombuffer(categories.encode(), np.uint8), np.frombuffer(b"LMN", np.uint8))
+    codes = np.arange(len(is_word_character), dtype=np.uint32)
+    replacements = np.where(is_word_character, codes, np.uint32(ord(" ")))
+    for character, replacement in {"\n": "\n", "'": "'", "\u2019": "'", "-": "-", "\u2010": "-"}.items():
+        replacements[ord(character)] = ord(replacement)
+    return replacements, is_word_character
 
 
 @dataclass(frozen=True)
-class _Function:
-    """A tokenizer that calls a user's function on lines and checks its result."""
+class _FunctionTokenizer:
+    """A tokenizer that calls a user's function on lines, and checks the function's result.
+
+    Parameters
+    ----------
+    name
+        Name of the tokenizer, for messages.
+    function
+        The user's function.
+    """
 
     name: str
     function: LineFunction
 
     def __call__(self, data: bytes) -> Tokens:
+        """Return the tokens of lines of UTF-8; raises a ParameterError if the function returns anything else."""
         lines = data.decode().replace("\r\n", "\n").removesuffix("\n").split("\n")
         sentences = self.function(lines)
         if not isinstance(sentences, list) or len(sentences) != len(lines):
-            found = f"{len(sentences)}" if isinstance(sentences, list) else f"a {type(sentences).__name__}"
-            self._refuse(f"{found} for {counted(len(lines), 'line')}")
+            returned = f"{len(sentences)}" if isinstance(sentences, list) else f"a {type(sentences).__name__}"
+            self._refuse(f"{returned} for {counted(len(lines), 'line')}")
         for sentence in sentences:
             if not isinstance(sentence, list | tuple):
                 self._refuse(f"a {type(sentence).__name__} for a line")
             if not all(isinstance(token, str) for token in sentence):
                 self._refuse("tokens that are not strings")
         try:
-            return tokens_of(sentences)
+            return make_tokens(sentences)
         except UnicodeEncodeError as error:
             self._refuse(f"a token that is not valid Unicode ({error})")
 
-    def _refuse(self, found: str) -> NoReturn:
+    def _refuse(self, returned: str) -> NoReturn:
+        """Raise the error for a result of the function; `returned` describes the result."""
         raise ParameterError(
-            f"The tokenizer {self.name} returned {found}.",
+            f"The tokenizer {self.name} returned {returned}.",
             "It must return a list with one list of strings for each line it is given.",
         )
 
 
 def _check_pattern(pattern: str) -> None:
+    """Refuse a pattern that is empty, or invalid for Python's `re`, by a ParameterError."""
     if not pattern:
         raise ParameterError("tokenizer='regex:' has no pattern.", "Give one, such as regex:[a-z]+.")
     try:
@@ -258,7 +280,8 @@ def _check_pattern(pattern: str) -> None:
         ) from error
 
 
-def _imported(module: str, name: str) -> LineFunction:
+def _import_function(module: str, name: str) -> LineFunction:
+    """Return the function of a name in a module; raises a ParameterError if it cannot be imported, or is none."""
     try:
         function: Any = attrgetter(name)(importlib.import_module(module))
     except (ImportError, AttributeError) as error:
@@ -271,16 +294,16 @@ def _imported(module: str, name: str) -> LineFunction:
     return cast(LineFunction, function)
 
 
-def _replacing(pattern: dict[str, str], content: str) -> dict[str, Any]:
-    """Return the normalizer of the package tokenizers that replaces a pattern."""
+def _replace_step(pattern: dict[str, str], content: str) -> dict[str, Any]:
+    """Return the normalizer, of the package tokenizers, that replaces matches of a pattern by `content`."""
     return {"type": "Replace", "pattern": pattern, "content": content}
 
 
 _LETTERS = r"[\p{L}\p{M}\p{N}]+"
-_LOWERCASE, _SPACES = {"type": "Lowercase"}, _replacing({"Regex": f"[{_BLANKS}]"}, " ")
-_ASCII = _replacing({"String": "\u2019"}, "'"), _replacing({"String": "\u2010"}, "-")
+_LOWERCASE, _SPACES = {"type": "Lowercase"}, _replace_step({"Regex": f"[{_BLANKS}]"}, " ")
+_ASCII = _replace_step({"String": "\u2019"}, "'"), _replace_step({"String": "\u2010"}, "-")
 _NORMALIZED = Steps(({"type": "NFKC"}, _LOWERCASE, *_ASCII), f"{_LETTERS}(?:['-]{_LETTERS})*")
-_OWN = (
+_BUILT_IN = (
     Tokenizer(name="whitespace", title="between blanks", cut=RawText, steps=Steps()),
     Tokenizer(
         name="lower",
@@ -291,15 +314,17 @@ _OWN = (
     ),
     Tokenizer(name="normalize", title="NFKC, lower case, letters and digits only", cut=_normalize, steps=_NORMALIZED),
 )
-TOKENIZERS = Registry("tokenizer", "daskw2v.tokenizers", Tokenizer, {tokenizer.name: tokenizer for tokenizer in _OWN})
+TOKENIZERS = Registry(
+    "tokenizer", "daskw2v.tokenizers", Tokenizer, {tokenizer.name: tokenizer for tokenizer in _BUILT_IN}
+)
 
 
 def fingerprint(function: Callable[..., Any]) -> str:
-    """Return 20 hexadecimal digits that change with a function's code.
+    """Return a digest of a function's code, 20 hexadecimal digits.
 
-    It covers the instructions, constants, names and defaults of the function, of functions defined inside it, and of
-    functions that decorators wrap. It does not cover functions that it calls, globals that it reads, and code that is
-    not Python. Another version of Python changes it, too.
+    The digest covers the instructions, constants, names and defaults of the function, of functions defined inside it,
+    and of functions that decorators wrap. It does not cover functions that are called, globals that are read, and code
+    that is not Python. Another version of Python changes the digest, too.
 
     Parameters
     ----------
@@ -311,18 +336,21 @@ def fingerprint(function: Callable[..., Any]) -> str:
     while current is not None:
         code = getattr(current, "__code__", None) or getattr(type(current).__call__, "__code__", None)
         defaults = getattr(current, "__defaults__", None), *(getattr(current, "__kwdefaults__", None) or {}).items()
-        parts.append(_described((code, *defaults)))
+        parts.append(_describe((code, *defaults)))
         current = getattr(current, "__wrapped__", None)
     return hashlib.blake2b(repr(parts).encode(), digest_size=10).hexdigest()
 
 
-def _described(value: Any) -> Any:
-    """Return a value whose repr is the same in every process: without addresses and the order of sets."""
+def _describe(value: Any) -> Any:
+    """Return a description of a code object or constant whose repr is equal in all processes.
+
+    It has no addresses, and sets are sorted.
+    """
     if isinstance(value, CodeType):
-        constants = [_described(constant) for constant in value.co_consts]
+        constants = [_describe(constant) for constant in value.co_consts]
         return value.co_code, value.co_exceptiontable, value.co_names, constants
     if isinstance(value, tuple):
-        return [_described(part) for part in value]
+        return [_describe(part) for part in value]
     if isinstance(value, frozenset):
-        return sorted(repr(_described(part)) for part in value)
+        return sorted(repr(_describe(part)) for part in value)
     return value if isinstance(value, _PLAIN) else type(value).__name__

@@ -14,7 +14,7 @@ import numpy as np
 
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.formats.columns import is_string, strings_of
-from daskw2v.corpus.names import columns_of
+from daskw2v.corpus.names import parse_folder_columns
 from daskw2v.errors import InputError, counted
 from daskw2v.extras import Extra
 from daskw2v.features.keys import FeatureColumn, category, shares_of
@@ -301,7 +301,7 @@ def kind_of(name: str, kind: Any, url: str) -> Callable[[], "_Categories | _Numb
 
 def _folders(sources: Sequence[Source]) -> set[str]:
     """Return the columns in names of folders whose values differ: a folder may hold the table of one day alone."""
-    values = [set(columns_of(source.url).items()) for source in sources]
+    values = [set(parse_folder_columns(source.url).items()) for source in sources]
     return {name for columns in values for name, _ in columns ^ values[0]}
 
 

@@ -1,4 +1,4 @@
-"""Corpora with joined phrases, built from a corpus pass by pass."""
+"""Corpora whose phrases are joined, built from a corpus pass by pass."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from daskw2v.errors import ParameterError
 from daskw2v.phrases import tasks
 from daskw2v.phrases.bigrams import count_buckets
 from daskw2v.phrases.settings import PhraseDetection, n_passes, with_threshold
-from daskw2v.phrases.tasks import PhraseJob, finished
+from daskw2v.phrases.tasks import PhraseJob, find_finished
 from daskw2v.progress import Listener, Watching
 from daskw2v.shards.layout import Corpus, PhrasePass, Shard, digest
 from daskw2v.store.limits import refused
@@ -26,7 +26,7 @@ from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.vocabulary.count import count_words
 
-_MOST_PIECES = 1 << 16  # of a million phrases each
+_MAX_PIECES = 1 << 16  # of a million phrases each
 LAYOUT = Layout("phrases/<key>/<step>/<number>", unused="phrases/<key>")
 
 
@@ -86,35 +86,45 @@ def build_phrases(
 def join_phrases(
     corpus: Corpus, store: Store, params: Params, client: Callable[[], Client], listener: Listener
 ) -> Corpus:
-    """Return the corpus with phrases: the stored one, or a new one, for which `client` returns the cluster."""
+    """Return the corpus with its phrases joined in all passes: the stored one if it is complete, or else a new one.
+
+    Parameters
+    ----------
+    corpus, store, params
+        As in `build_phrases`.
+    client
+        Returns the cluster; called only if a pass has to be made.
+    listener
+        Called with the progress.
+    """
     for _ in range(n_passes(params)):
         corpus = _join_once(corpus, store, params, client, listener)
     return corpus
 
 
 def find_phrases(corpus: Corpus, store: Store, params: Params) -> Corpus | None:
-    """Return the corpus that `build_phrases` returns if it was built before and is complete."""
-    known: Corpus | None = corpus
+    """Return the corpus that `build_phrases` would return; None if it is not built yet, or not complete."""
+    joined: Corpus | None = corpus
     for _ in range(n_passes(params)):
-        known = None if known is None else _find(store, _asked(known, params), known)
-    return known
+        joined = None if joined is None else _find(store, _next_asked(joined, params), joined)
+    return joined
 
 
 def check_joined(corpus: Corpus, params: Params) -> None:
-    """Refuse a corpus whose phrases were not joined as Params ask for.
+    """Refuse a corpus whose phrases were not joined as Params say.
 
     Raises
     ------
     ParameterError
-        If it was joined in more or fewer passes, or by other rules.
+        If the phrases were joined in more or fewer passes, or by other rules.
     """
     detection = PhraseDetection.find(params)
-    asked = [] if detection is None else [detection.rules] * detection.passes
-    shown = f" with {asked[0]}" if asked else ""
+    rules = [] if detection is None else [detection.rules] * detection.passes
+    shown = f" with {rules[0]}" if rules else ""
     joined = [(one.min_count, one.threshold, one.scoring, one.delimiter) for one in corpus.passes]
-    if joined != asked:
+    if joined != rules:
         raise ParameterError(
-            f"phrases={len(asked)}{shown}, but the phrases of the corpus were joined with {joined or 'nothing'}.",
+            f"phrases={len(rules)}{shown}, but the phrases of the corpus were joined with {joined or 'nothing'}.",
             "Give the corpus that build_phrases returns for these Params.",
         )
 
@@ -122,88 +132,110 @@ def check_joined(corpus: Corpus, params: Params) -> None:
 def _join_once(
     corpus: Corpus, store: Store, params: Params, client: Callable[[], Client], listener: Listener
 ) -> Corpus:
+    """Return the corpus after one more pass: the stored one, or a new one; arguments are as in `join_phrases`."""
     rules, began = PhraseDetection.of(params).rules, time.monotonic()
-    asked = _asked(corpus, params)
-    if (known := _find(store, asked, corpus)) is not None:
-        return known
+    asked = _next_asked(corpus, params)
+    if (joined := _find(store, asked, corpus)) is not None:
+        return joined
     vocabulary = count_words(corpus, store, Params(min_count=1), Resources(), client, listener)
     n_buckets = count_buckets(corpus.n_tokens)
     # Named by how the text is cut, not by the shards' names, so that counts stay valid for shards that were rebuilt
     key = digest([asked, n_buckets, [shard.n_tokens for shard in corpus.shards]])
-    joining = PhraseJob(store, corpus.name, vocabulary, store / LAYOUT.folder / key, rules, n_buckets)
-    stage = Stage(store, joining.home, lambda: partial(run_tasks, client()), listener, "phrases")
-    return stage.make(partial(_find, store, asked, corpus), partial(_build, asked, corpus, joining, began))
+    job = PhraseJob(store, corpus.name, vocabulary, store / LAYOUT.folder / key, rules, n_buckets)
+    stage = Stage(store, job.folder, lambda: partial(run_tasks, client()), listener, "phrases")
+    return stage.make(partial(_find, store, asked, corpus), partial(_build, asked, corpus, job, began))
 
 
-def _asked(corpus: Corpus, params: Params) -> str:
-    """Return the digest that names the corpus of the next pass."""
+def _next_asked(corpus: Corpus, params: Params) -> str:
+    """Return the digest `Corpus.asked` of the corpus that the next pass makes of a corpus."""
     # Without `phrases`: a pass does not depend on the number of passes
-    named = identity_values(with_threshold(params), "phrases", without=("phrases",))
-    return digest([corpus.identity, LAYOUT.folder, *named])
+    values = identity_values(with_threshold(params), "phrases", without=("phrases",))
+    return digest([corpus.identity, LAYOUT.folder, *values])
 
 
 def _find(store: Store, asked: str, corpus: Corpus) -> Corpus | None:
-    """Return the corpus that an earlier pass made, if it and its list of phrases exist."""
-    known = Corpus.find(store, asked, len(corpus.bad_blocks))
-    if known is None or not groups_exist(store, pieces_of(known.passes[-1])):
+    """Return the corpus with the digest `asked` that a pass made of `corpus`; None if it or its phrases are missing."""
+    joined = Corpus.find(store, asked, len(corpus.bad_blocks))
+    if joined is None or not groups_exist(store, pieces_of(joined.passes[-1])):
         return None
     # The phrases of earlier passes may have been rebuilt since, at other paths
-    return replace(known, passes=(*corpus.passes, known.passes[-1]))
+    return replace(joined, passes=(*corpus.passes, joined.passes[-1]))
 
 
 def pieces_of(joined: PhrasePass) -> list[str]:
-    """Return the paths of a pass's pieces of phrases, below the work directory.
+    """Return the paths, below the work directory, of the groups that hold the phrases of a pass.
 
     Raises
     ------
     StoreError
-        If the manifest names more pieces than any text has.
+        If the manifest names more groups than any text has.
     """
-    if joined.pieces > _MOST_PIECES:
+    if joined.pieces > _MAX_PIECES:
         raise refused(f"The list of phrases at {joined.path}", f"has {joined.pieces:,} pieces")
     return [f"{joined.path}/{number}" for number in range(joined.pieces)]
 
 
-def _build(asked: str, corpus: Corpus, joining: PhraseJob, began: float, stage: OpenStage) -> Corpus:
-    home, n_shards = stage.home, len(corpus.shards)
-    joining = replace(joining, home=home)
-    chosen = finished(home / "choose" / "0")
-    finding = n_shards + joining.n_buckets + 1
-    stage.expect(finding + n_shards, 0 if chosen is None else finding)
+def _build(asked: str, corpus: Corpus, job: PhraseJob, began: float, stage: OpenStage) -> Corpus:
+    """Find and join the phrases of a pass, or what is missing of it; return the new corpus, which is saved.
+
+    Parameters
+    ----------
+    asked
+        Digest of the new corpus.
+    corpus, job
+        The old corpus, and the arguments of the tasks.
+    began
+        Time by `time.monotonic` at which the pass began.
+    stage
+        The open stage.
+    """
+    folder, n_shards = stage.home, len(corpus.shards)
+    job = replace(job, folder=folder)
+    chosen = find_finished(folder / "choose" / "0")
+    n_choosing = n_shards + job.n_buckets + 1  # tasks that find the phrases
+    stage.expect(n_choosing + n_shards, 0 if chosen is None else n_choosing)
     if chosen is None:
-        chosen = _choose(joining, n_shards, stage)
+        chosen = _choose(job, n_shards, stage)
     path = f"choose/0/{chosen['attempt']}"
     pieces = [f"{path}/{name}" for name in chosen["groups"]]
     parts: list[dict[str, Any]] = []
     if pieces:
-        parts = stage.map("join", tasks.join_shard, [(joining, shard, pieces) for shard in range(n_shards)])
+        parts = stage.map("join", tasks.join_shard, [(job, shard, pieces) for shard in range(n_shards)])
     seconds = round(time.monotonic() - began, 3)
-    folder, n_phrases = f"{LAYOUT.folder}/{home.name}/{path}", chosen["n_phrases"]
-    last = PhrasePass(folder, len(pieces), n_phrases, chosen["n_bigrams"], *joining.rules, seconds)
-    shards = _shards(home, corpus.shards, parts) if pieces else corpus.shards
+    phrases_path, n_phrases = f"{LAYOUT.folder}/{folder.name}/{path}", chosen["n_phrases"]
+    last = PhrasePass(phrases_path, len(pieces), n_phrases, chosen["n_bigrams"], *job.rules, seconds)
+    shards = _joined_shards(folder, corpus.shards, parts) if pieces else corpus.shards
     joined = replace(corpus, asked=asked, shards=shards, passes=(*corpus.passes, last))
     results = {"choose/0": chosen["attempt"], **{f"join/{i}": part["attempt"] for i, part in enumerate(parts)}}
     stage.clean(f"{task}/{name}" for task, attempt in results.items() for name in (MANIFEST, attempt))
-    joined.save(stage.guard(joining.work))
-    stage.report(finding + n_shards, f"{n_phrases} phrases")
+    joined.save(stage.guard(job.work))
+    stage.report(n_choosing + n_shards, f"{n_phrases} phrases")
     return joined
 
 
-def _choose(joining: PhraseJob, n_shards: int, stage: OpenStage) -> dict[str, Any]:
-    """Count bigrams, merge the counts and choose phrases; return the manifest of the chosen phrases."""
-    counted = stage.map("count", tasks.count_shard, [(joining, shard) for shard in range(n_shards)])
-    attempts = [made["attempt"] for made in counted]
-    merged = stage.map("merge", tasks.merge_bucket, [(joining, b, attempts) for b in range(joining.n_buckets)])
-    attempts, n_bigrams = [made["attempt"] for made in merged], sum(made["n_bigrams"] for made in merged)
+def _choose(job: PhraseJob, n_shards: int, stage: OpenStage) -> dict[str, Any]:
+    """Count bigrams, merge the counts and choose phrases; return the manifest of `tasks.choose_phrases`."""
+    counted = stage.map("count", tasks.count_shard, [(job, shard) for shard in range(n_shards)])
+    attempts = [result["attempt"] for result in counted]
+    merged = stage.map("merge", tasks.merge_bucket, [(job, b, attempts) for b in range(job.n_buckets)])
+    attempts, n_bigrams = [result["attempt"] for result in merged], sum(result["n_bigrams"] for result in merged)
     chosen: dict[str, Any]
-    (chosen,) = stage.map("choose", tasks.choose_phrases, [(joining, attempts, n_bigrams)])
+    (chosen,) = stage.map("choose", tasks.choose_phrases, [(job, attempts, n_bigrams)])
     return chosen
 
 
-def _shards(home: Store, shards: Sequence[Shard], parts: Sequence[dict[str, Any]]) -> tuple[Shard, ...]:
-    """Return the new shards that the join tasks have written."""
+def _joined_shards(folder: Store, shards: Sequence[Shard], parts: Sequence[dict[str, Any]]) -> tuple[Shard, ...]:
+    """Return the shards that the tasks of `tasks.join_shard` have written.
+
+    Parameters
+    ----------
+    folder
+        Folder of the pass.
+    shards, parts
+        The shards of the old corpus, and the result of each shard's task.
+    """
     return tuple(
-        Shard(path=f"{LAYOUT.folder}/{home.name}/join/{i}/{part['attempt']}", block=shard.block, **part["shard"])
+        Shard(path=f"{LAYOUT.folder}/{folder.name}/join/{i}/{part['attempt']}", block=shard.block, **part["shard"])
         for i, (shard, part) in enumerate(zip(shards, parts, strict=True))
         if part["shard"] is not None  # None: the whole shard was the end of a phrase
     )

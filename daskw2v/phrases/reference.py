@@ -8,7 +8,7 @@ Bigram = tuple[str, str]
 
 
 def count_bigrams(sentences: Iterable[Sequence[str]]) -> tuple[Counter[str], Counter[Bigram]]:
-    """Count words, and pairs of adjacent words in a sentence."""
+    """Return the count of each word, and the count of each pair of adjacent words of a sentence."""
     words, bigrams = Counter[str](), Counter[Bigram]()
     for sentence in sentences:
         words.update(sentence)
@@ -17,7 +17,10 @@ def count_bigrams(sentences: Iterable[Sequence[str]]) -> tuple[Counter[str], Cou
 
 
 def join_phrases(sentence: Sequence[str], phrases: Container[Bigram], delimiter: str) -> list[str]:
-    """Join bigrams that are phrases, from the left; a word belongs to one phrase at most."""
+    """Return the words of a sentence, with `delimiter` between the words of bigrams that are phrases.
+
+    Phrases are joined from the left; a word belongs to one phrase at most.
+    """
     joined: list[str] = []
     i = 0
     while i < len(sentence):

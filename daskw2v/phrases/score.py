@@ -11,27 +11,30 @@ from daskw2v.types import Float64Array, Int64Array
 
 
 class BigramTotals(NamedTuple):
-    """Totals of a text.
+    """Totals of a text, which scores of bigrams depend on.
 
     Parameters
     ----------
-    words, entries
-        Number of words; number of distinct words and distinct bigrams together.
+    n_tokens
+        Number of tokens.
+    n_entries
+        Number of distinct words and distinct bigrams together.
     """
 
-    words: int
-    entries: int
+    n_tokens: int
+    n_entries: int
 
 
 class Scoring(NamedTuple):
-    """A score of bigrams.
+    """A way to score bigrams.
 
     Parameters
     ----------
     score
-        Function of the counts of bigrams, of their first and of their second words, of min_count and of totals.
+        Function that returns the scores of n bigrams: of the counts of the bigrams, of their first words and of their
+        second words, shape (n,) each; of `min_count`; and of the totals of the text.
     threshold
-        Default threshold: a phrase has a score above it.
+        Default threshold: bigrams with a score above it are phrases.
     low, high
         Range of useful thresholds: above `low`, at most `high`.
     """
@@ -49,19 +52,19 @@ def _default(
     both: Int64Array, left: Int64Array, right: Int64Array, min_count: int, totals: BigramTotals
 ) -> Float64Array:
     """Return the score of Mikolov et al. (2013), with gensim's factor: thresholds suit texts of any length."""
-    scores: Float64Array = (both - min_count) / (left.astype(np.float64) * right) * totals.entries
+    scores: Float64Array = (both - min_count) / (left.astype(np.float64) * right) * totals.n_entries
     return scores
 
 
 def _npmi(both: Int64Array, left: Int64Array, right: Int64Array, _: int, totals: BigramTotals) -> Float64Array:
     """Return the score of Bouma (2009): 1 for words that only occur together, 0 for chance."""
-    together, first, second = (counts / totals.words for counts in (both, left, right))
+    together, first, second = (counts / totals.n_tokens for counts in (both, left, right))
     scores: Float64Array = _log(together / (first * second)) / -_log(together)
     return scores
 
 
 def _log(values: Float64Array) -> Float64Array:
-    # NumPy's log differs in the last bit between processors
+    """Return the natural logarithm of each value, with equal bits on all processors, which NumPy's does not have."""
     return np.fromiter(map(math.log, values.tolist()), np.float64, len(values))
 
 
@@ -85,19 +88,19 @@ class PhraseRules(NamedTuple):
     def choose(
         self, both: Int64Array, left: Int64Array, right: Int64Array, totals: BigramTotals
     ) -> tuple[npt.NDArray[np.bool_], Float64Array]:
-        """Decide which bigrams are phrases.
+        """Return whether each of n bigrams is a phrase, and its score.
 
         Parameters
         ----------
         both, left, right
-            Counts of each bigram, at least `min_count`, of its first and of its second word, shape (n,).
+            Count of each bigram, which is at least `min_count`, of its first word and of its second word, shape (n,).
         totals
             Totals of the text.
 
         Returns
         -------
-        chosen, scores
-            Shape (n,) each.
+        is_phrase, scores
+            Bool and float64, shape (n,) each.
         """
         scores = SCORINGS[self.scoring].score(both, left, right, self.min_count, totals)
         return scores > self.threshold, scores

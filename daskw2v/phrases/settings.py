@@ -16,7 +16,7 @@ _option = partial(setting, stage="phrases", honoured_by=("input",))
 
 @dataclass(frozen=True, kw_only=True)
 class PhraseDetection(Group):
-    """Joins frequent bigrams before training (Mikolov et al. 2013b, section 4).
+    """Settings of joining frequent bigrams before training (Mikolov et al. 2013b, section 4).
 
     Parameters
     ----------
@@ -75,12 +75,18 @@ class PhraseDetection(Group):
 
     @property
     def rules(self) -> PhraseRules:
-        """The rules, with the default threshold of the scoring where none is set."""
+        """The rules that decide which bigrams are phrases; without a threshold, with the default of the scoring."""
         threshold = SCORINGS[self.scoring].threshold if self.threshold is None else self.threshold
         return PhraseRules(self.min_count, threshold, self.scoring, self.delimiter)
 
     def check(self, settings: Any) -> None:
-        """Refuse a threshold out of the scoring's range, and phrases with `base_matrix`."""
+        """Refuse a threshold out of the scoring's range, and phrases with `base_matrix`, by a ParameterError.
+
+        Parameters
+        ----------
+        settings
+            The Params that these settings are part of.
+        """
         scoring, threshold = SCORINGS[self.scoring], self.rules.threshold
         if not scoring.low < threshold <= scoring.high:
             bounds = f"above {scoring.low:g}" + ("" if math.isinf(scoring.high) else f" and at most {scoring.high:g}")
@@ -101,12 +107,12 @@ CLASSES = (PhraseDetection,)
 
 
 def n_passes(params: Params) -> int:
-    """Return the number of passes that join bigrams; 0 where no phrases are joined."""
+    """Return the number of passes over the text that join bigrams; 0 if Params join no phrases."""
     detection = PhraseDetection.find(params)
     return 0 if detection is None else detection.passes
 
 
 def with_threshold(params: Params) -> Params:
-    """Return the Params with the threshold of their scoring, if phrases are joined and none is set."""
+    """Return Params with a threshold of phrases: the default of their scoring, if they join phrases and set none."""
     detection = PhraseDetection.find(params)
     return params if detection is None else params.replace(phrase_threshold=detection.rules.threshold)

@@ -20,7 +20,7 @@ from distributed import Client
 from daskw2v.cluster.connecting import opened_once
 from daskw2v.cluster.console import listening
 from daskw2v.collections.kinds import TextInputs
-from daskw2v.collections.parts import found_texts
+from daskw2v.collections.parts import text_finder
 from daskw2v.config.arguments import check_type
 from daskw2v.config.identity import identity_fields
 from daskw2v.config.params import Params
@@ -84,10 +84,10 @@ class Changes(NamedTuple):
 
 def compare_sources(before: Sequence[Source], now: Sequence[Source]) -> Changes:
     """Compare files by URL, size and version: ETag, checksum or modification time, whichever the filesystem has."""
-    known, present = {source.place: source for source in before}, {source.place for source in now}
-    new = tuple(source for source in now if source.place not in known)
-    changed = tuple(s for s in now if s.place in known and s.content != known[s.place].content)
-    return Changes(new, changed, tuple(source for source in before if source.place not in present))
+    known, present = {source.identity_name: source for source in before}, {source.identity_name for source in now}
+    new = tuple(source for source in now if source.identity_name not in known)
+    changed = tuple(s for s in now if s.identity_name in known and s.content != known[s.identity_name].content)
+    return Changes(new, changed, tuple(source for source in before if source.identity_name not in present))
 
 
 class RunText(NamedTuple):
@@ -269,7 +269,7 @@ class RetrainingRun:
         ready = partial(ready_cluster, client, self.work, self.params, resources, self.listener)
         with (
             opened_once(ready) as cluster,
-            found_texts(self.inputs, self.work, self.params, resources, cluster, self.listener) as find,
+            text_finder(self.inputs, self.work, self.params, resources, cluster, self.listener) as find,
         ):
             damaged, foreign = Versions(self.work).problems()
             served = latest_version(self._models)

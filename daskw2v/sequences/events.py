@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Batch, Source, TextBlock, batch_blocks
 from daskw2v.corpus.formats import PARQUET
-from daskw2v.corpus.formats.columns import MOST_WEIGHT
+from daskw2v.corpus.formats.columns import MAX_WEIGHT
 from daskw2v.corpus.sources import plan_blocks
 from daskw2v.corpus.streams import batched
 from daskw2v.errors import InputError, ParameterError
@@ -223,10 +223,10 @@ def _typed(role: str, array: Any, kind: str, roles: Mapping[str, str], url: str)
     numbers = _numbers(array, role, roles[role], url)
     if role == "goal":
         return pc.not_equal(numbers, 0.0)
-    if len(wrong := numbers.filter(pc.or_(pc.less(numbers, 0.0), pc.greater(numbers, float(MOST_WEIGHT))))):
+    if len(wrong := numbers.filter(pc.or_(pc.less(numbers, 0.0), pc.greater(numbers, float(MAX_WEIGHT))))):
         raise InputError(
             f"{roles[role]!r} of an event of {url} is {wrong[0].as_py():g}, which is no weight.",
-            f"Give numbers in 0..{MOST_WEIGHT:,}: the times that an event counts, on average.",
+            f"Give numbers in 0..{MAX_WEIGHT:,}: the times that an event counts, on average.",
         )
     return numbers
 

@@ -1,6 +1,6 @@
 """The layout of corpora in a work directory: shards of codes with dictionaries, and `corpora/<name>.json`.
 
-A corpus shard is one Zarr group, written whole by one task and never changed:
+A corpus shard is one Zarr group, which one task writes and nothing changes afterwards:
 
     codes    (n,) int32       the words of the text, numbered by first appearance in the shard
     starts   (s,) int64       index of the first word of each sentence; a shard may begin inside a sentence
@@ -38,7 +38,7 @@ from daskw2v.store.stage import Layout, groups_exist
 from daskw2v.store.storage import Store
 from daskw2v.types import Int32Array, Int64Array, UInt8Array
 
-N_EDGES = 1 << 12  # most buckets of dictionaries
+N_EDGES = 1 << 12  # maximum number of buckets of dictionaries
 CORPORA = Layout("corpora/<file>", unused="corpora/<file>")
 _CODES_CHUNK = 1 << 20  # large, as codes are read in long ranges and large chunks are written faster
 
@@ -50,15 +50,15 @@ class Shard:
     Parameters
     ----------
     path
-        Path below the work directory.
+        Path of the shard's group, below the work directory.
     n_tokens, n_sentences, n_types
-        Number of tokens, of sentences that start in it, of distinct words in its dictionary.
+        Number of tokens, of sentences that start in the shard, of distinct words in its dictionary.
     first
-        Index of its first token in the stored shard; not 0 in excerpts, which have parts of shards.
+        Index in the stored shard of the shard's first token; not 0 in excerpts, which have parts of stored shards.
     begins
-        Whether its first token always starts a sentence, because an excerpt leaves out the text before it.
+        Whether the shard's first token always starts a sentence, because an excerpt leaves out the text before it.
     block
-        Key of the batch of text that it was read from: that of the block, or of `BatchBlock`.
+        Key of the batch of text that the shard was read from.
     """
 
     path: str
@@ -72,14 +72,14 @@ class Shard:
 
 @dataclass(frozen=True)
 class BatchBlock:
-    """A block of a batch of several.
+    """A block of text that was read in a batch with other blocks.
 
     Parameters
     ----------
     batch, block
-        The keys of the two.
+        Key of the batch, and key of the block.
     n_sentences
-        Number of sentences. The sentences of a batch's shards are in the order of its blocks.
+        Number of the block's sentences. The sentences of a batch's shards are in the order of the batch's blocks.
     """
 
     batch: str
@@ -89,14 +89,14 @@ class BatchBlock:
 
 @dataclass(frozen=True)
 class BadBlock:
-    """A block of text that was left out.
+    """A block of text that was left out, because it could not be read.
 
     Parameters
     ----------
     url, start, stop
-        The file, and the range of bytes or row groups.
+        URL of the file, and the range of bytes or row groups.
     problem
-        The reason.
+        Why the block could not be read, as a sentence.
     """
 
     url: str
@@ -112,13 +112,13 @@ class PhrasePass:
     Parameters
     ----------
     path, pieces
-        Path of the phrases below the work directory, and number of their pieces.
+        Path of the folder of the phrases, below the work directory, and number of groups in it.
     n_phrases, n_bigrams
-        Number of phrases, and of distinct bigrams.
+        Number of phrases, and number of distinct bigrams of the text before the pass.
     min_count, threshold, scoring, delimiter
-        Rules of the pass, as in `Params`.
+        Rules of the pass, as in `PhraseDetection`.
     seconds
-        Time of the pass.
+        Duration of the pass.
     """
 
     path: str
@@ -138,26 +138,26 @@ _ITEMS = {"shards": Shard, "sources": Source, "bad_blocks": BadBlock, "passes": 
 
 @dataclass(frozen=True)
 class Corpus:
-    """All shards, in the order of the text.
+    """A text that was read: its files, and its shards of codes.
 
     Parameters
     ----------
     asked
-        Digest of the files and of the rules for reading them.
+        Digest of the files, and of the rules by which they are read.
     shards
-        The shards. The way the text is cut into shards has no meaning.
+        The shards, in the order of the text. How the text is cut into shards has no meaning.
     sources
-        The files.
+        The files, in order.
     report
         Counts of what was read, repaired and skipped.
     seconds
-        Time to build it, without blocks that existed before.
+        Time to build the corpus, without blocks that existed before.
     bad_blocks
         Blocks that were left out, as `Params.max_bad_blocks` allows.
     passes
-        Passes that joined bigrams.
+        Passes that joined bigrams, in order.
     parts
-        The blocks of batches that have several, batch by batch, in order.
+        The blocks of batches with several blocks, batch by batch, in order.
     """
 
     asked: str
@@ -171,13 +171,13 @@ class Corpus:
 
     @cached_property
     def identity(self) -> str:
-        """Digest of the text that was read: of `asked` and of the blocks left out."""
+        """Digest of the text that was read: `asked`, or a digest of `asked` and of the blocks that were left out."""
         left_out = [(block.url, block.start, block.stop) for block in self.bad_blocks]
         return digest([self.asked, left_out]) if left_out else self.asked
 
     @cached_property
     def name(self) -> str:
-        """Name of its manifest: `asked` and a digest of the paths of its shards."""
+        """Name of the corpus's manifest: `asked` and a digest of the paths of the shards."""
         return f"{self.asked}-{digest([shard.path for shard in self.shards])}"
 
     @cached_property
@@ -191,7 +191,13 @@ class Corpus:
         return int(self.bounds[-1])
 
     def shards_in(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the number of each shard that holds positions of start..stop-1, and the range of its tokens in it."""
+        """Yield the index of each shard with positions in start..stop-1, and the index range of these tokens in it.
+
+        Parameters
+        ----------
+        start, stop
+            Range of positions in the corpus.
+        """
         for number in range(int(np.searchsorted(self.bounds, start, side="right")) - 1, len(self.shards)):
             origin, end = self.bounds[number : number + 2].tolist()
             if origin >= stop:
@@ -201,19 +207,19 @@ class Corpus:
                 yield number, a - origin, b - origin
 
     def save(self, store: Store) -> None:
-        """Write the manifest to a work directory."""
+        """Write the manifest of the corpus to a work directory."""
         (store / CORPORA.folder).write_manifest(asdict(self), f"{self.name}.json")
 
     @classmethod
     def load(cls, store: Store, name: str) -> Self:
-        """Read a manifest that `save` wrote.
+        """Read the corpus that `save` wrote to a work directory.
 
         Parameters
         ----------
         store
             The work directory.
         name
-            `name` of the corpus.
+            The corpus's attribute `name`.
 
         Raises
         ------
@@ -222,11 +228,11 @@ class Corpus:
         StoreError
             If the file is not a manifest of a corpus.
         """
-        place = f"{store.url}/{CORPORA.folder}/{name}.json"
+        url = f"{store.url}/{CORPORA.folder}/{name}.json"
         values = (store / CORPORA.folder).read_manifest(f"{name}.json")
         if values is None:
             raise DamageError(
-                f"{store.url} holds no corpus {name}.", "Build one with build_corpus, or run train.", url=place
+                f"{store.url} holds no corpus {name}.", "Build one with build_corpus, or run train.", url=url
             )
         values = {"passes": [], "parts": [], **values}  # earlier releases wrote neither
         match values:
@@ -234,14 +240,24 @@ class Corpus:
                 isinstance(values.get(name), list) for name in _ITEMS
             ):
                 items: dict[str, Any] = {
-                    name: tuple(typed(kind, value, place) for value in values[name]) for name, kind in _ITEMS.items()
+                    name: tuple(typed(kind, value, url) for value in values[name]) for name, kind in _ITEMS.items()
                 }
-                return cls(asked=asked, report=typed(ReadReport, report, place), seconds=seconds, **items)
-        raise StoreError(f"{place} is not a manifest of a corpus.", "Delete it; the corpus is then built again.")
+                return cls(asked=asked, report=typed(ReadReport, report, url), seconds=seconds, **items)
+        raise StoreError(f"{url} is not a manifest of a corpus.", "Delete it; the corpus is then built again.")
 
     @classmethod
     def find(cls, store: Store, asked: str, max_bad_blocks: int = 0) -> Self | None:
-        """Return the corpus with the digest `asked` if all its shards exist and few enough blocks are bad, or None."""
+        """Return a corpus of a work directory; None if there is none with all its shards and few enough bad blocks.
+
+        Parameters
+        ----------
+        store
+            The work directory.
+        asked
+            Digest of the files and rules, as the corpus's attribute `asked`.
+        max_bad_blocks
+            Maximum number of blocks that may be left out.
+        """
         for file in (store / CORPORA.folder).children():
             if file.startswith(asked):
                 corpus = cls.load(store, file.removesuffix(".json"))
@@ -257,54 +273,55 @@ def digest(values: Any) -> str:
 
 
 def corpus_identity(sources: Sequence[Source], params: Params) -> str:
-    """Return the identity of files read by the rules of `params`: a digest of all that determines the words."""
+    """Return `Corpus.asked` of files read by the rules of `params`: a digest of all that determines the words."""
     # Blocks that were left out are part of `Corpus.identity`
     rules = identity_values(params, "read", without=("tokenizer", "max_bad_blocks"))
-    return digest([[(s.place, *s.content) for s in sources], tokenizer_identity(params.tokenizer), rules])
+    files = [(source.identity_name, *source.content) for source in sources]
+    return digest([files, tokenizer_identity(params.tokenizer), rules])
 
 
 def write_shard(
     store: Store, codes: Sequence[Int32Array], starts: Int64Array, dictionary: Dictionary
 ) -> dict[str, int]:
-    """Write a shard.
+    """Write a shard as a group; return the numbers of its tokens, sentences and types.
 
     Parameters
     ----------
     store
         Folder of the group.
     codes
-        Codes of `dictionary`, in pieces of any length.
+        Codes of the tokens, as of `dictionary`, in pieces of any length.
     starts
-        Indices of the first words of sentences, shape (s,) int64.
+        Index of the first token of each sentence, shape (s,) int64.
     dictionary
         The shard's words.
 
     Returns
     -------
     dict
-        n_tokens, n_sentences and n_types.
+        n_tokens, n_sentences and n_types, as of `Shard`.
     """
     tops = (dictionary.hashes >> np.uint64(64 - (N_EDGES.bit_length() - 1))).astype(np.uint16)
     order = np.argsort(tops, kind="stable")
-    places = np.empty(len(order), np.int32)
-    places[order] = np.arange(len(order), dtype=np.int32)
+    word_indices = np.empty(len(order), np.int32)
+    word_indices[order] = np.arange(len(order), dtype=np.int32)
     flat, counts = np.concatenate(codes), dictionary.counts()[order]
     words, offsets = take_words(dictionary.words, dictionary.offsets, order)
     edges = np.cumsum([0, *np.bincount(tops, minlength=N_EDGES)], dtype=np.int32)
     group = store.create_group()
     write_array(group, "codes", flat, chunk_rows=_CODES_CHUNK)
-    write_arrays(group, starts=starts, words=words, offsets=offsets, counts=counts, places=places, edges=edges)
+    write_arrays(group, starts=starts, words=words, offsets=offsets, counts=counts, places=word_indices, edges=edges)
     return {"n_tokens": len(flat), "n_sentences": len(starts), "n_types": len(order)}
 
 
 def write_arrays(group: zarr.Group, **arrays: npt.NDArray[Any]) -> None:
-    """Write arrays into a group, each under the name of its argument."""
+    """Write arrays into a Zarr group, each with the name of its keyword argument."""
     for name, values in arrays.items():
         write_array(group, name, values)
 
 
 def open_codes(store: Store, shard: Shard) -> StoredArray:
-    """Open the stored codes, int32; the shard's own are the `n_tokens` from `first` on.
+    """Open the codes of the stored shard, int32; the codes of `shard` are the `n_tokens` codes from `first` on.
 
     Raises
     ------
@@ -315,7 +332,7 @@ def open_codes(store: Store, shard: Shard) -> StoredArray:
 
 
 def read_starts(store: Store, shard: Shard) -> Int64Array:
-    """Read the starts of sentences in a shard, shape (n,) int64.
+    """Read the index in a shard of the first token of each sentence that starts in the shard, shape (n,) int64.
 
     Raises
     ------
@@ -326,29 +343,44 @@ def read_starts(store: Store, shard: Shard) -> Int64Array:
 
 
 def select_starts(shard: Shard, stored: Int64Array) -> Int64Array:
-    """Return the starts of sentences in a shard, shape (n,) int64, from the starts in the stored shard."""
+    """Return the starts of sentences as indices in a shard, shape (n,) int64.
+
+    Parameters
+    ----------
+    shard
+        The shard, which may be a part of a stored shard.
+    stored
+        The starts of sentences as indices in the stored shard.
+    """
     starts = stored - shard.first
     inside = starts[slice(*np.searchsorted(starts, [0, shard.n_tokens]))]
     return np.insert(inside, 0, 0) if shard.begins and not (len(inside) and inside[0] == 0) else inside
 
 
 def read_word_indices(store: Store, path: str) -> Int32Array:
-    """Read the index in the dictionary of the word of each code, shape (n_types,) int32."""
+    """Read the index in a shard's dictionary of the word of each code, shape (n_types,) int32."""
     return read_array((store / path).open_group(), "places")
 
 
 def read_edges(store: Store, path: str) -> Int32Array:
-    """Read the bounds at which a shard's dictionary can be cut, shape (N_EDGES + 1,) int32."""
+    """Read the word indices at which a shard's dictionary can be cut into buckets, shape (N_EDGES + 1,) int32."""
     return read_array((store / path).open_group(), "edges")
 
 
 def read_words(store: Store, path: str, start: int, stop: int) -> tuple[UInt8Array, Int64Array, Int64Array]:
-    """Read n words, start:stop, of a shard's dictionary: bytes, offsets (n + 1,), counts (n,).
+    """Read the n words start..stop-1 of a shard's dictionary: bytes, offsets (n + 1,) and counts (n,).
+
+    Parameters
+    ----------
+    store, path
+        The work directory, and the path of the shard's group below it.
+    start, stop
+        Range of indices in the dictionary.
 
     Raises
     ------
     DamageError
-        If the offsets are not valid: kernels do not check bounds.
+        If the offsets are out of range or order, which kernels do not check.
     StoreError
         If the shard is missing.
     """

@@ -1,8 +1,8 @@
 """Tokens and sentences of plain text, found in one pass, 64 bytes at a time.
 
 A token is a run of bytes above 0x20; a newline ends a sentence. A mask has a bit for each separator among 64 bytes. A
-token begins or ends where the mask changes, so the loop branches once for each token, not for each byte (1 GB/s on one
-core).
+token begins or ends where the mask changes. Hence the loop branches once for each token, not once for each byte (1 GB/s
+on one core).
 """
 
 from typing import Any
@@ -18,11 +18,14 @@ _NEWLINE, _SPACE = np.uint8(10), np.uint8(32)
 
 @kernel
 def _masks(data: UInt8Array, position: int) -> Any:
-    """Return the masks of separators and of newlines in the 64 bytes from `position`; the end counts as separator."""
+    """Return two masks of the 64 bytes from `position` on, uint64: bits of separators, and bits of newlines.
+
+    Bits behind the end of the text are separators.
+    """
     if position + 64 <= len(data):
         spaces = mask64(data, position, _SPACE)
         newlines = np.uint64(0)
-        if mask64(data, position, _NEWLINE):  # rare: the exact test is only made here
+        if mask64(data, position, _NEWLINE):  # of bytes up to 10; rare, and the exact test takes longer
             newlines = mask64(data, position, _NEWLINE) & ~mask64(data, position, np.uint8(9))
         return spaces, newlines
     spaces, newlines = ~np.uint64(0), np.uint64(0)
@@ -39,26 +42,26 @@ def _masks(data: UInt8Array, position: int) -> Any:
 def split(
     data: UInt8Array, position: int, begins: Int64Array, ends: Int64Array, starts: Int64Array, last_start: int
 ) -> tuple[int, int, int]:
-    """Find tokens from `position` on until the text ends or the arrays are full.
+    """Find the tokens and sentences of a text from `position` on, until the text ends or the arrays are full.
 
     Parameters
     ----------
     data
         Text, shape (n,) uint8.
     position
-        Position to start from: 0, or the one that the last call returned.
+        Index of the byte to start from: 0, or the position that the last call returned.
     begins, ends
         Filled with token i = data[begins[i] : ends[i]], shape (capacity,) int64, capacity >= 64.
     starts
         Filled with the indices of tokens that start a sentence, shape (capacity,) int64. The last index may be
         the number of tokens: then the next token starts a sentence.
     last_start
-        The last known start of a sentence, relative to the first token found here.
+        The last start of a sentence before `position`, as an index relative to the first token that is found.
 
     Returns
     -------
     tuple
-        Position for the next call (at least len(data) when done), number of tokens, number of starts.
+        Position for the next call (at least len(data) at the end of the text), number of tokens, number of starts.
     """
     n_begins, n_ends, n_starts = 0, 0, 0
     one = np.uint64(1)
@@ -68,9 +71,9 @@ def split(
         edges = spaces ^ ((spaces << one) | before)
         before = spaces >> np.uint64(63)
         while newlines:
-            at = lowest_bit(newlines)
+            newline = lowest_bit(newlines)
             newlines &= newlines - one
-            begun = edges & ~spaces & ((one << np.uint64(at)) - one)
+            begun = edges & ~spaces & ((one << np.uint64(newline)) - one)
             start = n_begins + count_bits(begun)
             if start != last_start:
                 starts[n_starts] = start

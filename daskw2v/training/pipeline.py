@@ -20,7 +20,7 @@ from daskw2v.cluster.connecting import check_here, lazily_connected, opened_once
 from daskw2v.cluster.console import listening
 from daskw2v.cluster.waiting import waits_for_workers
 from daskw2v.collections.kinds import TextInputs
-from daskw2v.collections.parts import found_texts
+from daskw2v.collections.parts import text_finder
 from daskw2v.config.arguments import check_arguments
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
@@ -174,7 +174,7 @@ def _train_in(work: Location, request: Request, listener: Watching) -> Vectors:
                 kernel.start()
             return cluster()
 
-        find = opened.enter_context(found_texts(request.inputs, store, params, resources, cluster, listen))
+        find = opened.enter_context(text_finder(request.inputs, store, params, resources, cluster, listen))
 
         def make(damaged: Collection[str]) -> Vectors:
             settled, sources = request.settled(store, listen), find()

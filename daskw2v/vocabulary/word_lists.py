@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.sources import read_chunks
-from daskw2v.corpus.streams import chunks_with_newlines, pieces
+from daskw2v.corpus.streams import chunks_with_newlines, cut_pieces
 from daskw2v.errors import InputError
 
 _BLANKS = b" \t\r"
@@ -68,7 +68,7 @@ def read_list(
     distinct, form = dict[bytes, None](), None
     try:
         # Piece by piece: a list of all lines could take far more memory than the distinct words
-        for offset, piece in pieces(chunks_with_newlines(chunks), 0, whole_lines=True):
+        for offset, piece in cut_pieces(chunks_with_newlines(chunks), 0, whole_lines=True):
             lines = (piece if offset else piece.removeprefix(codecs.BOM_UTF8)).split(b"\n")
             words = [word for line in lines if (word := line.strip(_BLANKS))]
             if not offset:

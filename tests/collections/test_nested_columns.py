@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from daskw2v import Params
-from daskw2v.collections.kinds import check_texts, tasks_of
+from daskw2v.collections.kinds import check_texts, dask_partitions
 from daskw2v.collections.parts import tables_of
 from daskw2v.config.resources import Resources
 from daskw2v.errors import InputError
@@ -50,7 +50,7 @@ def test_collection_of_dask__computes_the_one_column():
     with dask.config.set({"dataframe.convert-string": False}):  # which makes text of records
         frame = frames.from_pandas(pd.DataFrame(RECORDS), npartitions=1)
         check_texts(frame, Params(column="doc.body"), Resources())
-        (task,) = tasks_of(frame, "doc.body")
+        (task,) = dask_partitions(frame, "doc.body")
         part = task.compute()
     assert list(part.columns) == ["doc"]
     assert texts_of(part, "doc.body") == TEXTS

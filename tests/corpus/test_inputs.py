@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 from daskw2v import Params, Resources, retrain, train
-from daskw2v.corpus.inputs import names_of
+from daskw2v.corpus.inputs import list_names
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import InputError, ParameterError
 
@@ -103,7 +103,7 @@ def test_inputs__text_in_place_of_names_is_told(inputs):
 def test_inputs__names_may_hold_blanks_and_stand_in_lists_and_tuples(tmp_path):
     path = tmp_path / "a cat sat.txt"
     path.write_text("a\n")
-    assert names_of(path) == names_of(str(path)) == names_of([path]) == names_of((str(path),)) == [str(path)]
+    assert list_names(path) == list_names(str(path)) == list_names([path]) == list_names((str(path),)) == [str(path)]
     assert len(find_sources([path, str(path)])) == 1
 
 

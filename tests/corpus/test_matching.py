@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from daskw2v.corpus import matching
 from daskw2v.corpus.matching import matches
-from daskw2v.corpus.pieces import tokens_of
+from daskw2v.corpus.pieces import make_tokens
 from daskw2v.corpus.tokenizers import make_tokenizer, tokenize
 from daskw2v.errors import InputError
 
@@ -28,7 +28,7 @@ def same(a, b):
 @given(text=st.text(st.sampled_from("abAB1 \n\r\t東京é\x1c\u2028\0"), max_size=60))
 def test_matches__are_those_of_re(pattern, text):
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
-    expected = tokens_of([[match[0] for match in re.finditer(pattern, line)] for line in lines])
+    expected = make_tokens([[match[0] for match in re.finditer(pattern, line)] for line in lines])
     assert same(matches(pattern, text.encode()), expected)
 
 
@@ -49,7 +49,7 @@ def test_line__that_takes_for_ever_is_named_and_others_are_read(impatient, patte
     message = str(error.value)
     assert message.startswith(f"/text.txt: The tokenizer regex:{pattern} takes more than 0.2 s of processor time")
     assert f"number 3 of the 4 lines read at once, which begins {line[:60]!r}. Give a pattern that" in message
-    expected = tokens_of([[match[0] for match in re.finditer(pattern, "aab;")]])
+    expected = make_tokens([[match[0] for match in re.finditer(pattern, "aab;")]])
     assert same(tokenizer(b"aab;\n"), expected)
 
 
@@ -66,7 +66,7 @@ def test_process__that_was_killed_is_replaced():
     (process,) = matching._idle[os.getpid(), "[ck]+", matching.SECONDS]
     process._process.send_signal(signal.SIGKILL)
     process._process.wait()
-    assert same(matches("[ck]+", b"ck\n" * 100_000), tokens_of([["ck"]] * 100_000))
+    assert same(matches("[ck]+", b"ck\n" * 100_000), make_tokens([["ck"]] * 100_000))
 
 
 def test_process__that_is_killed_each_time_is_told(monkeypatch, tmp_path):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v.corpus.pieces import ReadReport, tokens_of
+from daskw2v.corpus.pieces import ReadReport, make_tokens
 
 TOKENS = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
 
@@ -17,7 +17,7 @@ def sentences_of(tokens):
 
 @given(st.lists(st.lists(TOKENS, max_size=4), max_size=5))
 def test_tokens_of__keeps_all_but_empty_tokens_and_sentences(sentences):
-    tokens = tokens_of(sentences)
+    tokens = make_tokens(sentences)
     kept = [[t for t in s if t] for s in sentences]
     assert sentences_of(tokens) == [s for s in kept if s]
     assert (tokens.data.dtype, tokens.offsets.dtype, tokens.starts.dtype) == ("uint8", "int64", "int64")
@@ -25,7 +25,7 @@ def test_tokens_of__keeps_all_but_empty_tokens_and_sentences(sentences):
 
 def test_tokens_of__refuses_lone_surrogates():
     with pytest.raises(UnicodeEncodeError):
-        tokens_of([["\ud800"]])
+        make_tokens([["\ud800"]])
 
 
 def test_report__merges_and_keeps_the_first_offence():

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskw2v import Params, Resources, train
-from daskw2v.corpus.formats.columns import MOST_WEIGHT, repeated
+from daskw2v.corpus.formats.columns import MAX_WEIGHT, repeat_rows
 from daskw2v.errors import InputError, ParameterError
 from tests.support.reading import read, sentences
 
@@ -66,7 +66,7 @@ def test_weights__may_be_nested(tmp_path):
 @given(st.lists(st.integers(0, 9000), max_size=8))
 def test_repeated__is_bounded_and_complete(weights):
     array, found = pa.array(range(len(weights)), pa.int64()), []
-    for part in repeated(array, np.array(weights, np.int64)):
+    for part in repeat_rows(array, np.array(weights, np.int64)):
         assert len(part) <= 1 << 12
         found += part.to_pylist()
     assert found == [i for i, n in enumerate(weights) for _ in range(n)]
@@ -74,7 +74,7 @@ def test_repeated__is_bounded_and_complete(weights):
 
 @pytest.mark.parametrize("name", FILES)
 def test_bad_weights__are_named(name, tmp_path):
-    for bad in (-1, MOST_WEIGHT + 1):
+    for bad in (-1, MAX_WEIGHT + 1):
         with pytest.raises(InputError, match=rf"'n'.*{bad}.* no weight"):
             found_in(write(tmp_path / name, [("a", 1), ("b", bad)]))
     with pytest.raises(InputError, match=r"no (column|key) 'm'"):
@@ -108,7 +108,7 @@ def test_vectors__are_those_of_repeated_rows(client, tmp_path):
 
 def test_heavy_rows__are_made_in_parts_of_bounded_size(tmp_path):
     array = pa.array(["x" * (1 << 18), "y"])
-    assert max(part.nbytes for part in repeated(array, np.array([300, 5], np.int64))) <= 3 << 20
+    assert max(part.nbytes for part in repeat_rows(array, np.array([300, 5], np.int64))) <= 3 << 20
     path = write(tmp_path / "rows.jsonl", [("z" * 1000, 20_000)])
     pieces, _ = read(path, also={"weight": "n"})
     assert max(len(piece.data) for piece in pieces) < 5 << 20

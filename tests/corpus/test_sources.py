@@ -12,7 +12,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFile
 
 from daskw2v.corpus import sources as module
-from daskw2v.corpus.files import Source, TextBlock, open_source, version_of
+from daskw2v.corpus.files import Source, TextBlock, get_version, open_source
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import InputError, MissingExtraError, ParameterError, StoreError
 
@@ -196,9 +196,9 @@ def test_find_sources__names_missing_extras(tmp_path, monkeypatch):
 
 
 def test_version__prefers_what_the_content_is_known_by():
-    assert version_of({"mtime": 1.5, "ETag": '"x"'}) == '"x"'
-    assert version_of({"mtime": 1.5}) == "1.5"
-    assert version_of({}) == ""
+    assert get_version({"mtime": 1.5, "ETag": '"x"'}) == '"x"'
+    assert get_version({"mtime": 1.5}) == "1.5"
+    assert get_version({}) == ""
 
 
 def test_open_source__refuses_a_file_that_changed_or_is_gone(tmp_path):

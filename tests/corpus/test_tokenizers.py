@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v.corpus.pieces import RawText, tokens_of
+from daskw2v.corpus.pieces import RawText, make_tokens
 from daskw2v.corpus.tokenizers import fingerprint, make_tokenizer, tokenize, tokenizer_identity
 from daskw2v.errors import InputError, ParameterError
 
@@ -78,11 +78,11 @@ def test_normalize__does_not_care_where_text_is_cut_between_words(left, right):
 @pytest.mark.parametrize("spec", [r"regex:[a-z]+|\d", r"regex:([a-z])[a-z]*|(\d)"])
 def test_regex__makes_each_match_a_token(spec):
     tokens = make_tokenizer(spec)(b"ab,c 1\r\n\n,,\nx")
-    assert same(tokens, tokens_of([["ab", "c", "1"], ["x"]]))
+    assert same(tokens, make_tokens([["ab", "c", "1"], ["x"]]))
 
 
 def test_regex__may_match_spaces_and_nothing():
-    assert same(make_tokenizer("regex:(New York)?")(b"in New York\n"), tokens_of([["New York"]]))
+    assert same(make_tokenizer("regex:(New York)?")(b"in New York\n"), make_tokens([["New York"]]))
 
 
 def test_function__is_given_lines_without_their_ends():
@@ -98,7 +98,7 @@ def test_function__is_given_lines_without_their_ends():
 
 def test_function__is_imported_by_name():
     tokens = make_tokenizer(f"{__name__}:on_commas")(b"a b,c\n\nd\n")
-    assert same(tokens, tokens_of([["a b", "c"], ["d"]]))
+    assert same(tokens, make_tokens([["a b", "c"], ["d"]]))
 
 
 @pytest.mark.parametrize("spec", ["whitespace", "lower", "normalize", "regex:a", on_commas])

@@ -49,16 +49,16 @@ def test_join_codes__of_two_parts_are_those_of_the_whole(codes, pairs, cut):
     whole = join_codes(codes, none, pairs, len(WORDS)).symbols
     ends = np.cumsum(1 + (whole >= len(WORDS)))
     first = join_codes(codes[:cut], none, pairs, len(WORDS), ahead=ahead).symbols
-    second = join_codes(codes[cut:], none, pairs, len(WORDS), taken=cut not in ends and ahead != NOTHING).symbols
+    second = join_codes(codes[cut:], none, pairs, len(WORDS), skip_first=cut not in ends and ahead != NOTHING).symbols
     assert [*first, *second] == whole.tolist()
 
 
 def test_join_codes__takes_each_word_once_from_the_left():
     assert joined([0, 0, 0, 0, 0], [0], [(0, 0)])[0] == ["a_a", "a_a", "a"]
     assert joined([0, 0, 0, 0, 0], [0, 3], [(0, 0)]) == (["a_a", "a", "a_a"], [0, 2])
-    assert joined([0, 0, 0], [], [(0, 0)], taken=True)[0] == ["a_a"]
+    assert joined([0, 0, 0], [], [(0, 0)], skip_first=True)[0] == ["a_a"]
     assert joined([0, 0, 0], [0], [(0, 0)], ahead=0)[0] == ["a_a", "a_a"]
-    assert joined([0], [], [(0, 0)], taken=True)[0] == []
+    assert joined([0], [], [(0, 0)], skip_first=True)[0] == []
 
 
 def test_encode_symbols__gives_one_code_to_a_phrase_and_the_same_word():

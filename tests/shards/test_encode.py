@@ -13,7 +13,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus import streams
 from daskw2v.corpus.files import Batch
-from daskw2v.corpus.pieces import RawText, tokens_of
+from daskw2v.corpus.pieces import RawText, make_tokens
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.errors import InputError, ParameterError, StoreError
 from daskw2v.shards import encode
@@ -72,7 +72,7 @@ def test_encode_batch__keeps_every_sentence(tmp_path_factory, lines, shard_bytes
 
 pieces = st.one_of(
     st.sampled_from([b"a b", b"a\n", b"\n", b" ", b"c d\ne f\n\n", b"g"]).map(RawText),
-    st.lists(st.lists(st.sampled_from(["p", "q r"]), max_size=3), max_size=3).map(tokens_of),
+    st.lists(st.lists(st.sampled_from(["p", "q r"]), max_size=3), max_size=3).map(make_tokens),
 )
 
 

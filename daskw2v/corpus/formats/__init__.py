@@ -1,4 +1,4 @@
-"""The registry of input formats. A new one is a module here and a line below."""
+"""The registry of input formats. A new format is a module in this folder and a line below."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -24,22 +24,22 @@ from daskw2v.store.retries import TIMEOUT
 
 __all__ = ["CSV", "FORMATS", "JSONL", "PARQUET", "TEXT", "TSV", "Format", "check_formats", "find_format", "read_block"]
 
-_OWN = (TEXT, JSONL, CSV, TSV, PARQUET, ARROW, ORC)
-FORMATS = Registry("format", "daskw2v.formats", Format, {format.name: format for format in _OWN})
+_BUILT_IN = (TEXT, JSONL, CSV, TSV, PARQUET, ARROW, ORC)
+FORMATS = Registry("format", "daskw2v.formats", Format, {format.name: format for format in _BUILT_IN})
 
 
 def find_format(name: str) -> Format:
-    """Return the format of a name, or raise a ParameterError that lists all names."""
+    """Return the format with a name; raises a ParameterError that lists all names if there is none."""
     return FORMATS.find(name)
 
 
 def check_formats(names: Iterable[str], params: Params) -> None:
-    """Refuse fields of Params that none of these formats reads.
+    """Refuse fields of Params that no format of the given names reads.
 
     Raises
     ------
     ParameterError
-        If a format does not exist, or a field that only other formats read is not as by default.
+        If a format does not exist, or a field that only further formats read differs from its default.
     """
     names = list(dict.fromkeys(names))
     refuse_unread(params, "format", names, {**FORMATS, **{name: find_format(name) for name in names}})
@@ -56,30 +56,30 @@ def read_block(
     timeout: float = TIMEOUT,
     also: Mapping[str, Any] = MappingProxyType({}),
 ) -> Iterator[RawText | Tokens]:
-    """Read the sentences of a block in pieces of 128 KiB, or up to 4 MiB for longer lines.
+    """Read the sentences of a block of text in pieces of 128 KiB, or up to 4 MiB for longer lines.
 
     A line belongs to the block in which it starts. A line of plain text may be larger than memory, since its pieces
-    are cut between tokens. A line of JSONL is read whole and may have 64 MiB.
+    are cut between tokens. A line of JSONL is read at once and may have 64 MiB.
 
     Parameters
     ----------
     block
-        The block.
+        The block to read.
     column
         Key (JSONL) or column (tables) of the text, or of lists of tokens.
     errors
-        "strict" stops at invalid input. "replace" replaces invalid UTF-8 by U+FFFD, "skip" drops the line. Both drop
-        unreadable JSONL lines and rows of CSV.
+        "strict" stops at invalid input. "replace" replaces invalid UTF-8 by U+FFFD, "skip" drops the line. "replace"
+        and "skip" drop unreadable JSONL lines and rows of CSV.
     tokenizer
         Result of `make_tokenizer`. Lists of tokens are not tokenized.
     storage_options
         Options for fsspec.
     report
-        Updated while pieces are read.
+        Counts, to which each piece is added when it is read.
     timeout
         Seconds to wait for each answer of the store.
     also
-        Further fields of Params; a format gets the ones that it honours.
+        Further fields of Params, of which a format gets those that it honours.
 
     Yields
     ------
@@ -95,5 +95,5 @@ def read_block(
     tokenizer = replace(tokenizer, cut=partial(tokenize, tokenizer, block.source.url))
     with open_source(block.source, storage_options, timeout) as file:
         format, policy = find_format(block.source.format), InvalidInput(errors, report)
-        own = {name: also[name] for name in format.honours if name in also and name != "column"}
-        yield from format.read(file, block, column, policy, tokenizer, **own)
+        options = {name: also[name] for name in format.honours if name in also and name != "column"}
+        yield from format.read(file, block, column, policy, tokenizer, **options)

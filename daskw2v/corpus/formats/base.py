@@ -15,7 +15,7 @@ ReadBlock = Callable[..., Iterator[RawText | Tokens]]
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """One format of input files.
+    """A format of input files.
 
     Parameters
     ----------
@@ -26,21 +26,21 @@ class Format:
     suffixes
         Suffixes of such files in lower case, without those of compression.
     cut
-        Divides a file that is not compressed into blocks of about `block_bytes`, in order:
+        Function that divides a file that is not compressed into blocks of about `block_bytes`, in order:
         `cut(source, block_bytes, storage_options, timeout)`.
     read
-        Yields the sentences of a block in order, as `read_block` does: `read(file, block, column, policy, tokenizer)`.
-        `file` is open for reading bytes, `column` is that of Params, `policy` handles invalid input and counts what is
-        read, `tokenizer` turns UTF-8 into tokens.
+        Function that yields the sentences of a block in order, as `read_block` does: `read(file, block, column, policy,
+        tokenizer)`. `file` is open for reading bytes, `column` is that of Params, `policy` handles invalid input and
+        counts what is read, `tokenizer` turns UTF-8 into tokens.
     expansion
         Bytes of text for each byte of an uncompressed file, for estimates of memory.
     compressible
         Whether such files may be compressed as a whole. A compressed file is a single block; `read` gets it compressed.
     honours
-        Fields of Params that it reads and not all formats do (`honoured_by`): `read` takes them as arguments of these
-        names, besides the arguments that all formats take.
+        Fields of Params that this format reads but not all formats read (`honoured_by`): `read` takes them as keyword
+        arguments, besides the arguments that the `read` of all formats takes.
     requires
-        Module that reading needs, and extra that installs it.
+        Module that reading needs, and the extra that installs it; None if reading needs no extra.
     """
 
     name: str
@@ -55,15 +55,16 @@ class Format:
 
 
 def cut_bytes(source: Source, block_bytes: int, storage_options: Mapping[str, Any], timeout: float) -> list[TextBlock]:
-    """Divide a file of lines into ranges of bytes; an empty file has no blocks."""
-    if source.size > block_bytes:  # the tasks that read its other blocks do not see its first bytes
+    """Return the blocks of a file of lines: ranges of `block_bytes` bytes; an empty file has no blocks."""
+    if source.size > block_bytes:  # only the task that reads the first block sees the first bytes
         with open_source(source, storage_options, timeout) as file:
             refuse_no_text(file.read(FIRST), source.url)
-    return [TextBlock(source, at, min(at + block_bytes, source.size)) for at in range(0, source.size, block_bytes)]
+    starts = range(0, source.size, block_bytes)
+    return [TextBlock(source, start, min(start + block_bytes, source.size)) for start in starts]
 
 
-def cut_short(source: Source, kind: str) -> InputError:
-    """Return the error for an empty file of a kind that cannot be empty."""
+def empty_file_error(source: Source, kind: str) -> InputError:
+    """Return the error for an empty file of a kind, such as "CSV" or "gzip", that has no empty files."""
     return InputError(
         f"{source.url} is cut short: it is empty, which no {kind} file is.", "Write the file again, or leave it out."
     )

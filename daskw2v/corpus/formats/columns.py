@@ -1,7 +1,7 @@
 """Columns of text, of lists of tokens and of weights of rows: how they are found, and read from Arrow's buffers.
 
-What formats of tables share. A path such as doc.body leads to a nested column, in whatever has fields by name: objects
-of JSON, types of Arrow. A weight is an integer in another column: how often a row's text counts.
+All formats of tables use this module. A path such as doc.body leads to a nested column, in an object of JSON or a
+struct of Arrow. A weight is an integer in a further column: how often a row's text counts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskw2v.corpus.files import Source, TextBlock, open_source
-from daskw2v.corpus.formats.base import Format, cut_short
+from daskw2v.corpus.formats.base import Format, empty_file_error
 from daskw2v.corpus.invalid import InvalidInput
-from daskw2v.corpus.pieces import RawText, Tokens, offsets_from, tokens_of
+from daskw2v.corpus.pieces import RawText, Tokens, make_tokens, offsets_from
 from daskw2v.corpus.streams import with_newlines
 from daskw2v.corpus.tokenizers import Tokenizer
 from daskw2v.errors import InputError
@@ -25,15 +25,21 @@ from daskw2v.types import Int64Array
 pa, pc = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow")
 
 BATCH = 1 << 20  # bytes of a column decoded at once
-ROWS = 1 << 12  # most rows decoded at once, whatever sizes the file declares
-MOST_WEIGHT = 1 << 20  # of a row
-_REPEATED_ROWS, _REPEATED_BYTES = 1 << 12, 1 << 20  # of repeated rows that are made at once, at most, about
-_WEIGHT_RULE = f"A weight is an integer in 0..{MOST_WEIGHT:,}: the times that the row counts."
+ROWS = 1 << 12  # maximum number of rows decoded at once, whatever sizes the file declares
+MAX_WEIGHT = 1 << 20  # of a row
+_REPEATED_ROWS, _REPEATED_BYTES = 1 << 12, 1 << 20  # repeated rows made at once, and their bytes, at most, about
+_WEIGHT_RULE = f"A weight is an integer in 0..{MAX_WEIGHT:,}: the times that the row counts."
 
 
 @contextmanager
 def reading_as(title: str, url: str) -> Iterator[None]:
-    """Turn errors of Arrow on damaged files, including names that are not UTF-8, into an InputError."""
+    """Turn errors that Arrow raises in the block about a damaged file into an InputError.
+
+    Parameters
+    ----------
+    title, url
+        Title of the file's format, and the file's URL, for messages.
+    """
     try:
         yield
     except MemoryError as error:
@@ -48,9 +54,9 @@ def reading_as(title: str, url: str) -> Iterator[None]:
 
 
 def cut_evenly(source: Source, parts: int, block_bytes: int) -> list[TextBlock]:
-    """Divide a file whose parts, of unknown sizes, are taken to be equal into blocks of about `block_bytes`."""
+    """Return blocks of about `block_bytes` of a file of `parts` record batches or stripes, all assumed equal."""
     step = max(1, parts * block_bytes // source.size)
-    return [TextBlock(source, at, min(at + step, parts)) for at in range(0, parts, step)]
+    return [TextBlock(source, start, min(start + step, parts)) for start in range(0, parts, step)]
 
 
 class TextColumns(NamedTuple):
@@ -59,10 +65,10 @@ class TextColumns(NamedTuple):
     Parameters
     ----------
     paths
-        Of the column of text, and of the column of weights, if there is one: the names that lead to a column, from the
-        name of a column of the file on.
+        Path of the column of text, and path of the column of weights, if there is one. A path is the names that lead to
+        a column, from the name of a column of the file on.
     url, remedy
-        The file, and the remedy if the columns hold no text.
+        URL of the file, and the remedy in the message if the column holds no text.
     """
 
     paths: list[list[str]]
@@ -71,97 +77,124 @@ class TextColumns(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """Paths of the columns, joined by dots."""
+        """Paths of the columns, each joined by dots."""
         return list(map(".".join, self.paths))
 
     @property
     def roots(self) -> list[str]:
-        """Names of the file's own columns that hold them."""
+        """Names of the columns of the file that the paths begin with, each once."""
         return list(dict.fromkeys(path[0] for path in self.paths))
 
-    def arrays(self, batches: Iterable[Any], of: Callable[[Any, list[str]], Any]) -> Iterator[Any]:
-        """Yield the text of record batches, in parts that are decoded at once, each row as often as it counts.
+    def arrays(self, batches: Iterable[Any], get_column: "GetColumn") -> Iterator[Any]:
+        """Yield the column of text of record batches, each row as often as its weight says.
 
-        `of` returns the column of a batch that a path leads to. The parts are as `plain` makes them.
+        Parameters
+        ----------
+        batches
+            Record batches of Arrow.
+        get_column
+            Returns the column of a batch that a path leads to.
+
+        Yields
+        ------
+        Array
+            Parts of the column that are decoded at once, as `convert_text` makes them.
         """
         for batch in batches:
-            text, *weights = (of(batch, path) for path in self.paths)
-            counts, start = [weights_of(array, self.names[1], self.url) for array in weights], 0
-            for part in in_slices([_decodable(text)]):
-                array = plain(part, self.names[0], self.url, self.remedy)
-                yield from repeated(array, counts[0][start : start + len(part)]) if counts else [array]
+            text, *weights = (get_column(batch, path) for path in self.paths)
+            counts, start = [read_weights(array, self.names[1], self.url) for array in weights], 0
+            for part in cut_slices([_decodable(text)]):
+                array = convert_text(part, self.names[0], self.url, self.remedy)
+                yield from repeat_rows(array, counts[0][start : start + len(part)]) if counts else [array]
                 start += len(part)
 
 
 def find_columns(schema: Any, column: str, weight: str | None, url: str) -> TextColumns:
-    """Find the columns of text and of weights by their names or paths.
+    """Find the columns of text and of weights in an Arrow schema.
+
+    Parameters
+    ----------
+    schema, url
+        Schema of a file, and the file's URL.
+    column, weight
+        Name, or path joined by dots, of the column of text, and of the column of weights; None without weights.
 
     Raises
     ------
     InputError
-        If one is missing, or is there more than once; or the column of text has another type.
+        If a column is missing, or a name occurs more than once; or the column of text has a type that is no text.
     """
     weights = [] if weight is None else [_find(schema, weight, url)[0]]
     path, kind = _find(schema, column, url)
     remedy = _remedy(_kinds(pa.struct(list(schema))))
-    if is_text(kind) or pa.types.is_primitive(kind):  # which may hold nulls alone, as `plain` sees
+    if is_text(kind) or pa.types.is_primitive(kind):  # which may hold nulls alone; `convert_text` checks that
         return TextColumns([path, *weights], url, remedy)
-    raise _no_text(column, url, kind, remedy)
+    raise _no_text_error(column, url, kind, remedy)
 
 
 Suffixes = tuple[str, ...]
 CutTable = Callable[[Any, Source, int], list[TextBlock]]
 OpenTable = Callable[[Any, TextBlock], tuple[Any, Callable[[TextColumns], Iterable[Any]]]]
-ColumnOf = Callable[[Any, list[str]], Any]
+GetColumn = Callable[[Any, list[str]], Any]
 
 
 def table_format(
-    name: str, title: str, suffixes: Suffixes, unit: str, cut: CutTable, open: OpenTable, of: ColumnOf, **own: Any
+    name: str,
+    title: str,
+    suffixes: Suffixes,
+    unit: str,
+    cut: CutTable,
+    open: OpenTable,
+    get_column: GetColumn,
+    **fields: Any,
 ) -> Format:
-    """Return the format of files of tables, of whose columns Arrow reads a few.
+    """Return a format of tables, of whose columns Arrow reads those of text and weights.
 
     Parameters
     ----------
-    name, title, suffixes, own
+    name, title, suffixes, fields
         As of `Format`.
     unit
-        What blocks are made of, for messages.
+        Name of the parts of a file that blocks are made of, for messages.
     cut
-        Divides an open file that is not empty into blocks of about so many bytes.
+        Function of an open file that is not empty, its source and a size in bytes; returns blocks of about this size.
     open
-        Returns the schema of an open file, and a function that yields the record batches of a block, with the columns
-        of text and of weights.
-    of
-        Returns the column of a batch that a path leads to: `column_of` or `checked`.
+        Function of an open file and a block; returns the schema of the file, and a function of `TextColumns` that
+        yields the record batches of the block with these columns.
+    get_column
+        Function of a record batch and a path; returns the column that the path leads to: `get_column` or
+        `get_checked_column` of this module.
     """
 
     def cut_file(source: Source, block_bytes: int, options: Mapping[str, Any], timeout: float) -> list[TextBlock]:
+        """Return the blocks of a file, as `Format.cut` does."""
         if not source.size:
-            raise cut_short(source, title)
+            raise empty_file_error(source, title)
         with open_source(source, options, timeout) as file, reading_as(title, source.url):
             return cut(file, source, block_bytes)
 
     def read(
         file: Any, block: TextBlock, column: str, policy: InvalidInput, tokenizer: Tokenizer, weight: str | None = None
     ) -> Iterator[RawText | Tokens]:
+        """Read a block, as `Format.read` does."""
         url = block.source.url
         with reading_as(title, url):
             schema, batches = open(file, block)
             columns = find_columns(schema, column, weight, url)
-            place = f"{url}, column {column!r} from {unit} {block.start} on,"
-            yield from read_arrays(columns.arrays(batches(columns), of), place, policy, tokenizer)
+            location = f"{url}, column {column!r} from {unit} {block.start} on,"
+            yield from read_arrays(columns.arrays(batches(columns), get_column), location, policy, tokenizer)
 
-    own |= {"compressible": False, "honours": ("column", "weight"), "requires": ("pyarrow", "arrow")}
-    return Format(name=name, title=title, suffixes=suffixes, cut=cut_file, read=read, **own)
+    fields |= {"compressible": False, "honours": ("column", "weight"), "requires": ("pyarrow", "arrow")}
+    return Format(name=name, title=title, suffixes=suffixes, cut=cut_file, read=read, **fields)
 
 
 class NoFieldError(Exception):
-    """A path that leads nowhere.
+    """The error of a path of which a name is missing.
 
     Parameters
     ----------
     present
-        The fields where it ends, by their own paths.
+        The fields that exist where the name is missing, by their paths.
     """
 
     def __init__(self, present: Mapping[str, object]) -> None:
@@ -172,17 +205,17 @@ class NoFieldError(Exception):
 def find_field(path: str, root: Any, fields_of: Callable[[Any], Mapping[str, Any]]) -> tuple[list[str], Any]:
     """Return the names that lead to a nested field, and the field.
 
-    A name may have dots itself. The longest name that fits is taken, so a field called "doc.body" comes before the
-    field "body" of "doc".
+    Names may contain dots. The longest name that exists goes first: a field called "doc.body" comes before the field
+    "body" of "doc".
 
     Parameters
     ----------
     path
         Names, joined by dots.
     root
-        The object that has the first of them.
+        The object that has the field of the first name.
     fields_of
-        Returns the fields of an object by name; none if it has no fields.
+        Returns the fields of an object by name; an empty mapping if the object has no fields.
 
     Raises
     ------
@@ -191,7 +224,7 @@ def find_field(path: str, root: Any, fields_of: Callable[[Any], Mapping[str, Any
     """
     names, rest, fields = list[str](), path, fields_of(root)
     while rest not in fields:
-        heads = (rest[:at] for at in reversed(range(len(rest))) if rest[at] == ".")
+        heads = (rest[:dot] for dot in reversed(range(len(rest))) if rest[dot] == ".")
         head = next((head for head in heads if head in fields and fields_of(fields[head])), None)
         if head is None:
             raise NoFieldError({".".join([*names, name]): field for name, field in fields.items()})
@@ -201,7 +234,7 @@ def find_field(path: str, root: Any, fields_of: Callable[[Any], Mapping[str, Any
 
 
 def _find(schema: Any, column: str, url: str) -> tuple[list[str], Any]:
-    """Return the names that lead to a column, and its type."""
+    """Return the names that lead to a column of an Arrow schema, and the column's type; raises as `find_columns`."""
     root = kind = pa.struct(list(schema))
     try:
         path, _ = find_field(column, root, _kinds)
@@ -215,104 +248,133 @@ def _find(schema: Any, column: str, url: str) -> tuple[list[str], Any]:
 
 
 def rows_at_once(size: int, rows: int) -> int:
-    """Return how many rows are decoded at once, of rows of a size together; few, as repeated rows take little space."""
+    """Return how many rows to decode at once, where `rows` rows have `size` bytes together: about `BATCH` bytes.
+
+    It is `ROWS` at most: rows that a file has once for many equal rows may grow when they are decoded.
+    """
     return min(max(1, rows * BATCH // max(size, BATCH)), ROWS)
 
 
-def in_slices(arrays: Iterable[Any]) -> Iterator[Any]:
-    """Divide arrays into slices that are decoded at once."""
+def cut_slices(arrays: Iterable[Any]) -> Iterator[Any]:
+    """Yield slices of Arrow arrays, or of record batches, that are small enough to be decoded at once."""
     for array in arrays:
         step = rows_at_once(array.nbytes, len(array))
         yield from (array.slice(start, step) for start in range(0, len(array), step))
 
 
-def plain(array: Any, column: str, url: str, remedy: str) -> Any:
-    """Return text as `large_string`, and lists of tokens as `large_list` of that, whatever types hold them.
+def convert_text(array: Any, column: str, url: str, remedy: str) -> Any:
+    """Return an Arrow array of texts or of lists of tokens as `large_string`, or as `large_list` of `large_string`.
 
-    A column of any type that holds nulls alone is a column of text.
+    An array of any type that holds nulls alone becomes an array of texts.
+
+    Parameters
+    ----------
+    array
+        The array, of any type.
+    column, url, remedy
+        Name of the column, URL of its file, and the remedy, for the message.
 
     Raises
     ------
     InputError
-        If it holds neither.
+        If the array holds neither texts nor lists of tokens.
     """
     kind = array.type
     if not is_text(kind):
         if array.null_count < len(array):
-            raise _no_text(column, url, kind, remedy)
+            raise _no_text_error(column, url, kind, remedy)
         return pa.nulls(len(array), pa.large_string())
-    return lists_of(array) if is_list(kind) else strings_in(array)
+    return convert_lists(array) if is_list(kind) else convert_strings(array)
 
 
-def lists_of(array: Any) -> Any:
-    """Return lists of texts, integers or nulls as `large_list` of `large_string`; null lists are empty."""
+def convert_lists(array: Any) -> Any:
+    """Return an Arrow array of lists of texts, integers or nulls as `large_list` of `large_string`.
+
+    Null lists become empty lists.
+    """
     offsets = offsets_from(pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False))
-    # Not cast: Arrow casts slices of list_view to other values
-    return pa.LargeListArray.from_arrays(pa.array(offsets), strings_in(array.flatten()))
+    # Not cast: Arrow casts slices of list_view to wrong values
+    return pa.LargeListArray.from_arrays(pa.array(offsets), convert_strings(array.flatten()))
 
 
-def strings_in(array: Any) -> Any:
-    """Return texts, categories of texts, integers or nulls as `large_string`."""
+def convert_strings(array: Any) -> Any:
+    """Return an Arrow array of texts, categories of texts, integers or nulls as `large_string`."""
     return _decodable(array).cast(pa.large_string())
 
 
 def is_weight(value: Any) -> bool:
-    """Tell whether a value counts a row; true and false do not."""
-    return type(value) is int and 0 <= value <= MOST_WEIGHT
+    """Return whether a value is a valid weight: an integer, but no bool, in 0..`MAX_WEIGHT`."""
+    return type(value) is int and 0 <= value <= MAX_WEIGHT
 
 
-def weights_of(array: Any, column: str, place: str) -> Int64Array:
-    """Return a column of weights, shape (n,) int64; null, and an empty field of CSV, is 0.
+def read_weights(array: Any, column: str, source: str) -> Int64Array:
+    """Return the weights of n rows, shape (n,) int64; null, and an empty field of CSV, is 0.
+
+    Parameters
+    ----------
+    array
+        An Arrow array of integers, of strings of integers, or of nulls.
+    column, source
+        Name of the column, and the file or input that it belongs to, for messages.
 
     Raises
     ------
     InputError
-        If one is no integer, or out of range.
+        If a weight is no integer, or out of range.
     """
     kind = array.type
     if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_null(kind)):
-        raise InputError(f"{column!r} of {place} is of type {kind}.", _WEIGHT_RULE)
+        raise InputError(f"{column!r} of {source} is of type {kind}.", _WEIGHT_RULE)
     if pa.types.is_string(kind):  # of CSV
         array = pc.if_else(pc.equal(array, ""), pa.scalar(None, kind), array)
     try:
         values: Int64Array = array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid as error:
-        raise InputError(f"{column!r} of {place} holds what is no weight ({error}).", _WEIGHT_RULE) from None
-    wrong = np.flatnonzero((values < 0) | (values > MOST_WEIGHT))
+        raise InputError(f"{column!r} of {source} holds what is no weight ({error}).", _WEIGHT_RULE) from None
+    wrong = np.flatnonzero((values < 0) | (values > MAX_WEIGHT))
     if len(wrong):
-        raise InputError(f"{column!r} of {place} is {values[wrong[0]]}, which is no weight.", _WEIGHT_RULE)
+        raise InputError(f"{column!r} of {source} is {values[wrong[0]]}, which is no weight.", _WEIGHT_RULE)
     return values
 
 
-def repeated(array: Any, weights: Int64Array) -> Iterator[Any]:
-    """Yield an array whose rows stand as often as their weights say, in parts of bounded size."""
+def repeat_rows(array: Any, weights: Int64Array) -> Iterator[Any]:
+    """Yield the n rows of an Arrow array, each as often as its weight says, in parts of bounded size.
+
+    `weights` has shape (n,), int64.
+    """
     ends = np.cumsum(weights)
-    step = max(1, min(_REPEATED_ROWS, _REPEATED_BYTES // _largest(array)))
+    step = max(1, min(_REPEATED_ROWS, _REPEATED_BYTES // _largest_row(array)))
     for start in range(0, int(ends[-1]) if len(ends) else 0, step):
         numbers = np.arange(start, min(start + step, int(ends[-1])))
         yield array.take(pa.array(np.searchsorted(ends, numbers, side="right")))
 
 
 def _decodable(array: Any) -> Any:
-    """Return an array, with `large_string` in place of categories of `string_view`, which Arrow cannot decode."""
+    """Return an Arrow array unchanged, but with categories of `large_string` if it has categories of `string_view`.
+
+    Arrow cannot decode the latter.
+    """
     if pa.types.is_dictionary(array.type) and array.type.value_type == pa.string_view():
         return pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.large_string()))
     return array
 
 
-def _no_text(column: str, url: str, kind: Any, remedy: str) -> InputError:
+def _no_text_error(column: str, url: str, kind: Any, remedy: str) -> InputError:
+    """Return the error for a column whose Arrow type is neither text nor lists of tokens."""
     return InputError(
         f"Column {column!r} of {url} is of type {kind}; it must be strings, or lists of strings or integers.", remedy
     )
 
 
-def column_of(batch: Any, path: list[str]) -> Any:
-    """Return the column of a record batch that a path leads to, null where a struct around it is."""
+def get_column(batch: Any, path: list[str]) -> Any:
+    """Return the column of a record batch that a path leads to; rows are null where a struct on the path is null."""
     return reduce(_field, path[1:], batch.column(batch.schema.get_field_index(path[0])))
 
 
-def checked(batch: Any, path: list[str]) -> Any:
-    """Return a column of a record batch whose buffers come from a file: offsets out of range would end the process.
+def get_checked_column(batch: Any, path: list[str]) -> Any:
+    """Return the column of a record batch that a path leads to, after a check of the batch's buffers.
+
+    Buffers that are read from a file may hold offsets out of range, which would end the process.
 
     Raises
     ------
@@ -320,24 +382,24 @@ def checked(batch: Any, path: list[str]) -> Any:
         If buffers are too short, or offsets are out of range. Text may be invalid UTF-8.
     """
     batch.validate()
-    array = column_of(batch, path)
+    array = get_column(batch, path)
     array.view(_as_bytes(array.type)).validate(full=True)
     return array
 
 
 def read_arrays(
-    arrays: Iterable[Any], place: str, policy: InvalidInput, tokenizer: Tokenizer
+    arrays: Iterable[Any], location: str, policy: InvalidInput, tokenizer: Tokenizer
 ) -> Iterator[RawText | Tokens]:
-    """Read a column of text, whose lines are sentences, or a column of lists, each of which is a sentence.
+    """Yield the sentences of a column: the lines of a column of texts, or the lists of a column of lists.
 
     Nulls, in the column or in its lists, and empty tokens are skipped.
 
     Parameters
     ----------
     arrays
-        The column, in parts of bounded size, as `plain` makes them.
-    place
-        Where it begins, for messages.
+        The column, in parts of bounded size, as `convert_text` makes them.
+    location
+        The file, column and row at which the column begins, for messages.
     policy, tokenizer
         As for `Format.read`.
 
@@ -350,43 +412,45 @@ def read_arrays(
     for array in arrays:
         offset = policy.report.bytes_read - before
         if is_list(array.type):
-            piece: RawText | Tokens = _sentences(array, place, offset, policy)
+            piece: RawText | Tokens = _read_lists(array, location, offset, policy)
         else:
-            piece = _text(array, place, offset, policy, tokenizer)
+            piece = _read_texts(array, location, offset, policy, tokenizer)
         if isinstance(piece, RawText) or len(piece.starts):
             yield piece
 
 
 def _field(array: Any, name: str) -> Any:
+    """Return the field of an Arrow array of structs that has a name."""
     return pc.struct_field(array, [array.type.get_field_index(name)])
 
 
 def _kinds(kind: Any) -> dict[str, Any]:
-    """Return the types of a struct's fields by name."""
+    """Return the types of the fields of an Arrow struct type, by name; an empty dict for another type."""
     fields = [kind.field(i) for i in range(kind.num_fields)] if pa.types.is_struct(kind) else []
     return {field.name: field.type for field in fields}
 
 
 def _remedy(present: Mapping[str, Any]) -> str:
+    """Return the remedy of a message that lists the columns of a file; `present` has their types by name."""
     columns = ", ".join(f"{name} ({kind})" for name, kind in present.items())
     return f"Give column; the columns are: {columns or 'none'}."
 
 
 def is_text(kind: Any) -> bool:
-    """Tell whether a type is text, or lists of tokens, or holds nulls alone."""
+    """Return whether an Arrow type is text, or lists of tokens, or holds nulls alone."""
     value = kind.value_type if is_list(kind) else kind
     is_number = is_list(kind) and pa.types.is_integer(value)
     return is_string(value) or is_number or pa.types.is_null(value)
 
 
 def is_string(kind: Any) -> bool:
-    """Tell whether a type is text, also in categories."""
+    """Return whether an Arrow type is text, or categories of text."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return kind in (pa.string(), pa.large_string(), pa.string_view())
 
 
 def _as_bytes(kind: Any) -> Any:
-    """Return a type whose buffers are the same, with bytes in place of text."""
+    """Return the Arrow type with the same buffers as a type, but with bytes in place of text."""
     if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, _as_bytes(kind.value_type))
     if pa.types.is_fixed_size_list(kind):
@@ -399,12 +463,15 @@ def _as_bytes(kind: Any) -> Any:
 
 
 def is_list(kind: Any) -> bool:
-    """Tell whether a type is lists that are read."""
+    """Return whether an Arrow type is lists of any kind."""
     return pa.types.is_fixed_size_list(kind) or any(is_kind(kind) for is_kind in _lists())
 
 
 def _lists() -> dict[Callable[[Any], bool], Callable[[Any], Any]]:
-    """Return the tests for types of lists of any length, and functions that make such a type of a type of values."""
+    """Return, for each kind of Arrow lists of any length: a test for such a type, and the function that makes one.
+
+    The function takes the type of the values.
+    """
     return {
         pa.types.is_list: pa.list_,
         pa.types.is_large_list: pa.large_list,
@@ -414,7 +481,7 @@ def _lists() -> dict[Callable[[Any], bool], Callable[[Any], Any]]:
 
 
 def strings_of(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the bytes (n,) and offsets (t+1,) of a large_string array, without copying the bytes."""
+    """Return the bytes (n,) and offsets (t+1,) of an Arrow array of t texts of type large_string, without a copy."""
     _, offsets_buffer, data_buffer = array.buffers()
     offsets = np.zeros(1, np.int64)
     if len(array):
@@ -424,30 +491,32 @@ def strings_of(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     return data[first:last], offsets - first
 
 
-def _text(array: Any, place: str, offset: int, policy: InvalidInput, tokenizer: Tokenizer) -> RawText | Tokens:
+def _read_texts(array: Any, location: str, offset: int, policy: InvalidInput, tokenizer: Tokenizer) -> RawText | Tokens:
+    """Return the texts of a `large_string` array as text or tokens; `offset` is the number of bytes before it."""
     strings = array.fill_null("")
     empty, newline = (pa.scalar(text, pa.large_string()) for text in ("", "\n"))
     data = with_newlines(strings_of(pc.binary_join_element_wise(strings, empty, newline))[0].tobytes())
     policy.report.count_lines(data)
     policy.report.bytes_read += len(data)
-    return tokenizer(policy.valid_utf8(data, place, offset))
+    return tokenizer(policy.valid_utf8(data, location, offset))
 
 
-def _sentences(array: Any, place: str, offset: int, policy: InvalidInput) -> Tokens:
+def _read_lists(array: Any, location: str, offset: int, policy: InvalidInput) -> Tokens:
+    """Return the lists of a `large_list` array as sentences; `offset` is the number of bytes before it."""
     policy.report.lines += len(array)
     rows = offsets_from(pc.list_value_length(array).fill_null(0).to_numpy())  # index of the first token of each row
     tokens = array.flatten()
-    keep = pc.greater(pc.binary_length(tokens), 0).fill_null(False)
-    kept = offsets_from(keep.to_numpy(zero_copy_only=False))  # number of kept tokens before each
-    data, offsets = strings_of(tokens.filter(keep))
+    is_kept = pc.greater(pc.binary_length(tokens), 0).fill_null(False)
+    n_before = offsets_from(is_kept.to_numpy(zero_copy_only=False))  # number of kept tokens before each token
+    data, offsets = strings_of(tokens.filter(is_kept))
     policy.report.bytes_read += len(data)
-    bounds = kept[rows]
+    bounds = n_before[rows]
     starts = bounds[:-1][bounds[1:] > bounds[:-1]]
-    return _valid(Tokens(data, offsets, starts), place, offset, policy)
+    return _valid_tokens(Tokens(data, offsets, starts), location, offset, policy)
 
 
-def _valid(tokens: Tokens, place: str, offset: int, policy: InvalidInput) -> Tokens:
-    """Return the sentences as valid UTF-8; the policy treats each as a line."""
+def _valid_tokens(tokens: Tokens, location: str, offset: int, policy: InvalidInput) -> Tokens:
+    """Return sentences with valid UTF-8; the policy repairs, skips or refuses sentences with invalid UTF-8."""
     data, offsets = tokens.data, tokens.offsets
     if (data < 0x80).all():
         return tokens
@@ -456,22 +525,22 @@ def _valid(tokens: Tokens, place: str, offset: int, policy: InvalidInput) -> Tok
         if not continued.any():
             data.tobytes().decode()
             return tokens
-        at, reason = int(offsets[continued.argmax()]), "invalid start byte"
+        first, reason = int(offsets[continued.argmax()]), "invalid start byte"
     except UnicodeDecodeError as error:
-        at, reason = error.start, error.reason
-    policy.offence(f"{place} at byte {offset + at}", reason)
+        first, reason = error.start, error.reason
+    policy.note_offence(f"{location} at byte {offset + first}", reason)
     ends = [*tokens.starts[1:], len(offsets) - 1]
     raw, sentences = data.tobytes(), []
     for start, end in zip(tokens.starts, ends, strict=True):
         words = [raw[offsets[i] : offsets[i + 1]] for i in range(start, end)]
         repaired = [word.decode(errors="replace") for word in words]
         is_valid = all(word == text.encode() for word, text in zip(words, repaired, strict=True))
-        sentences.append(repaired if is_valid else policy.either(repaired, []))
-    return tokens_of(sentences)
+        sentences.append(repaired if is_valid else policy.choose(repaired, []))
+    return make_tokens(sentences)
 
 
-def _largest(array: Any) -> int:
-    """Return about how many bytes the largest row of text, or of a list, takes."""
+def _largest_row(array: Any) -> int:
+    """Return about how many bytes the largest row of an Arrow array of texts or lists has, at least 1 for texts."""
     if not len(array):
         return 1
     if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):

@@ -8,11 +8,11 @@ from itertools import chain
 from typing import Any
 
 from daskw2v.corpus.files import Source, TextBlock
-from daskw2v.corpus.formats.base import Format, cut_short
-from daskw2v.corpus.formats.columns import column_of, find_columns, in_slices, read_arrays, reading_as
+from daskw2v.corpus.formats.base import Format, empty_file_error
+from daskw2v.corpus.formats.columns import cut_slices, find_columns, get_column, read_arrays, reading_as
 from daskw2v.corpus.invalid import InvalidInput, refuse_no_text
 from daskw2v.corpus.pieces import RawText, Tokens
-from daskw2v.corpus.streams import CHUNK, chunks_of
+from daskw2v.corpus.streams import CHUNK, read_file_chunks
 from daskw2v.corpus.tokenizers import Tokenizer
 from daskw2v.errors import InputError
 from daskw2v.extras import Extra
@@ -20,11 +20,11 @@ from daskw2v.extras import Extra
 pa, pa_csv = Extra("pyarrow", "arrow"), Extra("pyarrow.csv", "arrow")
 
 _TITLE = "CSV"
-ROW = 1 << 24  # most bytes of a row, and bytes parsed at once
+ROW = 1 << 24  # maximum bytes of a row, and bytes parsed at once
 
 
 class _Stream(io.RawIOBase):
-    """Chunks of bytes as a file."""
+    """A file that is read from chunks of bytes."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks, self._rest = iter(chunks), memoryview(b"")
@@ -41,67 +41,78 @@ class _Stream(io.RawIOBase):
 
 
 class Table:
-    """An open table: its header, and its rows, which are counted.
+    """An open table of CSV: its header, and its rows.
 
     Parameters
     ----------
-    file
-        The file, open for reading bytes.
-    source, delimiter
-        Its description, and the text between fields.
+    file, source
+        The file, open for reading bytes as stored, and its description.
+    delimiter
+        The character between fields.
     skip
-        Called with the place of a row that has another number of fields than the header, and the problem. The row is
-        left out unless this raises an InputError.
+        Called with the location of a row that has another number of fields than the header, and with the problem. The
+        row is left out, unless `skip` raises an InputError.
+
+    Attributes
+    ----------
+    schema
+        Arrow schema of the columns' names; all columns are read as text.
+    n_rows
+        Number of rows that were read, with the header; users of `batches` count them. Skipped rows are not counted.
     """
 
     def __init__(self, file: Any, source: Source, delimiter: str, skip: Callable[[str, str], None]) -> None:
         self._url, self._delimiter, self._skip = source.url, delimiter, skip
-        chunks = chunks_of(file, source.compression, source.url)
+        chunks = read_file_chunks(file, source.compression, source.url)
         text = io.BufferedReader(_Stream(chain(chunks, [b"\n"])))  # without an end, a header alone would be no row
         start = text.read(CHUNK)
         refuse_no_text(start, source.url)
         self._text = io.BufferedReader(_Stream(chain([start], iter(partial(text.read, CHUNK), b""))))
-        self._refused: InputError | None = None
-        self.schema = _header(start, source.url, delimiter)
-        self.done = 1  # the header; rows that are dropped are not counted
+        self._error: InputError | None = None
+        self.schema = _read_header(start, source.url, delimiter)
+        self.n_rows = 1
 
-    def _drop(self, row: Any) -> str:
-        """Handle a row with another number of fields, as pyarrow asks."""
-        place = f"{self._url}, row {row.number} (the header is row 1)"
+    def _handle_invalid_row(self, row: Any) -> str:
+        """Return "skip" or "error" for pyarrow's `InvalidRow`, which has another number of fields than the header."""
+        location = f"{self._url}, row {row.number} (the header is row 1)"
         try:
-            self._skip(place, f"{row.actual_columns} fields, where the header has {row.expected_columns}")
+            self._skip(location, f"{row.actual_columns} fields, where the header has {row.expected_columns}")
         except InputError as error:  # pyarrow would print it
-            self._refused = error
+            self._error = error
             return "error"
         return "skip"
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield columns as text, as it is written, in record batches of bounded size.
+        """Yield the columns of given names as strings, as they are written, in record batches of bounded size.
 
         Raises
         ------
         InputError
             If the rows cannot be parsed. Text may be invalid UTF-8.
         """
-        texts = dict.fromkeys(columns, pa.string())
+        types = dict.fromkeys(columns, pa.string())
+        parse = pa_csv.ParseOptions(
+            delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=self._handle_invalid_row
+        )
         try:
             reader = pa_csv.open_csv(
                 self._text,
                 pa_csv.ReadOptions(use_threads=False, block_size=ROW),
-                pa_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=self._drop),
-                pa_csv.ConvertOptions(check_utf8=False, include_columns=columns, column_types=texts),
+                parse,
+                pa_csv.ConvertOptions(check_utf8=False, include_columns=columns, column_types=types),
             )
             yield from reader
         except pa.ArrowInvalid as error:
-            raise self._refused or InputError(
-                f"{self._url} cannot be read as CSV after row {self.done:,} ({error}).",
+            raise self._error or InputError(
+                f"{self._url} cannot be read as CSV after row {self.n_rows:,} ({error}).",
                 f"Repair the file. A row may have {ROW:,} bytes; an open quote makes one of all that follow.",
             ) from None
 
 
 def _cut(source: Source, block_bytes: int, storage_options: Mapping[str, Any], timeout: float) -> list[TextBlock]:
+    """Return the only block of a file."""
     if not source.size:
-        raise cut_short(source, _TITLE)
+        raise empty_file_error(source, _TITLE)
     return [TextBlock(source, 0, source.size)]
 
 
@@ -112,7 +123,7 @@ def _read(
     policy: InvalidInput,
     tokenizer: Tokenizer,
     *,
-    usual: str,
+    default_delimiter: str,
     delimiter: str | None = None,
     weight: str | None = None,
 ) -> Iterator[RawText | Tokens]:
@@ -120,25 +131,30 @@ def _read(
 
     Parameters
     ----------
-    usual
-        The delimiter of such files.
+    file, block, column, policy, tokenizer
+        As for `Format.read`.
+    default_delimiter
+        The delimiter of the format.
     delimiter
-        That of Params, if any.
+        The delimiter of Params; None for that of the format.
     weight
-        Column of the rows' weights.
+        Name of the column of the rows' weights; None if rows count once.
     """
     source = block.source
     with reading_as(_TITLE, source.url):
-        rows = Table(file, source, delimiter or usual, policy.skip)
-        columns = find_columns(rows.schema, column, weight, source.url)
-        for part in in_slices(rows.batches(columns.names)):
-            place = f"{source.url}, column {column!r} from row {rows.done + 1} on,"
-            yield from read_arrays(columns.arrays([part], column_of), place, policy, tokenizer)
-            rows.done += len(part)
+        table = Table(file, source, delimiter or default_delimiter, policy.skip)
+        columns = find_columns(table.schema, column, weight, source.url)
+        for part in cut_slices(table.batches(columns.names)):
+            location = f"{source.url}, column {column!r} from row {table.n_rows + 1} on,"
+            yield from read_arrays(columns.arrays([part], get_column), location, policy, tokenizer)
+            table.n_rows += len(part)
 
 
-def _header(start: bytes, url: str, delimiter: str) -> Any:
-    """Return the names in the first row, as a schema. What follows may be cut anywhere, which pyarrow refuses."""
+def _read_header(start: bytes, url: str, delimiter: str) -> Any:
+    """Return the names in the first row of a table as an Arrow schema of strings.
+
+    `start` are the first bytes of the table, which may end inside a row; pyarrow would refuse them.
+    """
     if len(start) == CHUNK and b"\n" not in start and b"\r" not in start:
         raise InputError(f"{url} has a header of more than {CHUNK:,} bytes.", "Leave columns out.")
     text = io.StringIO(start.decode("utf-8-sig", errors="replace"), newline="")
@@ -149,10 +165,11 @@ def _header(start: bytes, url: str, delimiter: str) -> Any:
 DELIMITERS = {"csv": ",", "tsv": "\t"}  # by the format's name
 
 
-def _separated(name: str, title: str) -> Format:
-    read, own = partial(_read, usual=DELIMITERS[name]), ("column", "weight", "delimiter")
-    requires = "pyarrow", "arrow"
-    return Format(name=name, title=title, suffixes=(f".{name}",), cut=_cut, read=read, honours=own, requires=requires)
+def _delimited_format(name: str, title: str) -> Format:
+    """Return a format of delimited text: its name, which is also its suffix, and its title in messages."""
+    read, honours = partial(_read, default_delimiter=DELIMITERS[name]), ("column", "weight", "delimiter")
+    suffixes, requires = (f".{name}",), ("pyarrow", "arrow")
+    return Format(name=name, title=title, suffixes=suffixes, cut=_cut, read=read, honours=honours, requires=requires)
 
 
-CSV, TSV = _separated("csv", "CSV"), _separated("tsv", "TSV")
+CSV, TSV = _delimited_format("csv", "CSV"), _delimited_format("tsv", "TSV")

@@ -10,61 +10,82 @@ from daskw2v.corpus.formats.base import Format, cut_bytes
 from daskw2v.corpus.formats.columns import NoFieldError, find_field, is_weight
 from daskw2v.corpus.formats.text import text_pieces
 from daskw2v.corpus.invalid import InvalidInput
-from daskw2v.corpus.pieces import RawText, Tokens, tokens_of
+from daskw2v.corpus.pieces import RawText, Tokens, make_tokens
 from daskw2v.corpus.streams import batched, with_newlines
 from daskw2v.corpus.tokenizers import Tokenizer
 
 _PART = 1 << 22  # characters that become tokens at once
-_RECORD = 64  # what a list of tokens counts besides
+_RECORD = 64  # characters that a list of tokens counts as, besides those of its tokens
 
 
 def _read(
     file: Any, block: TextBlock, column: str, policy: InvalidInput, tokenizer: Tokenizer, weight: str | None = None
 ) -> Iterator[RawText | Tokens]:
+    """Read the records of a block as `Format.read` does; `weight` is the key of the records' weights."""
     for offset, data in text_pieces(file, block, policy.report, whole_lines=True):
         policy.report.count_lines(data)
-        records = _records(data, block.source.url, offset, column, weight, policy)
+        records = _parse_records(data, block.source.url, offset, column, weight, policy)
         for is_text, group in groupby(records, key=lambda record: isinstance(record, str)):
             for values in batched(group, _size, _PART):  # weights may repeat records
                 if is_text:
                     piece = tokenizer(with_newlines("".join(f"{text}\n" for text in values).encode()))
                 else:
-                    piece = tokens_of(values)
+                    piece = make_tokens(values)
                 if isinstance(piece, RawText) or len(piece.starts):
                     yield piece
 
 
 def _size(record: str | list[str]) -> int:
+    """Return about how many characters a text or a list of tokens takes."""
     return len(record) + 1 if isinstance(record, str) else sum(map(len, record)) + _RECORD
 
 
 class _LineError(Exception):
-    """A line that is no record with text; the message says why."""
+    """The error of a line that is no record with text; the message says why."""
 
 
-def _records(
+def _parse_records(
     data: bytes, url: str, offset: int, column: str, weight: str | None, policy: InvalidInput
 ) -> Iterator[str | list[str]]:
+    """Yield the text, or list of tokens, of each line of JSON, as often as the line counts.
+
+    Parameters
+    ----------
+    data
+        Complete lines.
+    url, offset
+        URL of the file, and offset of `data` in it, for messages.
+    column, weight
+        Key of the text, and key of the weight, None if lines count once.
+    policy
+        Handles invalid lines.
+    """
     for line in data.split(b"\n"):
-        place = f"{url} at byte {offset}"
+        location = f"{url} at byte {offset}"
         text = policy.valid_utf8(line, url, offset).decode()
         offset += len(line) + 1
         if not text or text.isspace():
             continue
         try:
-            value, times = _value(text, column, weight)
+            value, times = _parse_line(text, column, weight)
         except _LineError as error:
-            policy.skip(place, str(error))
+            policy.skip(location, str(error))
             continue
         if isinstance(value, str):
-            for scalar in policy.scalars([value], place):
-                yield from repeat(scalar, times)
+            for valid in policy.without_surrogates([value], location):
+                yield from repeat(valid, times)
         elif value is not None:  # null is no text, as in a table
-            yield from repeat(policy.scalars([str(token) for token in value], place), times)
+            yield from repeat(policy.without_surrogates([str(token) for token in value], location), times)
 
 
-def _value(line: str, column: str, weight: str | None) -> tuple[Any, int]:
-    """Return the text, or list of tokens, of a line, and how often it counts."""
+def _parse_line(line: str, column: str, weight: str | None) -> tuple[Any, int]:
+    """Return the text, list of tokens, or None for null, of a line of JSON, and how often the line counts.
+
+    Raises
+    ------
+    _LineError
+        If the line is no object, has no such keys, or holds other values.
+    """
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -81,7 +102,7 @@ def _value(line: str, column: str, weight: str | None) -> tuple[Any, int]:
 
 
 def _field(record: dict[str, Any], column: str) -> Any:
-    """Return the value at a path."""
+    """Return the value of a record at a key, or at a path of keys, joined by dots; raises a _LineError without it."""
     if column in record:  # `find_field` takes half as long as parsing the line, and few columns are nested
         return record[column]
     try:

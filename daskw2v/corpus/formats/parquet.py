@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from daskw2v.corpus.files import Source, TextBlock
-from daskw2v.corpus.formats.columns import BATCH, TextColumns, column_of, rows_at_once, table_format
+from daskw2v.corpus.formats.columns import BATCH, TextColumns, get_column, rows_at_once, table_format
 from daskw2v.corpus.streams import batched
 from daskw2v.extras import Extra
 from daskw2v.store.storage import Store
@@ -13,9 +13,9 @@ pq = Extra("pyarrow.parquet", "arrow")
 
 
 def _cut(file: Any, source: Source, block_bytes: int) -> list[TextBlock]:
-    """Combine row groups until they have `block_bytes`, uncompressed and with all columns.
+    """Return the blocks of an open file: row groups that have `block_bytes` together, uncompressed and of all columns.
 
-    The bytes of a single column are not read, because damaged metadata of a column makes Arrow end the process.
+    The size of the column of text alone is not read, because damaged metadata of a column makes Arrow end the process.
     """
     metadata = pq.ParquetFile(file).metadata
     sizes = [metadata.row_group(g).total_byte_size for g in range(metadata.num_row_groups)]
@@ -24,6 +24,7 @@ def _cut(file: Any, source: Source, block_bytes: int) -> list[TextBlock]:
 
 
 def _open(file: Any, block: TextBlock) -> tuple[Any, Callable[[TextColumns], Iterable[Any]]]:
+    """Return the schema of an open file, and a function that yields the rows of a block in small record batches."""
     parquet = pq.ParquetFile(file, buffer_size=BATCH, page_checksum_verification=True)
     groups = range(block.start, block.stop)
     metadata = [parquet.metadata.row_group(g) for g in groups]
@@ -31,9 +32,17 @@ def _open(file: Any, block: TextBlock) -> tuple[Any, Callable[[TextColumns], Ite
     return parquet.schema_arrow, lambda columns: parquet.iter_batches(rows, groups, columns=columns.names)
 
 
-PARQUET = table_format("parquet", "Parquet", (".parquet", ".pq"), "row group", _cut, _open, column_of, expansion=2.0)
+PARQUET = table_format("parquet", "Parquet", (".parquet", ".pq"), "row group", _cut, _open, get_column, expansion=2.0)
 
 
 def written_parquet(work: Store, path: str, size: int) -> Source:
-    """Return the description of a Parquet file of the work directory, whose path names its content."""
+    """Return the `Source` of a Parquet file in the work directory, whose path is named by its content.
+
+    Parameters
+    ----------
+    work, path
+        The work directory, and the path of the file below it.
+    size
+        Size of the file in bytes.
+    """
     return Source(f"{work.url}/{path}", size, "", PARQUET.name, None, path)

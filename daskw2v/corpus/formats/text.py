@@ -7,17 +7,25 @@ from daskw2v.corpus.files import TextBlock
 from daskw2v.corpus.formats.base import Format, cut_bytes
 from daskw2v.corpus.invalid import InvalidInput, refuse_no_text
 from daskw2v.corpus.pieces import RawText, ReadReport, Tokens
-from daskw2v.corpus.streams import NO_SEPARATORS, chunks_with_newlines, decompressed, line_chunks, line_start, pieces
+from daskw2v.corpus.streams import (
+    NO_SEPARATORS,
+    chunks_with_newlines,
+    cut_pieces,
+    decompressed,
+    line_chunks,
+    line_start,
+)
 from daskw2v.corpus.tokenizers import Tokenizer
 from daskw2v.errors import InputError
 
 _BOM = b"\xef\xbb\xbf"
-LONGEST_PART = 1 << 26  # most bytes of a line of JSON, or of a word; decoding may take twenty times as much memory
+LONGEST_PART = 1 << 26  # maximum bytes of a line of JSON, or of a word; decoding may take twenty times as much memory
 
 
 def _read(
     file: Any, block: TextBlock, column: str, policy: InvalidInput, tokenizer: Tokenizer
 ) -> Iterator[RawText | Tokens]:
+    """Read the lines of a block as `Format.read` does; text has no columns."""
     for offset, data in text_pieces(file, block, policy.report, whole_lines=False):
         policy.report.count_lines(data)
         piece = tokenizer(policy.valid_utf8(data, block.source.url, offset))
@@ -29,21 +37,22 @@ def _read(
 
 
 def text_pieces(file: Any, block: TextBlock, report: ReadReport, *, whole_lines: bool) -> Iterator[tuple[int, bytes]]:
-    """Yield the offset of each piece of a block's text, and the piece, which ends after a line or between two words.
+    """Yield the text of a block in pieces, each with its offset in the file; pieces end after a line or between words.
 
     Parameters
     ----------
     file, block
-        The open file, and the block: the lines that start in it are read.
+        The open file, and the block, of which the lines are read that start in it.
     report
-        Counts the bytes read.
+        Counts the bytes that are read.
     whole_lines
-        Cut after newlines only, however long a line is.
+        Whether to cut the text after newlines only, however long a line is.
 
     Raises
     ------
     InputError
-        If the file is damaged or not UTF-8, or a line (with `whole_lines`) or a word is too long for memory.
+        If the file is damaged, is no text by its first bytes, or a line (with `whole_lines`) or a word is too long for
+        memory.
     """
     first, source = 0, block.source
     if source.compression:
@@ -53,8 +62,8 @@ def text_pieces(file: Any, block: TextBlock, report: ReadReport, *, whole_lines:
         if first >= block.stop:
             return
         chunks = line_chunks(file, first, block.stop)
-    chunks = _counted(chunks, source.url, report, whole_lines=whole_lines)
-    for offset, data in pieces(chunks, first, whole_lines=whole_lines):
+    chunks = _check_lengths(chunks, source.url, report, whole_lines=whole_lines)
+    for offset, data in cut_pieces(chunks, first, whole_lines=whole_lines):
         if offset == 0:
             refuse_no_text(data, source.url)
         if offset == 0 and data.startswith(_BOM):
@@ -63,13 +72,16 @@ def text_pieces(file: Any, block: TextBlock, report: ReadReport, *, whole_lines:
             yield offset, data
 
 
-def _counted(chunks: Iterable[bytes], url: str, report: ReadReport, *, whole_lines: bool) -> Iterator[bytes]:
-    """Count bytes. Refuse a line of JSON, or a word, that may exceed memory: compressed MB can expand to many GB."""
-    held = 0
+def _check_lengths(chunks: Iterable[bytes], url: str, report: ReadReport, *, whole_lines: bool) -> Iterator[bytes]:
+    """Yield chunks of a text, whose bytes are counted; refuse a line (with `whole_lines`) or a word of too many bytes.
+
+    A few compressed megabytes may expand to a line that exceeds memory.
+    """
+    length = 0  # of the line or word that a chunk ends in
     for chunk in chunks:
         cut = chunk.rfind(b"\n") + 1 if whole_lines else len(chunk.rstrip(NO_SEPARATORS))
-        held = len(chunk) - cut + (0 if cut else held)
-        if held > LONGEST_PART:
+        length = len(chunk) - cut + (0 if cut else length)
+        if length > LONGEST_PART:
             raise InputError(
                 f"{url} has a {'line of JSON' if whole_lines else 'word'} of more than {LONGEST_PART:,} bytes.",
                 "Cut it, or leave the file out: it may not be text.",
@@ -78,4 +90,4 @@ def _counted(chunks: Iterable[bytes], url: str, report: ReadReport, *, whole_lin
         yield chunk
 
 
-TEXT = Format(name="text", title="text", cut=cut_bytes, read=_read)  # the format of all names that have no other
+TEXT = Format(name="text", title="text", cut=cut_bytes, read=_read)  # the format of files with any further name

@@ -14,8 +14,8 @@ from dask.utils import format_bytes
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.phrases.bigrams import BIGRAM, BUCKET_WORDS
-from daskw2v.phrases.tasks import KEPT_MAPS, PIECE
-from daskw2v.shards.dictionary import ENTRY_BYTES, room_for
+from daskw2v.phrases.tasks import CACHED_MAPS, PIECE
+from daskw2v.shards.dictionary import ENTRY_BYTES, capacity_for
 from daskw2v.training.loop.work import FLOAT, INT, LONG, Moment, Sizes, Work
 from daskw2v.training.sizes.text import Text
 from daskw2v.training.sizes.workers import Workers
@@ -153,7 +153,7 @@ def training_memory(work: Work) -> StageMemory:
 
 def encoding_memory(text: Text, workers: Workers) -> StageMemory:
     """Return the memory of reading text: each thread has a block, and of it a shard."""
-    slots, types, words = room_for(text.shard_types), text.shard_types, text.shard_words
+    slots, types, words = capacity_for(text.shard_types), text.shard_types, text.shard_words
     growing = {"dictionary": _growing(slots), "codes": 2 * words}  # half of them are read
     writing = {
         "dictionary": _table(slots, types),
@@ -173,12 +173,12 @@ def phrases_memory(text: Text, workers: Workers) -> StageMemory:
     merging = {"bigrams": BIGRAM.itemsize * merged, "keys in order": 3 * LONG * merged, "counts": 2 * LONG * merged}
     joining = {
         "codes": 4 * INT * words,
-        "dictionary": _table(room_for(types), types),
+        "dictionary": _table(capacity_for(types), types),
         "words": types * (2 * LETTERS + 6 * LONG),
         "phrases": 2 * INT * PIECE,
         "compression": _WRITING,
     }
-    tasks, maps = min(workers.threads, text.shards), {"maps of shards": INT * KEPT_MAPS * types}
+    tasks, maps = min(workers.threads, text.shards), {"maps of shards": INT * CACHED_MAPS * types}
     return _stage("phrases", *({**maps, **_times(tasks, sizes)} for sizes in (counting, merging, joining)))
 
 
@@ -186,7 +186,7 @@ def vocabulary_memory(text: Text, workers: Workers) -> StageMemory:
     """Return the memory of merging dictionaries and putting words in order: each thread has a bucket, or a piece."""
     buckets = count_buckets(text.entries)
     entries, types, read = (-(-n // buckets) for n in (text.entries, text.types, text.shard_types))
-    slots, index = room_for(max(types, read)), {"index": INT * entries}
+    slots, index = capacity_for(max(types, read)), {"index": INT * entries}
     shard = read * (_SPEC + LETTERS)
     growing = {"merged dictionary": _growing(slots), "a shard's words": shard, **index}
     # Words are there once more with padding, and codes
