@@ -18,59 +18,68 @@ from distributed.batched import BatchedSend
 
 Streams = Callable[[], Iterable[BatchedSend | None]]
 
-_EVERY = 1.0  # seconds between two readings of the clock
-_LEAST = 0.1  # seconds by which it must have been set back: more than a clock that is adjusted slowly loses
+_PERIOD = 1.0  # seconds between two readings of the clock
+_MIN_STEP = 0.1  # seconds by which a clock must be set back; a clock that is adjusted slowly loses less in a period
 
 
 class ClockWatch(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
-    """Watches the clock of a worker."""
+    """A plugin that watches the clock of each worker, and makes the worker's stream send when it was set back."""
 
     def __init__(self) -> None:
         self.name = f"daskw2v-clock-watch-{uuid.uuid4().hex}"  # several runs may use a cluster
 
     def setup(self, worker: Worker) -> None:
-        """Set up a worker."""
-        self._ended = Event()
-        # Kept: an event loop itself may lose a task
-        self._watching = asyncio.create_task(_watch(lambda: [worker.batched_stream], self._ended))
+        """Start to watch the clock of a worker."""
+        self._has_ended = Event()
+        # Kept: an event loop may lose a task that nothing else refers to
+        self._task = asyncio.create_task(_watch(lambda: [worker.batched_stream], self._has_ended))
 
     def teardown(self, worker: Worker) -> None:
-        """End the watch of a worker that closes."""
-        self._ended.set()
+        """Stop to watch the clock of a worker that closes."""
+        self._has_ended.set()
 
 
 @contextmanager
 def clocks_watched(client: Client) -> Iterator[None]:
-    """Watch the clocks of a client, its workers, and its scheduler if that is a local cluster's, in the block.
+    """Watch the clocks of a client and its workers in the block, and of its scheduler if the cluster is local.
 
-    A scheduler elsewhere need not have daskw2v installed, and is not watched. Nothing stays on the cluster afterwards:
-    a worker without daskw2v could not start with the plugin.
+    A scheduler of another process need not have daskw2v installed, and is not watched. No plugin stays on the cluster
+    afterwards: a worker without daskw2v could not start with the plugin.
     """
-    watch, ended = ClockWatch(), Event()
+    watch, has_ended = ClockWatch(), Event()
     client.register_plugin(watch)
 
     def streams() -> Iterable[BatchedSend | None]:
-        local = client.cluster.scheduler if isinstance(client.cluster, LocalCluster) else None
-        of_scheduler = () if local is None else chain(local.stream_comms.values(), local.client_comms.values())
-        return [client.scheduler_comm, *of_scheduler]
+        """Return the streams of the client and of a local scheduler."""
+        scheduler = client.cluster.scheduler if isinstance(client.cluster, LocalCluster) else None
+        comms = () if scheduler is None else chain(scheduler.stream_comms.values(), scheduler.client_comms.values())
+        return [client.scheduler_comm, *comms]
 
-    client.loop.add_callback(_watch, streams, ended)
+    client.loop.add_callback(_watch, streams, has_ended)
     try:
         yield
     finally:
-        ended.set()
-        if client.status == "running":  # or its scheduler is gone, and the plugin with it
+        has_ended.set()
+        if client.status == "running":  # otherwise the scheduler is gone, and the plugin with it
             client.unregister_worker_plugin(watch.name)
 
 
-async def _watch(streams: Streams, ended: Event) -> None:
-    """Compare the clocks until the end, or that of the event loop."""
+async def _watch(streams: Streams, has_ended: Event) -> None:
+    """Compare the clock with the monotonic clock each second; when it was set back, make streams send.
+
+    Parameters
+    ----------
+    streams
+        Returns the streams that collect messages; None stands for a stream that is not open.
+    has_ended
+        The watch ends once this event is set.
+    """
     ahead = time.time() - time.monotonic()
-    while not ended.is_set():
+    while not has_ended.is_set():
         before, ahead = ahead, time.time() - time.monotonic()
-        if ahead < before - _LEAST:
+        if ahead < before - _MIN_STEP:
             for stream in streams():
                 if stream is not None:
                     stream.next_deadline = None
                     stream.waker.set()
-        await asyncio.sleep(_EVERY)
+        await asyncio.sleep(_PERIOD)

@@ -1,4 +1,4 @@
-"""The client of a call: the caller's, Dask's current one, or one connected to a scheduler or a local cluster."""
+"""The client of a call: the caller's client, Dask's current client, or a client of a scheduler or a local cluster."""
 
 import sys
 import uuid
@@ -16,7 +16,7 @@ from distributed.client import futures_of
 
 from daskw2v.cluster.clocks import clocks_watched
 from daskw2v.cluster.console import listening
-from daskw2v.cluster.local import OneWorker, QuietTasks, interruptible, silenced, start_cluster
+from daskw2v.cluster.local import OneWorker, QuietTasks, silencing_dask, silencing_interrupts, start_cluster
 from daskw2v.cluster.waiting import await_worker, waits_for_workers
 from daskw2v.cluster.workers import ask_workers, scheduler_watched, this_worker, workers_known
 from daskw2v.config.resources import Resources
@@ -25,29 +25,30 @@ from daskw2v.kernels.compilation import compiling_said
 from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.store.storage import Store
 
-# A worker that is lost is started again by its nanny. Dask gives up both for good if that takes longer than 15 s, as it
-# may where the machine is busy: the run would wait for workers that never come.
+# A nanny starts a lost worker again. Dask gives up worker and nanny for good if that takes longer than 15 s, as it may
+# on a busy machine: the run would wait for workers that never come
 _RESTARTING = {"distributed.deploy.lost-worker-timeout": "1 hour"}
-_SAME = ("python", "daskw2v", "numba", "zarr", "numpy", "dask", "distributed")
+_SAME_VERSIONS = ("python", "daskw2v", "numba", "zarr", "numpy", "dask", "distributed")  # on client and workers
 
 
 class NamedClient(NamedTuple):
-    """A connected client, and its title in messages."""
+    """A connected client, and the title of its cluster in messages."""
 
     client: Client
     title: str
 
 
 def choose_client(client: Client | None, resources: Resources) -> NamedClient | None:
-    """Return the client that a call runs on; None where it is to connect itself, as `resources` say.
+    """Return the existing client that a call uses; None if the call has to connect to a cluster, as `resources` say.
 
-    It is the client that the call was passed. Otherwise, if `resources` neither name a scheduler nor describe a local
-    cluster, it is Dask's current client: that of the task that calls, or the last one made (`distributed.get_client`).
+    The client that was passed to the call comes first. Otherwise, if `resources` neither name a scheduler nor describe
+    a local cluster, Dask's current client is used: in a task, the task's client; else the client that was made last
+    (`distributed.get_client`).
 
     Parameters
     ----------
     client
-        The argument `client` of the call.
+        The argument `client` of the call; None if none was passed.
     resources
         As in `train`.
 
@@ -66,7 +67,7 @@ def choose_client(client: Client | None, resources: Resources) -> NamedClient | 
     local = resources.local_cluster
     if client is not None:
         refuse_local(local, "client")
-        return NamedClient(_usable(client, "client"), "the given client")
+        return NamedClient(_check_usable(client, "client"), "the given client")
     if resources.scheduler is not None:
         refuse_local(local, f"scheduler={resources.scheduler!r}")
         return None
@@ -75,25 +76,25 @@ def choose_client(client: Client | None, resources: Resources) -> NamedClient | 
     except ValueError:
         current = None
     title = "the cluster of this task" if this_worker() else "Dask's current client"
-    return None if current is None else NamedClient(_usable(current, "Dask's current client"), title)
+    return None if current is None else NamedClient(_check_usable(current, "Dask's current client"), title)
 
 
 def refuse_local(local: Mapping[str, Any], beside: str, ways: str = "") -> None:
-    """Refuse values that describe a local cluster, beside a setting that names another one.
+    """Refuse settings of a local cluster beside a setting that names another cluster.
 
     Parameters
     ----------
     local
-        The values by the names of their fields.
+        The settings of a local cluster that differ from their defaults: values by names.
     beside
-        The setting that names the other cluster, with its value.
+        The setting that names the other cluster, with its value, such as "scheduler='tcp://host:8786'".
     ways
-        The ways in which they may have been set.
+        Text for the remedy: the ways in which the settings may have been set.
 
     Raises
     ------
     ParameterError
-        If there are any.
+        If `local` is not empty.
     """
     if local:
         described = " and ".join(f"{name}={value!r}" for name, value in local.items())
@@ -104,24 +105,24 @@ def refuse_local(local: Mapping[str, Any], beside: str, ways: str = "") -> None:
 
 
 def starts_cluster(client: Client | None, resources: Resources) -> bool:
-    """Return whether a call starts a local cluster; raises as `choose_client` does."""
+    """Return whether a call with these arguments starts a local cluster; raises as `choose_client` does."""
     return choose_client(client, resources) is None and resources.scheduler is None
 
 
-def check_here(client: Client | None, resources: Resources, problem: str, remedy: str) -> None:
-    """Refuse a cluster whose workers may be on other machines.
+def refuse_remote_workers(client: Client | None, resources: Resources, problem: str, remedy: str) -> None:
+    """Refuse a cluster of a call whose workers may be on other machines.
 
     Parameters
     ----------
     client, resources
         As in `choose_client`.
     problem, remedy
-        What workers on other machines could not do, and what the user can do about it.
+        What workers on other machines could not do, and what the user can do about it, for the message.
 
     Raises
     ------
     ClusterError
-        If the scheduler has an address that other machines reach; or as `choose_client` does.
+        If other machines can reach the address of the scheduler; or as `choose_client` does.
     """
     chosen = choose_client(client, resources)
     address = resources.scheduler or resources.host if chosen is None else chosen.client.scheduler.address
@@ -130,7 +131,7 @@ def check_here(client: Client | None, resources: Resources, problem: str, remedy
 
 
 def _is_loopback(address: str) -> bool:
-    """Return whether an address of Dask's is one that this machine alone reaches."""
+    """Return whether only this machine can reach an address of Dask, such as tcp://127.0.0.1:8786."""
     parts = urlsplit(address if "://" in address else f"tcp://{address}")
     if parts.scheme == "inproc" or parts.hostname == "localhost":
         return True
@@ -140,13 +141,13 @@ def _is_loopback(address: str) -> bool:
         return False
 
 
-def _usable(client: Client, what: str) -> Client:
-    """Return a client that can be waited for in this thread."""
+def _check_usable(client: Client, title: str) -> Client:
+    """Return a client; refuse it by a ParameterError if it is closed or asynchronous. `title` names it in messages."""
     if client.status in ("closing", "closed"):
-        raise ParameterError(f"{what} is closed.", "Give one that is connected, such as distributed.Client(address).")
+        raise ParameterError(f"{title} is closed.", "Give one that is connected, such as distributed.Client(address).")
     if client.asynchronous:
         raise ParameterError(
-            f"{what} is asynchronous, and cannot be waited for here.",
+            f"{title} is asynchronous, and cannot be waited for here.",
             "Give distributed.Client(address), without asynchronous=True; from a coroutine, call daskw2v in a thread: "
             "await asyncio.to_thread(...).",
         )
@@ -154,7 +155,7 @@ def _usable(client: Client, what: str) -> Client:
 
 
 class _ClosingClient(Client):  # type: ignore[misc]  # Dask has no types
-    """A client that is closed where it cannot connect; otherwise a program would wait for it at its end."""
+    """A client that is closed if it cannot connect; a program would wait for an open client at its end."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         try:
@@ -172,17 +173,17 @@ def connected(
     listener: Listener,
     options: Callable[[int], Mapping[str, Any]] = lambda n_workers: {},
 ) -> Iterator[Client]:
-    """Yield the client of a call: one that is there (`choose_client`), or one that is connected for the block.
+    """Yield the client of a call: an existing client (`choose_client`), or a client that is connected for the block.
 
-    The listener is called with the client's name, and with a message for each wait. A call in a task of the same
-    cluster leaves the task's thread to others for the block. A client that was there is afterwards as it was before.
+    The listener is called with the title of the cluster, and with a message for each wait. A call in a task of the same
+    cluster leaves the task's thread to other tasks for the block. An existing client is afterwards as it was before.
 
     Parameters
     ----------
     client
-        The argument `client` of the call.
+        The argument `client` of the call; None if none was passed.
     work
-        The work directory; None where nothing is written.
+        The work directory; None if nothing is written.
     resources, options
         As in `connect`.
     listener
@@ -196,16 +197,16 @@ def connected(
     chosen = choose_client(client, resources)
     opened = connect(resources, options) if chosen is None else nullcontext(chosen.client)
     with waits_for_workers(resources, listener), opened as connection, scheduler_watched(), leaving_thread(connection):
-        where = _local(connection, resources) if chosen is None else f"{chosen.title} at {connection.scheduler.address}"
+        title = _title(connection, resources) if chosen is None else f"{chosen.title} at {connection.scheduler.address}"
         dashboard = f", dashboard at {connection.dashboard_link}" if connection.dashboard_link else ""
-        listener(Progress("cluster", 0, 0, "workers", message=where + dashboard))
+        listener(Progress("cluster", 0, 0, "workers", message=title + dashboard))
         check_cluster(connection, work)
         with compiling_said(connection, listener), clocks_watched(connection):
             yield connection
 
 
-def _local(client: Client, resources: Resources) -> str:
-    """Return the title of the cluster that `connect` has connected to."""
+def _title(client: Client, resources: Resources) -> str:
+    """Return the title, for messages, of the cluster that `connect` has connected a client to."""
     if resources.scheduler is not None:
         return f"the scheduler at {client.scheduler.address}"
     if isinstance(client.cluster, OneWorker):
@@ -214,10 +215,15 @@ def _local(client: Client, resources: Resources) -> str:
 
 
 @contextmanager
-def opened_once(open_client: Callable[[], AbstractContextManager[Client]]) -> Iterator[Callable[[], Client]]:
-    """Give a function that opens a client when it is first called, until the end of the block.
+def opening_once(open_client: Callable[[], AbstractContextManager[Client]]) -> Iterator[Callable[[], Client]]:
+    """Yield a function that returns a client, which is opened by the first call and closed at the end of the block.
 
-    A call whose results are all there asks no cluster, and starts none.
+    A block that does not call the function, since all its results exist already, contacts and starts no cluster.
+
+    Parameters
+    ----------
+    open_client
+        Returns a context manager that yields the client.
     """
     with ExitStack() as opened:
         yield cache(lambda: opened.enter_context(open_client()))
@@ -227,29 +233,40 @@ def opened_once(open_client: Callable[[], AbstractContextManager[Client]]) -> It
 def lazily_connected(
     client: Client | None, work: Store, resources: Resources, listener: Watching
 ) -> Iterator[tuple[Callable[[], Client], Listener]]:
-    """Give a function that returns the client of a call, connected when it is first called, and the listener.
+    """Yield a function that returns the client of a call, connected by the first call of the function; and the listener.
 
-    Raises as `choose_client` and `listening` do at once, and as `connected` does later.
+    Parameters
+    ----------
+    client, work, resources
+        As in `connected`.
+    listener
+        The argument `listener` of the call, as in `listening`.
+
+    Raises
+    ------
+    ParameterError, ClusterError, StoreError
+        At once as `choose_client` and `listening` do, and in the block as `connected` does.
     """
     choose_client(client, resources)
-    with listening(listener) as heard, opened_once(partial(connected, client, work, resources, heard)) as connection:
-        yield connection, heard
+    with listening(listener) as listen, opening_once(partial(connected, client, work, resources, listen)) as get_client:
+        yield get_client, listen
 
 
 @contextmanager
 def connect(
     resources: Resources, options: Callable[[int], Mapping[str, Any]] = lambda n_workers: {}, timeout: float = 60
 ) -> Iterator[Client]:
-    """Yield a client for `resources.scheduler`, or for a local cluster that is closed at the end of the block.
+    """Yield a new client, of `resources.scheduler` or of a new local cluster, which are closed at the end of the block.
 
     Parameters
     ----------
     resources
         As in `train`.
     options
-        Returns further options of Dask's LocalCluster for a number of workers, as `Device.local_cluster` does.
+        Function of the number of workers that returns further options of Dask's LocalCluster, as
+        `Device.local_cluster` does.
     timeout
-        Seconds that the scheduler has to answer.
+        Seconds to wait for the answer of a scheduler.
 
     Raises
     ------
@@ -268,22 +285,29 @@ def connect(
                 "the certificates in Dask's configuration: DASK_DISTRIBUTED__COMM__TLS__CA_FILE, "
                 "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and __KEY, or the same in ~/.config/dask/.",
             ) from error
-        with client, interruptible():
+        with client, silencing_interrupts():
             yield client
         return
     cluster = start_cluster(resources, options(resources.workers))
-    with interruptible(), dask.config.set(_RESTARTING), ExitStack() as ending:
+    with silencing_interrupts(), dask.config.set(_RESTARTING), ExitStack() as ending:
         client = ending.enter_context(Client(ending.enter_context(cluster), set_as_default=False))
         client.register_plugin(QuietTasks())
         try:
             yield client
         finally:
-            with silenced():  # Dask logs workers that end in the middle of a task
+            with silencing_dask():  # Dask logs workers that end in the middle of a task
                 ending.close()
 
 
 def check_cluster(client: Client, work: Store | None) -> None:
-    """Wait for a worker; check that all present workers have the client's versions and see the work URL, if any.
+    """Wait for a worker; check that all workers of the cluster have the client's versions and see the work directory.
+
+    Parameters
+    ----------
+    client
+        The cluster.
+    work
+        The work directory; None if nothing is written.
 
     Raises
     ------
@@ -305,38 +329,42 @@ def check_cluster(client: Client, work: Store | None) -> None:
             "Give a folder that you may write to, on a disk with free space.",
         ) from error
     try:
-        seen = ask_workers(client, _sees, work, name, token)
+        answers = ask_workers(client, _can_read, work, name, token)
     finally:
         (work / name).remove()
-    if blind := sorted(address for address, sees in seen.items() if not sees):
+    if blind := sorted(address for address, can_read in answers.items() if not can_read):
         raise ClusterError(
-            f"{len(blind)} of {len(seen)} workers do not see the work URL {work.url} ({', '.join(blind[:3])}).",
+            f"{len(blind)} of {len(answers)} workers do not see the work URL {work.url} ({', '.join(blind[:3])}).",
             "Give a work URL that client and workers share: a shared filesystem or an object store.",
         )
 
 
 def _check_versions(client: Client) -> None:
-    """Refuse workers with versions other than the client's, which could change results (Dask would only warn)."""
+    """Refuse workers with other versions than the client's, which could change results; Dask would only warn."""
     versions = client.get_versions(packages=["daskw2v", "numba", "zarr"])
-    ours = versions["client"]["packages"]
+    client_versions = versions["client"]["packages"]
     for address, worker in versions["workers"].items():
-        theirs = worker["packages"]
-        names = [name for name in _SAME if theirs.get(name) != ours[name]]
+        worker_versions = worker["packages"]
+        names = [name for name in _SAME_VERSIONS if worker_versions.get(name) != client_versions[name]]
         if names:
-            differing = ", ".join(f"{name} {theirs.get(name)} against {ours[name]}" for name in names)
+            differing = ", ".join(f"{n} {worker_versions.get(n)} against {client_versions[n]}" for n in names)
             problem = f"Worker {address} has other versions than the client: {differing}."
             raise ClusterError(problem, "Install the same versions everywhere.")
 
 
-def _sees(work: Store, name: str, token: str) -> bool:
-    return any(work.read_bytes(name) == token.encode() for _ in range(2))  # half an answer, or an old one, may come
+def _can_read(work: Store, name: str, token: str) -> bool:
+    """Return whether a file of a work directory has a token as its content, for this process.
+
+    The file is read twice, as a store may answer with the first half or an old version.
+    """
+    return any(work.read_bytes(name) == token.encode() for _ in range(2))
 
 
 @contextmanager
 def leaving_thread(client: Client) -> Iterator[None]:
-    """Leave the thread of a task to other tasks in the block, if it is one of the client's cluster.
+    """Leave the thread of this task to other tasks in the block, if this is a task of the client's cluster.
 
-    The caller waits for tasks, which otherwise might wait for its thread.
+    The caller waits for tasks in the block, which otherwise might wait for the caller's thread.
     """
     worker = this_worker()
     with worker_client() if worker and worker in workers_known(client) else nullcontext():
@@ -344,14 +372,14 @@ def leaving_thread(client: Client) -> Iterator[None]:
 
 
 def check_futures(client: Client, collections: Sequence[Any]) -> None:
-    """Refuse futures of another cluster.
+    """Refuse futures, and persisted Dask objects, of another cluster.
 
     Parameters
     ----------
     client
         The client that is to compute the collections.
     collections
-        Futures, or Dask's objects, which may be made of futures: they were persisted.
+        Futures, and Dask objects, which contain futures if they were persisted.
 
     Raises
     ------
@@ -375,5 +403,5 @@ def check_futures(client: Client, collections: Sequence[Any]) -> None:
 
 
 def _identity(client: Client) -> str:
-    """Return the name that a scheduler has given itself; it may have several addresses."""
+    """Return the id of a client's scheduler, which may have several addresses."""
     return str(client.scheduler_info(n_workers=0)["id"])

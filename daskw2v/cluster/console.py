@@ -17,11 +17,12 @@ from daskw2v.progress import Listener, Progress, Watching, silent
 from daskw2v.safe_text import escaped
 
 _LINE_SECONDS = 5.0  # between plain lines
-_BAR_WIDTHS = 8, 40  # narrowest and widest
-_BESIDE_BAR = 72  # characters of a line of training without its bar, so that both fit into 80
+_MIN_BAR, _MAX_BAR = 8, 40  # characters
+_BESIDE_BAR = 72  # characters of a line of training without its bar, so that a line with the narrowest bar has 80
 
 
-def _joined(*parts: str) -> str:
+def _join(*parts: str) -> str:
+    """Return the parts that are not empty, with two blanks between."""
     return "  ".join(part for part in parts if part)
 
 
@@ -35,71 +36,74 @@ def _short(number: float) -> str:
 
 
 def _clock_face(seconds: float) -> str:
+    """Return a duration as hours, minutes and seconds: 1:02:03."""
     minutes, seconds = divmod(int(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
 
 
 def _rates(report: Progress) -> str:
-    """Return words per second, loss and message, as far as known."""
+    """Return words per second, loss and message of a report, as far as it has them, as one text."""
     speed = "" if report.words_per_second is None else f"{_short(report.words_per_second)} words/s"
     loss = "" if report.loss is None else f"loss {report.loss:.3f}"
-    return _joined(speed, loss, escaped(report.message))
+    return _join(speed, loss, escaped(report.message))
 
 
-def _said(report: Progress) -> str | None:
+def _message_line(report: Progress) -> str | None:
     """Return the line for a report that is only a message; None for a report of progress."""
     return f"{report.stage}: {escaped(report.message)}" if report.total == 0 else None
 
 
 class Lines:
-    """A listener that prints a line at the start and end of a stage, and every few seconds between.
+    """A listener that prints a line at the start and end of each stage, and one every few seconds between.
 
     Parameters
     ----------
     write
         Prints a line.
     clock
-        Returns the time in seconds.
+        Returns the time in seconds, from any origin.
     """
 
     def __init__(self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._write, self._clock = write, clock
         self._stage: str | None = None  # of the last report
-        self._kept: Progress | None = None  # the last report, if it was not printed
-        self._line_time = self._stage_time = self._stage_done = 0.0
+        self._pending: Progress | None = None  # the last report, if it was not printed
+        self._line_time = self._stage_time = 0.0  # of the last line, and of the first report of the stage
+        self._stage_start = 0.0  # `done` of the first report of the stage
 
     def __call__(self, report: Progress) -> None:
-        """Print the report, or keep it for later."""
-        if said := _said(report):
+        """Print a report, or keep it, to be printed later."""
+        if line := _message_line(report):
             self.finish()
-            self._write(said)
+            self._write(line)
             return
         now = self._clock()
-        starts = self._stage != report.stage
-        if starts:
+        is_new_stage = self._stage != report.stage
+        if is_new_stage:
             self.finish()
-            self._stage, self._stage_time, self._stage_done = report.stage, now, report.done
-        self._kept = report
-        if starts or report.done >= report.total or now - self._line_time >= _LINE_SECONDS:
+            self._stage, self._stage_time, self._stage_start = report.stage, now, report.done
+        self._pending = report
+        if is_new_stage or report.done >= report.total or now - self._line_time >= _LINE_SECONDS:
             self._line_time = now
             self.finish()
 
     def finish(self) -> None:
-        """Print the last report if it was kept."""
-        report, self._kept = self._kept, None
+        """Print the last report, if it was not printed yet."""
+        report, self._pending = self._pending, None
         if report is not None:
             amount = f"{_short(report.done)}/{_short(report.total)} {report.unit}"
-            self._write(f"{report.stage}: {_joined(amount, _rates(report), self._remaining(report))}")
+            self._write(f"{report.stage}: {_join(amount, _rates(report), self._remaining_time(report))}")
 
-    def _remaining(self, report: Progress) -> str:
-        gained, left = report.done - self._stage_done, report.total - report.done
-        if gained <= 0 or left <= 0:
+    def _remaining_time(self, report: Progress) -> str:
+        """Return a text with the estimated time to the end of a report's stage; "" if it cannot be estimated."""
+        progress, remaining = report.done - self._stage_start, report.total - report.done
+        if progress <= 0 or remaining <= 0:
             return ""
-        return f"{_clock_face((self._clock() - self._stage_time) * left / gained)} left"
+        return f"{_clock_face((self._clock() - self._stage_time) * remaining / progress)} left"
 
 
 class _TimeColumn(ProgressColumn):
-    """The remaining time; after the end, the elapsed time."""
+    """A column of the bars with the remaining time of a stage; after its end, with the elapsed time."""
 
     max_refresh = 0.5
 
@@ -111,13 +115,12 @@ class _TimeColumn(ProgressColumn):
 
 def _bars(console: Console) -> tuple[Bars, Listener]:
     """Return bars for a terminal, and the listener that updates them."""
-    least, most = _BAR_WIDTHS
     bars = Bars(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=min(max(console.width - _BESIDE_BAR, least), most)),
-        TextColumn("{task.percentage:>3.0f}% of {task.fields[whole]}"),
+        BarColumn(bar_width=min(max(console.width - _BESIDE_BAR, _MIN_BAR), _MAX_BAR)),
+        TextColumn("{task.percentage:>3.0f}% of {task.fields[amount]}"),
         _TimeColumn(Column(no_wrap=True)),
-        # The only column that is shortened if the line is too long.
+        # The only column that is shortened if the line is too long
         TextColumn(
             "{task.fields[rates]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)
         ),
@@ -127,19 +130,20 @@ def _bars(console: Console) -> tuple[Bars, Listener]:
     )
     tasks: dict[str, TaskID] = {}
 
-    def move(report: Progress) -> None:
-        if said := _said(report):
-            console.print(said, markup=False, highlight=False, soft_wrap=True)
+    def update(report: Progress) -> None:
+        """Move the bar of a report's stage, or print its message."""
+        if line := _message_line(report):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
             return
-        whole, rates = f"{_short(report.total)} {report.unit}", _rates(report)
+        fields = {"amount": f"{_short(report.total)} {report.unit}", "rates": _rates(report)}
         if report.stage not in tasks:
-            tasks[report.stage] = bars.add_task(report.stage, total=report.total, whole=whole, rates=rates)
-        bars.update(tasks[report.stage], total=report.total, completed=report.done, whole=whole, rates=rates)
+            tasks[report.stage] = bars.add_task(report.stage, total=report.total, **fields)
+        bars.update(tasks[report.stage], total=report.total, completed=report.done, **fields)
 
-    return bars, move
+    return bars, update
 
 
-def _draws(console: Console) -> bool:
+def _can_draw(console: Console) -> bool:
     """Return whether bars can be drawn: on an interactive terminal, or in a notebook with ipywidgets."""
     return console.is_interactive or (console.is_jupyter and find_spec("ipywidgets") is not None)
 
@@ -164,10 +168,10 @@ def show_progress(console: Console | None = None) -> Iterator[Listener]:
     ...         vectors = daskw2v.train("text.txt", work="windows", params=params, listener=listener)
     """
     console = console or Console(stderr=True, highlight=False)
-    if _draws(console):
-        bars, move = _bars(console)
+    if _can_draw(console):
+        bars, update = _bars(console)
         with bars:
-            yield move
+            yield update
         return
     lines = Lines(lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True))
     try:
@@ -178,17 +182,17 @@ def show_progress(console: Console | None = None) -> Iterator[Listener]:
 
 @contextmanager
 def listening(listener: Watching) -> Iterator[Listener]:
-    """Yield the listener for a call's argument `listener`.
+    """Yield the listener that the argument `listener` of a call stands for.
 
     Parameters
     ----------
     listener
-        The argument: a listener, "show" or None.
+        A function that is called with `Progress`; "show", to show the progress; or None, for silence.
 
     Raises
     ------
     ParameterError
-        If `listener` is none of these.
+        If `listener` is of another type.
     """
     if isinstance(listener, str) and listener == "show":
         with show_progress() as shown:

@@ -1,6 +1,6 @@
 """The GPUs that a process may use, as the driver reports them; and local clusters whose workers have GPUs.
 
-CUDA is not asked, as it would fix the set of GPUs on first use. Nothing here needs the extra `cuda`.
+The driver is asked, not CUDA, which would fix the set of GPUs on first use. This module does not need the extra `cuda`.
 """
 
 import ctypes
@@ -20,14 +20,24 @@ _LIBRARY = "libnvidia-ml.so.1"  # NVML comes with every driver
 
 
 class _GpuNanny(Nanny):  # type: ignore[misc]  # Dask is untyped
-    """A nanny whose worker sees only the GPU of its number."""
+    """A nanny whose worker sees one GPU only.
+
+    Parameters
+    ----------
+    name
+        Number of the worker, which is the index of its GPU in `gpus`.
+    gpus
+        Names of the GPUs, as of `visible_gpus`.
+    args, options
+        As of Dask's `Nanny`.
+    """
 
     def __init__(self, *args: Any, name: int, gpus: list[str], **options: Any) -> None:
         super().__init__(*args, name=name, env={VARIABLE: gpus[name]}, **options)
 
 
 def gpus_for(n_workers: int) -> Mapping[str, Any]:
-    """Return the options of a local cluster whose workers have one GPU each; a single worker has all that there are.
+    """Return options of Dask's LocalCluster with a GPU for each worker; a single worker has all GPUs.
 
     Raises
     ------
@@ -38,7 +48,7 @@ def gpus_for(n_workers: int) -> Mapping[str, Any]:
     gpus = visible_gpus()
     if numba.config.ENABLE_CUDASIM:
         return options
-    if n_workers == 1:  # it reports missing GPUs itself
+    if n_workers == 1:  # the worker reports missing GPUs
         return {"resources": {RESOURCE: max(1, len(gpus))}}
     if len(gpus) < n_workers:
         raise ClusterError(
@@ -50,7 +60,10 @@ def gpus_for(n_workers: int) -> Mapping[str, Any]:
 
 
 def gpus_declared(worker: Worker | None = None) -> int:
-    """Return how many GPUs a worker declares, or this task's; one outside of tasks, and where it declares none."""
+    """Return the number of GPUs that a worker declares, by default the worker of this task.
+
+    It is 1 if the worker declares none, and outside of tasks.
+    """
     try:
         return max(1, int((worker or get_worker()).state.total_resources.get(RESOURCE, 1)))
     except ValueError:
@@ -58,21 +71,22 @@ def gpus_declared(worker: Worker | None = None) -> int:
 
 
 def visible_gpus() -> list[str]:
-    """Return the names of this process's GPUs: those in CUDA_VISIBLE_DEVICES, or the numbers of all GPUs."""
-    named = os.environ.get(VARIABLE)
-    if named is None:
-        return [str(number) for number in range(_count())]
+    """Return the names of this process's GPUs: the names in CUDA_VISIBLE_DEVICES, or the numbers of all GPUs."""
+    visible = os.environ.get(VARIABLE)
+    if visible is None:
+        return [str(number) for number in range(_count_gpus())]
     # CUDA stops reading at the first invalid name
-    names = takewhile(_is_name, (name.strip() for name in named.split(",")))
+    names = takewhile(_is_name, (name.strip() for name in visible.split(",")))
     return list(dict.fromkeys(names))
 
 
 def _is_name(name: str) -> bool:
+    """Return whether a text is a valid name of a GPU in CUDA_VISIBLE_DEVICES."""
     return name.isdecimal() or name.startswith(("GPU-", "MIG-"))
 
 
-def _count() -> int:
-    """Return the number of GPUs of this machine; 0 without a driver."""
+def _count_gpus() -> int:
+    """Return the number of GPUs of this machine, as NVML reports it; 0 without a driver."""
     try:
         nvml = ctypes.CDLL(_LIBRARY)
     except OSError:

@@ -1,12 +1,13 @@
 """A local cluster: worker processes, or one worker in this process; the heap and the log of processes.
 
-One worker in this process is a thread pool: nothing is started, and nothing is sent. Dask compares the memory of the
-whole process with a worker's limit, and would pause this worker for ever because of its caller's memory. So it neither
-pauses nor spills. The memory of a run is checked before it starts (`training.estimates`).
+One worker in this process is a thread pool: no process is started, and nothing is sent. Dask compares the memory of the
+process with a worker's limit, and would pause this worker forever because of its caller's memory. Therefore the worker
+neither pauses nor spills. The memory of a run is checked before the run starts (`training.estimates`).
 
-By default glibc takes memory of up to 32 MB from heaps, one for each of eight threads a core, and keeps freed memory
-there. A worker in this process then holds a third more than it uses, so its heap is bounded. Dask bounds those of its
-worker processes, too. The log is without errors of tasks and ends of workers, which daskw2v reports itself.
+By default glibc allocates blocks of up to 32 MB in heaps, up to eight a core, and keeps freed memory in them. A worker
+in this process then holds a third more memory than it uses. Therefore the number of its heaps is bounded; Dask bounds
+the heaps of its worker processes, too. Errors of tasks and ends of workers are kept out of the log, as daskw2v reports
+them.
 """
 
 import ctypes
@@ -28,8 +29,8 @@ from distributed import LocalCluster, Worker, WorkerPlugin
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, ParameterError
 
-# Each task takes and frees arrays of some megabytes. By Dask's default malloc returns them to the system at once, and
-# gets new pages for each task: up to a third of a training's processor time.
+# Each task allocates and frees arrays of several megabytes. By Dask's default malloc returns them to the system at once,
+# and gets new pages for each task: up to a third of a training's processor time.
 # Profiles and ticks ten times as rare are as good.
 _PROCESSES = {
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 1 << 25,  # the most that glibc takes
@@ -40,7 +41,7 @@ _PROCESSES = {
 _ONE_WORKER = {
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,
-    # It cannot be lost alone. Dask would give it up after a machine slept, or its clock was set
+    # The worker cannot be lost without its scheduler. Dask would give it up after a machine slept, or its clock was set
     "distributed.scheduler.worker-ttl": None,
     # Profiles for a dashboard take the interpreter's time from threads that train
     "distributed.worker.profile.enabled": False,
@@ -50,10 +51,10 @@ _ONE_WORKER = {
 
 _ARENA_MAX, _MMAP_THRESHOLD = -8, -3  # of mallopt
 _ARENAS = 2  # heaps of all threads
-_MAPPED = 4 << 20  # bytes from which an array has pages of its own, which are unmapped when it is freed
+_MAPPED_BYTES = 4 << 20  # from which an array has pages of its own, which are unmapped when it is freed
 
-# Their child loggers, which warn about memory, stay
-_OF_TASKS = ("distributed.worker", "distributed.worker.state_machine")
+# Loggers of errors of tasks; their child loggers, which warn about memory, stay
+_TASK_LOGGERS = ("distributed.worker", "distributed.worker.state_machine")
 
 
 def start_cluster(resources: Resources, options: Mapping[str, Any]) -> LocalCluster:
@@ -66,7 +67,7 @@ def start_cluster(resources: Resources, options: Mapping[str, Any]) -> LocalClus
     ParameterError
         If `processes` does not go with the other options.
     """
-    if _are_processes(resources, options):
+    if _needs_processes(resources, options):
         return _start_processes(resources, options)
     return OneWorker(resources.threads, **options)
 
@@ -77,7 +78,7 @@ class OneWorker(LocalCluster):  # type: ignore[misc]  # Dask has no types
     Parameters
     ----------
     threads
-        Threads of the worker; as many as there are cores when not options.
+        Number of threads of the worker; None for as many as there are cores.
     options
         Further options of Dask's LocalCluster.
     """
@@ -109,72 +110,74 @@ class OneWorker(LocalCluster):  # type: ignore[misc]  # Dask has no types
 
 
 def bound_heap() -> None:
-    """Let large arrays have memory of their own, and threads share heaps; MALLOC_* variables go first."""
+    """Let glibc map large arrays one by one, and let all threads share two heaps; unless MALLOC_* variables are set."""
     if any(name.startswith("MALLOC_") for name in os.environ):
         return
     _glibc("mallopt", _ARENA_MAX, _ARENAS)
-    _glibc("mallopt", _MMAP_THRESHOLD, _MAPPED)
+    _glibc("mallopt", _MMAP_THRESHOLD, _MAPPED_BYTES)
 
 
 def trim_heap() -> None:
-    """Return free memory to the system, after a stage whose memory the next one cannot use."""
+    """Return free memory to the system, after a stage whose memory the next stage cannot use."""
     _glibc("malloc_trim", 0)
 
 
 class QuietTasks(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
-    """Keeps tracebacks of tasks out of a worker's log, also after restarts; the client raises the errors."""
+    """A plugin that keeps tracebacks of tasks out of workers' logs, also after restarts; the client raises the errors."""
 
     name = "daskw2v-quiet-tasks"
 
     def setup(self, worker: Worker) -> None:
-        """Set up a worker."""
-        for name in _OF_TASKS:
-            logging.getLogger(name).addFilter(_nothing)
+        """Silence the loggers of tasks in the process of a worker."""
+        for name in _TASK_LOGGERS:
+            logging.getLogger(name).addFilter(_drop_record)
 
     def teardown(self, worker: Worker) -> None:
-        """Show tracebacks again where the process is that of the worker's caller, who goes on.
+        """Log tracebacks of tasks again, if the worker was in the process of its caller, which goes on.
 
-        A process of its own, under a nanny, ends quietly: a heartbeat may meet a scheduler that has closed already.
+        A worker process, which has a nanny, ends quietly: a heartbeat may meet a scheduler that has closed already.
         """
         if worker.nanny is None:
-            for name in _OF_TASKS:
-                logging.getLogger(name).removeFilter(_nothing)
+            for name in _TASK_LOGGERS:
+                logging.getLogger(name).removeFilter(_drop_record)
 
 
-def silenced() -> AbstractContextManager[None]:
+def silencing_dask() -> AbstractContextManager[None]:
     """Suppress Dask's log of this process in the block."""
-    return _filtered(_nothing, *logging.getLogger("distributed").handlers)
+    return _filtering(_drop_record, *logging.getLogger("distributed").handlers)
 
 
-def shuffling() -> AbstractContextManager[None]:
-    """Suppress the warnings of Dask's scheduler about shuffles that begin and end as they should."""
+def silencing_shuffles() -> AbstractContextManager[None]:
+    """Suppress, in the block, the warnings of Dask's scheduler about shuffles that begin and end as they should."""
     ordinary = "Shuffle %s initialized", "Shuffle %s deactivated"
     scheduler = logging.getLogger("distributed.shuffle._scheduler_plugin")
-    return _filtered(lambda record: not str(record.msg).startswith(ordinary), scheduler)
+    return _filtering(lambda record: not str(record.msg).startswith(ordinary), scheduler)
 
 
-def interruptible() -> AbstractContextManager[None]:
-    """Suppress the error that Dask logs where Ctrl-C comes before its loop has begun the awaited call."""
+def silencing_interrupts() -> AbstractContextManager[None]:
+    """Suppress, in the block, the error that Dask logs if Ctrl-C comes before Dask's loop has begun an awaited call."""
     tornado = logging.getLogger("tornado.application")
-    return _filtered(lambda record: "sync.<locals>.cancel" not in record.getMessage(), tornado)
+    return _filtering(lambda record: "sync.<locals>.cancel" not in record.getMessage(), tornado)
 
 
 @contextmanager
-def _filtered(keep: Callable[[logging.LogRecord], bool], *targets: logging.Logger | logging.Handler) -> Iterator[None]:
-    """Drop the records that `keep` is false of from loggers or handlers in the block."""
+def _filtering(
+    is_kept: Callable[[logging.LogRecord], bool], *targets: logging.Logger | logging.Handler
+) -> Iterator[None]:
+    """Let loggers or handlers drop, in the block, all records for which `is_kept` returns False."""
     for target in targets:
-        target.addFilter(keep)
+        target.addFilter(is_kept)
     try:
         yield
     finally:
         for target in targets:
-            target.removeFilter(keep)
+            target.removeFilter(is_kept)
 
 
 def start_quiet_tracker() -> None:
     """Start Python's resource tracker without its warnings, which would appear after the end of a run.
 
-    It removes the locks of killed workers, and warns about them. A tracker that runs already stays as it is.
+    The tracker removes the locks of killed workers, and warns about them. A tracker that runs already stays unchanged.
     """
     before = {name: value for name, value in os.environ.items() if name == "PYTHONWARNINGS"}
     os.environ["PYTHONWARNINGS"] = ",".join([*before.values(), "ignore:resource_tracker:UserWarning"])
@@ -185,24 +188,40 @@ def start_quiet_tracker() -> None:
         os.environ.update(before)
 
 
-def _are_processes(resources: Resources, options: Mapping[str, Any]) -> bool:
-    """Return whether local workers are processes: as asked for, or where one worker in this process would not do."""
-    of_processes = {
+def _needs_processes(resources: Resources, options: Mapping[str, Any]) -> bool:
+    """Return whether local workers are processes: as `resources.processes` says, or if a setting needs processes.
+
+    Parameters
+    ----------
+    resources, options
+        As in `start_cluster`.
+
+    Raises
+    ------
+    ParameterError
+        If `resources.processes` is False, but a setting needs processes.
+    """
+    needs_processes = {
         "workers": resources.workers > 1,
         "memory_limit": resources.memory_limit != "auto",
         "host": resources.host is not None,
         "device": "worker_class" in options,
     }
     values = resources.flat()
-    asked = " and ".join(f"{name}={values[name]!r}" for name, is_asked in of_processes.items() if is_asked)
-    if resources.processes is False and asked:
-        problem = f"processes=False: a worker in this process cannot have {asked}."
-        raise ParameterError(problem, f"Leave out processes, or {asked}.")
-    return bool(asked) if resources.processes is None else resources.processes
+    settings = " and ".join(f"{name}={values[name]!r}" for name, is_needed in needs_processes.items() if is_needed)
+    if resources.processes is False and settings:
+        problem = f"processes=False: a worker in this process cannot have {settings}."
+        raise ParameterError(problem, f"Leave out processes, or {settings}.")
+    return bool(settings) if resources.processes is None else resources.processes
 
 
 def _start_processes(resources: Resources, options: Mapping[str, Any]) -> LocalCluster:
-    """Start a process for each worker, and for each a nanny, which starts it again if it dies.
+    """Start a local cluster of worker processes, each with a nanny, which starts the process again if it dies.
+
+    Parameters
+    ----------
+    resources, options
+        As in `start_cluster`.
 
     Raises
     ------
@@ -211,7 +230,7 @@ def _start_processes(resources: Resources, options: Mapping[str, Any]) -> LocalC
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         sys.exit(1)  # a worker's process that runs the caller's script again: the caller says why it ended
-    with _uninterrupted(), dask.config.set(_PROCESSES), silenced():
+    with _ignoring_interrupts(), dask.config.set(_PROCESSES), silencing_dask():
         start_quiet_tracker()
         try:
             return LocalCluster(  # on loopback by default, so that only this machine reaches it
@@ -230,13 +249,13 @@ def _start_processes(resources: Resources, options: Mapping[str, Any]) -> LocalC
 
 
 def _cause(error: BaseException) -> BaseException:
-    """Return the first of a chain of errors."""
+    """Return the first error of the chain of causes that an error ends."""
     return error if error.__cause__ is None else _cause(error.__cause__)
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Let processes that are started in the block ignore Ctrl-C; this process handles it and ends them in order."""
+def _ignoring_interrupts() -> Iterator[None]:
+    """Let processes that are started in the block ignore Ctrl-C; this process handles it, and ends them in order."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may set signal handlers
         return
@@ -249,10 +268,11 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _glibc(name: str, *arguments: int) -> None:
-    """Call a function of glibc, where it is this process' C library."""
+    """Call a function of glibc by its name, if glibc is this process's C library."""
     if sys.platform == "linux" and (function := getattr(ctypes.CDLL(None), name, None)):
         function(*arguments)
 
 
-def _nothing(_: logging.LogRecord) -> bool:
+def _drop_record(_: logging.LogRecord) -> bool:
+    """Return False, so that a filter of a logger drops a record."""
     return False

@@ -1,4 +1,4 @@
-"""Tasks: functions that run on a cluster, for many jobs or on each partition, and whose results come as they finish."""
+"""Tasks: calls of a function on a cluster, for many jobs or partitions, whose results come in the order they finish."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,8 +16,8 @@ from daskw2v.errors import ClusterError, Daskw2vError, TrainingError
 from daskw2v.store.durability import durable
 from daskw2v.store.stage import new_attempt
 
-_PER_THREAD, _LEAST = 4, 16  # futures in flight
-_COUNT = 10  # seconds after which the threads are counted again
+_PER_THREAD, _MIN_IN_FLIGHT = 4, 16  # futures in flight
+_RECOUNT = 10  # seconds after which the threads are counted again
 
 
 def run_tasks(
@@ -25,11 +25,11 @@ def run_tasks(
     stage: str,
     function: Callable[..., Any],
     jobs: Mapping[Any, tuple[Any, ...]],
-    takes: dict[str, int] | None = None,
+    task_resources: dict[str, int] | None = None,
     excuse: Callable[[Any, Daskw2vError], bool] = lambda name, error: False,
     priority: int = 0,
 ) -> Iterator[tuple[Any, Any]]:
-    """Call `function(*args)` on the cluster for each job.
+    """Call a function on the cluster for each job; yield names and results as jobs finish.
 
     Parameters
     ----------
@@ -40,13 +40,13 @@ def run_tasks(
     function
         Function to call. It must be idempotent, as Dask may run it more than once, and importable on the workers.
     jobs
-        Arguments of each job, by its name.
-    takes
-        Dask resources that a job needs.
+        Arguments of each job, by the job's name.
+    task_resources
+        Dask resources that a job needs, by name; None if jobs need none.
     excuse
-        Called with the name and the error of a job that failed. If it returns True, the other jobs continue.
+        Function of the name and the error of a job that failed. If it returns True, the other jobs continue.
     priority
-        Dask priority of the tasks: those of a higher one go first.
+        Dask priority of the tasks: tasks of a higher priority go first.
 
     Yields
     ------
@@ -60,40 +60,51 @@ def run_tasks(
     ClusterError
         If the cluster has lost its workers or its scheduler.
     Daskw2vError
-        If a job raises it; the jobs that are not done are cancelled.
+        If a job raises it; jobs that have not finished are cancelled.
     """
     run, waiting = new_attempt(), iter(jobs)
     names: dict[Future, Any] = {}
 
     def submit(n_jobs: int) -> None:
+        """Submit the next jobs."""
         for name in islice(waiting, n_jobs):
             key = f"{stage}-{name}-{run}"
             future = client.submit(
-                _answered, function, *jobs[name], key=key, pure=False, retries=2, resources=takes, priority=priority
+                _call,
+                function,
+                *jobs[name],
+                key=key,
+                pure=False,
+                retries=2,
+                resources=task_resources,
+                priority=priority,
             )
             names[future] = name
 
     submit(_in_flight(client))
     counted = time.monotonic()
-    for name, answer in _as_done(client, stage, names, takes):
-        if isinstance(answer, Daskw2vError) and not excuse(name, answer):
-            raise answer
+    for name, result in _as_finished(client, stage, names, task_resources):
+        if isinstance(result, Daskw2vError) and not excuse(name, result):
+            raise result
         submit(1)
-        yield name, None if isinstance(answer, Daskw2vError) else answer
-        if time.monotonic() - counted >= _COUNT:  # a cluster that has grown gets more tasks
+        yield name, None if isinstance(result, Daskw2vError) else result
+        if time.monotonic() - counted >= _RECOUNT:  # a cluster that has grown gets more tasks
             submit(max(0, _in_flight(client) - len(names)))
             counted = time.monotonic()
 
 
-def _as_done(
-    client: Client, stage: str, names: dict[Future, Any], takes: dict[str, int] | None = None
+def _as_finished(
+    client: Client, stage: str, names: dict[Future, Any], task_resources: dict[str, int] | None = None
 ) -> Iterator[tuple[Any, Any]]:
-    """Yield name and answer of each task as it is done, and take it out of `names`; cancel those left in the end."""
+    """Yield name and result of each task, as of `_get_result`, when the task finishes; cancel the tasks that remain.
+
+    `names` has the name of each task. A task that finishes is removed from it; tasks may be added meanwhile.
+    """
     try:
         while names:
-            for future in first_done(client, list(names), takes):
+            for future in first_done(client, list(names), task_resources):
                 name = names.pop(future)
-                yield name, _result_of(client, future, f"{stage} {name}", takes)
+                yield name, _get_result(client, future, f"{stage} {name}", task_resources)
     finally:
         client.cancel(list(names))
 
@@ -101,7 +112,7 @@ def _as_done(
 def run_on_partitions(
     client: Client, stage: str, function: Callable[[Any], Any], partitions: Sequence[Any]
 ) -> Iterator[tuple[int, Any]]:
-    """Call `function(partition)` on the cluster for each partition, which is computed before.
+    """Compute partitions and call a function of each on the cluster; yield numbers and results as partitions finish.
 
     Parameters
     ----------
@@ -117,7 +128,7 @@ def run_on_partitions(
     Yields
     ------
     tuple
-        Number and result of each partition, in the order in which they finish.
+        Index and result of each partition, in the order in which they finish.
 
     Raises
     ------
@@ -127,14 +138,14 @@ def run_on_partitions(
         Errors of the function, and of computing a partition.
     """
     check_futures(client, partitions)
-    call = delayed(partial(_answered, function), pure=False, traverse=False)
+    call = delayed(partial(_call, function), pure=False, traverse=False)
     # Together, since partitions may share tasks, as after a shuffle
     futures = client.compute([call(partition) for partition in partitions], retries=2)
     try:
-        for number, answer in _as_done(client, stage, {future: number for number, future in enumerate(futures)}):
-            if isinstance(answer, Exception):
-                raise answer
-            yield number, answer
+        for number, result in _as_finished(client, stage, {future: number for number, future in enumerate(futures)}):
+            if isinstance(result, Exception):
+                raise result
+            yield number, result
     except ClusterError as error:
         if "lost dependencies" not in str(error.__cause__):
             raise
@@ -146,8 +157,8 @@ def run_on_partitions(
         client.cancel(futures)  # also one that failed, which would be remembered as long as its traceback
 
 
-def _answered(function: Callable[..., Any], *args: Any) -> Any:
-    """Task: return the result of a function, or the error of daskw2v that it raises, which Dask would retry."""
+def _call(function: Callable[..., Any], *args: Any) -> Any:
+    """Task: return the result of a function, or the Daskw2vError that it raises; Dask would retry if it was raised."""
     try:
         with durable():
             return function(*args)
@@ -155,13 +166,17 @@ def _answered(function: Callable[..., Any], *args: Any) -> Any:
         return error
 
 
-def _result_of(client: Client, future: Future, task: str, takes: dict[str, int] | None) -> Any:
-    """Return the result of a finished task, or the error of a task that kills its workers."""
+def _get_result(client: Client, future: Future, task: str, task_resources: dict[str, int] | None) -> Any:
+    """Return the result of a finished task, or a TrainingError if the task kills its workers.
+
+    `task` is the name of the task in messages, and `task_resources` are the Dask resources that it needs.
+    """
     try:
-        return gather(client, [future], task, takes)[0]
+        return gather(client, [future], task, task_resources)[0]
     except TrainingError as error:
         return error
 
 
 def _in_flight(client: Client) -> int:
-    return max(_LEAST, _PER_THREAD * total_threads(client))
+    """Return the number of tasks to have submitted at the same time."""
+    return max(_MIN_IN_FLIGHT, _PER_THREAD * total_threads(client))

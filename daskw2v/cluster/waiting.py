@@ -31,11 +31,19 @@ from daskw2v.progress import Listener, saying, silent
 
 _GROWING, _FIXED = 3600.0, 300.0  # default timeout in seconds, if new workers may come and if not
 _CHECK = 10.0  # seconds between checks of the cluster
-_AGAIN = 300.0  # seconds between messages about the same wait
+_REPEAT = 300.0  # seconds between messages about the same wait
 
 
 class _Terms(NamedTuple):
-    """Timeout in seconds, None for the default of the kind of cluster; and the listener, called with messages."""
+    """The terms of all waiting in a block.
+
+    Parameters
+    ----------
+    timeout
+        Seconds to wait for a worker; None for the default of the kind of cluster.
+    listener
+        Called with messages.
+    """
 
     timeout: float | None = None
     listener: Listener = silent
@@ -46,7 +54,7 @@ _terms: ContextVar[_Terms] = ContextVar("worker_timeout", default=_Terms())  # n
 
 @contextmanager
 def waits_for_workers(resources: Resources, listener: Listener) -> Iterator[None]:
-    """Set `worker_timeout` and the listener for all waiting of this thread in the block."""
+    """Set the timeout `resources.worker_timeout` and the listener for all waiting of this thread in the block."""
     token = _terms.set(_Terms(resources.worker_timeout, listener))
     try:
         yield
@@ -55,78 +63,78 @@ def waits_for_workers(resources: Resources, listener: Listener) -> Iterator[None
 
 
 class _Wait:
-    """Checks, while something waits, that there is a suitable worker, or was less than `worker_timeout` ago.
+    """A wait that fails if the cluster has had no suitable worker for too long.
 
     Parameters
     ----------
-    client, takes
-        The cluster, and the resources that a suitable worker declares.
+    client, task_resources
+        The cluster, and the Dask resources that a suitable worker declares; None for any worker.
     why
         Sentence to add to messages.
 
     Attributes
     ----------
     step, patience
-        Seconds between two checks, and for which a registered worker may be out of reach.
+        Seconds between two checks, and seconds for which a registered worker may be out of reach.
     """
 
-    def __init__(self, client: Client, takes: Mapping[str, int] | None, why: str = "") -> None:
-        self._client, self._takes, self._why = client, takes, f" {why}" if why else ""
+    def __init__(self, client: Client, task_resources: Mapping[str, int] | None, why: str = "") -> None:
+        self._client, self._takes, self._why = client, task_resources, f" {why}" if why else ""
         timeout, listener = _terms.get()
-        self._tell = saying(listener, "cluster", "workers")
+        self._report = saying(listener, "cluster", "workers")
         self._timeout = timeout or (_GROWING if may_grow(client) else _FIXED)
-        self._which = f" with {_written(takes)}" if takes else ""
-        self._since = self._said = 0.0
-        self._alone: str | None = None  # time since which there is no suitable worker
+        self._which = f" with {_as_options(task_resources)}" if task_resources else ""
+        self._since = self._reported = 0.0  # monotonic times of the begin of the wait, and of the last message
+        self._since_text: str | None = None  # time of day since which there is no suitable worker, if there is none
         self.step = min(_CHECK, self._timeout)
         self.patience = min(_FIXED, self._timeout)
 
     def check(self) -> None:
-        """Raise a ClusterError if there was no suitable worker for too long."""
+        """Raise a ClusterError if there was no suitable worker for the timeout; report the wait and its end."""
         if _has_worker(self._client, self._takes):
-            if self._alone is not None:
-                self._tell(f"there is a worker{self._which}")
-            self._alone = None
+            if self._since_text is not None:
+                self._report(f"there is a worker{self._which}")
+            self._since_text = None
             return
         now = time.monotonic()
-        if self._alone is None:
-            self._alone = datetime.now().astimezone().isoformat(" ", "seconds")
-            self._since, self._said = now, float("-inf")
+        if self._since_text is None:
+            self._since_text = datetime.now().astimezone().isoformat(" ", "seconds")
+            self._since, self._reported = now, float("-inf")
         if now - self._since >= self._timeout:
             remedy = f"Start workers{self._which}, raise the limits of the cluster, or give a longer worker_timeout."
             raise ClusterError(
                 f"The cluster at {self._client.scheduler.address} has had no worker{self._which} for "
-                f"{self._timeout:g} s, since {self._alone} (worker_timeout={self._timeout:g}).{self._why}",
+                f"{self._timeout:g} s, since {self._since_text} (worker_timeout={self._timeout:g}).{self._why}",
                 f"{remedy} {AGAIN}",
             )
-        if now - self._said >= _AGAIN:
-            self._said = now
-            self._tell(
-                f"waiting for a worker{self._which} since {self._alone}, "
+        if now - self._reported >= _REPEAT:
+            self._reported = now
+            self._report(
+                f"waiting for a worker{self._which} since {self._since_text}, "
                 f"for {self._timeout:g} s at most (worker_timeout).{self._why}"
             )
 
 
-def _has_worker(client: Client, takes: Mapping[str, int] | None) -> bool:
-    """Return whether a cluster has a worker that declares these resources."""
+def _has_worker(client: Client, task_resources: Mapping[str, int] | None) -> bool:
+    """Return whether a cluster has a worker that declares the resources of a task, which may be None."""
     declared = [worker["resources"] for worker in workers_known(client).values()]
-    return any(all(resources.get(name, 0) >= n for name, n in (takes or {}).items()) for resources in declared)
+    return any(all(resources.get(name, 0) >= n for name, n in (task_resources or {}).items()) for resources in declared)
 
 
-def _written(takes: Mapping[str, int]) -> str:
-    """Return resources as options of `dask worker`."""
-    return f"--resources {','.join(f'{name}={n}' for name, n in takes.items())}"
+def _as_options(task_resources: Mapping[str, int]) -> str:
+    """Return Dask resources as an option of `dask worker`."""
+    return f"--resources {','.join(f'{name}={n}' for name, n in task_resources.items())}"
 
 
-def await_worker(client: Client, takes: Mapping[str, int] | None = None, why: str = "") -> None:
-    """Wait until there is a worker with these resources.
+def await_worker(client: Client, task_resources: Mapping[str, int] | None = None, why: str = "") -> None:
+    """Wait until the cluster has a worker that declares the resources of a task.
 
-    It submits a task, because an adaptive cluster starts workers only for tasks.
+    A task is submitted meanwhile, because an adaptive cluster starts workers only for tasks.
 
     Parameters
     ----------
-    client, takes
-        The cluster, and the resources that the worker declares.
+    client, task_resources
+        The cluster, and the Dask resources that the worker declares; None for any worker.
     why
         Sentence to add to messages.
 
@@ -135,43 +143,46 @@ def await_worker(client: Client, takes: Mapping[str, int] | None = None, why: st
     ClusterError
         If no worker comes in time (`waits_for_workers`), or the scheduler is gone.
     """
-    while not _has_worker(client, takes):
-        waited = _Wait(client, takes, why)
+    while not _has_worker(client, task_resources):
+        waited = _Wait(client, task_resources, why)
         waited.check()  # reports the wait at once
-        with _explained("A task without work"):
-            task = client.submit(this_worker, key=f"await-worker-{uuid.uuid4().hex}", resources=takes)
+        with _converting_errors("A task without work"):
+            task = client.submit(this_worker, key=f"await-worker-{uuid.uuid4().hex}", resources=task_resources)
             _first_done(client, [task], waited)
-            _fetch(client, [task], takes)  # raises if the task killed its workers
+            _fetch(client, [task], task_resources)  # raises if the task killed its workers
         waited.check()  # reports the new worker
 
 
-def first_done(client: Client, futures: Collection[Future], takes: Mapping[str, int] | None = None) -> set[Future]:
-    """Wait until at least one task has ended, also by an error; return all that have.
+def first_done(
+    client: Client, futures: Collection[Future], task_resources: Mapping[str, int] | None = None
+) -> set[Future]:
+    """Wait until at least one task has ended, also by an error; return the futures of all tasks that have ended.
 
     Parameters
     ----------
     client, futures
         The cluster and the tasks.
-    takes
-        Dask worker resources that the tasks need, by name.
+    task_resources
+        Dask resources that the tasks need, by name; None if they need none.
 
     Raises
     ------
     ClusterError
-        If the cluster had no worker with these resources for `worker_timeout` (`waits_for_workers`), or its scheduler
-        is gone: the tasks would wait forever.
+        If the cluster had no worker with the resources for `worker_timeout` (`waits_for_workers`), or its scheduler is
+        gone.
     """
-    return _first_done(client, futures, _Wait(client, takes))
+    return _first_done(client, futures, _Wait(client, task_resources))
 
 
 def all_done(client: Client, futures: Collection[Future]) -> None:
-    """Wait until all of the tasks are done; raises as `first_done` does."""
+    """Wait until all tasks have ended; raises as `first_done` does."""
     waiting = set(futures)
     while waiting:
         waiting -= first_done(client, waiting)
 
 
 def _first_done(client: Client, futures: Collection[Future], waited: _Wait) -> set[Future]:
+    """Wait as `first_done` does, with the checks of a wait."""
     while True:
         try:
             with scheduler_watched():
@@ -185,8 +196,19 @@ def _first_done(client: Client, futures: Collection[Future], waited: _Wait) -> s
             waited.check()
 
 
-def gather(client: Client, futures: Sequence[Future], task: str, takes: Mapping[str, int] | None = None) -> list[Any]:
-    """Wait for all of the tasks and return their results, in order.
+def gather(
+    client: Client, futures: Sequence[Future], task: str, task_resources: Mapping[str, int] | None = None
+) -> list[Any]:
+    """Wait for tasks, and return their results in the order of the futures.
+
+    Parameters
+    ----------
+    client, futures
+        The cluster and the tasks.
+    task
+        Name of the tasks, at the beginning of messages.
+    task_resources
+        Dask resources that the tasks need, by name; None if they need none.
 
     Raises
     ------
@@ -195,38 +217,41 @@ def gather(client: Client, futures: Sequence[Future], task: str, takes: Mapping[
     ClusterError
         If the scheduler is gone, or there are no workers, as in `first_done`.
     Exception
-        Whatever a task raised.
+        The error that a task raised.
     """
     waiting = set(futures)
-    with _explained(task):
+    with _converting_errors(task):
         while waiting:
-            done = first_done(client, waiting, takes)
+            done = first_done(client, waiting, task_resources)
             for future in done:
                 if future.status != "finished":
-                    _fetch(client, [future], takes)
+                    _fetch(client, [future], task_resources)
             waiting -= done
-        return _fetch(client, list(futures), takes)  # together: one by one they take a millisecond each
+        return _fetch(client, list(futures), task_resources)  # together: one by one, each takes a millisecond
 
 
-def _fetch(client: Client, futures: list[Future], takes: Mapping[str, int] | None) -> list[Any]:
-    """Return the results of finished tasks; Dask computes results again that were lost with their worker."""
-    waited = _Wait(client, takes)
-    asked = time.monotonic()
+def _fetch(client: Client, futures: list[Future], task_resources: Mapping[str, int] | None) -> list[Any]:
+    """Return the results of finished tasks, in order; Dask computes results again that were lost with their worker."""
+    waited = _Wait(client, task_resources)
+    checked = time.monotonic()
     answer = asyncio.run_coroutine_threadsafe(client.gather(futures, asynchronous=True), client.loop.asyncio_loop)
     try:
         while wait_for_thread([answer], timeout=waited.step).not_done:
             waited.check()
-            if time.monotonic() - asked >= waited.patience:
+            if time.monotonic() - checked >= waited.patience:
                 check_reachable(client, futures)
-                asked = time.monotonic()
+                checked = time.monotonic()
         return list(answer.result())
     finally:
         answer.cancel()
 
 
 @contextmanager
-def _explained(task: str) -> Iterator[None]:
-    """Turn the errors that Dask raises for workers or a scheduler out of reach into errors of daskw2v."""
+def _converting_errors(task: str) -> Iterator[None]:
+    """Turn errors that Dask raises in the block, for workers that died or are out of reach, into errors of daskw2v.
+
+    `task` is the name of the tasks, at the beginning of messages.
+    """
     try:
         with scheduler_watched():
             yield

@@ -1,6 +1,6 @@
-"""The workers of a cluster, which of them train, their threads and memory; and errors of a lost scheduler.
+"""The workers of a cluster: which workers train, their threads and memory; and errors of a lost scheduler.
 
-All answers are snapshots: workers come and go, and an adaptive cluster may have none.
+All results are snapshots: workers come and go, and an adaptive cluster may have no workers.
 """
 
 import math
@@ -19,7 +19,7 @@ from distributed import Client, Future, LocalCluster, Worker, get_worker
 from distributed.client import ClosedClientError
 from distributed.comm import CommClosedError
 
-from daskw2v.cluster.shared_memory import given_bytes
+from daskw2v.cluster.shared_memory import shared_bytes
 from daskw2v.errors import ClusterError
 
 if sys.platform != "win32":
@@ -31,18 +31,29 @@ AGAIN = "The same command goes on where this one stopped."
 def ask_workers(
     client: Client, function: Callable[..., Any], *args: Any, workers: Collection[str] | None = None
 ) -> dict[str, Any]:
-    """Run a function on each worker; return the results by address, without workers that leave meanwhile.
+    """Call a function on each worker of a cluster; return the results by address of the worker.
+
+    Workers that leave the cluster meanwhile have no result.
+
+    Parameters
+    ----------
+    client
+        The cluster.
+    function, args
+        The function and its arguments. As in Dask's `Client.run`, an argument `dask_worker` gets the worker.
+    workers
+        Addresses of the workers; None for all.
 
     Raises
     ------
     ClusterError
         If the scheduler is gone, or cannot reach a registered worker.
     Exception
-        Whatever the function raised on a worker.
+        The error that the function raised on a worker.
     """
-    asked = None if workers is None else list(workers)
+    addresses = None if workers is None else list(workers)
     try:
-        answers: dict[str, Any] = client.run(function, *args, workers=asked, on_error="return")
+        answers: dict[str, Any] = client.run(function, *args, workers=addresses, on_error="return")
     except OSError as error:  # of the scheduler; errors of workers are returned
         raise scheduler_gone() from error
     failures = {address: answer for address, answer in answers.items() if isinstance(answer, Exception)}
@@ -64,52 +75,62 @@ class Trainers(NamedTuple):
     ----------
     threads
         Number of threads of each worker, by address.
-    takes
+    task_resources
         Dask resources that a training task needs; None if all workers train.
-    coming
+    n_coming
         Number of workers that an adaptive cluster may still start. Work is divided for them, too, because the cluster
         starts workers only for submitted work.
     devices
-        Of the resource that a task takes one of, how many a worker declares, by address, where it is more than one.
+        Number of devices that a worker declares as the resource, by address, for workers with more than one.
     """
 
     threads: Mapping[str, int]
-    takes: dict[str, int] | None = None
-    coming: int = 0
+    task_resources: dict[str, int] | None = None
+    n_coming: int = 0
     devices: Mapping[str, int] = MappingProxyType({})
 
     def preferring(self, worker: str) -> dict[str, Any]:
-        """Return options for `submit` that prefer a worker; others run the task if it is gone. "" prefers none."""
+        """Return options of `Client.submit` that prefer the worker at an address; "" prefers none.
+
+        Other workers run the task if the preferred worker is gone.
+        """
         # Not for tasks with resources: if that worker is gone, Dask would ignore the resources, too
-        return {"workers": [worker], "allow_other_workers": True} if worker and not self.takes else {}
+        return {"workers": [worker], "allow_other_workers": True} if worker and not self.task_resources else {}
 
     def slots(self) -> list[str]:
-        """Return the address of each thread's worker, in order; of one unknown worker where there is none."""
-        return [address for address, threads in self.homes() for _ in range(threads)] or [""]
+        """Return the address of each thread's worker, worker by worker as in `list_workers`; [""] without workers."""
+        return [address for address, threads in self.list_workers() for _ in range(threads)] or [""]
 
-    def threads_of_workers(self) -> list[int]:
-        """Return the threads of each worker, in order of addresses; coming ones have fewest."""
-        there = [threads for _, threads in sorted(self.threads.items())]
-        return there + [min(there, default=1)] * self.coming
+    def list_threads(self) -> list[int]:
+        """Return the number of threads of each worker, in order of addresses, then of each coming worker.
 
-    def homes(self) -> list[tuple[str, int]]:
-        """Return address and threads of each worker, in order; coming ones have the address "" and fewest threads.
-
-        A worker of several devices stands there once for each, with its share of the threads.
+        A coming worker is assumed to have as many threads as the worker with the fewest.
         """
-        homes = [(address, self.devices.get(address, 1), n) for address, n in sorted(self.threads.items())]
-        there = [(address, max(1, n // devices)) for address, devices, n in homes for _ in range(devices)]
-        return there + [("", min(self.threads.values(), default=1))] * self.coming
+        threads = [n for _, n in sorted(self.threads.items())]
+        return threads + [min(threads, default=1)] * self.n_coming
+
+    def list_workers(self) -> list[tuple[str, int]]:
+        """Return address and number of threads of each worker, in order of addresses, then of each coming worker.
+
+        A worker of several devices is listed once for each device, with its share of the threads. A coming worker has
+        the address "", and as many threads as the worker with the fewest.
+        """
+        workers = [(address, self.devices.get(address, 1), n) for address, n in sorted(self.threads.items())]
+        listed = [(address, max(1, n // devices)) for address, devices, n in workers for _ in range(devices)]
+        return listed + [("", min(self.threads.values(), default=1))] * self.n_coming
 
 
 def find_trainers(client: Client, resource: str | None) -> Trainers:
-    """Return the workers that declare a Dask resource (`dask worker --resources NAME=1`), or all if none does."""
-    workers, takes, several = workers_known(client), None, dict[str, int]()
+    """Return the workers that declare a Dask resource (`dask worker --resources NAME=1`).
+
+    If no worker declares the resource, or `resource` is None, all workers are returned.
+    """
+    workers, task_resources, devices = workers_known(client), None, dict[str, int]()
     if resource is not None and (having := {name: w for name, w in workers.items() if w["resources"].get(resource)}):
-        workers, takes = having, {resource: 1}
-        several = {name: n for name, w in having.items() if (n := int(w["resources"][resource])) > 1}
+        workers, task_resources = having, {resource: 1}
+        devices = {name: n for name, w in having.items() if (n := int(w["resources"][resource])) > 1}
     threads = {name: worker["nthreads"] for name, worker in workers.items()}
-    return Trainers(threads, takes, max(0, _most_workers(client) - len(threads)), several)
+    return Trainers(threads, task_resources, max(0, _max_workers(client) - len(threads)), devices)
 
 
 def may_grow(client: Client) -> bool:
@@ -118,13 +139,13 @@ def may_grow(client: Client) -> bool:
 
 
 def _adaptive(client: Client) -> Any:
-    """Return the active `Adaptive` of the client's cluster, or None; Dask has no public name for it."""
+    """Return the active `Adaptive` of the client's cluster; None if there is none. Dask has no public name for it."""
     adaptive = getattr(client.cluster, "_adaptive", None)
     return adaptive if adaptive is not None and adaptive.periodic_callback is not None else None
 
 
-def _most_workers(client: Client) -> int:
-    """Return the maximum number of workers of an adaptive cluster; 0 if there is none."""
+def _max_workers(client: Client) -> int:
+    """Return the maximum number of workers of an adaptive cluster; 0 if it has no maximum, or is not adaptive."""
     adaptive = _adaptive(client)
     return 0 if adaptive is None or math.isinf(adaptive.maximum) else int(adaptive.maximum)
 
@@ -149,13 +170,13 @@ def total_threads(client: Client) -> int:
 
 
 def usable_memory(client: Client) -> float:
-    """Return the bytes that fit on all workers if data is divided by threads, when the first worker is full.
+    """Return how many bytes of data fit on all workers together, if each thread gets an equal part of the data.
 
-    It is infinite if no worker has a limit.
+    The worker with the least memory for a thread decides. The result is infinite if no worker has a limit.
     """
     workers = workers_known(client).values()
-    a_thread = min(((worker["memory_limit"] or math.inf) / worker["nthreads"] for worker in workers), default=math.inf)
-    return float(a_thread * max(1, sum(worker["nthreads"] for worker in workers)))
+    per_thread = min(((w["memory_limit"] or math.inf) / w["nthreads"] for w in workers), default=math.inf)
+    return float(per_thread * max(1, sum(worker["nthreads"] for worker in workers)))
 
 
 class Usage(NamedTuple):
@@ -164,13 +185,13 @@ class Usage(NamedTuple):
     Parameters
     ----------
     threads
-        Its threads for tasks.
+        Number of the worker's threads for tasks.
     peak_memory
-        Peak of its resident memory, in bytes.
+        Peak of the process's resident memory, in bytes.
     sent
-        Bytes sent to other workers, without those passed through shared memory.
+        Bytes sent to other workers, without arrays that were passed through shared memory.
     processor_seconds
-        Processor time of all its threads.
+        Processor time of all threads of the process.
     """
 
     threads: int
@@ -180,31 +201,32 @@ class Usage(NamedTuple):
 
 
 def usage(client: Client) -> dict[str, Usage]:
-    """Return the usage of each worker that answers, by address."""
+    """Return the usage of each worker, by address; raises as `ask_workers` does."""
     return ask_workers(client, _usage)
 
 
 def check_reachable(client: Client, futures: list[Future]) -> None:
-    """Check that the scheduler reaches the workers that hold results: Dask asks those that it cannot reach for ever.
+    """Check that the scheduler reaches all workers that hold the results of futures; Dask would try forever.
 
     Raises
     ------
     ClusterError
-        If it cannot reach one.
+        If the scheduler cannot reach a worker.
     """
     if holders := set(chain.from_iterable(client.who_has(futures).values())):
         ask_workers(client, this_worker, workers=holders)
 
 
 def _usage(dask_worker: Worker) -> Usage:
-    sent = dask_worker.transfer_outgoing_bytes_total - given_bytes()
+    """Return the usage of the worker that calls this function."""
+    sent = dask_worker.transfer_outgoing_bytes_total - shared_bytes()
     return Usage(dask_worker.state.nthreads, peak_memory(), sent, time.process_time())
 
 
 def peak_memory() -> int:
     """Return the peak of this process's resident memory in bytes.
 
-    `getrusage` is not used on Linux, as there a forked process starts with the peak of its parent.
+    `getrusage` is not used on Linux, where a forked process starts with the peak of its parent.
     """
     if sys.platform == "win32":
         return int(psutil.Process().memory_info().peak_wset)
@@ -224,7 +246,7 @@ def this_worker() -> str:
 
 @contextmanager
 def scheduler_watched() -> Iterator[None]:
-    """Turn the errors that Dask raises when it loses its scheduler into a ClusterError."""
+    """Turn the errors that Dask raises in the block when it loses its scheduler into a ClusterError."""
     try:
         yield
     except (CancelledError, CommClosedError, ClosedClientError) as error:
@@ -232,7 +254,7 @@ def scheduler_watched() -> Iterator[None]:
 
 
 def is_unreachable(error: BaseException) -> bool:
-    """Return whether it is what Dask raises when it gives up connecting to an address."""
+    """Return whether an error is the one that Dask raises when it gives up connecting to an address."""
     return type(error) is OSError and error.errno is None and str(error).startswith("Timed out trying to connect")
 
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from distributed import Client
 
-from daskw2v.cluster.connecting import check_here
+from daskw2v.cluster.connecting import refuse_remote_workers
 from daskw2v.collections.kinds import ARROW_TABLES, DASK_FRAMES, FRAMES, TextInputs, is_named, is_one_of
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.inputs import Inputs
@@ -346,7 +346,7 @@ def _files(X: Any, client: Client | None, resources: Resources, columns: str) ->
             "networkx.to_pandas_edgelist(graph).",
         )
     problem = "X is a table, which is written to a temporary folder of this machine"
-    check_here(client, resources, problem, "Write it to Parquet where workers read it, and give its name.")
+    refuse_remote_workers(client, resources, problem, "Write it to Parquet where workers read it, and give its name.")
     with TemporaryDirectory(prefix="daskw2v-") as folder:
         if is_one_of(X, DASK_FRAMES):
             X.to_parquet(folder)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from distributed import Client
 
-from daskw2v.cluster.connecting import opened_once
+from daskw2v.cluster.connecting import opening_once
 from daskw2v.cluster.console import listening
 from daskw2v.collections.kinds import TextInputs
 from daskw2v.collections.parts import text_finder
@@ -268,7 +268,7 @@ class RetrainingRun:
         resources = self.resources
         ready = partial(ready_cluster, client, self.work, self.params, resources, self.listener)
         with (
-            opened_once(ready) as cluster,
+            opening_once(ready) as cluster,
             text_finder(self.inputs, self.work, self.params, resources, cluster, self.listener) as find,
         ):
             damaged, foreign = Versions(self.work).problems()

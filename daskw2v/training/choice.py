@@ -158,8 +158,8 @@ def machines_of(client: Client, resources: Resources) -> list[Workers]:
     trainers = trainers_of(client, resources.device.name)
     hosts = len({get_address_host(address) for address in workers_known(client)})
     cores = CPU_COUNT if isinstance(client.cluster, LocalCluster) else math.inf
-    n = len(trainers.threads) + trainers.coming
-    network = math.inf if hosts == 1 and not trainers.coming else NETWORK / math.ceil(n / max(1, hosts))
+    n = len(trainers.threads) + trainers.n_coming
+    network = math.inf if hosts == 1 and not trainers.n_coming else NETWORK / math.ceil(n / max(1, hosts))
     return [replace(kind, network=network, cores=cores) for kind in workers_of(client, resources.device.name)]
 
 

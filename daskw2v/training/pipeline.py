@@ -16,7 +16,7 @@ from typing import Any
 
 from distributed import Client
 
-from daskw2v.cluster.connecting import check_here, lazily_connected, opened_once, starts_cluster
+from daskw2v.cluster.connecting import lazily_connected, opening_once, refuse_remote_workers, starts_cluster
 from daskw2v.cluster.console import listening
 from daskw2v.cluster.waiting import waits_for_workers
 from daskw2v.collections.kinds import TextInputs
@@ -143,7 +143,7 @@ def _carry_out(request: Request, work: Location | None, listener: Watching) -> V
     """
     if work is not None:
         return _train_in(work, request, listener)
-    check_here(request.client, request.resources, _NOT_SHARED, _SHARED)
+    refuse_remote_workers(request.client, request.resources, _NOT_SHARED, _SHARED)
     folder, process = mkdtemp(prefix="daskw2v-"), os.getpid()
     try:
         vectors = _train_in(folder, request, listener)
@@ -167,7 +167,7 @@ def _train_in(work: Location, request: Request, listener: Watching) -> Vectors:
     starts = starts_cluster(request.client, resources)
     with listening(listener) as listen, CompileAhead(params, resources) as kernel, ExitStack() as opened:
         request.settled(store, listen)  # before a cluster is started
-        cluster = opened.enter_context(opened_once(request.ready_cluster(store, listen)))
+        cluster = opened.enter_context(opening_once(request.ready_cluster(store, listen)))
 
         def reading() -> Client:
             if starts:
@@ -317,7 +317,7 @@ def train_model(
     all_callbacks = callbacks_of(callbacks, params, resources)
     with (
         listening(listener) as listen,
-        opened_once(partial(ready_cluster, client, store, params, resources, listen)) as cluster,
+        opening_once(partial(ready_cluster, client, store, params, resources, listen)) as cluster,
     ):
         settled = settled_params(with_contents(params, store, resources, listen))
         run = PlannedRun(corpus, vocabulary, store, settled, resources, all_callbacks)

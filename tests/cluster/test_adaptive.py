@@ -105,7 +105,7 @@ def test_find_trainers__counts_those_that_an_adaptive_cluster_may_start(maximum,
         cluster.adapt(minimum=2, maximum=maximum)
         trainers = find_trainers(client, None)
         assert trainers == Trainers(client.nthreads(), None, coming)
-        assert trainers.homes() == sorted(client.nthreads().items()) + [("", 1)] * coming
+        assert trainers.list_workers() == sorted(client.nthreads().items()) + [("", 1)] * coming
         (kind,) = workers_of(client, "cpu")
         assert isinstance(kind, Workers)
         assert kind.n == 2 + coming, "a model that all of them hold is not refused for those that are there"
@@ -165,7 +165,7 @@ def test_trainers_of__waits_for_a_gpu_where_workers_may_come(gpu_late, monkeypat
 
     with waits_for_workers(Resources(worker_timeout=60), listen):
         trainers = trainers_of(client, "cuda")
-    assert trainers.takes == {"GPU": 1}
+    assert trainers.task_resources == {"GPU": 1}
     assert len(trainers.threads) == 1
     assert heard[0].startswith("waiting for a worker with --resources GPU=1 since")
     assert heard[0].endswith("There is no GPU.")

@@ -149,12 +149,12 @@ def test_find_trainers__counts_the_devices_of_a_worker(mixed):
     (having,) = (address for address, threads in mixed.nthreads().items() if threads == 2)
     trainers = find_trainers(mixed, "FAST")
     assert trainers == Trainers({having: 2}, {"FAST": 1}, devices={having: 3})
-    assert trainers.homes() == [(having, 1)] * 3, "each has a thread at least"
+    assert trainers.list_workers() == [(having, 1)] * 3, "each has a thread at least"
 
 
 def test_homes__share_the_threads_of_a_worker_of_several_devices():
     trainers = Trainers({"b": 9, "a": 4}, {"GPU": 1}, devices={"b": 2})
-    assert trainers.homes() == [("a", 4), ("b", 4), ("b", 4)]
+    assert trainers.list_workers() == [("a", 4), ("b", 4), ("b", 4)]
     assert trainers.slots() == ["a"] * 4 + ["b"] * 8
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from daskw2v.cluster.local import QuietTasks, shuffling, silenced
+from daskw2v.cluster.local import QuietTasks, silencing_dask, silencing_shuffles
 
 KILLED = """
 import multiprocessing, os
@@ -47,7 +47,7 @@ def test_silenced__is_over_in_the_end(capsys):
     handler = logging.StreamHandler(sys.stderr)
     logger.addHandler(handler)
     try:
-        with silenced():
+        with silencing_dask():
             logger.warning("worker is gone")
         logger.warning("memory is short")
     finally:
@@ -59,7 +59,7 @@ def test_silenced__is_over_in_the_end(capsys):
 
 def test_shuffling__leaves_what_is_not_ordinary(caplog):
     logger = logging.getLogger("distributed.shuffle._scheduler_plugin")
-    with shuffling():
+    with silencing_shuffles():
         logger.warning("Shuffle %s initialized by task %r executed on worker %s", "a", "b", "c")
         logger.warning("Shuffle %s restarted due to stimulus '%s'", "a", "b")
     logger.warning("Shuffle %s deactivated due to stimulus '%s'", "a", "b")

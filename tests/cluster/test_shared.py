@@ -17,7 +17,7 @@ from distributed.protocol import deserialize, serialize
 from distributed.spill import SpillBuffer
 
 from daskw2v.cluster import shared_memory
-from daskw2v.cluster.shared_memory import SharedArray, by_fields, given_bytes, room, share
+from daskw2v.cluster.shared_memory import SharedArray, allocate_shared, by_fields, share, shared_bytes
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no memory without a name")
 N = 50_000
@@ -39,7 +39,7 @@ def make_pair(rows):
 
 def look(rows):
     """Take an array of another worker: what is it, and is it right?"""
-    return isinstance(rows, SharedArray) and rows.place is not None, rows.tobytes() == make().tobytes()
+    return isinstance(rows, SharedArray) and rows.region is not None, rows.tobytes() == make().tobytes()
 
 
 def look_at_pair(pairs):
@@ -81,19 +81,19 @@ def settle(client):
 def made():
     """An array as a worker shares it, in this process."""
     rows = np.arange(N, dtype=np.float32).reshape(-1, 10)
-    file, place = shared_memory._write(rows.data.cast("B"))
-    return shared_memory._mapped(file, place, rows.shape, rows.dtype)
+    file, region = shared_memory._write(rows.data.cast("B"))
+    return shared_memory._map_array(file, region, rows.shape, rows.dtype)
 
 
 def test_share__goes_by_its_place_from_hand_to_hand(pair):
     client, a, b = pair
-    before, given = client.run(wired), client.run(given_bytes)
+    before, given = client.run(wired), client.run(shared_bytes)
     rows = client.submit(make, workers=[a], pure=False)
     assert client.submit(look, rows, workers=[b], pure=False).result() == (True, True)
     assert client.submit(look_at_pair, client.submit(make_pair, rows, workers=[b]), workers=[a]).result() == (
         (True, True), (5, 10), ["one", "two"],
     )  # fmt: skip
-    after, now = client.run(wired), client.run(given_bytes)
+    after, now = client.run(wired), client.run(shared_bytes)
     assert sum(after.values()) - sum(before.values()) < 4 * N / 10
     assert {address: now[address] - given[address] for address in (a, b)} == {a: 4 * N, b: 4 * N}
 
@@ -164,7 +164,7 @@ def test_share__is_never_the_only_way():
         assert seen == (True, True)
         client.run(setattr, resource, "getrlimit", four_files, workers=[b])
         assert [give()[1], give()[1]] == [(False, True)] * 2
-        assert client.run(given_bytes)[a] == 2 * 4 * N, "once, and once in vain"
+        assert client.run(shared_bytes)[a] == 2 * 4 * N, "once, and once in vain"
         os.kill(client.run(os.getpid)[a], signal.SIGKILL)
         _, right = client.submit(look, kept, workers=[b], pure=False).result(timeout=90)  # Dask waits 30 for who died
         assert right, "as it was taken, or made again where Dask had let go of that"
@@ -174,13 +174,13 @@ def test_share__cannot_be_written(made):
     with pytest.raises(ValueError, match="read-only"):
         made[0] = 1
     with pytest.raises(OSError, match="not permitted"):
-        os.write(made.place.file, b"x")
+        os.write(made.region.file, b"x")
 
 
 def test_share__what_is_made_of_it_has_no_place(made):
     for other in (made[1:], made + 1, made.copy(), np.zeros_like(made)):
-        assert getattr(other, "place", None) is None
-        here = {"recipient": {shared_memory._KEY: made.place}}
+        assert getattr(other, "region", None) is None
+        here = {"recipient": {shared_memory._KEY: made.region}}
         header, frames = serialize(other, context=here)
         assert len(frames) == 1
         np.testing.assert_array_equal(deserialize(header, frames), other)
@@ -191,7 +191,7 @@ def test_share__takes_no_more_files_than_there_should_be(made, monkeypatch):
     before = files()
     monkeypatch.setattr(resource, "getrlimit", four_files)
     with pytest.raises(OSError, match="Too many open files"):
-        shared_memory._open(made.place)
+        shared_memory._open(made.region)
     assert files() == before
 
 
@@ -200,11 +200,11 @@ def test_share__of_a_shared_array_is_itself(made):
 
 
 def test_share__refuses_other_memory_in_the_same_place(made):
-    wrong = made.place._replace(mark=bytes(16))
+    wrong = made.region._replace(mark=bytes(16))
     ends = os.pipe()
-    for place in (wrong, made.place._replace(file=ends[0]), made.place._replace(file=ends[1] + 100)):
+    for region in (wrong, made.region._replace(file=ends[0]), made.region._replace(file=ends[1] + 100)):
         with pytest.raises(FileNotFoundError):
-            shared_memory._open(place)
+            shared_memory._open(region)
     for end in ends:
         os.close(end)
     _, frames = serialize(made, context={"recipient": {shared_memory._KEY: wrong}})
@@ -239,50 +239,50 @@ LARGE = 600, 1000  # 2.4 MB: memory that is used again
 
 def received(array, made):
     """Return an array as another worker of this host has it."""
-    header, frames = serialize(array, context={"recipient": {shared_memory._KEY: made.place}})
+    header, frames = serialize(array, context={"recipient": {shared_memory._KEY: made.region}})
     assert not frames
     return deserialize(header, frames)
 
 
 def test_room__is_memory_that_others_read(in_a_worker, made):
-    rows, before = room(LARGE), files()
+    rows, before = allocate_shared(LARGE), files()
     rows[:] = 7
     assert share(rows) is rows
     assert (received(share(rows), made) == 7).all()
     assert files() == before, "nothing was copied"
     with pytest.raises(ValueError, match="read-only"):
         rows[0] = 1
-    assert type(room((9, 10))) is np.ndarray, "too small"
+    assert type(allocate_shared((9, 10))) is np.ndarray, "too small"
 
 
 def test_room__is_of_this_process_outside_of_workers():
-    assert type(room(LARGE)) is np.ndarray
+    assert type(allocate_shared(LARGE)) is np.ndarray
 
 
-@pytest.mark.parametrize("make", [lambda: room(LARGE), lambda: share(np.empty(LARGE, np.float32))])
+@pytest.mark.parametrize("make", [lambda: allocate_shared(LARGE), lambda: share(np.empty(LARGE, np.float32))])
 def test_shared_memory__is_used_again_when_the_last_receiver_is_done(in_a_worker, made, make):
     rows = make()
     taken = received(share(rows), made)
-    place, view, expected = rows.place, taken[3:], rows[3:].copy()
+    region, view, expected = rows.region, taken[3:], rows[3:].copy()
     del rows, taken
     gc.collect()
-    other = room(LARGE)
+    other = allocate_shared(LARGE)
     other[:] = 1
-    assert other.place.file != place.file
+    assert other.region.file != region.file
     np.testing.assert_array_equal(view, expected)
     del view
     gc.collect()
-    again = room(LARGE)
-    assert (again.place.file, again.place.size) == (place.file, place.size)
+    again = allocate_shared(LARGE)
+    assert (again.region.file, again.region.size) == (region.file, region.size)
     with pytest.raises(FileNotFoundError, match="is gone"):
-        shared_memory._open(place)  # a receiver that comes late
-    os.close(shared_memory._open(again.place))
+        shared_memory._open(region)  # a receiver that comes late
+    os.close(shared_memory._open(again.region))
 
 
 def test_share__writes_memory_when_it_is_first_given(monkeypatch, in_a_worker, made):
     mine, before = share(np.arange(N, dtype=np.float32)), files()
-    context = {"recipient": {shared_memory._KEY: made.place}}
-    assert (mine.place, len(serialize(mine)[1]), files()) == (None, 1, before), "nobody of this host asked"
+    context = {"recipient": {shared_memory._KEY: made.region}}
+    assert (mine.region, len(serialize(mine)[1]), files()) == (None, 1, before), "nobody of this host asked"
     given = [serialize(mine, context=context) for _ in range(2)]
     assert [len(frames) for _, frames in given] == [0, 0]
     assert files() == before + 1

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from several_hosts import BUCKET, ONE_THREAD, PARAMS
 
-from daskw2v.cluster.shared_memory import given_bytes
+from daskw2v.cluster.shared_memory import shared_bytes
 from daskw2v.training.strategies import STRATEGIES
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # with the first test all hosts start
@@ -33,7 +33,7 @@ def test_hosts__share_neither_memory_nor_files(site, trained):
     assert site.run(f"print(open({name!r}).read())", work=trained).outcome()[:2] == (0, "of the client\n")
     with site.dask() as client:
         assert set(client.run(os.path.exists, name).values()) == {False}
-        assert set(client.run(given_bytes).values()) == {0}
+        assert set(client.run(shared_bytes).values()) == {0}
 
 
 def test_hosts__a_script_finds_what_the_command_line_made(site, trained, remote_text, local):

@@ -113,7 +113,7 @@ def test_build_phrases__are_built_once(text, client, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_build_phrases__tasks_run_twice_do_no_harm(text, client, tmp_path, undisturbed, monkeypatch):
     """As Dask may: both at once, so that neither finds what the other has left."""
-    monkeypatch.setattr(tasks, "finished", lambda home: None)
+    monkeypatch.setattr(tasks, "find_finished", lambda folder: None)
     for name in ("count_shard", "merge_bucket", "choose_phrases", "join_shard"):
         run = getattr(tasks, name)
         monkeypatch.setattr(tasks, name, lambda *args, run=run: (run(*args), run(*args))[1])

@@ -14,7 +14,7 @@ from distributed.security import Security
 import daskw2v
 from daskw2v import Params, Resources, train
 from daskw2v.cluster.connecting import connect
-from daskw2v.cluster.shared_memory import given_bytes, share
+from daskw2v.cluster.shared_memory import share, shared_bytes
 from daskw2v.errors import ClusterError
 
 TINY = {"vector_size": 4, "min_count": 1, "epochs": 1, "sample": 0}
@@ -134,6 +134,6 @@ def test_shared_memory__is_named_to_neighbours_over_tls(address, security):
         for _ in range(20):  # connections that were open before say nothing of shared memory
             made = client.submit(_made, workers=[first], pure=False)
             assert client.submit(_total, made, workers=[second], pure=False).result() == sum(range(1 << 16))
-            if client.run(given_bytes, workers=[first])[first]:
+            if client.run(shared_bytes, workers=[first])[first]:
                 break
-        assert client.run(given_bytes, workers=[first])[first] >= 8 << 16
+        assert client.run(shared_bytes, workers=[first])[first] >= 8 << 16

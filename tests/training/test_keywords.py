@@ -12,7 +12,7 @@ from distributed import Client, LocalCluster
 
 import daskw2v
 from daskw2v import Params, Resources, Walks
-from daskw2v.cluster.connecting import check_here
+from daskw2v.cluster.connecting import refuse_remote_workers
 from daskw2v.errors import ClusterError, ParameterError, UnknownParameterError, VocabularyError
 from daskw2v.training.request import with_keywords
 
@@ -144,7 +144,7 @@ def test_temporary_work__is_refused_where_workers_may_not_see_it(text, temporary
      Resources(scheduler="localhost:8786"), Resources(scheduler="tcp://[::1]:8786")],
 )  # fmt: skip
 def test_check_here__takes_a_cluster_of_this_machine(resources):
-    check_here(None, resources, "", "")
+    refuse_remote_workers(None, resources, "", "")
 
 
 def test_check_here__looks_at_the_client():
@@ -152,7 +152,7 @@ def test_check_here__looks_at_the_client():
     for host, is_here in (("127.0.0.1", True), ("0.0.0.0", False)):
         with LocalCluster(host=host, **options) as cluster, Client(cluster, set_as_default=False) as client:
             if is_here:
-                check_here(client, Resources(), "", "")
+                refuse_remote_workers(client, Resources(), "", "")
                 continue
             with pytest.raises(ClusterError, match=rf"^No; the cluster at {client.scheduler.address} may"):
-                check_here(client, Resources(), "No", "")
+                refuse_remote_workers(client, Resources(), "No", "")

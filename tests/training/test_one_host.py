@@ -8,7 +8,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from daskw2v import Params, Resources, train
-from daskw2v.cluster.shared_memory import given_bytes
+from daskw2v.cluster.shared_memory import shared_bytes
 from daskw2v.training.strategies import STRATEGIES
 
 RESOURCES = Resources(threads=1, block_size="32 KiB", checkpoint_seconds=1000)
@@ -45,11 +45,11 @@ def pair():
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_strategies__share_memory_and_give_the_same_bits(client, pair, text, tmp_path, name):
     """Where partitions rotate, a worker dies too."""
-    given, killed = [sum(pair.run(given_bytes).values())], []
+    given, killed = [sum(pair.run(shared_bytes).values())], []
 
     def listen(progress):
         if progress.loss is not None:
-            given.append(sum(pair.run(given_bytes).values()))
+            given.append(sum(pair.run(shared_bytes).values()))
         if name == "rotation" and len(given) == 5 and not killed:
             killed.append(pair.run(os.getpid).popitem()[1])
             os.kill(killed[-1], signal.SIGKILL)

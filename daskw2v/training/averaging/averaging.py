@@ -162,7 +162,9 @@ class AveragingRun:
         replicas = list[_SubmittedReplica]()
         for number, reached in enumerate(self._reach(this, key)):
             where = self._trainers.preferring(slots[len(slots) * number // this.n_replicas % len(slots)])
-            replica = _SubmittedReplica(number, reached, {"resources": self._trainers.takes, "retries": 2, **where})
+            replica = _SubmittedReplica(
+                number, reached, {"resources": self._trainers.task_resources, "retries": 2, **where}
+            )
             replica.start = self._left or self._rows_for(replica, numbers, key)
             # Named as the tasks of its steps: Dask takes it for as long as these, and does not crowd one worker
             replica.future = self._client.submit(
@@ -230,7 +232,7 @@ class AveragingRun:
         """
         for steps, futures in zip(tasks, totals, strict=True):
             began = time.monotonic()
-            done = gather(self._client, futures, f"Round {number}", self._trainers.takes)
+            done = gather(self._client, futures, f"Round {number}", self._trainers.task_resources)
             waited = time.monotonic() - began
             total = sum(of_step.seconds for of_step in chain.from_iterable(done))
             for step, of_step in zip(steps, zip(*done, strict=True), strict=True):
@@ -347,7 +349,7 @@ def _start(
     client: Client, run: Run, place: Store, length: int, resources: Resources, listener: Listener
 ) -> AveragingRun:
     trainers = trainers_of(client, run.device)
-    threads = threads_of(task_threads(trainers.threads_of_workers(), run.params, resources), resources)
+    threads = threads_of(task_threads(trainers.list_threads(), run.params, resources), resources)
     if together := find_device(run.device).replica_trainer.trains_together(threads):
         listener(Progress("train", 0, 0, "", message=_HOGWILD.format(together)))
     return AveragingRun(client, run, place, length, trainers, threads)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from daskw2v.cluster.shared_memory import by_fields, room
+from daskw2v.cluster.shared_memory import allocate_shared, by_fields
 from daskw2v.config.registry import Registry
 from daskw2v.kernels.bfloat16 import from_bfloat16
 from daskw2v.kernels.jit import kernel
@@ -78,7 +78,7 @@ def delta_of(base: Float32Array, trained: Float32Array) -> tuple[UInt16Array, bo
     delta, finite
         The difference as the bits of bfloat16, shape (rows, D) uint16; and the answer.
     """
-    delta = room(base.shape, np.uint16)
+    delta = allocate_shared(base.shape, np.uint16)
     return delta, bool(np.isfinite(_subtract(base, trained, delta)))
 
 
@@ -189,7 +189,7 @@ def project_delta(rule: MergeRule, delta: Delta, curvature: Curvature) -> Delta:
     """Return the changes of a replica in the coordinates of a rule."""
     if rule.project is None:
         return delta
-    bits = room(delta.bits.shape, np.uint16)
+    bits = allocate_shared(delta.bits.shape, np.uint16)
     for rows in _parts(bits):
         bits[rows] = nearest_bfloat16(rule.project(from_bfloat16(delta.bits[rows]), curvature))
     return Delta(bits, delta.rows)
@@ -207,7 +207,7 @@ def add_changes(
 
 def merge_block(rule: MergeRule, base: Float32Array, changes: Sequence[Changes], training: Training) -> Float32Array:
     """Return a block, shape (rows, D) float32, merged with the projected changes of all replicas."""
-    merged = room(base.shape)
+    merged = allocate_shared(base.shape)
     for rows in _parts(base):
         part = training.within(rows)
         merged[rows] = rule.finish(base[rows], _added(rule, changes, part, rows), part)

@@ -78,7 +78,7 @@ class ColumnsRun:
         return self._wait(self._rounds[number], futures, self._rows())
 
     def _wait(self, current: ColumnRound, futures: list[Future], rows: ModelRows) -> Iterator[RoundReport]:
-        totals = gather(self._cluster.client, futures, f"Round {current.number}", self._cluster.trainers.takes)
+        totals = gather(self._cluster.client, futures, f"Round {current.number}", self._cluster.trainers.task_resources)
         words = self._matrix.text_words * len(current) // SampledContexts.of(self._run.params).context_size
         yield RoundReport(self.progress_after(current.number), current.steps[-1].alpha, totals, rows, words)
 

@@ -127,7 +127,7 @@ class ColumnsModel:
 
     def _train_network(self, step: ColumnStep) -> tuple[list[list[WordRange]], list[Future]]:
         """Train the network on a step's columns, and make the input rows anew; return tasks' blocks and futures."""
-        submit, context, takes = self.cluster.client.submit, self.cluster.context, self.cluster.trainers.takes
+        submit, context, takes = self.cluster.client.submit, self.cluster.context, self.cluster.trainers.task_resources
         run, of_step, outputs = context.run, f"{self.cluster.session}-{step.number}", self.rows[OUTPUT]
         for part, held in enumerate(outputs):
             if isinstance(held, TableOrigin):  # read once, and not by every task
@@ -162,7 +162,7 @@ class ColumnsModel:
             # Preferred, not pinned; and a task that waits for no other prefers none: see `rotation.pass_tasks`
             first = not any(isinstance(rows, Future) for rows, _ in own.values())
             job = self.cluster.context, part, steps, own, fixed, worker.threads
-            where = {"resources": trainers.takes, **trainers.preferring("" if first else worker.address)}
+            where = {"resources": trainers.task_resources, **trainers.preferring("" if first else worker.address)}
             key = f"{of_job}-{part}"
             trained.append(submit(train_part, *job, keep_losses=keep_losses, key=key, retries=2, **where))
         for table in tables:

@@ -265,7 +265,7 @@ def share_words(client: Client, run: Run, matrix: ContextMatrix, resources: Reso
     """Share the words among the workers in proportion to their threads, in whole units."""
     n_words, unit = run.vocabulary.size, unit_size(run.vocabulary.size)
     n, trainers = -(-n_words // unit), trainers_of(client, run.device)
-    known = trainers.homes()[:n] or [("", 1)]
+    known = trainers.list_workers()[:n] or [("", 1)]
     workers = [PartWorker(address, min(resources.threads or threads, threads)) for address, threads in known]
     ends = [0, *accumulate(worker.threads for worker in workers)]
     bounds = pairwise(min(n_words, n * end // ends[-1] * unit) for end in ends)

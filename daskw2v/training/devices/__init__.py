@@ -77,7 +77,7 @@ def trainers_of(client: Client, device: str | None) -> Trainers:
         return find_trainers(client, None)
     chosen = find_device(device)
     trainers = find_trainers(client, chosen.resource)
-    if chosen.check is None or chosen.resource is None or trainers.takes or not may_grow(client):
+    if chosen.check is None or chosen.resource is None or trainers.task_resources or not may_grow(client):
         return trainers
     try:
         ask_workers(client, _lacking, device, workers=trainers.threads)

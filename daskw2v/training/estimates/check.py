@@ -134,7 +134,7 @@ def workers_of(client: Client, device: str | None = None) -> list[Workers]:
         trainers = trainers_of(client, device)
         known = workers_known(client)
         free = {} if free_memory is None else ask_workers(client, free_memory, workers=trainers.threads)
-        n, memory = len(trainers.threads) + trainers.coming, usable_memory(client)
+        n, memory = len(trainers.threads) + trainers.n_coming, usable_memory(client)
         for address, threads in trainers.threads.items():
             if address in known and (free_memory is None or address in free):
                 kind = Workers(n, threads, memory, trainers.devices.get(address, 1))

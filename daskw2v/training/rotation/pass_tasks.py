@@ -136,7 +136,7 @@ class PassTasks:
         @cache
         def done() -> tuple[list[TaskTotals], float]:
             """Return the totals of all steps, and the seconds since the task was submitted and the one before done."""
-            (totals,) = gather(self._client, [future], f"Pass {passes[0].this.number}", trainers.takes)
+            (totals,) = gather(self._client, [future], f"Pass {passes[0].this.number}", trainers.task_resources)
             since, self._done = max(began, self._done), time.monotonic()
             return totals, self._done - since
 
@@ -162,7 +162,7 @@ class PassTasks:
         slots = trainers.slots()
 
         def trained() -> TrainedStep:
-            totals = gather(self._client, waiting.popleft(), f"Pass {work.this.number}", trainers.takes)
+            totals = gather(self._client, waiting.popleft(), f"Pass {work.this.number}", trainers.task_resources)
             return TrainedStep(list(chain(*totals)), list(self.input), list(self.output))
 
         for step, groups in enumerate(work.works(self._context)):
@@ -205,9 +205,14 @@ class PassTasks:
         first = not any(isinstance(self.input[k], Future) for k in inputs)
         where = trainers.preferring("" if first else slot[0])
         rows = {k: self.input[k] for k in inputs}, {k: self.output[k] for k in outputs}
-        pairs, alone = [this.pairs(groups) for this in passes], len(trainers.threads) + trainers.coming == 1
+        pairs, alone = [this.pairs(groups) for this in passes], len(trainers.threads) + trainers.n_coming == 1
         arguments = *rows, pairs, self._context, min(slot[1], len(inputs))
-        options = {"key": f"buckets-{key}-{inputs[0]}-{outputs[0]}", "retries": 2, "resources": trainers.takes, **where}
+        options = {
+            "key": f"buckets-{key}-{inputs[0]}-{outputs[0]}",
+            "retries": 2,
+            "resources": trainers.task_resources,
+            **where,
+        }
         trained = self._client.submit(train_buckets, steps, *arguments, stays=alone, priority=-rank, **options)
         names = [f"{name}-{trained.key}" for name in _RESULTS]
         results: list[Future] = self._client.map(
@@ -225,7 +230,7 @@ class PassTasks:
 
         Files lie below the run's folder; files that a step replaces are deleted.
         """
-        takes = self._trainers().takes
+        takes = self._trainers().task_resources
         for groups in work.works(self._context):
             jobs = {}
             for number, rounds in enumerate(groups):

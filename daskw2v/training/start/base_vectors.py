@@ -12,7 +12,7 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.config.settings import place_of
-from daskw2v.corpus.files import version_of
+from daskw2v.corpus.files import get_version
 from daskw2v.errors import InputError, ParameterError, counted
 from daskw2v.models.formats.importing import import_vectors
 from daskw2v.models.formats.keyed_vectors import from_gensim
@@ -128,7 +128,7 @@ def _at(name: str, work: Store, listener: Listener) -> tuple[str, str, Store]:
         model = resolve(url, work.options, work.timeout)
         location, content = model.url, _digest("model", attempt_of(model))
     else:
-        model, location, content = None, url, _digest("file", url, str(info.get("size")), version_of(info))
+        model, location, content = None, url, _digest("file", url, str(info.get("size")), get_version(info))
     if before and before != content:
         raise InputError(f"base_vectors={url!r} has changed since.", "Give base_vectors anew, or the vectors as then.")
     return location, content, _stored(url, content, work, listener) if model is None else model
