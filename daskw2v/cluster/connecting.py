@@ -233,7 +233,7 @@ def opening_once(open_client: Callable[[], AbstractContextManager[Client]]) -> I
 def lazily_connected(
     client: Client | None, work: Store, resources: Resources, listener: Watching
 ) -> Iterator[tuple[Callable[[], Client], Listener]]:
-    """Yield a function that returns the client of a call, connected by the first call of the function; and the listener.
+    """Yield a function that returns the client of a call, which it connects when first called; and the listener.
 
     Parameters
     ----------

@@ -135,10 +135,10 @@ def _bars(console: Console) -> tuple[Bars, Listener]:
         if line := _message_line(report):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
             return
-        fields = {"amount": f"{_short(report.total)} {report.unit}", "rates": _rates(report)}
+        amount, rates = f"{_short(report.total)} {report.unit}", _rates(report)
         if report.stage not in tasks:
-            tasks[report.stage] = bars.add_task(report.stage, total=report.total, **fields)
-        bars.update(tasks[report.stage], total=report.total, completed=report.done, **fields)
+            tasks[report.stage] = bars.add_task(report.stage, total=report.total, amount=amount, rates=rates)
+        bars.update(tasks[report.stage], total=report.total, completed=report.done, amount=amount, rates=rates)
 
     return bars, update
 

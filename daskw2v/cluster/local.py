@@ -29,8 +29,8 @@ from distributed import LocalCluster, Worker, WorkerPlugin
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, ParameterError
 
-# Each task allocates and frees arrays of several megabytes. By Dask's default malloc returns them to the system at once,
-# and gets new pages for each task: up to a third of a training's processor time.
+# Each task allocates and frees arrays of several megabytes. By Dask's default malloc returns them to the system at
+# once, and gets new pages for each task: up to a third of a training's processor time.
 # Profiles and ticks ten times as rare are as good.
 _PROCESSES = {
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 1 << 25,  # the most that glibc takes
@@ -123,7 +123,7 @@ def trim_heap() -> None:
 
 
 class QuietTasks(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
-    """A plugin that keeps tracebacks of tasks out of workers' logs, also after restarts; the client raises the errors."""
+    """A plugin that keeps tracebacks of tasks out of workers' logs, also after restarts; the client raises them."""
 
     name = "daskw2v-quiet-tasks"
 

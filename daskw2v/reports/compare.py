@@ -15,12 +15,12 @@ from daskw2v.reports.text import percent, plain, shown, signed
 Neighbours = tuple[tuple[str, float], ...]  # words and their cosines, best first
 
 _EXAMPLES = 10  # words whose neighbours are shown
-_POOL = 2000  # most frequent words that examples are chosen from
+_CANDIDATES = 2000  # most frequent words, from which examples are chosen
 
 
 @dataclass(frozen=True)
 class ComparedValue:
-    """One value of both models; None if a model does not have it."""
+    """A value of two models by its name; None for a model that does not have it."""
 
     name: str
     first: Any
@@ -28,15 +28,15 @@ class ComparedValue:
 
     @property
     def change(self) -> float | None:
-        """The second value minus the first; None if one is not a number."""
-        both = self.first, self.second
-        are_numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in both)
+        """The second value minus the first; None if they are not both numbers."""
+        values = self.first, self.second
+        are_numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
         return self.second - self.first if are_numbers else None
 
 
 @dataclass(frozen=True)
 class SideBySide:
-    """The nearest words of one word in both models."""
+    """The nearest words of a word in two models."""
 
     word: str
     first: Neighbours
@@ -44,7 +44,7 @@ class SideBySide:
 
     @property
     def shared(self) -> frozenset[str]:
-        """Words that are among the nearest in both models."""
+        """Words that are among the nearest words in both models."""
         return frozenset(word for word, _ in self.first) & frozenset(word for word, _ in self.second)
 
 
@@ -55,11 +55,11 @@ class Comparison:
     Parameters
     ----------
     urls
-        URLs of the two models.
+        URLs of the two models; None for a model without a URL.
     sizes
         Sizes, speed and loss, as far as the metadata of either model has them.
     params
-        The Params that differ.
+        The Params that differ between the models.
     scores
         Scores of each set and method that either model was evaluated on.
     neighbours
@@ -78,7 +78,7 @@ class Comparison:
     stability: StabilityResult
 
     def as_dict(self) -> dict[str, Any]:
-        """Return JSON types; "change" is the difference of two numbers."""
+        """Return the comparison as JSON types; "change" is the second value minus the first, if both are numbers."""
         values = {
             name: [{**asdict(value), "change": value.change} for value in getattr(self, name)]
             for name in ("sizes", "params", "scores")
@@ -95,7 +95,7 @@ class Comparison:
         return {"urls": list(self.urls), **values, "neighbours": neighbours, "stability": asdict(self.stability)}
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """Yield the rows of a table with `columns`."""
+        """Yield the rows of a table of the comparison, as texts in the order of `columns`."""
         yield "model", *(plain(url) for url in self.urls), ""
         for value in (*self.sizes, *self.params, *self.scores):
             yield shown(value.name), plain(value.first), plain(value.second), signed(value.change)
@@ -106,7 +106,7 @@ class Comparison:
             yield f"near {shown(pair.word)}", first, second, f"{len(pair.shared)} shared"
 
     def as_text(self) -> str:
-        """Return the table of `rows` as plain text, columns separated by tabs."""
+        """Return the table of `columns` and `rows` as plain text, a line for each row, with tabs between columns."""
         return "\n".join("\t".join(row) for row in (self.columns, *self.rows()))
 
 
@@ -167,6 +167,7 @@ def compare(
 
 
 def _sizes(vectors: Vectors) -> dict[str, Any]:
+    """Return sizes, speed and loss of a model by their names in a comparison; None for those that are not known."""
     corpus, metrics, vocabulary = (vectors.metadata.get(part, {}) for part in ("corpus", "metrics", "vocabulary"))
     return {
         "words": len(vectors),
@@ -181,20 +182,21 @@ def _sizes(vectors: Vectors) -> dict[str, Any]:
 
 
 def _scores(evaluation: Evaluation | None) -> dict[str, float | None]:
+    """Return the scores of an evaluation by set and method; an empty dict for None."""
     return {} if evaluation is None else {f"{s.name}, {s.measure}": s.value for s in evaluation.rows()}
 
 
 def _compared(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[ComparedValue, ...]:
-    """Return the values that either model has."""
+    """Return the values that at least one of two models has; `first` and `second` are their values by name."""
     values = (ComparedValue(name, first.get(name), second.get(name)) for name in {**first, **second})
     return tuple(value for value in values if (value.first, value.second) != (None, None))
 
 
 def chosen_words(vectors: Vectors, n: int, usable: Callable[[str], bool] = str.isalpha) -> list[str]:
-    """Choose example words: frequent words with a specific meaning, in any language.
+    """Choose example words of a model: frequent words with a specific meaning, in any language.
 
-    The usable ones among the 2,000 most frequent words are divided into n parts by frequency. The word with the longest
-    vector of each part is chosen: among words of similar frequency, long vectors belong to words that occur in few
+    The usable words among the 2,000 most frequent words are divided into n parts by frequency. Of each part, the word
+    with the longest vector is chosen: among words of similar frequency, long vectors belong to words that occur in few
     contexts (Schakel and Wilson, 2015, "Measuring word significance using distributed representations of words").
 
     Parameters
@@ -202,11 +204,11 @@ def chosen_words(vectors: Vectors, n: int, usable: Callable[[str], bool] = str.i
     vectors
         The model.
     n
-        Number of words to choose; fewer if fewer are usable.
+        Number of words to choose; fewer words are returned if fewer are usable.
     usable
-        Whether a word may be chosen; by default, if it consists of letters.
+        Function of a word that returns whether the word may be chosen; by default, if it consists of letters.
     """
-    frequent = vectors.vocabulary.between(0, min(len(vectors), _POOL))
+    frequent = vectors.vocabulary.between(0, min(len(vectors), _CANDIDATES))
     lengths = np.linalg.norm(vectors.rows(slice(len(frequent))), axis=1)
     ids = np.array([i for i, word in enumerate(frequent) if usable(word)], np.int64)
     parts = [part for part in np.array_split(ids, n) if len(part)]
@@ -214,7 +216,7 @@ def chosen_words(vectors: Vectors, n: int, usable: Callable[[str], bool] = str.i
 
 
 def named_nearest(vectors: Vectors, words: Sequence[str], topn: int) -> list[Neighbours]:
-    """Return the nearest words of each word by name, best first, in one pass over the model.
+    """Return the `topn` nearest words of each word with their cosines, best first, in one pass over the model.
 
     Raises
     ------

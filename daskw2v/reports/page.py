@@ -12,7 +12,15 @@ from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.files import writing
 from daskw2v.reports import plots, text
 from daskw2v.reports.compare import Comparison, chosen_words, compare, named_nearest
-from daskw2v.reports.training import chosen_settings, curves_of, facts_of, held_out_of, stages_of, steps_of, text_of
+from daskw2v.reports.training import (
+    chosen_settings,
+    curves_of,
+    facts_of,
+    held_out_of,
+    stages_of,
+    text_of,
+    training_points,
+)
 from daskw2v.reports.wordmap import WordMap, check_map, word_map
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
@@ -20,8 +28,8 @@ from daskw2v.store.urls import Location, as_url
 _EXAMPLES = 12  # words whose neighbours are shown
 _TOPN = 10  # neighbours of each word
 _MAP_TOPN = 8  # words that the map shows beside a selected one
-_MOST_STEPS = 500  # points of a curve
-_MOST_ROWS = 40  # rows of the table of the curves
+_MAX_POINTS = 500  # of a curve
+_MAX_ROWS = 40  # of the table of the curves
 _INTERVALS = {  # meaning of low and high
     "similarity": "95 % confidence",
     "categorization": "lowest and highest of several clusterings",
@@ -107,7 +115,7 @@ def report(
 
 
 def _template() -> Template:
-    """Return the page's template, which escapes every value."""
+    """Return the template of the page, which escapes all values."""
     loader = PackageLoader("daskw2v.reports")
     templates = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -120,11 +128,15 @@ def _template() -> Template:
 
 
 def _name(url: str | None) -> str:
+    """Return the name of a model on the page: the last part of its URL."""
     return "vectors without a URL" if url is None else Store(url).name
 
 
 def _on_map(drawn: WordMap, words: Sequence[str]) -> dict[str, Any]:
-    """Return the data of the map's script: neighbours, clusters, and the first of the words that is on the map."""
+    """Return the data for the script of a map: neighbours, clusters, and the index of the selected word.
+
+    The selected word is the first of `words` that is on the map; None if there is none.
+    """
     return {
         "ids": drawn.neighbours[:, :_MAP_TOPN].tolist(),
         "cosines": (drawn.cosines[:, :_MAP_TOPN] * 1000).round().astype("int").tolist(),
@@ -137,15 +149,28 @@ def _on_map(drawn: WordMap, words: Sequence[str]) -> dict[str, Any]:
 def _render(
     vectors: Vectors, words: Sequence[str], drawn: WordMap, evaluation: Evaluation | None, comparison: Comparison | None
 ) -> str:
+    """Return the HTML of the page.
+
+    Parameters
+    ----------
+    vectors, evaluation
+        The model, and its evaluation if there is one.
+    words
+        Words whose neighbours are shown.
+    drawn
+        The map.
+    comparison
+        Comparison with a second model, if there is one.
+    """
     metadata, metrics = vectors.metadata, vectors.metadata.get("metrics", {})
-    steps = steps_of(metrics, _MOST_STEPS)
+    points = training_points(metrics, _MAX_POINTS)
     progress, curves = curves_of(metrics)
-    measured, losses = held_out_of(metrics)
+    held_out_progress, losses = held_out_of(metrics)
     drawings = {"map": plots.map_plot(drawn)}
-    if steps:
-        drawings |= plots.training_curves(steps)
-    if measured:
-        drawings["held_out"] = plots.over_tokens(measured, {"loss": losses})
+    if points:
+        drawings |= plots.training_curves(points)
+    if held_out_progress:
+        drawings["held_out"] = plots.over_tokens(held_out_progress, {"loss": losses})
     if curves:
         drawings["scores"] = plots.over_tokens(progress, curves)
     return _template().render(
@@ -156,7 +181,7 @@ def _render(
         facts=list(facts_of(vectors)),
         text=list(text_of(metadata)),
         choices=chosen_settings(metadata.get("params", {})),
-        steps=steps_of(metrics, _MOST_ROWS),
+        steps=training_points(metrics, _MAX_ROWS),
         stages=stages_of(metrics),
         workers=metrics.get("workers", []),
         curves=curves,
@@ -177,12 +202,12 @@ def _render(
 
 @dataclass(frozen=True)
 class CategoryScore:
-    """Score of a category, or of a group of categories, of a set.
+    """The score of a category, or of a group of categories, of an evaluation set.
 
     Parameters
     ----------
     name
-        Name of the category.
+        Name of the category or group.
     accuracy
         Share of correct answers, 0..1; None without questions.
     questions
@@ -196,7 +221,17 @@ class CategoryScore:
 
 @dataclass(frozen=True)
 class Rated:
-    """A score with the scores of the set's groups and categories, if it has any."""
+    """A score of an evaluation set, with the scores of the set's groups and categories, if it has any.
+
+    Parameters
+    ----------
+    score
+        The score.
+    coverage
+        Share of the questions, or of words, that the model knows, 0..1; None if unknown.
+    groups, categories
+        Scores of groups of categories, and of categories.
+    """
 
     score: Score
     coverage: float | None
@@ -205,7 +240,7 @@ class Rated:
 
 
 def rated(evaluation: Evaluation) -> Iterator[Rated]:
-    """Yield all scores, with the scores of groups and categories."""
+    """Yield all scores of an evaluation, each with the scores of its groups and categories."""
     for score in evaluation.rows():
         coverage, parts = score.coverage, dict[str, tuple[CategoryScore, ...]]()
         if score.kind == "analogy":
@@ -220,12 +255,11 @@ def rated(evaluation: Evaluation) -> Iterator[Rated]:
 
 
 def interval_notes(evaluation: Evaluation) -> list[str]:
-    """Return the meaning of the intervals of each kind of score."""
+    """Return a text on the meaning of the intervals for each kind of score in an evaluation that has intervals."""
     kinds = dict.fromkeys(score.kind for score in evaluation.rows() if score.low is not None)
     return [f"{kind}: {_INTERVALS[kind]}" for kind in kinds if kind in _INTERVALS]
 
 
 def _parts(counts: Mapping[str, tuple[int, int]]) -> tuple[CategoryScore, ...]:
-    return tuple(
-        CategoryScore(name, right / asked if asked else None, asked) for name, (right, asked) in counts.items()
-    )
+    """Return the scores of categories or groups from their numbers of correct answers and of questions, by name."""
+    return tuple(CategoryScore(name, right / n if n else None, n) for name, (right, n) in counts.items())

@@ -1,7 +1,7 @@
-"""Curves and the map, drawn by Bokeh.
+"""Curves and the map of the report, drawn by Bokeh.
 
-Plots name the colours of the page's style sheet in their tags, or in a column `paint` of their data; the page's script
-resolves them, the column into a column `colour`.
+Plots name the colours of the page's style sheet in their tags, or in a column `paint` of their data. The page's script
+resolves tags, and writes the colours of the column `paint` into a column `colour`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,15 +24,23 @@ SERIES_COLOURS = 6  # colours that the page has for curves; further curves reuse
 
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"
 _CURVE_HEIGHT = 200  # pixels
-_MAP_HEIGHT = 620
-_FEW = 60  # a curve of at most this many points shows each as a dot
-_LARGEST, _SMALLEST = 11.0, 3.5  # sizes of the dots of the most and the least frequent words
-_LONGEST_LABEL = 24  # characters
-_UNPAINTED = "gray"  # until the page's script has painted a column
+_MAP_HEIGHT = 620  # pixels
+_MAX_DOTS = 60  # a curve of at most as many points shows each point as a dot
+_LARGEST_DOT, _SMALLEST_DOT = 11.0, 3.5  # of the most and the least frequent words, in pixels
+_MAX_LABEL = 24  # characters
+_UNPAINTED = "gray"  # colour until the page's script has resolved the column `paint`
 
 
 class Drawing(NamedTuple):
-    """A plot as JSON for BokehJS, and the titles of its axes, which the page shows in its own text."""
+    """A plot of the page.
+
+    Parameters
+    ----------
+    item
+        The plot as JSON for BokehJS.
+    across, up
+        Titles of the x axis and of the y axis, which the page shows as text outside of the plot; "" for none.
+    """
 
     item: Mapping[str, Any]
     across: str = ""
@@ -40,22 +48,25 @@ class Drawing(NamedTuple):
 
 
 def library() -> list[str]:
-    """Return the parts of BokehJS that these plots need."""
+    """Return the scripts of BokehJS that the plots of this module need."""
     scripts: list[str] = Resources("inline", components=["bokeh"]).js_raw
     return [script.replace("</script", r"<\/script") for script in scripts]
 
 
-def training_curves(steps: Sequence[TrainingPoint]) -> dict[str, Drawing]:
-    """Draw the mean loss of a pair and the learning rate against the tokens seen, and words per second against time."""
-    progress = [step.progress for step in steps]
-    hours = steps[-1].elapsed > 2 * 3600
-    times = [step.elapsed / (3600 if hours else 1) for step in steps]
-    rates = {"learning rate": [step.alpha for step in steps]}
-    factor, unit = _unit(max(step.words_per_second for step in steps), "words/s")
-    speeds = {"speed": [step.words_per_second / factor for step in steps]}
-    across = "hours" if hours else "seconds"
+def training_curves(points: Sequence[TrainingPoint]) -> dict[str, Drawing]:
+    """Draw the curves of a training, of at least one point: "loss", "alpha" and "speed".
+
+    The mean loss of a pair and the learning rate are drawn against the tokens seen, words per second against time.
+    """
+    progress = [point.progress for point in points]
+    in_hours = points[-1].elapsed > 2 * 3600
+    times = [point.elapsed / (3600 if in_hours else 1) for point in points]
+    rates = {"learning rate": [point.alpha for point in points]}
+    factor, unit = _unit(max(point.words_per_second for point in points), "words/s")
+    speeds = {"speed": [point.words_per_second / factor for point in points]}
+    across = "hours" if in_hours else "seconds"
     return {
-        "loss": over_tokens(progress, {"loss": [step.loss for step in steps]}),
+        "loss": over_tokens(progress, {"loss": [point.loss for point in points]}),
         "alpha": over_tokens(progress, rates, "0.0000", first_colour=1, from_zero=True),
         "speed": _curves(times, across, speeds, "0.00", y_name=unit, first_colour=2, from_zero=True),
     }
@@ -64,16 +75,26 @@ def training_curves(steps: Sequence[TrainingPoint]) -> dict[str, Drawing]:
 def over_tokens(
     progress: Sequence[int], lines: Mapping[str, Sequence[float | None]], form: str = "0.000", **style: Any
 ) -> Drawing:
-    """Draw named lines, such as the scores of sets, against the tokens seen, their values in a number format."""
+    """Draw lines, such as the scores of evaluation sets, against the tokens seen.
+
+    Parameters
+    ----------
+    progress
+        Number of tokens seen at each point.
+    lines
+        Values of each line at the points, by the line's name; None for a missing value.
+    form, style
+        As in `_curves`.
+    """
     factor, unit = _unit(max(progress), "tokens seen")
     return _curves([tokens / factor for tokens in progress], unit, lines, form, **style)
 
 
-def _unit(largest: float, what: str) -> tuple[float, str]:
-    """Return the factor to divide numbers by, and the name of their unit."""
+def _unit(largest: float, noun: str) -> tuple[float, str]:
+    """Return the factor by which to divide numbers up to `largest`, and the name of their unit: "million words"."""
     units = ((1e9, "billion "), (1e6, "million "), (1e3, "thousand "))
-    factor, name = next((unit for unit in units if largest >= unit[0]), (1, ""))
-    return factor, name + what
+    factor, prefix = next((unit for unit in units if largest >= unit[0]), (1, ""))
+    return factor, prefix + noun
 
 
 def _curves(
@@ -90,6 +111,21 @@ def _curves(
 
     Names of lines are in the data only, not in titles, axes or legends: if one of these contained $$, Bokeh would fetch
     MathJax.
+
+    Parameters
+    ----------
+    x, x_name
+        The x values of the points, and the title of the x axis.
+    lines
+        The y values of each line, by the line's name; None for a missing value.
+    form
+        Bokeh's number format of y values in tooltips.
+    y_name
+        Title of the y axis.
+    first_colour
+        Number of the first line's colour.
+    from_zero
+        Whether the y axis begins at 0.
     """
     plot = figure(height=_CURVE_HEIGHT, sizing_mode="stretch_width", toolbar_location=None, tools="")
     plot.x_range = _range_of(x)
@@ -103,7 +139,7 @@ def _curves(
         line = plot.line("x", "y", source=source, line_width=2, line_join="round", line_dash=dash)
         drawn.append(line)
         _coloured(line.glyph, line_color=colour)
-        if len(y) <= _FEW:
+        if len(y) <= _MAX_DOTS:
             dots = plot.scatter("x", "y", source=source, size=6)
             _coloured(dots.glyph, line_color=colour, fill_color=colour)
     plot.xgrid.visible = False
@@ -113,18 +149,21 @@ def _curves(
 
 
 def cluster_colours(words: WordMap) -> list[str]:
-    """Return a colour of the page for each cluster: the colour whose other clusters are farthest away."""
+    """Return the name of a colour of the page for each cluster of a map, so that near clusters have different colours.
+
+    A cluster, in order, gets the colour whose clusters before it are farthest away.
+    """
     middles = words.positions[[cluster.word for cluster in words.clusters]]
     distances = np.linalg.norm(middles[:, None] - middles, axis=2)
-    taken: list[int] = []
+    colours: list[int] = []
     for away in distances:
-        nearest = [min(away[: len(taken)][np.equal(taken, c)], default=np.inf) for c in range(SERIES_COLOURS)]
-        taken.append(int(np.argmax(nearest)))
-    return [f"--series-{colour}" for colour in taken]
+        nearest = [min(away[: len(colours)][np.equal(colours, c)], default=np.inf) for c in range(SERIES_COLOURS)]
+        colours.append(int(np.argmax(nearest)))
+    return [f"--series-{colour}" for colour in colours]
 
 
 def map_plot(words: WordMap) -> Drawing:
-    """Draw the map: a dot for each word, larger for frequent words. The page's script adds the labels."""
+    """Draw a map: a dot for each word, larger for frequent words. The page's script adds the labels."""
     colours = np.full(len(words.words), "--dot", dtype="<U10")
     for cluster, colour in zip(words.clusters, cluster_colours(words), strict=True):
         colours[cluster.members] = colour
@@ -143,13 +182,13 @@ def map_plot(words: WordMap) -> Drawing:
     )
     plot.axis.visible = plot.grid.visible = False
     n = len(words.words)
-    sizes = _SMALLEST + (_LARGEST - _SMALLEST) / np.sqrt(1 + np.arange(n) / 20)
+    sizes = _SMALLEST_DOT + (_LARGEST_DOT - _SMALLEST_DOT) / np.sqrt(1 + np.arange(n) / 20)
     source = ColumnDataSource(
         {
             "x": x,
             "y": y,
             "word": [shown(word) for word in words.words],
-            "label": [shown(word, _LONGEST_LABEL) for word in words.words],
+            "label": [shown(word, _MAX_LABEL) for word in words.words],
             "rank": np.arange(1, n + 1, dtype=np.int32),
             "size": sizes.astype(np.float32),
             "paint": list(colours),
@@ -160,7 +199,7 @@ def map_plot(words: WordMap) -> Drawing:
     dots = plot.scatter("x", "y", size="size", source=source, fill_color="colour", fill_alpha=0.5, line_color=None)
     dots.nonselection_glyph = dots.selection_glyph = None
     _marks(plot, "labels", "--ink", 0, "12px")
-    # Labels of clusters have colours of their own, and a background in the map's colour: they cover dots.
+    # Labels of clusters have different colours, and a background in the map's colour: they cover dots
     glyph = _labels(plot, _layer("clusters"), "bold 14px").glyph
     glyph.update(background_fill_alpha=0.75, padding=2, border_radius=3)
     _coloured(glyph, background_fill_color="--raised")
@@ -176,7 +215,17 @@ def map_plot(words: WordMap) -> Drawing:
 
 
 def _marks(plot: Any, name: str, colour: str, size: float, font: str) -> None:
-    """Add an empty layer of labels in a colour, beside dots if they have a size."""
+    """Add an empty layer of labels to a map, which the page's script fills.
+
+    Parameters
+    ----------
+    plot, name
+        The map, and the name of the layer's data.
+    colour, font
+        Colour of the page, and font as "bold 14px", of the labels.
+    size
+        Size of a dot beside each label, in pixels; 0 for none.
+    """
     source = _layer(name)
     if size:
         ring = plot.scatter("x", "y", source=source, size=size, line_width=2, fill_alpha=0.25)
@@ -185,12 +234,13 @@ def _marks(plot: Any, name: str, colour: str, size: float, font: str) -> None:
 
 
 def _layer(name: str) -> ColumnDataSource:
-    """Return an empty source of labels of this name, which the page's script fills."""
+    """Return an empty data source of labels with a name, by which the page's script finds and fills it."""
     columns = ("x", "y", "label", "offset", "align", "paint", "colour")
     return ColumnDataSource({column: [] for column in columns}, name=name)
 
 
 def _labels(plot: Any, source: ColumnDataSource, font: str) -> Any:
+    """Add the labels of a data source to a plot, in a font such as "bold 14px"; return Bokeh's renderer."""
     style, _, height = font.rpartition(" ")
     return plot.text(
         "x",
@@ -208,26 +258,29 @@ def _labels(plot: Any, source: ColumnDataSource, font: str) -> Any:
 
 
 def _range_of(values: Sequence[float] | npt.NDArray[Any], from_zero: bool = False) -> Range1d:
-    """Return a range a little wider than the values; about 0..1 without values."""
+    """Return the range of an axis, a little wider than the range of the values; about 0..1 without values."""
     low, high = (float(np.min(values)), float(np.max(values))) if len(values) else (0.0, 1.0)
     low = 0.0 if from_zero else low
-    room = (high - low) / 20 or abs(high) / 20 or 1.0
-    return Range1d(low if from_zero else low - room, high + room)
+    margin = (high - low) / 20 or abs(high) / 20 or 1.0
+    return Range1d(low if from_zero else low - margin, high + margin)
 
 
 def _tooltip(content: str) -> str:
-    """Return the HTML of a tooltip in the page's colours; Bokeh escapes the values that replace @name."""
+    """Return the HTML of a tooltip in the page's colours; Bokeh escapes the values that replace @name in `content`."""
     style = "margin: -5px; padding: 5px 9px; max-width: 22rem; overflow-wrap: anywhere; font-family: var(--sans)"
     return f'<div style="background: var(--raised); color: var(--ink); {style}">{content}</div>'
 
 
 def _coloured(model: Model, **colours: str) -> None:
-    """Tag a Bokeh model with the page's colour for each of its properties; the page has a light and a dark theme."""
+    """Tag a Bokeh model with the name of a colour of the page for each of its properties, as `line_color="--line"`.
+
+    The page's script resolves the names, by its light or dark theme.
+    """
     model.tags = [f"{name}={variable}" for name, variable in colours.items()]
 
 
 def _finished(plot: Plot) -> Mapping[str, Any]:
-    """Style axes and grid, and return the plot as JSON."""
+    """Style the axes and the grid of a plot, and return the plot as JSON for BokehJS."""
     plot.background_fill_color = plot.border_fill_color = plot.outline_line_color = None
     plot.min_border_left = plot.min_border_right = 8
     for axis in plot.axis:

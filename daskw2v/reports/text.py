@@ -2,49 +2,49 @@
 
 from daskw2v.safe_text import escaped
 
-_LONGEST = 60  # characters of a word that are shown
+_MAX_LENGTH = 60  # characters of a text that are shown
 _UNKNOWN = "–"
 
 
-def shown(text: str, longest: int = _LONGEST) -> str:
-    """Return a text as one line of at most `longest` characters, safe to print."""
-    visible = escaped(text[: longest + 1])
-    return visible if len(visible) <= longest else visible[: longest - 1] + "…"
+def shown(text: str, max_length: int = _MAX_LENGTH) -> str:
+    """Return a text as one line of at most `max_length` characters, safe to print; a longer text ends with "…"."""
+    visible = escaped(text[: max_length + 1])
+    return visible if len(visible) <= max_length else visible[: max_length - 1] + "…"
 
 
 def plain(value: object) -> str:
-    """Return any value as text: numbers by `number`, booleans as yes and no, None as a dash."""
+    """Return any value as text: numbers as by `number`, booleans as yes and no, None as a dash."""
     if value is None:
         return _UNKNOWN
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return number(value) if isinstance(value, int | float) else shown(str(value), longest=500)
+    return number(value) if isinstance(value, int | float) else shown(str(value), max_length=500)
 
 
 def number(value: float) -> str:
-    """Return a number: integers and large numbers with thousands separators, others with four digits."""
+    """Return a number as text: integers and numbers from 1000 on with thousands separators, others with four digits."""
     return f"{value:,.0f}" if isinstance(value, int) or abs(value) >= 1000 else f"{value:.4g}"
 
 
 def signed(change: float | None) -> str:
-    """Return a difference of numbers with its sign; an empty text for None."""
+    """Return a difference of two numbers as text with its sign; an empty text for None."""
     if change is None:
         return ""
     return ("+" if change > 0 else "−" if change < 0 else "") + number(abs(change))
 
 
 def fixed(value: float | None, digits: int = 3) -> str:
-    """Return a number with this many decimals; a dash for None."""
+    """Return a number as text with `digits` decimals; a dash for None."""
     return _UNKNOWN if value is None else f"{value:,.{digits}f}".replace("-", "−")
 
 
 def percent(share: float | None, digits: int = 0) -> str:
-    """Return a share, 0..1, in percent; a dash for None."""
+    """Return a share in 0..1 as text in percent with `digits` decimals; a dash for None."""
     return _UNKNOWN if share is None else f"{100 * share:.{digits}f}\N{NO-BREAK SPACE}%"
 
 
 def size(n_bytes: float) -> str:
-    """Return a number of bytes with three digits: 950 B, 1.23 kB, 45.6 MB."""
+    """Return a number of bytes as text with three digits: 950 B, 1.23 kB, 45.6 MB."""
     for unit in ("B", "kB", "MB", "GB"):
         if n_bytes < 999.5:  # more would round to 1000
             return f"{n_bytes:.3g} {unit}"
@@ -53,7 +53,7 @@ def size(n_bytes: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in its two largest units: 0.85 s, 42.1 s, 12 min 05 s, 3 h 20 min."""
+    """Return a duration as text in its two largest units: 0.85 s, 42.1 s, 12 min 05 s, 3 h 20 min."""
     if seconds < 59.95:
         return f"{seconds:.2f} s" if seconds < 9.995 else f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

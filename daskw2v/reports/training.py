@@ -1,4 +1,4 @@
-"""Facts, settings and curves of a run for the report, read from the model's metadata. Missing ones are left out."""
+"""Facts, settings and curves of a run for the report, read from the model's metadata; what is missing is left out."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from daskw2v.training.strategies import STRATEGIES
 
 
 class Fact(NamedTuple):
-    """A labelled value, and a remark."""
+    """A value of the report with its label, and a note beside it, as texts."""
 
     label: str
     value: str
@@ -23,7 +23,10 @@ class Fact(NamedTuple):
 
 
 class ChosenSetting(NamedTuple):
-    """A parameter and its default. A parameter that this version does not know has no default and no help."""
+    """A parameter of a run: its value, its default and its help text, as texts; and whether value and default differ.
+
+    A parameter that this version of daskw2v does not know has an empty default and help text, and differs.
+    """
 
     name: str
     value: str
@@ -33,7 +36,7 @@ class ChosenSetting(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A number and its share of the largest, 0..1."""
+    """A bar of a bar chart: its label, its value as text, and its length as a share of the longest bar, 0..1."""
 
     label: str
     value: str
@@ -47,15 +50,15 @@ class TrainingPoint:
     Parameters
     ----------
     progress
-        Positions of the corpus trained so far, over all epochs.
+        Positions of the corpus that were trained up to the end of the rounds, added up over all epochs.
     elapsed
-        Seconds of training so far.
+        Seconds of training up to the end of the rounds.
     loss
-        Mean loss of a pair in these rounds; None without pairs.
+        Mean loss of a pair in the rounds; None without pairs.
     alpha
-        Learning rate at the end of these rounds.
+        Learning rate at the end of the rounds.
     words_per_second
-        Speed in these rounds.
+        Speed in the rounds.
     """
 
     progress: int
@@ -66,7 +69,7 @@ class TrainingPoint:
 
 
 def facts_of(vectors: Vectors) -> Iterator[Fact]:
-    """Yield the main facts: sizes, text, objective, strategy, device, time and speed."""
+    """Yield the main facts about a model: sizes, text, objective, strategy, device, time and speed."""
     names = ("corpus", "vocabulary", "params", "resources", "metrics")
     corpus, vocabulary, params, resources, metrics = (vectors.metadata.get(name, {}) for name in names)
     types = vocabulary.get("raw_types")
@@ -77,7 +80,7 @@ def facts_of(vectors: Vectors) -> Iterator[Fact]:
         yield Fact("tokens of text", number(corpus["tokens"]), "" if n_bytes is None else f"{size(n_bytes)} read")
     if "objective" in params:
         epochs = params.get("epochs")
-        yield Fact("objective", str(params["objective"]), "" if epochs is None else _many(epochs, "epoch"))
+        yield Fact("objective", str(params["objective"]), "" if epochs is None else _plural(epochs, "epoch"))
     if "strategy" in params:
         name = str(params["strategy"])
         strategy, rounds = STRATEGIES.known(name), len(metrics.get("history", ()))
@@ -86,7 +89,9 @@ def facts_of(vectors: Vectors) -> Iterator[Fact]:
         yield Fact("chosen by auto", str(choice["strategy"]), str(choice["why"]))
     if "device" in resources:
         threads = resources.get("threads")
-        yield Fact("device", str(resources["device"]), "" if threads is None else f"{_many(threads, 'thread')} a task")
+        yield Fact(
+            "device", str(resources["device"]), "" if threads is None else f"{_plural(threads, 'thread')} a task"
+        )
     if "seconds" in metrics:
         words = metrics.get("words")
         yield Fact("training", duration(metrics["seconds"]), "" if words is None else f"{number(words)} words")
@@ -97,13 +102,16 @@ def facts_of(vectors: Vectors) -> Iterator[Fact]:
     if held_out := vectors.metadata.get("held_out"):
         yield Fact("loss on held-out text", fixed(held_out["loss"], 4), f"{number(held_out['tokens'])} tokens held out")
     if stopped := vectors.metadata.get("stopped"):
-        yield Fact("stopped early", f"after {_many(stopped['epochs'], 'epoch')}", str(stopped["reason"]))
+        yield Fact("stopped early", f"after {_plural(stopped['epochs'], 'epoch')}", str(stopped["reason"]))
     if any("sent" in worker for worker in metrics.get("workers", ())):
         yield Fact("moved", size(sum(worker.get("sent", 0) for worker in metrics["workers"])), "between workers")
 
 
 def text_of(metadata: Mapping[str, Any]) -> Iterator[Fact]:
-    """Yield facts about the text: how much was read, and how much of it was invalid or left out."""
+    """Yield facts about the text of a model: how much was read, and how much was invalid or left out.
+
+    `metadata` is the model's.
+    """
     corpus, vocabulary = metadata.get("corpus", {}), metadata.get("vocabulary", {})
     known = {**corpus.get("report", {}), **vocabulary}
     for name, label in (
@@ -124,13 +132,17 @@ def text_of(metadata: Mapping[str, Any]) -> Iterator[Fact]:
 
 
 def chosen_settings(params: Mapping[str, Any]) -> list[ChosenSetting]:
-    """List the Params in their order, then parameters of other versions."""
+    """Return all parameters of a run: the fields of Params in their order, then parameters of other versions.
+
+    `params` are the Params in a model's metadata, by name.
+    """
     known = known_fields(Params)
     defaults = {**{name: default_of(f) for name, f in known.items()}, **Params().as_dict()}
     objective = OBJECTIVES.known(str(params.get("objective")))
     if objective is not None:
-        own, alpha = next(iter(objective.alphas.items()))
-        defaults |= {"optimizer": own, "alpha": objective.alphas.get(params.get("optimizer", own), alpha)}
+        optimizer, alpha = next(iter(objective.alphas.items()))
+        defaults["optimizer"] = optimizer
+        defaults["alpha"] = objective.alphas.get(params.get("optimizer", optimizer), alpha)
     return [
         ChosenSetting(
             name,
@@ -143,10 +155,13 @@ def chosen_settings(params: Mapping[str, Any]) -> list[ChosenSetting]:
     ]
 
 
-def steps_of(metrics: Mapping[str, Any], most: int) -> list[TrainingPoint]:
-    """Return the history as at most `most` points; several entries in a row are combined if there are more."""
+def training_points(metrics: Mapping[str, Any], max_points: int) -> list[TrainingPoint]:
+    """Return the history of a training as at most `max_points` points, each of which combines rounds in a row.
+
+    `metrics` are those of a model's metadata.
+    """
     history: Sequence[Mapping[str, Any]] = metrics.get("history", ())
-    length = max(1, -(-len(history) // most))
+    length = max(1, -(-len(history) // max_points))
     steps, elapsed = [], 0.0
     for start in range(0, len(history), length):
         entries = history[start : start + length]
@@ -158,14 +173,17 @@ def steps_of(metrics: Mapping[str, Any], most: int) -> list[TrainingPoint]:
 
 
 def stages_of(metrics: Mapping[str, Any]) -> list[Bar]:
-    """List the time of each stage."""
+    """Return a bar for the time of each stage of a run, in order; `metrics` are those of a model's metadata."""
     stages = [(str(entry["stage"]), float(entry["seconds"])) for entry in metrics.get("stages", ())]
     longest = max((seconds for _, seconds in stages), default=0) or 1
     return [Bar(stage, duration(seconds), seconds / longest) for stage, seconds in stages]
 
 
 def curves_of(metrics: Mapping[str, Any]) -> tuple[list[int], dict[str, list[float | None]]]:
-    """Return the progress at which the model was evaluated during training, and the scores of each set."""
+    """Return the evaluations during a training: the progress at each, in positions, and the scores of each set by name.
+
+    A set has a score for each evaluation; None if it was not evaluated then. `metrics` are those of a model's metadata.
+    """
     evaluations = metrics.get("evaluations", ())
     names = dict.fromkeys(name for entry in evaluations for name in entry["scores"])
     scores = {name: [entry["scores"].get(name) for entry in evaluations] for name in names}
@@ -173,10 +191,14 @@ def curves_of(metrics: Mapping[str, Any]) -> tuple[list[int], dict[str, list[flo
 
 
 def held_out_of(metrics: Mapping[str, Any]) -> tuple[list[int], list[float | None]]:
-    """Return the progress at which the loss on held-out text was measured, and the losses."""
+    """Return the measurements of the loss on held-out text: the progress at each, in positions, and the loss at each.
+
+    `metrics` are those of a model's metadata.
+    """
     measured = [entry for entry in metrics.get("history", ()) if "held_out_loss" in entry]
     return [entry["progress"] for entry in measured], [entry["held_out_loss"] for entry in measured]
 
 
-def _many(n: int, what: str) -> str:
-    return f"{number(n)} {what}{'s' * (n != 1)}"
+def _plural(n: int, noun: str) -> str:
+    """Return a number with a noun in the singular or plural: "1 epoch", "2 epochs"."""
+    return f"{number(n)} {noun}{'s' * (n != 1)}"

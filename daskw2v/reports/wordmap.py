@@ -20,33 +20,33 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 NEIGHBOURS = 15  # edges that each word has in the graph; UMAP's default, too
 
 _COMPARED = 10  # nearest words of each word whose positions on the map are compared
-_RANKED = 512  # words whose distances on the map are computed at once
+_RANK_BLOCK = 512  # words whose distances on the map are computed at once
 _SEED = 1  # of UMAP, and of the first centers of clusters
 
 # Of layouts
 _STEPS, _EARLY_STEPS = 200, 60  # of gradient descent, and the first of them
 _EXAGGERATION = 12.0  # of the edges' pull in the early steps
 _FIRST_DEVIATION = 1e-4  # standard deviation of the first coordinate before the first step
-_BLOCK = 64  # words whose distances to all others are computed at once, so that they fit into a cache
+_BLOCK = 64  # words whose distances to all words are computed at once, so that they fit into a cache
 
 # Of clusters
-_WORDS = 60  # of a cluster, on average
-_ROUNDS = 50  # at most; most maps need fewer
+_CLUSTER_WORDS = 60  # on average
+_MAX_ROUNDS = 50  # of k-means; most maps need fewer
 _LABEL_WORDS = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """Words that are near each other in the whole vectors.
+    """Words of a map whose vectors are near each other.
 
     Parameters
     ----------
     members
-        Indices of its words, int64, most frequent first.
+        Indices of the words, int64, most frequent first.
     label
-        Its most frequent words among the half that is nearest to its center.
+        The most frequent words among the half of the words with vectors nearest to the cluster's center.
     word
-        Index of the word whose position on the map is in the middle of the label's half.
+        Index of the word whose position on the map is in the middle of this half.
     """
 
     members: Int64Array
@@ -56,7 +56,7 @@ class Cluster:
 
 @dataclass(frozen=True, eq=False)
 class WordMap:
-    """Words and their coordinates.
+    """A map of words: their coordinates, nearest words and clusters.
 
     Parameters
     ----------
@@ -67,9 +67,9 @@ class WordMap:
     positions
         Coordinates, shape (n, 2) float32.
     neighbours, cosines
-        For each word, the indices and cosines of its nearest among the n words, best first, both of shape (n, k).
+        Indices and cosines of the k words nearest to each word among the n words, best first, both of shape (n, k).
     clusters
-        Clusters of the words, the largest first; none of few words.
+        Clusters of the words, the largest first; empty for few words.
     note
         How the map was made, in one sentence or two.
     """
@@ -83,9 +83,9 @@ class WordMap:
     note: str
 
     def kept(self, among: int) -> float | None:
-        """Return the share of each word's 10 nearest words that are among its nearest `among` on the map.
+        """Return the share of the 10 words nearest to each word that are among its `among` nearest words on the map.
 
-        None where a word has fewer than 10 others.
+        None if the map has no more than 10 words.
         """
         near = self.neighbours[:, :_COMPARED]
         if near.shape[1] < _COMPARED:
@@ -94,17 +94,17 @@ class WordMap:
 
 
 def word_map(vectors: Vectors, n_words: int = 2000, method: str = "graph") -> WordMap:
-    """Lay out the most frequent words in two dimensions.
+    """Return a map of a model's most frequent words, laid out in two dimensions.
 
     Parameters
     ----------
     vectors
         The model. Only the rows of these words are read.
     n_words
-        Number of words; all if the model has fewer. Time grows with its square.
+        Number of words; all words if the model has fewer. Time grows with the square of this number.
     method
         `graph`: the graph of nearest words, laid out by the forces of t-SNE. `umap`: UMAP, which needs `daskw2v[umap]`.
-        Both keep near words near; distances between far ones mean little.
+        Both keep near words near; distances between far words mean little.
 
     Raises
     ------
@@ -141,9 +141,17 @@ def check_map(n_words: int, method: str) -> None:
 
 
 def _ranks_on_map(positions: Float32Array, near: Int64Array) -> Int64Array:
-    """Return how many other words are nearer on the map than each of the words `near`, of the same shape."""
+    """Return, for each word and each of its k words in `near`, how many words are nearer on the map, shape (n, k).
+
+    Parameters
+    ----------
+    positions
+        Coordinates of the n words, shape (n, 2).
+    near
+        Indices of k words for each word, shape (n, k).
+    """
     ranks = np.empty_like(near)
-    for block in cut(len(positions), _RANKED):
+    for block in cut(len(positions), _RANK_BLOCK):
         away = ((positions[block, None] - positions) ** 2).sum(axis=2)
         away[np.arange(len(away)), np.arange(block.start, block.stop)] = np.inf
         wanted = np.take_along_axis(away, near[block], axis=1)
@@ -152,17 +160,17 @@ def _ranks_on_map(positions: Float32Array, near: Int64Array) -> Int64Array:
 
 
 def neighbour_graph(units: Float32Array, near: Int64Array) -> tuple[Float32Array, str]:
-    """Lay out words so that words joined in the graph of nearest words are near.
+    """Lay out words so that words are near that are joined in the graph of nearest words. See `LAYOUTS`.
 
-    Every edge pulls its two words together, and every two words push each other away: the forces of t-SNE (van der
-    Maaten and Hinton, 2008, section 3), with equal weights of all edges, which change little (Böhm, Berens and Kobak,
-    2022, "Attraction-repulsion spectrum in neighbor embeddings", section 2). Principal components are the start, and a
-    step is as long as n / 12 times the gradient (Kobak and Berens, 2019, "The art of using t-SNE for single-cell
-    transcriptomics"), and for each coordinate longer while its sign stays. Time grows with n squared.
+    Each edge pulls its two words together, and any two words push each other away: the forces of t-SNE (van der Maaten
+    and Hinton, 2008, section 3), with equal weights of all edges, which change little (Böhm, Berens and Kobak, 2022,
+    "Attraction-repulsion spectrum in neighbor embeddings", section 2). Principal components are the start, and a step
+    is as long as n / 12 times the gradient (Kobak and Berens, 2019, "The art of using t-SNE for single-cell
+    transcriptomics"), and longer for a coordinate while its sign stays. Time grows with n squared.
     """
     first = principal_components(units)
     start = (first * (_FIRST_DEVIATION / (first[:, 0].std() or 1))).astype(np.float32)
-    positions = principal_components(_descended(start, *_edges(near)))  # its longer side across
+    positions = principal_components(_descend(start, *_edges(near)))  # the longer side across
     return positions.astype(np.float32), (
         f"The graph that joins each word to its {near.shape[1]} nearest, laid out so that edges are short: words close "
         "together are similar; distances between clusters mean little."
@@ -170,7 +178,7 @@ def neighbour_graph(units: Float32Array, near: Int64Array) -> tuple[Float32Array
 
 
 def umap_layout(units: Float32Array, _: Int64Array) -> tuple[Float32Array, str]:
-    """Lay out words by UMAP (McInnes, Healy and Melville, 2018).
+    """Lay out words by UMAP (McInnes, Healy and Melville, 2018). See `LAYOUTS`.
 
     Raises
     ------
@@ -191,6 +199,8 @@ def umap_layout(units: Float32Array, _: Int64Array) -> tuple[Float32Array, str]:
     )
 
 
+# Functions of the unit vectors of n words, shape (n, vector_size), and of the indices of each word's nearest words,
+# shape (n, k); they return positions, shape (n, 2), and a note on how these were computed
 LAYOUTS: dict[str, Callable[[Float32Array, Int64Array], tuple[Float32Array, str]]] = {
     "graph": neighbour_graph,
     "umap": umap_layout,
@@ -198,34 +208,39 @@ LAYOUTS: dict[str, Callable[[Float32Array, Int64Array], tuple[Float32Array, str]
 
 
 def principal_components(rows: Float32Array) -> Float64Array:
-    """Return the first two principal components of rows, shape (n, 2)."""
+    """Return the projections of n rows on their first two principal components, shape (n, 2) float64.
+
+    Projections on missing components are 0. The largest projection on each component is positive.
+    """
     centred = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
-    left, scales, _ = np.linalg.svd(centred, full_matrices=False)
+    u, scales, _ = np.linalg.svd(centred, full_matrices=False)
     positions = np.zeros((len(rows), 2))
-    flat = left[:, :2] * scales[:2]
-    largest = flat[np.abs(flat).argmax(axis=0), np.arange(flat.shape[1])]
-    positions[:, : flat.shape[1]] = flat * np.where(largest < 0, -1.0, 1.0)  # SVD leaves the signs undetermined
+    projections = u[:, :2] * scales[:2]
+    largest = projections[np.abs(projections).argmax(axis=0), np.arange(projections.shape[1])]
+    signs = np.where(largest < 0, -1.0, 1.0)  # SVD leaves the signs undetermined
+    positions[:, : projections.shape[1]] = projections * signs
     return positions
 
 
 def _edges(near: Int64Array) -> tuple[Int64Array, Int64Array, Float32Array]:
-    """Return both ends and the weights of the graph's edges, each in both directions, sorted; weights sum to 1.
+    """Return the start, the end and the weight of each edge of the graph of nearest words, shape (e,) each.
 
-    Two words that have each other among their nearest have an edge of double weight.
+    Edges are in both directions, and sorted. Weights sum to 1. Two words that have each other among their nearest words
+    have an edge of double weight. `near` has the indices of each word's nearest words, shape (n, k).
     """
     n, k = near.shape
-    one, other = np.repeat(np.arange(n), k), near.ravel()
-    keys, times = np.unique(np.concatenate((one * n + other, other * n + one)), return_counts=True)
+    starts, ends = np.repeat(np.arange(n), k), near.ravel()
+    keys, times = np.unique(np.concatenate((starts * n + ends, ends * n + starts)), return_counts=True)
     return keys // n, keys % n, (times / max(times.sum(), 1)).astype(np.float32)
 
 
-def _descended(positions: Float32Array, one: Int64Array, other: Int64Array, weights: Float32Array) -> Float32Array:
-    """Move the positions by gradient descent."""
+def _descend(positions: Float32Array, starts: Int64Array, ends: Int64Array, weights: Float32Array) -> Float32Array:
+    """Return the positions, shape (n, 2), after gradient descent; edges are as `_edges` returns them."""
     rate = len(positions) / _EXAGGERATION
     moves, gains = np.zeros_like(positions), np.ones_like(positions)
     for step in range(_STEPS):
         exaggeration = _EXAGGERATION if step < _EARLY_STEPS else 1.0
-        gradient = 4 * (_pull(positions, one, other, weights) * exaggeration - _push(positions))
+        gradient = 4 * (_pull(positions, starts, ends, weights) * exaggeration - _push(positions))
         # The adaptive steps of Jacobs (1988), as in t-SNE
         gains = np.where(gradient * moves < 0, gains + 0.2, np.maximum(gains * 0.8, 0.01))
         moves = 0.8 * moves - rate * gains * gradient
@@ -233,17 +248,17 @@ def _descended(positions: Float32Array, one: Int64Array, other: Int64Array, weig
     return positions
 
 
-def _pull(positions: Float32Array, one: Int64Array, other: Int64Array, weights: Float32Array) -> Float32Array:
-    """Return the gradient of the edges' pull, shape (n, 2)."""
-    apart = positions[one] - positions[other]
+def _pull(positions: Float32Array, starts: Int64Array, ends: Int64Array, weights: Float32Array) -> Float32Array:
+    """Return the gradient of the edges' pull on each word, shape (n, 2); edges are as `_edges` returns them."""
+    apart = positions[starts] - positions[ends]
     apart *= (weights / (1 + (apart * apart).sum(axis=1)))[:, None]
-    sums = [np.bincount(one, apart[:, axis], len(positions)) for axis in (0, 1)]
+    sums = [np.bincount(starts, apart[:, axis], len(positions)) for axis in (0, 1)]
     return np.stack(sums, axis=1).astype(np.float32)
 
 
 def _push(positions: Float32Array) -> Float32Array:
-    """Return the gradient of the push between all words, shape (n, 2)."""
-    push, whole = np.empty_like(positions), 0.0
+    """Return the gradient of the push of all words on each word, shape (n, 2)."""
+    push, total = np.empty_like(positions), 0.0
     x, y = positions.T.copy()
     for block in cut(len(positions), _BLOCK):
         across, up = x[block, None] - x, y[block, None] - y
@@ -251,16 +266,16 @@ def _push(positions: Float32Array) -> Float32Array:
         closeness += up * up
         closeness += 1
         np.reciprocal(closeness, out=closeness)  # 1 / (1 + squared distance)
-        whole += float(closeness.sum())
+        total += float(closeness.sum())
         closeness *= closeness
         # No BLAS: its threads would wait for each other longer than such a small product takes
         push[block, 0] = np.einsum("ij,ij->i", closeness, across)
         push[block, 1] = np.einsum("ij,ij->i", closeness, up)
-    return push / np.float32(max(whole - len(positions), 1e-9))  # a word does not push itself
+    return push / np.float32(max(total - len(positions), 1e-9))  # a word does not push itself
 
 
 def clusters_of(units: Float32Array, words: Sequence[str], positions: Float32Array) -> list[Cluster]:
-    """Divide words into clusters of 60 words on average, the largest first; too few words have no clusters.
+    """Return clusters of the words of a map, of 60 words on average, the largest first; none of fewer than 120 words.
 
     The method is k-means of the unit vectors, with cosines for distances (Dhillon and Modha, 2001, "Concept
     decompositions for large sparse text data using clustering", section 3). Its first centers are drawn as k-means++
@@ -275,12 +290,12 @@ def clusters_of(units: Float32Array, words: Sequence[str], positions: Float32Arr
     positions
         Positions on the map, shape (n, 2).
     """
-    n_clusters = len(units) // _WORDS
+    n_clusters = len(units) // _CLUSTER_WORDS
     if n_clusters < 2:
         return []
     centers = _first_centers(units, n_clusters)
     labels = np.full(len(units), -1)
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         nearest = np.argmax(units @ centers.T, axis=1)
         if np.array_equal(nearest, labels):
             break
@@ -292,7 +307,11 @@ def clusters_of(units: Float32Array, words: Sequence[str], positions: Float32Arr
 
 
 def _first_centers(units: Float32Array, n_clusters: int) -> Float32Array:
-    """Draw words, each by its squared distance from the nearest that is drawn (Arthur and Vassilvitskii, 2007)."""
+    """Draw the vectors of words as first centers of clusters, as k-means++ does (Arthur and Vassilvitskii, 2007).
+
+    A word is drawn with a probability that grows with its squared distance from the nearest word drawn before. Fewer
+    than `n_clusters` vectors are returned if there are fewer distinct vectors.
+    """
     draws = np.random.default_rng(_SEED)
     chosen = [int(draws.integers(len(units)))]
     far: Float64Array = np.full(len(units), np.inf)
@@ -305,6 +324,7 @@ def _first_centers(units: Float32Array, n_clusters: int) -> Float32Array:
 
 
 def _cluster(members: Int64Array, units: Float32Array, words: Sequence[str], positions: Float32Array) -> Cluster:
+    """Return the cluster of the words with the indices `members`; further arguments are as in `clusters_of`."""
     cosines = units[members] @ _unit(units[members].sum(axis=0))
     core = np.sort(members[np.argsort(-cosines, kind="stable")[: (len(members) + 1) // 2]])
     away = np.abs(positions[core] - np.median(positions[core], axis=0)).sum(axis=1)
@@ -312,5 +332,6 @@ def _cluster(members: Int64Array, units: Float32Array, words: Sequence[str], pos
 
 
 def _unit(vector: Float32Array) -> Float32Array:
+    """Return a vector divided by its length; zeros stay zeros."""
     length = np.linalg.norm(vector)
     return vector / length if length > 0 else vector

@@ -106,18 +106,18 @@ def run_steps(folder: Store, work: Store, rules: CountRules, n_buckets: int, run
             f"{size} words are kept, more than {MAX_WORDS}.", f"Raise min_count, or give max_final_vocab={MAX_WORDS}."
         )
     splitters = order.choose_splitters([key for m in merged for key in m["sample"]], sum(n_kept))
-    jobs = [(folder, b, attempts[b], n_kept[b], splitters) for b in range(n_buckets)]
-    cuts = run_step("cut", order.cut_bucket, jobs)
+    cut_jobs = [(folder, b, attempts[b], n_kept[b], splitters) for b in range(n_buckets)]
+    cuts = run_step("cut", order.cut_bucket, cut_jobs)
     bounds = np.stack(cuts, axis=1)  # (pieces + 1, buckets)
     sizes = np.diff(bounds, axis=0)
     starts = np.cumsum(sizes, axis=1) - sizes
     n_pieces = int(np.searchsorted(bounds[:-1].sum(axis=1), size))  # pieces that begin before the limit
-    jobs = [(folder, p, attempts, bounds[p : p + 2], size) for p in range(n_pieces)]
-    ordered = run_step("order", order.order_piece, jobs)
+    order_jobs = [(folder, p, attempts, bounds[p : p + 2], size) for p in range(n_pieces)]
+    ordered = run_step("order", order.order_piece, order_jobs)
     pieces = [piece["attempt"] for piece in ordered]
     n_bytes = sum(piece["n_bytes"] for piece in ordered)
     (chosen,) = run_step("join", order.join_pieces, [(folder, pieces, size, n_bytes)])
-    jobs = [(folder, b, attempts[b], pieces, bounds[:, b], starts[:, b]) for b in range(n_buckets)]
+    resolve_jobs = [(folder, b, attempts[b], pieces, bounds[:, b], starts[:, b]) for b in range(n_buckets)]
     missing = sorted(pair for m in merged for pair in m["missing_words"])
     return {
         "size": size,
@@ -128,7 +128,7 @@ def run_steps(folder: Store, work: Store, rules: CountRules, n_buckets: int, run
         "missing_words": [word for _, word in missing[:MISSING_SHOWN]],
         "plan": plan,
         "chosen": chosen,
-        "maps": run_step("resolve", resolve_bucket, jobs),
+        "maps": run_step("resolve", resolve_bucket, resolve_jobs),
     }
 
 

@@ -101,16 +101,16 @@ def test_find_sources__keeps_the_protocol(memory):
         assert file.read() == b"one\n"
 
 
-def test_prefix__keeps_the_host_where_the_path_does_not_hold_it():
+def test_url_prefix__keeps_the_host_where_the_path_does_not_hold_it():
     class Hdfs:
         protocol = "hdfs"
 
-    assert module._prefix("hdfs://node:8020/data/*", Hdfs(), "/data/*") == "hdfs://node:8020"
+    assert module._url_prefix("hdfs://node:8020/data/*", Hdfs(), "/data/*") == "hdfs://node:8020"
 
 
-def test_prefix__asks_the_filesystem_where_the_name_is_written_otherwise():
+def test_url_prefix__asks_the_filesystem_where_the_name_is_written_otherwise():
     fs = fsspec.filesystem("memory")
-    assert module._prefix("memory://a/b/", fs, "/a/b") + "/a/b" == fs.unstrip_protocol("/a/b")
+    assert module._url_prefix("memory://a/b/", fs, "/a/b") + "/a/b" == fs.unstrip_protocol("/a/b")
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from daskw2v.reports.training import (
     facts_of,
     held_out_of,
     stages_of,
-    steps_of,
     text_of,
+    training_points,
 )
 
 
@@ -82,7 +82,7 @@ def test_choices__show_parameters_of_other_versions():
 @pytest.mark.parametrize(("most", "n"), [(100, 20), (20, 20), (7, 7), (1, 1)])
 def test_steps__join_entries_where_there_are_many(trained, most, n):
     metrics = trained.metadata["metrics"]
-    steps = steps_of(metrics, most)
+    steps = training_points(metrics, most)
     assert len(steps) == n
     assert steps[-1].progress == 2_000_000
     assert steps[-1].elapsed == pytest.approx(10)
@@ -95,8 +95,8 @@ def test_steps__join_entries_where_there_are_many(trained, most, n):
 
 def test_steps__without_pairs_have_no_loss(trained):
     entry = {**trained.metadata["metrics"]["history"][0], "pairs": 0, "loss": 0.0, "seconds": 0.0}
-    assert steps_of({"history": [entry]}, 10)[0].loss is None
-    assert steps_of({}, 10) == []
+    assert training_points({"history": [entry]}, 10)[0].loss is None
+    assert training_points({}, 10) == []
 
 
 def test_stages_and_curves(trained):
