@@ -40,7 +40,7 @@ class ClockWatch(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
 
 
 @contextmanager
-def clocks_watched(client: Client) -> Iterator[None]:
+def watching_clocks(client: Client) -> Iterator[None]:
     """Watch the clocks of a client and its workers in the block, and of its scheduler if the cluster is local.
 
     A scheduler of another process need not have daskw2v installed, and is not watched. No plugin stays on the cluster

@@ -14,11 +14,11 @@ from dask.base import is_dask_collection
 from distributed import Client, Future, get_client, worker_client
 from distributed.client import futures_of
 
-from daskw2v.cluster.clocks import clocks_watched
+from daskw2v.cluster.clocks import watching_clocks
 from daskw2v.cluster.console import listening
 from daskw2v.cluster.local import OneWorker, QuietTasks, silencing_dask, silencing_interrupts, start_cluster
 from daskw2v.cluster.waiting import await_worker, waits_for_workers
-from daskw2v.cluster.workers import ask_workers, scheduler_watched, this_worker, workers_known
+from daskw2v.cluster.workers import ask_workers, converting_scheduler_errors, this_worker, workers_known
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, ParameterError, StoreError, counted
 from daskw2v.kernels.compilation import compiling_said
@@ -196,12 +196,17 @@ def connected(
     """
     chosen = choose_client(client, resources)
     opened = connect(resources, options) if chosen is None else nullcontext(chosen.client)
-    with waits_for_workers(resources, listener), opened as connection, scheduler_watched(), leaving_thread(connection):
+    with (
+        waits_for_workers(resources, listener),
+        opened as connection,
+        converting_scheduler_errors(),
+        leaving_thread(connection),
+    ):
         title = _title(connection, resources) if chosen is None else f"{chosen.title} at {connection.scheduler.address}"
         dashboard = f", dashboard at {connection.dashboard_link}" if connection.dashboard_link else ""
         listener(Progress("cluster", 0, 0, "workers", message=title + dashboard))
         check_cluster(connection, work)
-        with compiling_said(connection, listener), clocks_watched(connection):
+        with compiling_said(connection, listener), watching_clocks(connection):
             yield connection
 
 

@@ -27,7 +27,7 @@ class _GpuNanny(Nanny):  # type: ignore[misc]  # Dask is untyped
     name
         Number of the worker, which is the index of its GPU in `gpus`.
     gpus
-        Names of the GPUs, as of `visible_gpus`.
+        Names of the GPUs, as of `list_visible_gpus`.
     args, options
         As of Dask's `Nanny`.
     """
@@ -36,7 +36,7 @@ class _GpuNanny(Nanny):  # type: ignore[misc]  # Dask is untyped
         super().__init__(*args, name=name, env={VARIABLE: gpus[name]}, **options)
 
 
-def gpus_for(n_workers: int) -> Mapping[str, Any]:
+def gpu_cluster_options(n_workers: int) -> Mapping[str, Any]:
     """Return options of Dask's LocalCluster with a GPU for each worker; a single worker has all GPUs.
 
     Raises
@@ -45,7 +45,7 @@ def gpus_for(n_workers: int) -> Mapping[str, Any]:
         If this process sees fewer GPUs than workers.
     """
     options: dict[str, Any] = {"resources": {RESOURCE: 1}}
-    gpus = visible_gpus()
+    gpus = list_visible_gpus()
     if numba.config.ENABLE_CUDASIM:
         return options
     if n_workers == 1:  # the worker reports missing GPUs
@@ -59,7 +59,7 @@ def gpus_for(n_workers: int) -> Mapping[str, Any]:
     return {**options, "worker_class": _GpuNanny, "gpus": gpus}
 
 
-def gpus_declared(worker: Worker | None = None) -> int:
+def count_declared_gpus(worker: Worker | None = None) -> int:
     """Return the number of GPUs that a worker declares, by default the worker of this task.
 
     It is 1 if the worker declares none, and outside of tasks.
@@ -70,7 +70,7 @@ def gpus_declared(worker: Worker | None = None) -> int:
         return 1
 
 
-def visible_gpus() -> list[str]:
+def list_visible_gpus() -> list[str]:
     """Return the names of this process's GPUs: the names in CUDA_VISIBLE_DEVICES, or the numbers of all GPUs."""
     visible = os.environ.get(VARIABLE)
     if visible is None:

@@ -10,7 +10,7 @@ from dask import delayed
 from distributed import Client, Future
 
 from daskw2v.cluster.connecting import check_futures
-from daskw2v.cluster.waiting import first_done, gather
+from daskw2v.cluster.waiting import gather, wait_for_first
 from daskw2v.cluster.workers import AGAIN, total_threads
 from daskw2v.errors import ClusterError, Daskw2vError, TrainingError
 from daskw2v.store.durability import durable
@@ -102,7 +102,7 @@ def _as_finished(
     """
     try:
         while names:
-            for future in first_done(client, list(names), task_resources):
+            for future in wait_for_first(client, list(names), task_resources):
                 name = names.pop(future)
                 yield name, _get_result(client, future, f"{stage} {name}", task_resources)
     finally:

@@ -19,9 +19,9 @@ from distributed.client import _wait
 from daskw2v.cluster.workers import (
     AGAIN,
     check_reachable,
+    converting_scheduler_errors,
     is_unreachable,
     may_grow,
-    scheduler_watched,
     this_worker,
     workers_known,
 )
@@ -153,7 +153,7 @@ def await_worker(client: Client, task_resources: Mapping[str, int] | None = None
         waited.check()  # reports the new worker
 
 
-def first_done(
+def wait_for_first(
     client: Client, futures: Collection[Future], task_resources: Mapping[str, int] | None = None
 ) -> set[Future]:
     """Wait until at least one task has ended, also by an error; return the futures of all tasks that have ended.
@@ -174,18 +174,18 @@ def first_done(
     return _first_done(client, futures, _Wait(client, task_resources))
 
 
-def all_done(client: Client, futures: Collection[Future]) -> None:
-    """Wait until all tasks have ended; raises as `first_done` does."""
+def wait_for_all(client: Client, futures: Collection[Future]) -> None:
+    """Wait until all tasks have ended; raises as `wait_for_first` does."""
     waiting = set(futures)
     while waiting:
-        waiting -= first_done(client, waiting)
+        waiting -= wait_for_first(client, waiting)
 
 
 def _first_done(client: Client, futures: Collection[Future], waited: _Wait) -> set[Future]:
-    """Wait as `first_done` does, with the checks of a wait."""
+    """Wait as `wait_for_first` does, with the checks of a wait."""
     while True:
         try:
-            with scheduler_watched():
+            with converting_scheduler_errors():
                 # `distributed.wait` would wait in the loop of Dask's current client, which may be another
                 done: set[Future] = client.sync(_wait, futures, timeout=waited.step, return_when="FIRST_COMPLETED").done
                 return done
@@ -215,14 +215,14 @@ def gather(
     TrainingError
         If a task killed its worker several times.
     ClusterError
-        If the scheduler is gone, or there are no workers, as in `first_done`.
+        If the scheduler is gone, or there are no workers, as in `wait_for_first`.
     Exception
         The error that a task raised.
     """
     waiting = set(futures)
     with _converting_errors(task):
         while waiting:
-            done = first_done(client, waiting, task_resources)
+            done = wait_for_first(client, waiting, task_resources)
             for future in done:
                 if future.status != "finished":
                     _fetch(client, [future], task_resources)
@@ -253,7 +253,7 @@ def _converting_errors(task: str) -> Iterator[None]:
     `task` is the name of the tasks, at the beginning of messages.
     """
     try:
-        with scheduler_watched():
+        with converting_scheduler_errors():
             yield
     except OSError as error:
         if not is_unreachable(error):

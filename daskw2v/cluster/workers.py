@@ -55,7 +55,7 @@ def ask_workers(
     try:
         answers: dict[str, Any] = client.run(function, *args, workers=addresses, on_error="return")
     except OSError as error:  # of the scheduler; errors of workers are returned
-        raise scheduler_gone() from error
+        raise scheduler_gone_error() from error
     failures = {address: answer for address, answer in answers.items() if isinstance(answer, Exception)}
     for address, failure in failures.items():
         has_left = isinstance(failure, OSError) and address not in workers_known(client)
@@ -160,7 +160,7 @@ def workers_known(client: Client) -> dict[str, Any]:
     """
     known = client.scheduler_info(n_workers=-1)
     if "workers" not in known:
-        raise scheduler_gone()
+        raise scheduler_gone_error()
     return dict(known["workers"])
 
 
@@ -245,12 +245,12 @@ def this_worker() -> str:
 
 
 @contextmanager
-def scheduler_watched() -> Iterator[None]:
+def converting_scheduler_errors() -> Iterator[None]:
     """Turn the errors that Dask raises in the block when it loses its scheduler into a ClusterError."""
     try:
         yield
     except (CancelledError, CommClosedError, ClosedClientError) as error:
-        raise scheduler_gone() from error
+        raise scheduler_gone_error() from error
 
 
 def is_unreachable(error: BaseException) -> bool:
@@ -258,6 +258,6 @@ def is_unreachable(error: BaseException) -> bool:
     return type(error) is OSError and error.errno is None and str(error).startswith("Timed out trying to connect")
 
 
-def scheduler_gone() -> ClusterError:
+def scheduler_gone_error() -> ClusterError:
     """Return the error for a scheduler that does not answer."""
     return ClusterError("The scheduler is gone, and the tasks with it.", f"Start the cluster. {AGAIN}")

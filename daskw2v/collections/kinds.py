@@ -100,7 +100,7 @@ class Derived(ABC):
         """
 
 
-def is_named(inputs: TextInputs) -> TypeGuard[Inputs]:
+def are_names(inputs: TextInputs) -> TypeGuard[Inputs]:
     """Return whether inputs are names of files: a name, or a list or tuple that begins with a name or is empty."""
     if isinstance(inputs, list | tuple):
         return not inputs or isinstance(inputs[0], str | os.PathLike)
@@ -131,7 +131,7 @@ def check_texts(inputs: TextInputs, params: Params, resources: Resources) -> Non
         If the inputs are empty, or a table lacks the column of text or of weights.
     """
     column = params.column
-    if is_named(inputs):
+    if are_names(inputs):
         list_names(inputs)
         kind = shown = FILES
     elif isinstance(inputs, Derived):
@@ -141,7 +141,7 @@ def check_texts(inputs: TextInputs, params: Params, resources: Resources) -> Non
     else:
         kind, shown = COLLECTIONS, f"an input of type {type(inputs).__name__}"
     for settings in (params, resources):
-        refuse_unread(settings, "input", kind, kinds_with(type(inputs)), shown)
+        refuse_unread(settings, "input", kind, list_kinds(type(inputs)), shown)
     if kind != COLLECTIONS:
         return
     if isinstance(inputs, list | tuple) and is_one_of(inputs[0], _BAGS | DASK_FRAMES):
@@ -164,7 +164,7 @@ def check_texts(inputs: TextInputs, params: Params, resources: Resources) -> Non
                 check_column(name, list(inputs.columns))
 
 
-def kinds_with(kind: type | None) -> Mapping[str, Reader]:
+def list_kinds(kind: type | None) -> Mapping[str, Reader]:
     """Return the kinds of input by name: those of `KINDS`, and `kind` if it is a subclass of `Derived`."""
     return {**KINDS, kind.__name__: kind} if kind is not None and issubclass(kind, Derived) else KINDS
 

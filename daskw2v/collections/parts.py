@@ -23,7 +23,7 @@ from daskw2v.config.params import Params, TextParams
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.formats import check_formats, columns
-from daskw2v.corpus.formats.parquet import written_parquet
+from daskw2v.corpus.formats.parquet import describe_parquet
 from daskw2v.corpus.sources import find_sources
 from daskw2v.corpus.streams import batched
 from daskw2v.errors import InputError, counted
@@ -75,7 +75,7 @@ def find_texts(
     ParameterError, InputError
         As `find_sources` and `check_formats` do; or if there is no text, or a table lacks a column.
     """
-    if kinds.is_named(inputs):
+    if kinds.are_names(inputs):
         find = partial(find_sources, work=work.url, filters=params.filters, errors=params.errors, listener=listener)
         sources = find(inputs, params.format, resources.storage_options, resources.store_timeout)
         check_formats((source.format for source in sources), params)
@@ -92,7 +92,7 @@ def find_texts(
     files = [file for number in sorted(written) for file in written[number]]
     if not files:
         raise InputError(f"There is no text in the {type(inputs).__name__}.", "Give at least one sentence.")
-    return [written_parquet(work, f"{LAYOUT.folder}/{name}", size) for name, size in files]
+    return [describe_parquet(work, f"{LAYOUT.folder}/{name}", size) for name, size in files]
 
 
 @contextmanager

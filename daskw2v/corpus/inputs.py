@@ -111,9 +111,9 @@ def _shown(value: Any) -> str:
     """Return a shortened repr of a value, or only the value's type if a repr could be slow or compute something."""
     if type(value).__module__ != "builtins" or isinstance(value, Iterator):
         return f"<{type(value).__module__}.{type(value).__qualname__}>".replace("<builtins.", "<")
-    return shortened(reprlib.repr(value))
+    return shorten(reprlib.repr(value))
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """Return a text, cut to the length that is allowed in a message."""
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."

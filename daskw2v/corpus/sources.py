@@ -15,7 +15,7 @@ from daskw2v.config.filters import Filters
 from daskw2v.corpus.files import Source, TextBlock, get_version, open_source
 from daskw2v.corpus.formats import TEXT, Format, find_format
 from daskw2v.corpus.formats.base import empty_file_error
-from daskw2v.corpus.inputs import Inputs, list_names, shortened
+from daskw2v.corpus.inputs import Inputs, list_names, shorten
 from daskw2v.corpus.names import check_readable, detect_compression, detect_format, filter_sources, select_format
 from daskw2v.corpus.streams import read_file_chunks
 from daskw2v.errors import Daskw2vError, InputError, StoreError, counted
@@ -200,7 +200,7 @@ def find_files(
     """
     if "::" in name:
         raise InputError(
-            f"{shortened(name)} is a chain of filesystems, which cannot be read in blocks.",
+            f"{shorten(name)} is a chain of filesystems, which cannot be read in blocks.",
             "Name the files themselves.",
         )
     fs, path = filesystem(name, storage_options)
@@ -394,7 +394,7 @@ def _no_files_error(name: str, *, is_folder: bool) -> InputError:
         )
     is_text = any(character.isspace() for character in name)
     hint = " Inputs are names of files: write text to a file, and give its name; in Python, iter(texts) is text."
-    return InputError(f"{shortened(name)} matches no file.", f"{_CHECK}{hint if is_text else ''}")
+    return InputError(f"{shorten(name)} matches no file.", f"{_CHECK}{hint if is_text else ''}")
 
 
 @contextmanager
@@ -407,7 +407,7 @@ def _convert_errors(name: str) -> Iterator[None]:
         if isinstance(cause, Daskw2vError):
             raise
         raise InputError(
-            f"{shortened(name)} cannot be searched ({type(cause).__name__}: {cause}).",
+            f"{shorten(name)} cannot be searched ({type(cause).__name__}: {cause}).",
             "Check the path, broken links, the rights and the network.",
         ) from error
 

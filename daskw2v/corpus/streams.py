@@ -150,7 +150,7 @@ def _chunks_from(file: IO[bytes], offset: int, size: int) -> Iterator[bytes]:
     return chunks_with_newlines(iter(partial(file.read, size), b""))
 
 
-def line_start(file: IO[bytes], offset: int, stop: int) -> int:
+def find_line_start(file: IO[bytes], offset: int, stop: int) -> int:
     """Return the offset of the first line that starts at or after `offset`; `stop` or more if none starts before it."""
     if offset == 0:
         return 0
@@ -163,7 +163,7 @@ def line_start(file: IO[bytes], offset: int, stop: int) -> int:
     return stop
 
 
-def line_chunks(file: IO[bytes], offset: int, stop: int) -> Iterator[bytes]:
+def read_line_chunks(file: IO[bytes], offset: int, stop: int) -> Iterator[bytes]:
     """Yield the lines of a file that start in offset..stop-1, in chunks, changed as by `with_newlines`.
 
     Parameters

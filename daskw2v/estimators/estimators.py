@@ -11,7 +11,7 @@ import numpy as np
 from distributed import Client
 
 from daskw2v.cluster.connecting import refuse_remote_workers
-from daskw2v.collections.kinds import ARROW_TABLES, DASK_FRAMES, FRAMES, TextInputs, is_named, is_one_of
+from daskw2v.collections.kinds import ARROW_TABLES, DASK_FRAMES, FRAMES, TextInputs, are_names, is_one_of
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.corpus.stored_tokenizers import is_settled_file
@@ -336,7 +336,7 @@ def _files(X: Any, client: Client | None, resources: Resources, columns: str) ->
     ClusterError
         If workers may not see the files.
     """
-    if is_named(X):
+    if are_names(X):
         yield X
         return
     if not is_one_of(X, FRAMES | ARROW_TABLES | DASK_FRAMES):

@@ -23,7 +23,7 @@ from daskw2v.kernels.distinct import distinct
 from daskw2v.store.threads import in_threads
 from daskw2v.types import Float64Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
-from daskw2v.vocabulary.word_tables import NAMES, TableKind, as_text, check_text, single, word_column
+from daskw2v.vocabulary.word_tables import NAMES, TableKind, as_text, check_text, find_word_column, single
 
 pa, pc = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow")
 
@@ -123,7 +123,7 @@ def summary_of(features: WordFeatures, columns: Sequence[FeatureColumn], base: S
 
 def _columns(present: Sequence[str], url: str) -> list[str]:
     """Return the columns of a table, the column of words first."""
-    word = word_column(present, url, _COLUMNS)
+    word = find_word_column(present, url, _COLUMNS)
     if {*NAMES} <= {*present}:
         raise InputError(f"{url} has the columns word and item, which both name words.", "Leave one of them out.")
     names = [single(present, name, url, _COLUMNS) for name in present if name != word]

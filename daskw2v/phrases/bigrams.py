@@ -99,7 +99,7 @@ def pairs_of(keys: UInt64Array) -> Int32Array:
     return np.column_stack([numbers >> _32, numbers & np.uint64(0xFFFFFFFF)]).astype(np.int32)
 
 
-def count_buckets(n_words: int) -> int:
+def choose_n_buckets(n_words: int) -> int:
     """Return the number of buckets for the bigrams of a text of `n_words` tokens, a power of two."""
     return 1 << max(0, -(-n_words // BUCKET_WORDS) - 1).bit_length()
 

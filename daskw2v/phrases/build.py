@@ -16,7 +16,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError
 from daskw2v.phrases import tasks
-from daskw2v.phrases.bigrams import count_buckets
+from daskw2v.phrases.bigrams import choose_n_buckets
 from daskw2v.phrases.settings import PhraseDetection, n_passes, with_threshold
 from daskw2v.phrases.tasks import PhraseJob, find_finished
 from daskw2v.progress import Listener, Watching
@@ -138,7 +138,7 @@ def _join_once(
     if (joined := _find(store, asked, corpus)) is not None:
         return joined
     vocabulary = count_words(corpus, store, Params(min_count=1), Resources(), client, listener)
-    n_buckets = count_buckets(corpus.n_tokens)
+    n_buckets = choose_n_buckets(corpus.n_tokens)
     # Named by how the text is cut, not by the shards' names, so that counts stay valid for shards that were rebuilt
     key = digest([asked, n_buckets, [shard.n_tokens for shard in corpus.shards]])
     job = PhraseJob(store, corpus.name, vocabulary, store / LAYOUT.folder / key, rules, n_buckets)

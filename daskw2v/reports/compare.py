@@ -125,7 +125,7 @@ def compare(
         The two models; differences are second minus first.
     words
         Words whose neighbours are shown. The default is ten words of the first model that both know, as
-        `chosen_words` chooses them.
+        `choose_words` chooses them.
     topn
         Number of neighbours of each word.
     evaluations
@@ -153,20 +153,20 @@ def compare(
     if topn < 1:
         raise ParameterError(f"topn={topn!r} is below 1.", "Give the number of neighbours of each word, such as 10.")
     if words is None:
-        words = chosen_words(first, _EXAMPLES, lambda word: word.isalpha() and word in second)
-    near = zip(words, named_nearest(first, words, topn), named_nearest(second, words, topn), strict=True)
-    params = _compared(*(model.metadata.get("params", {}) for model in (first, second)))
+        words = choose_words(first, _EXAMPLES, lambda word: word.isalpha() and word in second)
+    near = zip(words, find_nearest(first, words, topn), find_nearest(second, words, topn), strict=True)
+    params = _compare_values(*(model.metadata.get("params", {}) for model in (first, second)))
     return Comparison(
         (first.url, second.url),
-        _compared(_sizes(first), _sizes(second)),
+        _compare_values(_collect_sizes(first), _collect_sizes(second)),
         tuple(value for value in params if value.first != value.second),
-        _compared(*map(_scores, evaluations)),
+        _compare_values(*map(_collect_scores, evaluations)),
         tuple(SideBySide(*each) for each in near),
         neighbour_stability(first, second, topn=topn),
     )
 
 
-def _sizes(vectors: Vectors) -> dict[str, Any]:
+def _collect_sizes(vectors: Vectors) -> dict[str, Any]:
     """Return sizes, speed and loss of a model by their names in a comparison; None for those that are not known."""
     corpus, metrics, vocabulary = (vectors.metadata.get(part, {}) for part in ("corpus", "metrics", "vocabulary"))
     return {
@@ -181,18 +181,18 @@ def _sizes(vectors: Vectors) -> dict[str, Any]:
     }
 
 
-def _scores(evaluation: Evaluation | None) -> dict[str, float | None]:
+def _collect_scores(evaluation: Evaluation | None) -> dict[str, float | None]:
     """Return the scores of an evaluation by set and method; an empty dict for None."""
     return {} if evaluation is None else {f"{s.name}, {s.measure}": s.value for s in evaluation.rows()}
 
 
-def _compared(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[ComparedValue, ...]:
+def _compare_values(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[ComparedValue, ...]:
     """Return the values that at least one of two models has; `first` and `second` are their values by name."""
     values = (ComparedValue(name, first.get(name), second.get(name)) for name in {**first, **second})
     return tuple(value for value in values if (value.first, value.second) != (None, None))
 
 
-def chosen_words(vectors: Vectors, n: int, usable: Callable[[str], bool] = str.isalpha) -> list[str]:
+def choose_words(vectors: Vectors, n: int, usable: Callable[[str], bool] = str.isalpha) -> list[str]:
     """Choose example words of a model: frequent words with a specific meaning, in any language.
 
     The usable words among the 2,000 most frequent words are divided into n parts by frequency. Of each part, the word
@@ -215,7 +215,7 @@ def chosen_words(vectors: Vectors, n: int, usable: Callable[[str], bool] = str.i
     return [frequent[part[np.argmax(lengths[part])]] for part in parts]
 
 
-def named_nearest(vectors: Vectors, words: Sequence[str], topn: int) -> list[Neighbours]:
+def find_nearest(vectors: Vectors, words: Sequence[str], topn: int) -> list[Neighbours]:
     """Return the `topn` nearest words of each word with their cosines, best first, in one pass over the model.
 
     Raises

@@ -11,17 +11,17 @@ from daskw2v.evaluation import Evaluation, Score
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.files import writing
 from daskw2v.reports import plots, text
-from daskw2v.reports.compare import Comparison, chosen_words, compare, named_nearest
+from daskw2v.reports.compare import Comparison, choose_words, compare, find_nearest
 from daskw2v.reports.training import (
-    chosen_settings,
-    curves_of,
-    facts_of,
-    held_out_of,
-    stages_of,
-    text_of,
+    list_facts,
+    list_settings,
+    list_stage_times,
+    list_text_facts,
+    read_held_out_losses,
+    read_score_curves,
     training_points,
 )
-from daskw2v.reports.wordmap import WordMap, check_map, word_map
+from daskw2v.reports.wordmap import WordMap, check_map, make_word_map
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
 
@@ -67,11 +67,11 @@ def report(
     other_evaluation
         Result of `evaluate` for `other`.
     words
-        Words whose neighbours are shown. The default is twelve words, as `chosen_words` chooses them.
+        Words whose neighbours are shown. The default is twelve words, as `choose_words` chooses them.
     map_words
         Number of words on the map, the most frequent ones.
     map_method
-        `graph` or `umap`, as in `word_map`.
+        `graph` or `umap`, as in `make_word_map`.
     storage_options
         Options for fsspec.
 
@@ -107,8 +107,8 @@ def report(
         raise ParameterError("other_evaluation is given without other.", "Give the model that it belongs to.")
     both = other_evaluation, evaluation
     comparison = None if other is None else compare(other, vectors, words, _TOPN, both)
-    chosen = chosen_words(vectors, _EXAMPLES) if words is None else words
-    page = _render(vectors, chosen, word_map(vectors, map_words, map_method), evaluation, comparison)
+    chosen = choose_words(vectors, _EXAMPLES) if words is None else words
+    page = _render(vectors, chosen, make_word_map(vectors, map_words, map_method), evaluation, comparison)
     with writing(target, storage_options) as f:
         f.write(page.encode())
     return Store(target).url
@@ -127,12 +127,12 @@ def _template() -> Template:
     return templates.get_template("page.html")
 
 
-def _name(url: str | None) -> str:
+def _model_name(url: str | None) -> str:
     """Return the name of a model on the page: the last part of its URL."""
     return "vectors without a URL" if url is None else Store(url).name
 
 
-def _on_map(drawn: WordMap, words: Sequence[str]) -> dict[str, Any]:
+def _map_data(drawn: WordMap, words: Sequence[str]) -> dict[str, Any]:
     """Return the data for the script of a map: neighbours, clusters, and the index of the selected word.
 
     The selected word is the first of `words` that is on the map; None if there is none.
@@ -142,7 +142,7 @@ def _on_map(drawn: WordMap, words: Sequence[str]) -> dict[str, Any]:
         "cosines": (drawn.cosines[:, :_MAP_TOPN] * 1000).round().astype("int").tolist(),
         "first": next((drawn.words.index(word) for word in words if word in drawn.words), None),
         "clusters": [cluster.word for cluster in drawn.clusters],
-        "paint": plots.cluster_colours(drawn),
+        "paint": plots.choose_cluster_colours(drawn),
     }
 
 
@@ -164,39 +164,39 @@ def _render(
     """
     metadata, metrics = vectors.metadata, vectors.metadata.get("metrics", {})
     points = training_points(metrics, _MAX_POINTS)
-    progress, curves = curves_of(metrics)
-    held_out_progress, losses = held_out_of(metrics)
-    drawings = {"map": plots.map_plot(drawn)}
+    progress, curves = read_score_curves(metrics)
+    held_out_progress, losses = read_held_out_losses(metrics)
+    drawings = {"map": plots.draw_map(drawn)}
     if points:
-        drawings |= plots.training_curves(points)
+        drawings |= plots.draw_training_curves(points)
     if held_out_progress:
-        drawings["held_out"] = plots.over_tokens(held_out_progress, {"loss": losses})
+        drawings["held_out"] = plots.draw_over_tokens(held_out_progress, {"loss": losses})
     if curves:
-        drawings["scores"] = plots.over_tokens(progress, curves)
+        drawings["scores"] = plots.draw_over_tokens(progress, curves)
     return _template().render(
-        name=_name(vectors.url),
+        name=_model_name(vectors.url),
         url=vectors.url,
         version=metadata.get("daskw2v"),
         created=metadata.get("created"),
-        facts=list(facts_of(vectors)),
-        text=list(text_of(metadata)),
-        choices=chosen_settings(metadata.get("params", {})),
+        facts=list(list_facts(vectors)),
+        text=list(list_text_facts(metadata)),
+        choices=list_settings(metadata.get("params", {})),
         steps=training_points(metrics, _MAX_ROWS),
-        stages=stages_of(metrics),
+        stages=list_stage_times(metrics),
         workers=metrics.get("workers", []),
         curves=curves,
         series_colours=plots.SERIES_COLOURS,
-        scores=[] if evaluation is None else list(rated(evaluation)),
+        scores=[] if evaluation is None else list(list_ratings(evaluation)),
         intervals=[] if evaluation is None else interval_notes(evaluation),
         map=drawn,
         kept={among: drawn.kept(among) for among in (10, 50)},
         cluster_labels=[", ".join(text.shown(word, 24) for word in cluster.label) for cluster in drawn.clusters],
-        on_map=_on_map(drawn, words),
-        neighbours=list(zip(words, named_nearest(vectors, words, _TOPN), strict=True)),
+        on_map=_map_data(drawn, words),
+        neighbours=list(zip(words, find_nearest(vectors, words, _TOPN), strict=True)),
         comparison=comparison,
-        other=_name(comparison.urls[0]) if comparison else None,
+        other=_model_name(comparison.urls[0]) if comparison else None,
         drawings=drawings,
-        library=plots.library(),
+        library=plots.bokeh_scripts(),
     )
 
 
@@ -239,13 +239,13 @@ class Rated:
     categories: tuple[CategoryScore, ...] = ()
 
 
-def rated(evaluation: Evaluation) -> Iterator[Rated]:
+def list_ratings(evaluation: Evaluation) -> Iterator[Rated]:
     """Yield all scores of an evaluation, each with the scores of its groups and categories."""
     for score in evaluation.rows():
         coverage, parts = score.coverage, dict[str, tuple[CategoryScore, ...]]()
         if score.kind == "analogy":
             answers = evaluation.analogy[score.name][score.measure]
-            parts = {"groups": _parts(answers.groups), "categories": _parts(answers.categories)}
+            parts = {"groups": _category_scores(answers.groups), "categories": _category_scores(answers.categories)}
         elif score.kind == "outliers":
             topics = evaluation.outliers[score.name].topics
             parts = {"categories": tuple(CategoryScore(name, value, None) for name, value in topics.items())}
@@ -260,6 +260,6 @@ def interval_notes(evaluation: Evaluation) -> list[str]:
     return [f"{kind}: {_INTERVALS[kind]}" for kind in kinds if kind in _INTERVALS]
 
 
-def _parts(counts: Mapping[str, tuple[int, int]]) -> tuple[CategoryScore, ...]:
+def _category_scores(counts: Mapping[str, tuple[int, int]]) -> tuple[CategoryScore, ...]:
     """Return the scores of categories or groups from their numbers of correct answers and of questions, by name."""
     return tuple(CategoryScore(name, right / n if n else None, n) for name, (right, n) in counts.items())

@@ -47,13 +47,13 @@ class Drawing(NamedTuple):
     up: str = ""
 
 
-def library() -> list[str]:
+def bokeh_scripts() -> list[str]:
     """Return the scripts of BokehJS that the plots of this module need."""
     scripts: list[str] = Resources("inline", components=["bokeh"]).js_raw
     return [script.replace("</script", r"<\/script") for script in scripts]
 
 
-def training_curves(points: Sequence[TrainingPoint]) -> dict[str, Drawing]:
+def draw_training_curves(points: Sequence[TrainingPoint]) -> dict[str, Drawing]:
     """Draw the curves of a training, of at least one point: "loss", "alpha" and "speed".
 
     The mean loss of a pair and the learning rate are drawn against the tokens seen, words per second against time.
@@ -62,17 +62,17 @@ def training_curves(points: Sequence[TrainingPoint]) -> dict[str, Drawing]:
     in_hours = points[-1].elapsed > 2 * 3600
     times = [point.elapsed / (3600 if in_hours else 1) for point in points]
     rates = {"learning rate": [point.alpha for point in points]}
-    factor, unit = _unit(max(point.words_per_second for point in points), "words/s")
+    factor, unit = _choose_unit(max(point.words_per_second for point in points), "words/s")
     speeds = {"speed": [point.words_per_second / factor for point in points]}
     across = "hours" if in_hours else "seconds"
     return {
-        "loss": over_tokens(progress, {"loss": [point.loss for point in points]}),
-        "alpha": over_tokens(progress, rates, "0.0000", first_colour=1, from_zero=True),
-        "speed": _curves(times, across, speeds, "0.00", y_name=unit, first_colour=2, from_zero=True),
+        "loss": draw_over_tokens(progress, {"loss": [point.loss for point in points]}),
+        "alpha": draw_over_tokens(progress, rates, "0.0000", first_colour=1, from_zero=True),
+        "speed": _draw_curves(times, across, speeds, "0.00", y_name=unit, first_colour=2, from_zero=True),
     }
 
 
-def over_tokens(
+def draw_over_tokens(
     progress: Sequence[int], lines: Mapping[str, Sequence[float | None]], form: str = "0.000", **style: Any
 ) -> Drawing:
     """Draw lines, such as the scores of evaluation sets, against the tokens seen.
@@ -84,20 +84,20 @@ def over_tokens(
     lines
         Values of each line at the points, by the line's name; None for a missing value.
     form, style
-        As in `_curves`.
+        As in `_draw_curves`.
     """
-    factor, unit = _unit(max(progress), "tokens seen")
-    return _curves([tokens / factor for tokens in progress], unit, lines, form, **style)
+    factor, unit = _choose_unit(max(progress), "tokens seen")
+    return _draw_curves([tokens / factor for tokens in progress], unit, lines, form, **style)
 
 
-def _unit(largest: float, noun: str) -> tuple[float, str]:
+def _choose_unit(largest: float, noun: str) -> tuple[float, str]:
     """Return the factor by which to divide numbers up to `largest`, and the name of their unit: "million words"."""
     units = ((1e9, "billion "), (1e6, "million "), (1e3, "thousand "))
     factor, prefix = next((unit for unit in units if largest >= unit[0]), (1, ""))
     return factor, prefix + noun
 
 
-def _curves(
+def _draw_curves(
     x: Sequence[float],
     x_name: str,
     lines: Mapping[str, Sequence[float | None]],
@@ -128,8 +128,8 @@ def _curves(
         Whether the y axis begins at 0.
     """
     plot = figure(height=_CURVE_HEIGHT, sizing_mode="stretch_width", toolbar_location=None, tools="")
-    plot.x_range = _range_of(x)
-    plot.y_range = _range_of([score for values in lines.values() for score in values if score is not None], from_zero)
+    plot.x_range = _axis_range(x)
+    plot.y_range = _axis_range([score for values in lines.values() for score in values if score is not None], from_zero)
     drawn = []
     for number, (name, values) in enumerate(lines.items()):
         y = np.array([np.nan if score is None else score for score in values])
@@ -138,17 +138,17 @@ def _curves(
         dash = "solid" if number < SERIES_COLOURS else "dashed"
         line = plot.line("x", "y", source=source, line_width=2, line_join="round", line_dash=dash)
         drawn.append(line)
-        _coloured(line.glyph, line_color=colour)
+        _tag_colours(line.glyph, line_color=colour)
         if len(y) <= _MAX_DOTS:
             dots = plot.scatter("x", "y", source=source, size=6)
-            _coloured(dots.glyph, line_color=colour, fill_color=colour)
+            _tag_colours(dots.glyph, line_color=colour, fill_color=colour)
     plot.xgrid.visible = False
-    tooltip = _tooltip(f"@name <b>@y{{{form}}}</b> {y_name}<br>@x{{0,0.[00]}} {x_name}")
+    tooltip = _format_tooltip(f"@name <b>@y{{{form}}}</b> {y_name}<br>@x{{0,0.[00]}} {x_name}")
     plot.add_tools(HoverTool(tooltips=tooltip, mode="vline", renderers=drawn, show_arrow=False, attachment="above"))
-    return Drawing(_finished(plot), x_name, y_name)
+    return Drawing(_to_json(plot), x_name, y_name)
 
 
-def cluster_colours(words: WordMap) -> list[str]:
+def choose_cluster_colours(words: WordMap) -> list[str]:
     """Return the name of a colour of the page for each cluster of a map, so that near clusters have different colours.
 
     A cluster, in order, gets the colour whose clusters before it are farthest away.
@@ -162,10 +162,10 @@ def cluster_colours(words: WordMap) -> list[str]:
     return [f"--series-{colour}" for colour in colours]
 
 
-def map_plot(words: WordMap) -> Drawing:
+def draw_map(words: WordMap) -> Drawing:
     """Draw a map: a dot for each word, larger for frequent words. The page's script adds the labels."""
     colours = np.full(len(words.words), "--dot", dtype="<U10")
-    for cluster, colour in zip(words.clusters, cluster_colours(words), strict=True):
+    for cluster, colour in zip(words.clusters, choose_cluster_colours(words), strict=True):
         colours[cluster.members] = colour
     x, y = words.positions[:, 0], words.positions[:, 1]
     pan, wheel = PanTool(name="pan"), WheelZoomTool()
@@ -177,8 +177,8 @@ def map_plot(words: WordMap) -> Drawing:
         tools=[pan, wheel],
         active_drag=pan,
         active_scroll=wheel,
-        x_range=_range_of(x),
-        y_range=_range_of(y),
+        x_range=_axis_range(x),
+        y_range=_axis_range(y),
     )
     plot.axis.visible = plot.grid.visible = False
     n = len(words.words)
@@ -198,23 +198,23 @@ def map_plot(words: WordMap) -> Drawing:
     )
     dots = plot.scatter("x", "y", size="size", source=source, fill_color="colour", fill_alpha=0.5, line_color=None)
     dots.nonselection_glyph = dots.selection_glyph = None
-    _marks(plot, "labels", "--ink", 0, "12px")
+    _add_marks(plot, "labels", "--ink", 0, "12px")
     # Labels of clusters have different colours, and a background in the map's colour: they cover dots
-    glyph = _labels(plot, _layer("clusters"), "bold 14px").glyph
+    glyph = _add_labels(plot, _make_layer("clusters"), "bold 14px").glyph
     glyph.update(background_fill_alpha=0.75, padding=2, border_radius=3)
-    _coloured(glyph, background_fill_color="--raised")
-    _marks(plot, "matches", "--strong", 9, "13px")
-    _marks(plot, "near", "--accent", 8, "13px")
-    _marks(plot, "found", "--strong", 13, "bold 15px")
-    tooltip = _tooltip("<b>@word</b><br>number @rank{0,0} by frequency")
+    _tag_colours(glyph, background_fill_color="--raised")
+    _add_marks(plot, "matches", "--strong", 9, "13px")
+    _add_marks(plot, "near", "--accent", 8, "13px")
+    _add_marks(plot, "found", "--strong", 13, "bold 15px")
+    tooltip = _format_tooltip("<b>@word</b><br>number @rank{0,0} by frequency")
     plot.add_tools(
         HoverTool(tooltips=tooltip, renderers=[dots], limit=3, show_arrow=False, attachment="above"),
         TapTool(renderers=[dots]),
     )
-    return Drawing(_finished(plot))
+    return Drawing(_to_json(plot))
 
 
-def _marks(plot: Any, name: str, colour: str, size: float, font: str) -> None:
+def _add_marks(plot: Any, name: str, colour: str, size: float, font: str) -> None:
     """Add an empty layer of labels to a map, which the page's script fills.
 
     Parameters
@@ -226,20 +226,20 @@ def _marks(plot: Any, name: str, colour: str, size: float, font: str) -> None:
     size
         Size of a dot beside each label, in pixels; 0 for none.
     """
-    source = _layer(name)
+    source = _make_layer(name)
     if size:
         ring = plot.scatter("x", "y", source=source, size=size, line_width=2, fill_alpha=0.25)
-        _coloured(ring.glyph, line_color=colour, fill_color=colour)
-    _coloured(_labels(plot, source, font).glyph, text_color=colour)
+        _tag_colours(ring.glyph, line_color=colour, fill_color=colour)
+    _tag_colours(_add_labels(plot, source, font).glyph, text_color=colour)
 
 
-def _layer(name: str) -> ColumnDataSource:
+def _make_layer(name: str) -> ColumnDataSource:
     """Return an empty data source of labels with a name, by which the page's script finds and fills it."""
     columns = ("x", "y", "label", "offset", "align", "paint", "colour")
     return ColumnDataSource({column: [] for column in columns}, name=name)
 
 
-def _labels(plot: Any, source: ColumnDataSource, font: str) -> Any:
+def _add_labels(plot: Any, source: ColumnDataSource, font: str) -> Any:
     """Add the labels of a data source to a plot, in a font such as "bold 14px"; return Bokeh's renderer."""
     style, _, height = font.rpartition(" ")
     return plot.text(
@@ -257,7 +257,7 @@ def _labels(plot: Any, source: ColumnDataSource, font: str) -> Any:
     )
 
 
-def _range_of(values: Sequence[float] | npt.NDArray[Any], from_zero: bool = False) -> Range1d:
+def _axis_range(values: Sequence[float] | npt.NDArray[Any], from_zero: bool = False) -> Range1d:
     """Return the range of an axis, a little wider than the range of the values; about 0..1 without values."""
     low, high = (float(np.min(values)), float(np.max(values))) if len(values) else (0.0, 1.0)
     low = 0.0 if from_zero else low
@@ -265,13 +265,13 @@ def _range_of(values: Sequence[float] | npt.NDArray[Any], from_zero: bool = Fals
     return Range1d(low if from_zero else low - margin, high + margin)
 
 
-def _tooltip(content: str) -> str:
+def _format_tooltip(content: str) -> str:
     """Return the HTML of a tooltip in the page's colours; Bokeh escapes the values that replace @name in `content`."""
     style = "margin: -5px; padding: 5px 9px; max-width: 22rem; overflow-wrap: anywhere; font-family: var(--sans)"
     return f'<div style="background: var(--raised); color: var(--ink); {style}">{content}</div>'
 
 
-def _coloured(model: Model, **colours: str) -> None:
+def _tag_colours(model: Model, **colours: str) -> None:
     """Tag a Bokeh model with the name of a colour of the page for each of its properties, as `line_color="--line"`.
 
     The page's script resolves the names, by its light or dark theme.
@@ -279,15 +279,15 @@ def _coloured(model: Model, **colours: str) -> None:
     model.tags = [f"{name}={variable}" for name, variable in colours.items()]
 
 
-def _finished(plot: Plot) -> Mapping[str, Any]:
+def _to_json(plot: Plot) -> Mapping[str, Any]:
     """Style the axes and the grid of a plot, and return the plot as JSON for BokehJS."""
     plot.background_fill_color = plot.border_fill_color = plot.outline_line_color = None
     plot.min_border_left = plot.min_border_right = 8
     for axis in plot.axis:
         axis.major_label_text_font, axis.major_label_text_font_size = _FONT, "12px"
         axis.minor_tick_line_color = None
-        _coloured(axis, major_label_text_color="--soft", axis_line_color="--line", major_tick_line_color="--line")
+        _tag_colours(axis, major_label_text_color="--soft", axis_line_color="--line", major_tick_line_color="--line")
     for grid in plot.grid:
-        _coloured(grid, grid_line_color="--line")
+        _tag_colours(grid, grid_line_color="--line")
     item: Mapping[str, Any] = json_item(plot)
     return item

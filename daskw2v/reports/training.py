@@ -68,7 +68,7 @@ class TrainingPoint:
     words_per_second: float
 
 
-def facts_of(vectors: Vectors) -> Iterator[Fact]:
+def list_facts(vectors: Vectors) -> Iterator[Fact]:
     """Yield the main facts about a model: sizes, text, objective, strategy, device, time and speed."""
     names = ("corpus", "vocabulary", "params", "resources", "metrics")
     corpus, vocabulary, params, resources, metrics = (vectors.metadata.get(name, {}) for name in names)
@@ -107,7 +107,7 @@ def facts_of(vectors: Vectors) -> Iterator[Fact]:
         yield Fact("moved", size(sum(worker.get("sent", 0) for worker in metrics["workers"])), "between workers")
 
 
-def text_of(metadata: Mapping[str, Any]) -> Iterator[Fact]:
+def list_text_facts(metadata: Mapping[str, Any]) -> Iterator[Fact]:
     """Yield facts about the text of a model: how much was read, and how much was invalid or left out.
 
     `metadata` is the model's.
@@ -131,7 +131,7 @@ def text_of(metadata: Mapping[str, Any]) -> Iterator[Fact]:
         yield Fact("identity of the text", str(corpus["identity"]))
 
 
-def chosen_settings(params: Mapping[str, Any]) -> list[ChosenSetting]:
+def list_settings(params: Mapping[str, Any]) -> list[ChosenSetting]:
     """Return all parameters of a run: the fields of Params in their order, then parameters of other versions.
 
     `params` are the Params in a model's metadata, by name.
@@ -172,14 +172,14 @@ def training_points(metrics: Mapping[str, Any], max_points: int) -> list[Trainin
     return steps
 
 
-def stages_of(metrics: Mapping[str, Any]) -> list[Bar]:
+def list_stage_times(metrics: Mapping[str, Any]) -> list[Bar]:
     """Return a bar for the time of each stage of a run, in order; `metrics` are those of a model's metadata."""
     stages = [(str(entry["stage"]), float(entry["seconds"])) for entry in metrics.get("stages", ())]
     longest = max((seconds for _, seconds in stages), default=0) or 1
     return [Bar(stage, duration(seconds), seconds / longest) for stage, seconds in stages]
 
 
-def curves_of(metrics: Mapping[str, Any]) -> tuple[list[int], dict[str, list[float | None]]]:
+def read_score_curves(metrics: Mapping[str, Any]) -> tuple[list[int], dict[str, list[float | None]]]:
     """Return the evaluations during a training: the progress at each, in positions, and the scores of each set by name.
 
     A set has a score for each evaluation; None if it was not evaluated then. `metrics` are those of a model's metadata.
@@ -190,7 +190,7 @@ def curves_of(metrics: Mapping[str, Any]) -> tuple[list[int], dict[str, list[flo
     return [entry["progress"] for entry in evaluations], scores
 
 
-def held_out_of(metrics: Mapping[str, Any]) -> tuple[list[int], list[float | None]]:
+def read_held_out_losses(metrics: Mapping[str, Any]) -> tuple[list[int], list[float | None]]:
     """Return the measurements of the loss on held-out text: the progress at each, in positions, and the loss at each.
 
     `metrics` are those of a model's metadata.

@@ -90,10 +90,10 @@ class WordMap:
         near = self.neighbours[:, :_COMPARED]
         if near.shape[1] < _COMPARED:
             return None
-        return float(np.mean(_ranks_on_map(self.positions, near) < among))
+        return float(np.mean(_rank_on_map(self.positions, near) < among))
 
 
-def word_map(vectors: Vectors, n_words: int = 2000, method: str = "graph") -> WordMap:
+def make_word_map(vectors: Vectors, n_words: int = 2000, method: str = "graph") -> WordMap:
     """Return a map of a model's most frequent words, laid out in two dimensions.
 
     Parameters
@@ -123,7 +123,7 @@ def word_map(vectors: Vectors, n_words: int = 2000, method: str = "graph") -> Wo
     among = Vectors(Vocabulary.from_words(words, counts), units)
     near, cosines = among.nearest(words, NEIGHBOURS)
     positions, note = LAYOUTS[method](units, near)
-    return WordMap(words, counts, positions, near, cosines, clusters_of(units, words, positions), note)
+    return WordMap(words, counts, positions, near, cosines, find_clusters(units, words, positions), note)
 
 
 def check_map(n_words: int, method: str) -> None:
@@ -140,7 +140,7 @@ def check_map(n_words: int, method: str) -> None:
         raise ParameterError(f"map_words={n_words!r} is below 1.", "Give the number of words on the map, such as 2000.")
 
 
-def _ranks_on_map(positions: Float32Array, near: Int64Array) -> Int64Array:
+def _rank_on_map(positions: Float32Array, near: Int64Array) -> Int64Array:
     """Return, for each word and each of its k words in `near`, how many words are nearer on the map, shape (n, k).
 
     Parameters
@@ -170,7 +170,7 @@ def neighbour_graph(units: Float32Array, near: Int64Array) -> tuple[Float32Array
     """
     first = principal_components(units)
     start = (first * (_FIRST_DEVIATION / (first[:, 0].std() or 1))).astype(np.float32)
-    positions = principal_components(_descend(start, *_edges(near)))  # the longer side across
+    positions = principal_components(_descend(start, *_make_edges(near)))  # the longer side across
     return positions.astype(np.float32), (
         f"The graph that joins each word to its {near.shape[1]} nearest, laid out so that edges are short: words close "
         "together are similar; distances between clusters mean little."
@@ -222,7 +222,7 @@ def principal_components(rows: Float32Array) -> Float64Array:
     return positions
 
 
-def _edges(near: Int64Array) -> tuple[Int64Array, Int64Array, Float32Array]:
+def _make_edges(near: Int64Array) -> tuple[Int64Array, Int64Array, Float32Array]:
     """Return the start, the end and the weight of each edge of the graph of nearest words, shape (e,) each.
 
     Edges are in both directions, and sorted. Weights sum to 1. Two words that have each other among their nearest words
@@ -235,7 +235,7 @@ def _edges(near: Int64Array) -> tuple[Int64Array, Int64Array, Float32Array]:
 
 
 def _descend(positions: Float32Array, starts: Int64Array, ends: Int64Array, weights: Float32Array) -> Float32Array:
-    """Return the positions, shape (n, 2), after gradient descent; edges are as `_edges` returns them."""
+    """Return the positions, shape (n, 2), after gradient descent; edges are as `_make_edges` returns them."""
     rate = len(positions) / _EXAGGERATION
     moves, gains = np.zeros_like(positions), np.ones_like(positions)
     for step in range(_STEPS):
@@ -249,7 +249,7 @@ def _descend(positions: Float32Array, starts: Int64Array, ends: Int64Array, weig
 
 
 def _pull(positions: Float32Array, starts: Int64Array, ends: Int64Array, weights: Float32Array) -> Float32Array:
-    """Return the gradient of the edges' pull on each word, shape (n, 2); edges are as `_edges` returns them."""
+    """Return the gradient of the edges' pull on each word, shape (n, 2); edges are as `_make_edges` returns them."""
     apart = positions[starts] - positions[ends]
     apart *= (weights / (1 + (apart * apart).sum(axis=1)))[:, None]
     sums = [np.bincount(starts, apart[:, axis], len(positions)) for axis in (0, 1)]
@@ -274,7 +274,7 @@ def _push(positions: Float32Array) -> Float32Array:
     return push / np.float32(max(total - len(positions), 1e-9))  # a word does not push itself
 
 
-def clusters_of(units: Float32Array, words: Sequence[str], positions: Float32Array) -> list[Cluster]:
+def find_clusters(units: Float32Array, words: Sequence[str], positions: Float32Array) -> list[Cluster]:
     """Return clusters of the words of a map, of 60 words on average, the largest first; none of fewer than 120 words.
 
     The method is k-means of the unit vectors, with cosines for distances (Dhillon and Modha, 2001, "Concept
@@ -293,7 +293,7 @@ def clusters_of(units: Float32Array, words: Sequence[str], positions: Float32Arr
     n_clusters = len(units) // _CLUSTER_WORDS
     if n_clusters < 2:
         return []
-    centers = _first_centers(units, n_clusters)
+    centers = _draw_centers(units, n_clusters)
     labels = np.full(len(units), -1)
     for _ in range(_MAX_ROUNDS):
         nearest = np.argmax(units @ centers.T, axis=1)
@@ -301,12 +301,12 @@ def clusters_of(units: Float32Array, words: Sequence[str], positions: Float32Arr
             break
         labels = nearest
         for c in np.unique(labels):
-            centers[c] = _unit(units[labels == c].sum(axis=0))
+            centers[c] = _normalize(units[labels == c].sum(axis=0))
     groups = [np.flatnonzero(labels == c) for c in np.unique(labels)]
-    return [_cluster(members, units, words, positions) for members in sorted(groups, key=len, reverse=True)]
+    return [_make_cluster(members, units, words, positions) for members in sorted(groups, key=len, reverse=True)]
 
 
-def _first_centers(units: Float32Array, n_clusters: int) -> Float32Array:
+def _draw_centers(units: Float32Array, n_clusters: int) -> Float32Array:
     """Draw the vectors of words as first centers of clusters, as k-means++ does (Arthur and Vassilvitskii, 2007).
 
     A word is drawn with a probability that grows with its squared distance from the nearest word drawn before. Fewer
@@ -323,15 +323,15 @@ def _first_centers(units: Float32Array, n_clusters: int) -> Float32Array:
     return units[chosen]
 
 
-def _cluster(members: Int64Array, units: Float32Array, words: Sequence[str], positions: Float32Array) -> Cluster:
-    """Return the cluster of the words with the indices `members`; further arguments are as in `clusters_of`."""
-    cosines = units[members] @ _unit(units[members].sum(axis=0))
+def _make_cluster(members: Int64Array, units: Float32Array, words: Sequence[str], positions: Float32Array) -> Cluster:
+    """Return the cluster of the words with the indices `members`; further arguments are as in `find_clusters`."""
+    cosines = units[members] @ _normalize(units[members].sum(axis=0))
     core = np.sort(members[np.argsort(-cosines, kind="stable")[: (len(members) + 1) // 2]])
     away = np.abs(positions[core] - np.median(positions[core], axis=0)).sum(axis=1)
     return Cluster(members, tuple(words[i] for i in core[:_LABEL_WORDS]), int(core[np.argmin(away)]))
 
 
-def _unit(vector: Float32Array) -> Float32Array:
+def _normalize(vector: Float32Array) -> Float32Array:
     """Return a vector divided by its length; zeros stay zeros."""
     length = np.linalg.norm(vector)
     return vector / length if length > 0 else vector

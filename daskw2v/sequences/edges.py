@@ -9,7 +9,7 @@ import numpy as np
 
 from daskw2v.corpus.files import Source, TextBlock, open_source
 from daskw2v.corpus.formats import TEXT
-from daskw2v.corpus.formats.text import text_pieces
+from daskw2v.corpus.formats.text import read_text_pieces
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.extras import Extra
@@ -82,7 +82,7 @@ def _read_text(
 ) -> Iterator[dict[str, Any]]:
     """Yield columns of text without a header, as text."""
     with open_source(block.source, storage_options, timeout) as file:
-        for offset, data in text_pieces(file, block, ReadReport(), whole_lines=True):
+        for offset, data in read_text_pieces(file, block, ReadReport(), whole_lines=True):
             content = squeezed(_COMMENT.sub(b"", data)).lstrip(b"\n")
             if content:
                 columns = _parsed(content, names, f"{block.source.url} from byte {offset} on")

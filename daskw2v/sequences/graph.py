@@ -9,7 +9,7 @@ from typing import Any
 from dask.utils import format_bytes
 from distributed import Client
 
-from daskw2v.cluster.clocks import clocks_watched
+from daskw2v.cluster.clocks import watching_clocks
 from daskw2v.cluster.connecting import check_cluster
 from daskw2v.cluster.console import listening
 from daskw2v.cluster.tasks import run_tasks
@@ -120,7 +120,7 @@ def build_graph(
         sources = find_sources(inputs, None, resources.storage_options, work=work.url, listener=listen)
         home = work / LAYOUT.folder / identity_of(sources, edges.described, _FORMAT)
         stage = Stage(work, home, lambda: partial(run_tasks, client), listen, "graph")
-        with clocks_watched(client):
+        with watching_clocks(client):
             manifest = stage.make(home.read_manifest, partial(_build, sources, edges, resources))
     return read_graph(home, manifest)
 

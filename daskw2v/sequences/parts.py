@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, Self
 from dask.utils import format_bytes
 from distributed import Client
 
-from daskw2v.cluster.clocks import clocks_watched
+from daskw2v.cluster.clocks import watching_clocks
 from daskw2v.cluster.connecting import check_cluster
 from daskw2v.cluster.local import silencing_shuffles
 from daskw2v.cluster.tasks import run_tasks
@@ -279,7 +279,7 @@ class _Writer:
         size = sum(source.size for source in files) + sum(file.size for file in carried)
         n_files = max(1, math.ceil(_UNPACKED * size / self.resources.block_bytes))
         stage.expect(n_files)
-        with waits_for_workers(self.resources, self.listener), clocks_watched(client), silencing_shuffles():
+        with waits_for_workers(self.resources, self.listener), watching_clocks(client), silencing_shuffles():
             known = {} if before is None else dict(zip(self.sessions.roles, before.kinds, strict=True))
             table = read_events(files, self.sessions, self.resources, stage, known)
             cut, late = self._cut(table, before, stage)

@@ -7,7 +7,7 @@ from daskw2v.collections.kinds import Derived, GetClient
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
-from daskw2v.corpus.formats.parquet import written_parquet
+from daskw2v.corpus.formats.parquet import describe_parquet
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.progress import Listener
 from daskw2v.sequences.parts import write_sessions
@@ -99,4 +99,4 @@ class Graph(Derived):
         """Walk on the graph; raises as `write_walks` does."""
         urls = write_walks(self.inputs, work, self.edges, self.walks, resources, client(), listener, params.column)
         paths = [url.removeprefix(f"{work.url}/") for url in urls]
-        return [written_parquet(work, path, work.size(path) or 0) for path in paths]
+        return [describe_parquet(work, path, work.size(path) or 0) for path in paths]

@@ -12,7 +12,7 @@ import numpy as np
 
 from daskw2v.corpus.files import Source, TextBlock, open_source
 from daskw2v.corpus.formats import PARQUET, find_format
-from daskw2v.corpus.formats.columns import is_string, reading_as
+from daskw2v.corpus.formats.columns import converting_arrow_errors, is_string
 from daskw2v.corpus.formats.csv import DELIMITERS, Table
 from daskw2v.errors import InputError
 from daskw2v.extras import Extra
@@ -37,7 +37,7 @@ def read_columns(
     """
     source, read = block.source, _reader(block.source)
     title = find_format(source.format).title
-    with open_source(source, storage_options, timeout) as file, reading_as(title, source.url):
+    with open_source(source, storage_options, timeout) as file, converting_arrow_errors(title, source.url):
         yield from read(file, block, names)
 
 
@@ -45,7 +45,7 @@ def types_of(
     source: Source, names: Sequence[str], storage_options: Mapping[str, Any], timeout: float = TIMEOUT
 ) -> dict[str, Any]:
     """Return the Arrow types of the columns of a file that `is_typed`; raises as `read_columns` does."""
-    with open_source(source, storage_options, timeout) as file, reading_as(PARQUET.title, source.url):
+    with open_source(source, storage_options, timeout) as file, converting_arrow_errors(PARQUET.title, source.url):
         schema = pq.ParquetFile(file).schema_arrow
         _names_in_file(schema.names, names, source.url)
         return {name: schema.field(name).type for name in names}

@@ -26,7 +26,7 @@ def are_words(data: npt.NDArray[Any], offsets: npt.NDArray[Any]) -> bool:
     )
 
 
-def word_at(data: UInt8Array, offsets: Int64Array, i: int) -> bytes:
+def get_word(data: UInt8Array, offsets: Int64Array, i: int) -> bytes:
     """Return the bytes of word i of flat words."""
     return data[offsets[i] : offsets[i + 1]].tobytes()
 

@@ -11,7 +11,7 @@ from distributed import Client
 
 from daskw2v.cluster.connecting import connected, starts_cluster
 from daskw2v.cluster.console import listening
-from daskw2v.collections.kinds import is_named
+from daskw2v.collections.kinds import are_names
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.config.settings import integer
@@ -178,7 +178,7 @@ def _guessed(
 def _files(request: Request, listener: Listener) -> list[Source]:
     """Return the files of a request, whose formats are known."""
     params, resources = request.params, request.resources
-    if not is_named(request.inputs):
+    if not are_names(request.inputs):
         raise ParameterError(
             f"The size of a {type(request.inputs).__name__} is not known before it is read.",
             "Give files; or call train, which plans when it has read the text.",

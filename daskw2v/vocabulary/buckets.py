@@ -25,7 +25,7 @@ import zarr
 from daskw2v.errors import DamageError, VocabularyError, counted
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.shards.layout import N_EDGES, read_edges, read_word_indices, read_words, write_shard
-from daskw2v.shards.words import take_words, word_at
+from daskw2v.shards.words import get_word, take_words
 from daskw2v.store.arrays import open_array, read_array, write_array
 from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
@@ -61,7 +61,7 @@ class CountRules:
     listed: bool
 
 
-def count_buckets(n_types: int) -> int:
+def choose_n_buckets(n_types: int) -> int:
     """Return the number of buckets for the dictionaries of all shards, a power of two.
 
     Parameters
@@ -147,7 +147,7 @@ def plan_buckets(folder: Store, work: Store, n_buckets: int) -> str:
     n_buckets
         Number of buckets, a power of two.
     """
-    paths = shard_paths(folder)
+    paths = read_shard_paths(folder)
     first = np.empty((n_buckets, len(paths)), np.int64)
     below = np.zeros((n_buckets, len(paths) + 1), np.int64)
     for s, path in enumerate(paths):
@@ -200,7 +200,7 @@ def merge_bucket(folder: Store, work: Store, plan: str, bucket: int, rules: Coun
         "n_tokens": int(counts.sum()),
         "largest": int(counts.max(initial=0)),
         "missing": len(missing),
-        "missing_words": [(int(indices[i]), word_at(words, offsets, i).decode()) for i in missing[:MISSING_SHOWN]],
+        "missing_words": [(int(indices[i]), get_word(words, offsets, i).decode()) for i in missing[:MISSING_SHOWN]],
     }
     kept = np.flatnonzero(eligible >= rules.min_count)
     kept = kept[order.order_words(*take_words(words, offsets, kept), counts[kept])[: rules.limit]]
@@ -213,7 +213,9 @@ def merge_bucket(folder: Store, work: Store, plan: str, bucket: int, rules: Coun
     write_array(group, "offsets", offsets, chunk_rows=order.SLICE_CHUNK)
     write_array(group, "counts", counts, chunk_rows=order.SLICE_CHUNK)
     write_array(group, "index", index)
-    sample = [(-int(counts[i]), word_at(words, offsets, i)) for i in order.sample_indices(bucket, n_buckets, len(kept))]
+    sample = [
+        (-int(counts[i]), get_word(words, offsets, i)) for i in order.sample_indices(bucket, n_buckets, len(kept))
+    ]
     return {**result, "attempt": attempt, "n_kept": len(kept), "sample": sample}
 
 
@@ -243,7 +245,7 @@ def _merge(
     merged = Dictionary(max(len(offsets), int(np.diff(below).max())))
     merged.encode(padded(words), offsets[:-1], offsets[1:], np.zeros(len(offsets) - 1, np.int64))
     index = np.empty(int(below[-1]), np.int32)
-    for s, path in enumerate(shard_paths(folder)):
+    for s, path in enumerate(read_shard_paths(folder)):
         size = int(below[s + 1] - below[s])
         if size:
             words, offsets, counts = read_words(work, path, int(first[s]), int(first[s]) + size)
@@ -315,11 +317,11 @@ class Maps:
 @lru_cache(maxsize=4)
 def shard_numbers(folder: Store) -> dict[str, int]:
     """Return the index of each shard that a vocabulary was counted from, by the shard's path."""
-    return {path: number for number, path in enumerate(shard_paths(folder))}
+    return {path: number for number, path in enumerate(read_shard_paths(folder))}
 
 
 @lru_cache(maxsize=4)
-def shard_paths(folder: Store) -> list[str]:
+def read_shard_paths(folder: Store) -> list[str]:
     """Return the paths of the shards that a vocabulary was counted from, in the order of the text.
 
     Parameters

@@ -26,7 +26,7 @@ from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.types import Int32Array, Int64Array, UInt8Array
 from daskw2v.vocabulary import buckets
-from daskw2v.vocabulary.buckets import STEPS, run_step_locally, run_steps, shard_paths
+from daskw2v.vocabulary.buckets import STEPS, read_shard_paths, run_step_locally, run_steps
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from daskw2v.vocabulary.word_lists import read_list
 
@@ -237,7 +237,7 @@ def count_words(
         folder.write_manifest({"paths": paths}, "shards.json")
         if listed is not None:
             buckets.write_list(folder, listed)
-        fields = _run_steps(stage, folder, store, rules, buckets.count_buckets(n_types))
+        fields = _run_steps(stage, folder, store, rules, buckets.choose_n_buckets(n_types))
         manifest = {"build": folder.name, **fields, "seconds": round(time.monotonic() - began, 3)}
         vocabulary = _from_manifest(store, key, identity, manifest)
         stage.finish(manifest, [f"{folder.name}/{name}" for name in ("shards.json", "listed", *vocabulary.groups)])
@@ -283,7 +283,7 @@ def corpus_ids(corpus: Corpus, vocabulary: StoredVocabulary) -> Any:
     >>> corpus_ids(corpus, vocabulary).compute(scheduler="sync")[:5].tolist()
     [0, 2, 1, 0, 3]
     """
-    known = {*shard_paths(vocabulary.folder)}
+    known = {*read_shard_paths(vocabulary.folder)}
     if unknown := next((shard.path for shard in corpus.shards if shard.path not in known), None):
         raise ParameterError(
             f"The vocabulary {vocabulary.key} knows no shard {unknown}.",

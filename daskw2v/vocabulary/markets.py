@@ -16,7 +16,7 @@ from daskw2v.errors import InputError
 from daskw2v.extras import Extra
 from daskw2v.types import Int32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
-from daskw2v.vocabulary.word_tables import WORD, TableKind, as_text, check_text, single, word_column
+from daskw2v.vocabulary.word_tables import WORD, TableKind, as_text, check_text, find_word_column, single
 
 pa, pc = Extra("pyarrow", "arrow"), Extra("pyarrow.compute", "arrow")
 
@@ -64,7 +64,7 @@ def read_table(source: Source, options: Mapping[str, Any], timeout: float) -> It
 def _choose_columns(names: Sequence[str], url: str) -> list[str]:
     """Return the names of the columns to read: words, markets and, if the table has it, count; raises an InputError."""
     required = "word, or item, and market"
-    word, market = word_column(names, url, required), single(names, MARKET, url, required)
+    word, market = find_word_column(names, url, required), single(names, MARKET, url, required)
     return [word, market, *([COUNT] if COUNT in names else [])]
 
 

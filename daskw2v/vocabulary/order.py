@@ -15,7 +15,7 @@ import numpy as np
 
 from daskw2v.kernels.jit import kernel
 from daskw2v.shards.layout import read_words
-from daskw2v.shards.words import take_words, word_at
+from daskw2v.shards.words import get_word, take_words
 from daskw2v.store.arrays import create_array, read_array, write_array
 from daskw2v.store.stage import new_attempt
 from daskw2v.store.storage import Store
@@ -73,7 +73,7 @@ def cut_bucket(folder: Store, bucket: int, merged: str, n_words: int, splitters:
     negated = -counts  # ascending
     for piece, (key, word) in enumerate(splitters, 1):
         begin, end = np.searchsorted(negated, key), np.searchsorted(negated, key, "right")
-        bounds[piece] = begin + bisect_left(range(begin, end), word, key=partial(word_at, words, offsets))
+        bounds[piece] = begin + bisect_left(range(begin, end), word, key=partial(get_word, words, offsets))
     return bounds
 
 

@@ -18,7 +18,7 @@ import zarr
 from daskw2v.config.settings import is_number
 from daskw2v.errors import UnknownWordError, VocabularyError, counted
 from daskw2v.fields import PickledFields
-from daskw2v.shards.words import are_words, cut_words, same_words, word_at
+from daskw2v.shards.words import are_words, cut_words, get_word, same_words
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.types import Int32Array, Int64Array, UInt8Array, UInt64Array
 
@@ -64,7 +64,7 @@ class WordIndex:
             key = self._view[slot]
             if key >> 32 != hash_:
                 break
-            if word_at(self._data, self._offsets, key & _ID) == word:
+            if get_word(self._data, self._offsets, key & _ID) == word:
                 return key & _ID
         return None
 
@@ -103,7 +103,7 @@ class WordIndex:
         for _, group in groupby((self._view[slot] for slot in slots), lambda key: key >> 32):
             words = set[bytes]()
             for key in group:
-                word = word_at(self._data, self._offsets, key & _ID)
+                word = get_word(self._data, self._offsets, key & _ID)
                 if word in words:
                     raise VocabularyError(
                         f"The vocabulary holds {word.decode(errors='replace')!r} twice.",
@@ -234,7 +234,7 @@ class Vocabulary(PickledFields):
         """
         if not 0 <= id_ < len(self):
             raise IndexError(f"There is no word {id_} of {len(self)}.")
-        return _decode(word_at(self.data, self.offsets, id_))
+        return _decode(get_word(self.data, self.offsets, id_))
 
     @cached_property
     def _index(self) -> WordIndex:

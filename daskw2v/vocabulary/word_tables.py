@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from daskw2v.corpus.files import Source, open_source
 from daskw2v.corpus.formats import PARQUET
-from daskw2v.corpus.formats.columns import is_string, reading_as
+from daskw2v.corpus.formats.columns import converting_arrow_errors, is_string
 from daskw2v.corpus.formats.csv import CSV, TSV
 from daskw2v.errors import InputError
 from daskw2v.extras import Extra
@@ -82,12 +82,12 @@ class TableKind(NamedTuple):
         open_table = _OPENERS.get(source.format)
         if open_table is None:
             raise InputError(f"{source.url} is {source.format}, not a {self.title}.", "Give Parquet or CSV.")
-        with open_source(source, options, timeout) as file, reading_as(source.format, source.url):
+        with open_source(source, options, timeout) as file, converting_arrow_errors(source.format, source.url):
             table = open_table(file, source, self.csv_types())
             yield table, self.choose(table.schema.names, source.url)
 
 
-def word_column(names: Sequence[str], url: str, required: str) -> str:
+def find_word_column(names: Sequence[str], url: str, required: str) -> str:
     """Return the name of the column of words: the first of `NAMES` that a table has.
 
     Parameters
@@ -109,7 +109,7 @@ def word_column(names: Sequence[str], url: str, required: str) -> str:
 def single(names: Sequence[str], name: str, url: str, required: str) -> str:
     """Return a column's name, if exactly one of the names of a table's columns is equal to it.
 
-    Parameters and errors are those of `word_column`.
+    Parameters and errors are those of `find_word_column`.
     """
     if names.count(name) != 1:
         raise InputError(

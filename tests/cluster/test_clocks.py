@@ -11,7 +11,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from daskw2v import Resources
-from daskw2v.cluster.clocks import clocks_watched
+from daskw2v.cluster.clocks import watching_clocks
 from daskw2v.cluster.connecting import connect
 
 HOUR = 3600.0
@@ -63,8 +63,8 @@ def of_scheduler_to_client(client):
 
 @pytest.mark.parametrize("find", [of_client, of_worker, of_scheduler_to_worker, of_scheduler_to_client])
 @pytest.mark.parametrize("watched", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_clocks_watched__lets_streams_go_on_when_the_clock_is_set_back(client, clock, find, watched):
-    with clocks_watched(client) if watched else nullcontext(), clocks_watched(client) if watched else nullcontext():
+def test_watching_clocks__lets_streams_go_on_when_the_clock_is_set_back(client, clock, find, watched):
+    with watching_clocks(client) if watched else nullcontext(), watching_clocks(client) if watched else nullcontext():
         find(client).interval = 1.0  # seconds for which it collects messages
         assert client.submit(abs, -1).result(30) == 1
         clock.offset = -HOUR
@@ -82,16 +82,16 @@ def plugins(client):
     return {*client.cluster.scheduler.worker_plugins}, {*worker.plugins}
 
 
-def test_clocks_watched__leaves_nothing_on_the_cluster(client):
+def test_watching_clocks__leaves_nothing_on_the_cluster(client):
     before = plugins(client)
-    with clocks_watched(client):
+    with watching_clocks(client):
         assert all(len(found - known) == 1 for found, known in zip(plugins(client), before, strict=True))
     assert plugins(client) == before
 
 
-def test_clocks_watched__does_not_wait_for_a_scheduler_that_is_gone(client):
+def test_watching_clocks__does_not_wait_for_a_scheduler_that_is_gone(client):
     began = time.monotonic()
-    with clocks_watched(client):
+    with watching_clocks(client):
         client.close()
     assert time.monotonic() - began < 20
 
@@ -107,7 +107,7 @@ def await_watches(loop, n):
 def test_watch__ends_with_its_block():
     with connect(Resources(threads=1)) as client:
         known, loop = ref(client), client.loop.asyncio_loop
-        with clocks_watched(client):
+        with watching_clocks(client):
             await_watches(loop, 2)  # of client and scheduler, and of the worker
         await_watches(loop, 0)
     del client

@@ -21,7 +21,7 @@ from distributed.comm import CommClosedError
 from daskw2v import train
 from daskw2v.cluster import waiting
 from daskw2v.cluster.connecting import check_cluster, connect
-from daskw2v.cluster.waiting import await_worker, first_done, gather, waits_for_workers
+from daskw2v.cluster.waiting import await_worker, gather, wait_for_first, waits_for_workers
 from daskw2v.cluster.workers import Trainers, ask_workers, find_trainers, usable_memory
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, InputError, TrainingError
@@ -105,14 +105,14 @@ def test_gather__does_not_wait_for_results_that_nobody_can_make_again():
             waiting._fetch(client, [done], None)
 
 
-def test_first_done__gives_up_on_a_cluster_without_workers():
+def test_wait_for_first__gives_up_on_a_cluster_without_workers():
     with (
         LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
         Client(empty) as client,
         waits_for_workers(SHORT, silent),
         pytest.raises(ClusterError, match=r"no worker for 0.3 s.*Start workers"),
     ):
-        first_done(client, [client.submit(echo, 1)])
+        wait_for_first(client, [client.submit(echo, 1)])
 
 
 def test_gather__keeps_nothing_of_a_caller_that_waited_long(client):
@@ -158,14 +158,14 @@ def test_homes__share_the_threads_of_a_worker_of_several_devices():
     assert trainers.slots() == ["a"] * 4 + ["b"] * 8
 
 
-def test_first_done__gives_up_on_tasks_whose_resource_no_worker_has(mixed):
+def test_wait_for_first__gives_up_on_tasks_whose_resource_no_worker_has(mixed):
     task = mixed.submit(echo, 1, resources={"TPU": 2})
     with (
         waits_for_workers(SHORT, silent),
         pytest.raises(ClusterError, match=r"no worker with --resources TPU=2 for 0.3 s.*Start workers with --res"),
     ):
         gather(mixed, [task], "echo", {"TPU": 2})
-    assert first_done(mixed, [mixed.submit(echo, 2, resources={"GPU": 1})], {"GPU": 1})
+    assert wait_for_first(mixed, [mixed.submit(echo, 2, resources={"GPU": 1})], {"GPU": 1})
 
 
 def test_check_cluster__needs_a_worker(tmp_path):
@@ -346,7 +346,7 @@ def test_await_worker__waits_for_one_that_declares_a_resource(mixed, monkeypatch
     assert len(heard) == 1
 
 
-def test_first_done__tells_every_five_minutes_since_when_it_waits(monkeypatch):
+def test_wait_for_first__tells_every_five_minutes_since_when_it_waits(monkeypatch):
     heard, seconds = [], itertools.count(step=100.0)
     monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
     with (
@@ -361,7 +361,7 @@ def test_first_done__tells_every_five_minutes_since_when_it_waits(monkeypatch):
 
         monkeypatch.setattr(client, "sync", briefly)
         with pytest.raises(ClusterError, match="no worker for 1000 s"):
-            first_done(client, [client.submit(echo, 1)])
+            wait_for_first(client, [client.submit(echo, 1)])
     assert len(heard) == 4, "after 0, 300, 600 and 900 seconds"
     assert len({said.message for said in heard}) == 1, "it is the same wait"
 

@@ -42,7 +42,7 @@ def test_start_quiet_tracker__keeps_quiet_of_locks_of_killed_workers(tmp_path, b
     assert ("leaked semaphore" in done.stderr) is not quiet
 
 
-def test_silenced__is_over_in_the_end(capsys):
+def test_silencing_dask__is_over_in_the_end(capsys):
     logger = logging.getLogger("distributed")
     handler = logging.StreamHandler(sys.stderr)
     logger.addHandler(handler)
@@ -57,7 +57,7 @@ def test_silenced__is_over_in_the_end(capsys):
     assert "memory is short" in said
 
 
-def test_shuffling__leaves_what_is_not_ordinary(caplog):
+def test_silencing_shuffles__leaves_what_is_not_ordinary(caplog):
     logger = logging.getLogger("distributed.shuffle._scheduler_plugin")
     with silencing_shuffles():
         logger.warning("Shuffle %s initialized by task %r executed on worker %s", "a", "b", "c")

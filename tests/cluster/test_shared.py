@@ -244,7 +244,7 @@ def received(array, made):
     return deserialize(header, frames)
 
 
-def test_room__is_memory_that_others_read(in_a_worker, made):
+def test_allocate_shared__is_memory_that_others_read(in_a_worker, made):
     rows, before = allocate_shared(LARGE), files()
     rows[:] = 7
     assert share(rows) is rows
@@ -255,7 +255,7 @@ def test_room__is_memory_that_others_read(in_a_worker, made):
     assert type(allocate_shared((9, 10))) is np.ndarray, "too small"
 
 
-def test_room__is_of_this_process_outside_of_workers():
+def test_allocate_shared__is_of_this_process_outside_of_workers():
     assert type(allocate_shared(LARGE)) is np.ndarray
 
 

@@ -17,7 +17,7 @@ from daskw2v.config import registry as registries
 from daskw2v.corpus.pieces import RawText
 from daskw2v.corpus.tokenizers import TOKENIZERS, tokenizer_identity
 from daskw2v.errors import ClusterError, ParameterError
-from daskw2v.reports.training import Fact, chosen_settings, facts_of
+from daskw2v.reports.training import Fact, list_facts, list_settings
 from daskw2v.training.averaging.merge import SummedChanges, Training, find_merge_rule, merge_block
 from daskw2v.training.axes import AXES, check_plug_ins
 from daskw2v.training.strategies import find_strategy
@@ -193,14 +193,14 @@ def test_objective__of_a_plug_in_trains(trained):
     model = trained(objective="counting", cbow_mean=False)
     assert {word: 2 * row[0] for word, row in vectors_by_word(model).items()} == COUNTS
     assert model.metadata["metrics"]["loss"] == 0.5
-    (alpha,) = (choice for choice in chosen_settings(model.metadata["params"]) if choice.name == "alpha")
+    (alpha,) = (choice for choice in list_settings(model.metadata["params"]) if choice.name == "alpha")
     assert alpha.default == "2", "the page has it from the objective"
 
 
 def test_strategy__of_a_plug_in_trains(trained):
     model = trained(strategy="solitary")
     assert model.metadata["host"] == "a hermit"
-    assert Fact("strategy", "solitary", "2 prayers") in list(facts_of(model))
+    assert Fact("strategy", "solitary", "2 prayers") in list(list_facts(model))
 
 
 def test_device__of_a_plug_in_trains(trained, tmp_path):
@@ -254,8 +254,8 @@ def test_model__of_plug_ins_is_described_without_them(trained, monkeypatch):
     for registry in AXES.values():
         monkeypatch.setattr(registry, "find", registry.__getitem__)
         monkeypatch.setattr(registry, "known", registry.get)
-    assert Fact("strategy", "solitary", "") in list(facts_of(model))
-    assert all(choice.name for choice in chosen_settings(model.metadata["params"]))
+    assert Fact("strategy", "solitary", "") in list(list_facts(model))
+    assert all(choice.name for choice in list_settings(model.metadata["params"]))
 
 
 class Elsewhere:

@@ -14,7 +14,7 @@ import pytest
 
 from daskw2v import EdgeList, Events, Graph, Params, Resources, Vectors, retrain, train
 from daskw2v.cli import main
-from daskw2v.collections.kinds import FILES, KINDS, Derived, check_texts, kinds_with
+from daskw2v.collections.kinds import FILES, KINDS, Derived, check_texts, list_kinds
 from daskw2v.collections.parts import find_texts
 from daskw2v.config.choice import choices_of, is_axis, known_settings, readers_of, unread_by
 from daskw2v.config.settings import default_of
@@ -150,7 +150,7 @@ def test_option__changes_what_is_read_of_memory_or_is_refused(kind, name, client
 def test_every_option__is_read_with_an_input_or_refused_by_name(kind):
     inputs = {"files": "a.txt", "collections": FRAME}.get(kind) if kind in KINDS else DERIVED[kind]("a.parquet")
     shown = {"collections": "an input of type DataFrame"}.get(kind, kind)
-    kinds = kinds_with(DERIVED.get(kind))
+    kinds = list_kinds(DERIVED.get(kind))
     for name, f in FIELDS.items():
         params, resources = settings_with(name, READ[name] if name in ("column", "weight") else other(name))
         if kind in readers_of(f, "input", kinds):

@@ -16,14 +16,14 @@ def sentences_of(tokens):
 
 
 @given(st.lists(st.lists(TOKENS, max_size=4), max_size=5))
-def test_tokens_of__keeps_all_but_empty_tokens_and_sentences(sentences):
+def test_make_tokens__keeps_all_but_empty_tokens_and_sentences(sentences):
     tokens = make_tokens(sentences)
     kept = [[t for t in s if t] for s in sentences]
     assert sentences_of(tokens) == [s for s in kept if s]
     assert (tokens.data.dtype, tokens.offsets.dtype, tokens.starts.dtype) == ("uint8", "int64", "int64")
 
 
-def test_tokens_of__refuses_lone_surrogates():
+def test_make_tokens__refuses_lone_surrogates():
     with pytest.raises(UnicodeEncodeError):
         make_tokens([["\ud800"]])
 

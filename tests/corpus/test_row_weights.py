@@ -64,7 +64,7 @@ def test_weights__may_be_nested(tmp_path):
 
 @settings(max_examples=30)
 @given(st.lists(st.integers(0, 9000), max_size=8))
-def test_repeated__is_bounded_and_complete(weights):
+def test_repeat_rows__is_bounded_and_complete(weights):
     array, found = pa.array(range(len(weights)), pa.int64()), []
     for part in repeat_rows(array, np.array(weights, np.int64)):
         assert len(part) <= 1 << 12

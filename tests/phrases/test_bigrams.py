@@ -13,7 +13,7 @@ from daskw2v.phrases.bigrams import (
     BIGRAM,
     NOTHING,
     bigram_keys,
-    count_buckets,
+    choose_n_buckets,
     count_keys,
     cut_keys,
     merge_bigrams,
@@ -81,6 +81,6 @@ def test_keys__fill_buckets_evenly():
 
 
 @pytest.mark.parametrize(("words", "expected"), [(0, 1), (100, 1), (101, 2), (200, 2), (201, 4), (900, 16)])
-def test_count_buckets__is_a_power_of_two_that_bounds_what_is_merged(monkeypatch, words, expected):
+def test_choose_n_buckets__is_a_power_of_two_that_bounds_what_is_merged(monkeypatch, words, expected):
     monkeypatch.setattr(bigrams, "BUCKET_WORDS", 100)
-    assert count_buckets(words) == expected
+    assert choose_n_buckets(words) == expected

@@ -13,7 +13,7 @@ from daskw2v.errors import MissingExtraError, ParameterError, UnknownWordError
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.tables import StoredRows
 from daskw2v.reports import text
-from daskw2v.reports.wordmap import word_map
+from daskw2v.reports.wordmap import make_word_map
 from daskw2v.store.arrays import open_array, write_array
 from daskw2v.store.storage import Store
 
@@ -177,7 +177,7 @@ def test_page__data_of_its_plots_is_json(whole):
 
 def test_page__says_how_the_map_was_laid_out(tmp_path, plain):
     _, parsed = written(tmp_path, plain)
-    kept = [text.percent(word_map(plain).kept(among)) for among in (10, 50)]
+    kept = [text.percent(make_word_map(plain).kept(among)) for among in (10, 50)]
     said = "".join(parsed.texts)
     assert "joins each word to its 15 nearest" in said
     assert f"{kept[0]} are among its ten nearest on the map, {kept[1]} among its fifty" in said
@@ -185,7 +185,7 @@ def test_page__says_how_the_map_was_laid_out(tmp_path, plain):
 
 def test_page__lists_clusters_and_their_sizes(whole, trained):
     _, parsed = whole
-    clusters = word_map(trained).clusters
+    clusters = make_word_map(trained).clusters
     assert f"The {len(clusters)} clusters as a list" in parsed.text
     for cluster in clusters:
         label = ", ".join(text.shown(word, 24) for word in cluster.label)

@@ -1,8 +1,8 @@
-from daskw2v.reports.page import CategoryScore, interval_notes, rated
+from daskw2v.reports.page import CategoryScore, interval_notes, list_ratings
 
 
-def test_rated__attaches_parts_and_coverage(evaluation):
-    rows = {(row.score.name, row.score.measure): row for row in rated(evaluation)}
+def test_list_ratings__attaches_parts_and_coverage(evaluation):
+    rows = {(row.score.name, row.score.measure): row for row in list_ratings(evaluation)}
     assert list(rows) == [
         ("ws353", "spearman"),
         ("tiny", "spearman"),

@@ -7,7 +7,7 @@ from examples import model
 
 from daskw2v.errors import MissingExtraError, ParameterError
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.reports.wordmap import principal_components, word_map
+from daskw2v.reports.wordmap import make_word_map, principal_components
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 TOPICS, OF_A_TOPIC = 12, 50
@@ -27,9 +27,9 @@ def topics():
     return Vectors(Vocabulary.from_words(words, range(1000 + len(words), 1000, -1)), rows)
 
 
-def test_word_map__graph_keeps_near_words_near(topics):
+def test_make_word_map__graph_keeps_near_words_near(topics):
     """Bounds are near what it reaches; the plane of principal components, where it starts, is far below them."""
-    graph = word_map(topics)
+    graph = make_word_map(topics)
     plane = replace(graph, positions=principal_components(topics.units(np.arange(len(topics)))))
     assert graph.kept(10) > 0.47
     assert graph.kept(50) > 0.97
@@ -38,30 +38,30 @@ def test_word_map__graph_keeps_near_words_near(topics):
     assert "joins each word to its 15 nearest" in graph.note
 
 
-def test_word_map__graph_is_the_same_each_time(topics):
-    first, second = word_map(topics, 300), word_map(topics, 300)
+def test_make_word_map__graph_is_the_same_each_time(topics):
+    first, second = make_word_map(topics, 300), make_word_map(topics, 300)
     assert np.array_equal(first.positions, second.positions)
     assert [cluster.label for cluster in first.clusters] == [cluster.label for cluster in second.clusters]
 
 
-def test_word_map__graph_has_its_longer_side_across(topics):
-    across, up = np.ptp(word_map(topics).positions, axis=0)
+def test_make_word_map__graph_has_its_longer_side_across(topics):
+    across, up = np.ptp(make_word_map(topics).positions, axis=0)
     assert across >= up
 
 
-def test_word_map__says_which_share_of_neighbours_it_keeps(topics):
-    found = word_map(topics, 80)
+def test_make_word_map__says_which_share_of_neighbours_it_keeps(topics):
+    found = make_word_map(topics, 80)
     away = np.linalg.norm(found.positions[:, None] - found.positions, axis=2)
     np.fill_diagonal(away, np.inf)
     on_map = np.argsort(away, axis=1)[:, :10]
     both = [len(set(a) & set(b)) for a, b in zip(found.neighbours[:, :10].tolist(), on_map.tolist(), strict=True)]
     assert found.kept(10) == pytest.approx(np.mean(both) / 10)
     assert found.kept(79) == 1
-    assert word_map(topics, 10).kept(10) is None
+    assert make_word_map(topics, 10).kept(10) is None
 
 
-def test_word_map__clusters_are_the_topics(topics):
-    found = word_map(topics)
+def test_make_word_map__clusters_are_the_topics(topics):
+    found = make_word_map(topics)
     sizes = [len(cluster.members) for cluster in found.clusters]
     assert sorted(np.concatenate([cluster.members for cluster in found.clusters])) == list(range(len(found.words)))
     assert sizes == sorted(sizes, reverse=True)
@@ -76,8 +76,8 @@ def test_word_map__clusters_are_the_topics(topics):
     assert max(sum(letter in letters for letters in of_members) for letter in "abcdefghijkl") <= 2
 
 
-def test_word_map__few_words_have_no_clusters(plain):
-    assert word_map(plain).clusters == []
+def test_make_word_map__few_words_have_no_clusters(plain):
+    assert make_word_map(plain).clusters == []
 
 
 def test_principal_components__keep_what_a_plane_can(plain):
@@ -90,13 +90,13 @@ def test_principal_components__keep_what_a_plane_can(plain):
     assert (positions[np.abs(positions).argmax(axis=0), [0, 1]] > 0).all()
 
 
-def test_word_map__takes_the_most_frequent_words(plain):
-    assert word_map(plain).words == plain.vocabulary.words
-    assert word_map(plain, 9).words == plain.vocabulary.words[:9]
+def test_make_word_map__takes_the_most_frequent_words(plain):
+    assert make_word_map(plain).words == plain.vocabulary.words
+    assert make_word_map(plain, 9).words == plain.vocabulary.words[:9]
 
 
-def test_word_map__finds_neighbours_among_its_words(plain):
-    found = word_map(plain, 40)
+def test_make_word_map__finds_neighbours_among_its_words(plain):
+    found = make_word_map(plain, 40)
     assert found.neighbours.shape == found.cosines.shape == (40, 15)
     for i in (0, 17, 39):
         expected = plain.most_similar(found.words[i], topn=15, restrict_vocab=40)
@@ -105,8 +105,8 @@ def test_word_map__finds_neighbours_among_its_words(plain):
 
 
 @pytest.mark.parametrize(("n", "size"), [(1, 12), (2, 12), (5, 1), (9, 12)])
-def test_word_map__takes_few_words_and_dimensions(n, size):
-    found = word_map(model([f"w{i}" for i in range(n)], size))
+def test_make_word_map__takes_few_words_and_dimensions(n, size):
+    found = make_word_map(model([f"w{i}" for i in range(n)], size))
     assert found.positions.shape == (n, 2)
     assert np.isfinite(found.positions).all()
     assert found.neighbours.shape == (n, min(15, n - 1))
@@ -114,11 +114,11 @@ def test_word_map__takes_few_words_and_dimensions(n, size):
 
 
 @pytest.mark.parametrize("same", [20, 25])
-def test_word_map__takes_equal_and_zero_vectors(same):
+def test_make_word_map__takes_equal_and_zero_vectors(same):
     vectors = model([f"w{i}" for i in range(130)])
     vectors.vectors[: same * 4] = 1
     vectors.vectors[100:] = 0
-    found = word_map(vectors)
+    found = make_word_map(vectors)
     assert np.isfinite(found.positions).all()
     assert found.neighbours.shape == (130, 15)
     assert not (found.neighbours == np.arange(130)[:, None]).any()
@@ -126,34 +126,34 @@ def test_word_map__takes_equal_and_zero_vectors(same):
 
 
 @pytest.mark.parametrize("value", [0, 1])
-def test_word_map__takes_vectors_that_are_all_equal(value):
+def test_make_word_map__takes_vectors_that_are_all_equal(value):
     vectors = model([f"w{i}" for i in range(130)])
     vectors.vectors[:] = value
-    found = word_map(vectors)
+    found = make_word_map(vectors)
     assert np.isfinite(found.positions).all()
     assert [len(cluster.members) for cluster in found.clusters] == [130]
 
 
-def test_word_map__names_what_it_cannot_do(plain):
+def test_make_word_map__names_what_it_cannot_do(plain):
     with pytest.raises(ParameterError, match=r"map_method='tsne' is unknown. Give one of graph, umap"):
-        word_map(plain, method="tsne")
+        make_word_map(plain, method="tsne")
     with pytest.raises(ParameterError, match="map_words=0"):
-        word_map(plain, 0)
+        make_word_map(plain, 0)
     with pytest.raises(ParameterError, match="needs more than 15 words; there are 15"):
-        word_map(plain, 15, "umap")
+        make_word_map(plain, 15, "umap")
     with pytest.raises(ParameterError, match="no words"):
-        word_map(model([]))
+        make_word_map(model([]))
 
 
 @pytest.mark.skipif(importlib.util.find_spec("umap") is not None, reason="umap is installed")
-def test_word_map__says_how_to_install_umap(plain):
+def test_make_word_map__says_how_to_install_umap(plain):
     with pytest.raises(MissingExtraError, match=r"pip install 'daskw2v\[umap\]'"):
-        word_map(plain, method="umap")
+        make_word_map(plain, method="umap")
 
 
 @pytest.mark.slow
-def test_word_map__umap_lays_out_all_words(plain):
+def test_make_word_map__umap_lays_out_all_words(plain):
     pytest.importorskip("umap", reason="umap-learn comes with daskw2v[umap]")
-    found = word_map(plain, method="umap")
+    found = make_word_map(plain, method="umap")
     assert found.positions.shape == (len(plain), 2)
     assert np.isfinite(found.positions).all()

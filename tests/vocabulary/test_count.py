@@ -230,6 +230,6 @@ def test_build_vocabulary__tells_of_its_steps(build, monkeypatch, client):
     assert (done[0], done[-1], {progress.total for progress in steps}) == (0, 6, {6})
 
 
-def test_count_buckets__is_a_bounded_power_of_two(monkeypatch):
+def test_choose_n_buckets__is_a_bounded_power_of_two(monkeypatch):
     monkeypatch.setattr(buckets, "BUCKET_TYPES", 100)
-    assert [buckets.count_buckets(n) for n in (0, 100, 101, 500, 10**9)] == [1, 1, 2, 8, 4096]
+    assert [buckets.choose_n_buckets(n) for n in (0, 100, 101, 500, 10**9)] == [1, 1, 2, 8, 4096]

@@ -77,7 +77,7 @@ some_texts = st.lists(st.lists(some_words, min_size=1, max_size=80), min_size=1,
 @example([TIES[::-1], TIES[:20]], 4, 3, 1, 7, None)  # the limit cuts a tie that all buckets share
 @example([TIES[::-1]], 2, 1, 1, 39, None)
 @example([TIES], 4, 3, 1, None, ["z", "w39", "y", "w00", "x"])
-def test_take_steps__equals_sorted(tmp_path_factory, texts, n_buckets, piece_types, min_count, limit, listed):
+def test_run_steps__equals_sorted(tmp_path_factory, texts, n_buckets, piece_types, min_count, limit, listed):
     counts = Counter(word for text in texts for word in text)
     if listed is None:
         kept = ranked({word: n for word, n in counts.items() if n >= min_count})[:limit]
@@ -103,7 +103,7 @@ def test_take_steps__equals_sorted(tmp_path_factory, texts, n_buckets, piece_typ
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [None, 150])
-def test_take_steps__writes_the_same_however_many_buckets_and_pieces(tmp_path, limit):
+def test_run_steps__writes_the_same_however_many_buckets_and_pieces(tmp_path, limit):
     texts = [[f"w{i * j % 211}" for j in range(1, 300)] for i in range(1, 4)]
     found = []
     for n_buckets, piece_types in [(1, 1000), (1, 9), (8, 1000), (8, 40)]:
@@ -120,14 +120,14 @@ def test_take_steps__writes_the_same_however_many_buckets_and_pieces(tmp_path, l
     assert all(other == found[0] for other in found)
 
 
-def test_take_steps__counts_all_missing_words_and_shows_the_first(tmp_path):
+def test_run_steps__counts_all_missing_words_and_shows_the_first(tmp_path):
     listed = [f"missing-{i}" for i in range(30, 0, -1)]
     result, *_ = choose(Store(str(tmp_path)), [["a", "b"]], n_buckets=8, listed=[*listed[:5], "b", *listed[5:]])
     assert (result.missing, result.missing_words) == (30, listed[:20])
 
 
 @pytest.mark.parametrize("n_buckets", [1, 8])
-def test_take_steps__names_what_is_wrong(tmp_path, monkeypatch, n_buckets):
+def test_run_steps__names_what_is_wrong(tmp_path, monkeypatch, n_buckets):
     with pytest.raises(VocabularyError, match=r"min_count=3.*occurs 2 times"):
         choose(Store(str(tmp_path / "rare")), [["a", "b", "a"]], n_buckets=n_buckets, min_count=3)
     with pytest.raises(VocabularyError, match=r"None of the 2 words"):

@@ -32,7 +32,7 @@ _WEIGHT_RULE = f"A weight is an integer in 0..{MAX_WEIGHT:,}: the times that the
 
 
 @contextmanager
-def reading_as(title: str, url: str) -> Iterator[None]:
+def converting_arrow_errors(title: str, url: str) -> Iterator[None]:
     """Turn errors that Arrow raises in the block about a damaged file into an InputError.
 
     Parameters
@@ -170,7 +170,7 @@ def table_format(
         """Return the blocks of a file, as `Format.cut` does."""
         if not source.size:
             raise empty_file_error(source, title)
-        with open_source(source, options, timeout) as file, reading_as(title, source.url):
+        with open_source(source, options, timeout) as file, converting_arrow_errors(title, source.url):
             return cut(file, source, block_bytes)
 
     def read(
@@ -178,7 +178,7 @@ def table_format(
     ) -> Iterator[RawText | Tokens]:
         """Read a block, as `Format.read` does."""
         url = block.source.url
-        with reading_as(title, url):
+        with converting_arrow_errors(title, url):
             schema, batches = open(file, block)
             columns = find_columns(schema, column, weight, url)
             location = f"{url}, column {column!r} from {unit} {block.start} on,"

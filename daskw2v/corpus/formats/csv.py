@@ -9,7 +9,7 @@ from typing import Any
 
 from daskw2v.corpus.files import Source, TextBlock
 from daskw2v.corpus.formats.base import Format, empty_file_error
-from daskw2v.corpus.formats.columns import cut_slices, find_columns, get_column, read_arrays, reading_as
+from daskw2v.corpus.formats.columns import converting_arrow_errors, cut_slices, find_columns, get_column, read_arrays
 from daskw2v.corpus.invalid import InvalidInput, refuse_no_text
 from daskw2v.corpus.pieces import RawText, Tokens
 from daskw2v.corpus.streams import CHUNK, read_file_chunks
@@ -141,7 +141,7 @@ def _read(
         Name of the column of the rows' weights; None if rows count once.
     """
     source = block.source
-    with reading_as(_TITLE, source.url):
+    with converting_arrow_errors(_TITLE, source.url):
         table = Table(file, source, delimiter or default_delimiter, policy.skip)
         columns = find_columns(table.schema, column, weight, source.url)
         for part in cut_slices(table.batches(columns.names)):

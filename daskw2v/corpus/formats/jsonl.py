@@ -8,7 +8,7 @@ from typing import Any
 from daskw2v.corpus.files import TextBlock
 from daskw2v.corpus.formats.base import Format, cut_bytes
 from daskw2v.corpus.formats.columns import NoFieldError, find_field, is_weight
-from daskw2v.corpus.formats.text import text_pieces
+from daskw2v.corpus.formats.text import read_text_pieces
 from daskw2v.corpus.invalid import InvalidInput
 from daskw2v.corpus.pieces import RawText, Tokens, make_tokens
 from daskw2v.corpus.streams import batched, with_newlines
@@ -22,7 +22,7 @@ def _read(
     file: Any, block: TextBlock, column: str, policy: InvalidInput, tokenizer: Tokenizer, weight: str | None = None
 ) -> Iterator[RawText | Tokens]:
     """Read the records of a block as `Format.read` does; `weight` is the key of the records' weights."""
-    for offset, data in text_pieces(file, block, policy.report, whole_lines=True):
+    for offset, data in read_text_pieces(file, block, policy.report, whole_lines=True):
         policy.report.count_lines(data)
         records = _parse_records(data, block.source.url, offset, column, weight, policy)
         for is_text, group in groupby(records, key=lambda record: isinstance(record, str)):

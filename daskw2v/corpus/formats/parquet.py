@@ -35,7 +35,7 @@ def _open(file: Any, block: TextBlock) -> tuple[Any, Callable[[TextColumns], Ite
 PARQUET = table_format("parquet", "Parquet", (".parquet", ".pq"), "row group", _cut, _open, get_column, expansion=2.0)
 
 
-def written_parquet(work: Store, path: str, size: int) -> Source:
+def describe_parquet(work: Store, path: str, size: int) -> Source:
     """Return the `Source` of a Parquet file in the work directory, whose path is named by its content.
 
     Parameters

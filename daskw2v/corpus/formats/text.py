@@ -12,8 +12,8 @@ from daskw2v.corpus.streams import (
     chunks_with_newlines,
     cut_pieces,
     decompressed,
-    line_chunks,
-    line_start,
+    find_line_start,
+    read_line_chunks,
 )
 from daskw2v.corpus.tokenizers import Tokenizer
 from daskw2v.errors import InputError
@@ -26,7 +26,7 @@ def _read(
     file: Any, block: TextBlock, column: str, policy: InvalidInput, tokenizer: Tokenizer
 ) -> Iterator[RawText | Tokens]:
     """Read the lines of a block as `Format.read` does; text has no columns."""
-    for offset, data in text_pieces(file, block, policy.report, whole_lines=False):
+    for offset, data in read_text_pieces(file, block, policy.report, whole_lines=False):
         policy.report.count_lines(data)
         piece = tokenizer(policy.valid_utf8(data, block.source.url, offset))
         if isinstance(piece, Tokens):
@@ -36,7 +36,9 @@ def _read(
         yield piece
 
 
-def text_pieces(file: Any, block: TextBlock, report: ReadReport, *, whole_lines: bool) -> Iterator[tuple[int, bytes]]:
+def read_text_pieces(
+    file: Any, block: TextBlock, report: ReadReport, *, whole_lines: bool
+) -> Iterator[tuple[int, bytes]]:
     """Yield the text of a block in pieces, each with its offset in the file; pieces end after a line or between words.
 
     Parameters
@@ -58,10 +60,10 @@ def text_pieces(file: Any, block: TextBlock, report: ReadReport, *, whole_lines:
     if source.compression:
         chunks = chunks_with_newlines(decompressed(file, source.compression, source.url))
     else:
-        first = line_start(file, block.start, block.stop)
+        first = find_line_start(file, block.start, block.stop)
         if first >= block.stop:
             return
-        chunks = line_chunks(file, first, block.stop)
+        chunks = read_line_chunks(file, first, block.stop)
     chunks = _check_lengths(chunks, source.url, report, whole_lines=whole_lines)
     for offset, data in cut_pieces(chunks, first, whole_lines=whole_lines):
         if offset == 0:

@@ -22,7 +22,7 @@ import numba
 import numpy as np
 from distributed import Worker
 
-from daskw2v.cluster.gpus import RESOURCE, VARIABLE, gpus_declared, gpus_for
+from daskw2v.cluster.gpus import RESOURCE, VARIABLE, count_declared_gpus, gpu_cluster_options
 from daskw2v.errors import ClusterError
 from daskw2v.kernels import buffers
 from daskw2v.kernels.cuda import check_gpu, load
@@ -59,7 +59,7 @@ def free_memory(dask_worker: Worker | None = None) -> float:
     MissingExtraError, ClusterError
         As `cuda.check_gpu` does; or if the worker declares more GPUs than it sees.
     """
-    declared, gpus = gpus_declared(dask_worker), load("numba.cuda").gpus
+    declared, gpus = count_declared_gpus(dask_worker), load("numba.cuda").gpus
     if declared > len(gpus) and not numba.config.ENABLE_CUDASIM:
         raise ClusterError(
             f"A worker on {platform.node()} declares {RESOURCE}={declared}, but sees {len(gpus)}.",
@@ -144,7 +144,7 @@ class CudaTrainer(DeviceTrainer):
     device = "cuda"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        n = gpus_declared()
+        n = count_declared_gpus()
         self.gpu = load("daskw2v.kernels.cuda.gpus").gpu_at(_POOL.take(self, n))
         super().__init__(*args, **kwargs)
 
@@ -270,7 +270,7 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
 
     def _room_for_text(self) -> float:
         """Return the bytes that text may take: half of the memory that tables of all replicas and rounds leave."""
-        tables = self.nbytes * (2 * -(-Replicated.of(self._params).n_replicas // gpus_declared()) - 1)
+        tables = self.nbytes * (2 * -(-Replicated.of(self._params).n_replicas // count_declared_gpus()) - 1)
         return max(0.0, _free_on(self.gpu) - tables) / 2
 
     def train(self, loads: Iterable[Callable[[], DevicePiece]]) -> TextTotals:
@@ -409,7 +409,7 @@ CUDA = Device(
     check=check_gpu,
     resource=RESOURCE,
     free_memory=free_memory,
-    local_cluster=gpus_for,
+    local_cluster=gpu_cluster_options,
     torch_device=torch_device,
     explaining_errors=gpu_memory_watched,
     honours=("frozen_words",),

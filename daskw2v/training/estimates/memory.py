@@ -20,7 +20,7 @@ from daskw2v.training.loop.work import FLOAT, INT, LONG, Moment, Sizes, Work
 from daskw2v.training.sizes.text import Text
 from daskw2v.training.sizes.workers import Workers
 from daskw2v.training.strategies import work_of
-from daskw2v.vocabulary.buckets import count_buckets
+from daskw2v.vocabulary.buckets import choose_n_buckets
 from daskw2v.vocabulary.order import PIECE_TYPES
 
 _PROCESS = 250 << 20  # bytes of a worker that has imported all, and loaded compiled kernels from the cache
@@ -184,7 +184,7 @@ def phrases_memory(text: Text, workers: Workers) -> StageMemory:
 
 def vocabulary_memory(text: Text, workers: Workers) -> StageMemory:
     """Return the memory of merging dictionaries and putting words in order: each thread has a bucket, or a piece."""
-    buckets = count_buckets(text.entries)
+    buckets = choose_n_buckets(text.entries)
     entries, types, read = (-(-n // buckets) for n in (text.entries, text.types, text.shard_types))
     slots, index = capacity_for(max(types, read)), {"index": INT * entries}
     shard = read * (_SPEC + LETTERS)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from distributed import Client, Future
 
-from daskw2v.cluster.waiting import all_done
+from daskw2v.cluster.waiting import wait_for_all
 from daskw2v.config.params import Params
 from daskw2v.errors import ParameterError
 from daskw2v.kernels.rng import Purpose, stream
@@ -136,7 +136,7 @@ class HeldOutText:
             for table, parts in rows.items()
         }
         if any(parts.join is None for parts in rows.values()):  # they lie in files, which the next round replaces
-            all_done(self._client, [future for of_table in picked.values() for future in of_table])
+            wait_for_all(self._client, [future for of_table in picked.values() for future in of_table])
         future = submit(_loss, self._run, self._reached, picked, key=f"held-out-loss-{key}", retries=1)
         measurements.add(future, entry, _LOSS, "The loss on held-out text", _message)
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from distributed import Client, Future
 
-from daskw2v.cluster.waiting import first_done, gather
+from daskw2v.cluster.waiting import gather, wait_for_first
 from daskw2v.evaluation import evaluate
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.progress import Listener, Progress
@@ -66,7 +66,7 @@ class Measurements:
     def finish(self) -> None:
         """Wait for all results."""
         while self._waiting:
-            first_done(self._client, self._waiting)
+            wait_for_first(self._client, self._waiting)
             self.note()
 
     def note(self) -> None:

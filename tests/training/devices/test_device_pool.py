@@ -45,7 +45,7 @@ def test_trainers__work_on_the_gpu_that_is_theirs(monkeypatch, declared, of):
     modules = SimpleNamespace(gpu_at=Gpu, to_device=lambda values: (list(values), current[-1]))
     monkeypatch.setattr(gpu, "load", lambda name: modules)
     monkeypatch.setattr(gpu, "_POOL", DevicePool())
-    monkeypatch.setattr(gpu, "gpus_declared", lambda: declared)
+    monkeypatch.setattr(gpu, "count_declared_gpus", lambda: declared)
     trainers = [CudaTrainer() for _ in of]
     for trainer, number in [*zip(trainers, of, strict=True)] * 2:
         assert trainer.to_device(np.arange(2)) == ([0, 1], number)

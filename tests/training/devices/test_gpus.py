@@ -15,7 +15,7 @@ import pytest
 from daskw2v import Params, Resources, train
 from daskw2v.cluster import gpus
 from daskw2v.cluster.connecting import connect
-from daskw2v.cluster.gpus import gpus_declared, gpus_for, visible_gpus
+from daskw2v.cluster.gpus import count_declared_gpus, gpu_cluster_options, list_visible_gpus
 from daskw2v.cluster.local import OneWorker
 from daskw2v.errors import ClusterError
 from daskw2v.training.averaging.replica import Replica, make_replica, train_replica
@@ -57,15 +57,15 @@ def refuse(name):
     raise OSError(f"{name}: cannot open shared object file")
 
 
-def test_visible_gpus__are_all_where_none_is_named(four_gpus):
-    assert visible_gpus() == ["0", "1", "2", "3"]
+def test_list_visible_gpus__are_all_where_none_is_named(four_gpus):
+    assert list_visible_gpus() == ["0", "1", "2", "3"]
 
 
 @pytest.mark.parametrize("library", [refuse, lambda _: driver(4, starts=9), lambda _: driver(4, counts=999)])
-def test_visible_gpus__are_none_without_a_driver(monkeypatch, library):
+def test_list_visible_gpus__are_none_without_a_driver(monkeypatch, library):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr(ctypes, "CDLL", library)
-    assert visible_gpus() == []
+    assert list_visible_gpus() == []
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_visible_gpus__are_none_without_a_driver(monkeypatch, library):
         ("", []),
     ],
 )
-def test_visible_gpus__are_those_that_the_user_named(four_gpus, monkeypatch, named, gpus):
+def test_list_visible_gpus__are_those_that_the_user_named(four_gpus, monkeypatch, named, gpus):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
-    assert visible_gpus() == gpus
+    assert list_visible_gpus() == gpus
 
 
 def what_is_seen(dask_worker):
@@ -122,17 +122,17 @@ def write_text(folder):
 
 
 def test_connect__leaves_it_to_one_worker_to_say_that_there_is_no_gpu(monkeypatch):
-    monkeypatch.setattr(gpus, "visible_gpus", list)
-    assert gpus_for(1) == {"resources": {"GPU": 1}}
+    monkeypatch.setattr(gpus, "list_visible_gpus", list)
+    assert gpu_cluster_options(1) == {"resources": {"GPU": 1}}
 
 
 def test_connect__trains_on_all_gpus_in_this_process(four_gpus):
     with connect(CUDA, DEVICES["cuda"].local_cluster) as client:
         assert isinstance(client.cluster, OneWorker)
         assert [worker.state.total_resources for worker in client.cluster.workers.values()] == [{"GPU": 4}]
-        assert client.submit(gpus_declared).result() == 4
-        assert client.run(lambda dask_worker: gpus_declared(dask_worker)) == dict.fromkeys(client.nthreads(), 4)
-    assert gpus_declared() == 1, "outside of tasks"
+        assert client.submit(count_declared_gpus).result() == 4
+        assert client.run(lambda dask_worker: count_declared_gpus(dask_worker)) == dict.fromkeys(client.nthreads(), 4)
+    assert count_declared_gpus() == 1, "outside of tasks"
 
 
 def test_tasks__are_one_for_a_gpu_and_one_for_each_thread_of_a_processor():
@@ -141,8 +141,8 @@ def test_tasks__are_one_for_a_gpu_and_one_for_each_thread_of_a_processor():
 
 def test_connect__needs_no_gpu_where_one_is_simulated(monkeypatch):
     monkeypatch.setattr(gpus.numba.config, "ENABLE_CUDASIM", 1)
-    monkeypatch.setattr(gpus, "visible_gpus", list)
-    assert gpus_for(4) == {"resources": {"GPU": 1}}
+    monkeypatch.setattr(gpus, "list_visible_gpus", list)
+    assert gpu_cluster_options(4) == {"resources": {"GPU": 1}}
 
 
 @pytest.mark.parametrize("strategy", ["averaging", "rotation", "columns"])
@@ -182,7 +182,7 @@ def test_free_memory__is_that_after_what_was_let_go(monkeypatch):
     monkeypatch.setattr(gpu, "load", lambda name: cuda)
     assert (free_memory(), entered) == (7.0, [0])
     free.append(5)
-    monkeypatch.setattr(gpu, "gpus_declared", lambda worker: {"two": 2}.get(worker, 1))
+    monkeypatch.setattr(gpu, "count_declared_gpus", lambda worker: {"two": 2}.get(worker, 1))
     cuda.gpus = [entering(number) for number in range(3)]
     context.get_memory_info = lambda: SimpleNamespace(free=10 - entered[-1])
     assert (free_memory("two"), entered) == (9.0, [0, 0, 1]), "that of the GPU with the least"
