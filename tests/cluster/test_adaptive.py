@@ -117,21 +117,21 @@ def add(a, b):
 
 def test_run_tasks__gives_a_cluster_that_has_grown_more_to_do(monkeypatch):
     """Else an adaptive one would never see more work than it was given at the start, and not grow."""
-    most, threads, seconds = 0, iter([1, 1]), count(step=10.0)  # a task ends every ten seconds
+    max_futures, threads, seconds = 0, iter([1, 1]), count(step=10.0)  # a task ends every ten seconds
     monkeypatch.setattr(tasks, "total_threads", lambda client: next(threads, 9))
     monkeypatch.setattr(tasks, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
     with local(1) as cluster, Client(cluster) as client:
         submit = client.submit
 
         def counted(*args, **options):
-            nonlocal most
-            most = max(most, len(client.futures))
+            nonlocal max_futures
+            max_futures = max(max_futures, len(client.futures))
             return submit(*args, **options)
 
         monkeypatch.setattr(client, "submit", counted)
         done = dict(run_tasks(client, "add", add, {k: (k, 1) for k in range(99)}))
     assert done == {k: k + 1 for k in range(99)}
-    assert most > 20, "more than the 16 of a small cluster"
+    assert max_futures > 20, "more than the 16 of a small cluster"
 
 
 def has_no_gpu():

@@ -177,9 +177,9 @@ def test_check_cluster__needs_a_worker(tmp_path):
         pytest.raises(ClusterError, match=r"has had no worker for 0.2 s, since 2.* \(worker_timeout=0.2\).*Start work"),
     ):
         check_cluster(client, Store(str(tmp_path)))
-    (said,) = heard
-    assert (said.stage, said.total) == ("cluster", 0)
-    assert re.match(r"waiting for a worker since 2\d{3}-.*, for 0.2 s at most", said.message)
+    (report,) = heard
+    assert (report.stage, report.total) == ("cluster", 0)
+    assert re.match(r"waiting for a worker since 2\d{3}-.*, for 0.2 s at most", report.message)
 
 
 def test_check_cluster__refuses_workers_of_other_versions(client, tmp_path, monkeypatch):
@@ -363,7 +363,7 @@ def test_wait_for_first__tells_every_five_minutes_since_when_it_waits(monkeypatc
         with pytest.raises(ClusterError, match="no worker for 1000 s"):
             wait_for_first(client, [client.submit(echo, 1)])
     assert len(heard) == 4, "after 0, 300, 600 and 900 seconds"
-    assert len({said.message for said in heard}) == 1, "it is the same wait"
+    assert len({report.message for report in heard}) == 1, "it is the same wait"
 
 
 def test_waits_for_workers__holds_for_the_block():

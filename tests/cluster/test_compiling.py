@@ -24,10 +24,10 @@ def find_in_cache(x):
 
 
 def messages(client, function):
-    said = []
-    with compilation.compiling_said(client, said.append):
+    reports = []
+    with compilation.compiling_said(client, reports.append):
         assert client.submit(function, 4, pure=False).result() == 8
-    return [(report.stage, report.message) for report in said]
+    return [(report.stage, report.message) for report in reports]
 
 
 def test_compiling_said__tells_that_workers_compile_and_how_long(client):

@@ -106,21 +106,23 @@ class Notebook(Console):
 @pytest.mark.parametrize("terminal", ["dumb", "notebook"])
 def test_show_progress__writes_lines_where_bars_cannot_be_drawn(monkeypatch, terminal):
     monkeypatch.setattr(console, "find_spec", lambda _: None)  # no ipywidgets
-    screen = Notebook() if terminal == "notebook" else Console(
-        file=io.StringIO(), force_terminal=True, width=80, _environ={"TERM": "dumb"}
-    )  # fmt: skip
+    screen = (
+        Notebook()
+        if terminal == "notebook"
+        else Console(file=io.StringIO(), force_terminal=True, width=80, _environ={"TERM": "dumb"})
+    )
     with console.show_progress(screen) as listener:
         listener(Progress("encode", 0, 2, "blocks"))
     assert screen.file.getvalue() == "encode: 0/2 blocks\n"
 
 
 def test_listening__takes_a_listener_or_none_and_nothing_else(capsys):
-    said = []
-    with console.listening(said.append) as listener:
+    reports = []
+    with console.listening(reports.append) as listener:
         listener(Progress("encode", 0, 2, "blocks"))
     with console.listening(None) as listener:
         listener(Progress("encode", 1, 2, "blocks"))
-    assert [report.done for report in said] == [0]
+    assert [report.done for report in reports] == [0]
     assert capsys.readouterr().err == ""
     with pytest.raises(ParameterError, match="listener='loud' is not a function"), console.listening("loud"):
         pass
@@ -135,8 +137,13 @@ def test_calls__show_progress_unless_told_otherwise(client, tmp_path, capsys):
     train(tmp_path / "text.txt", work=tmp_path / "shown", **how)
     stages = [line.partition(":")[0] for line in capsys.readouterr().err.splitlines()]
     assert [stage for stage in dict.fromkeys(stages) if stage != "compile"] == [
-        "cluster", "encode", "vocabulary", "choose", "train", "publish"
-    ]  # fmt: skip
+        "cluster",
+        "encode",
+        "vocabulary",
+        "choose",
+        "train",
+        "publish",
+    ]
     build_corpus(tmp_path / "text.txt", Store(str(tmp_path / "stage")), params, Resources(), client)
     cluster, encode, *_ = capsys.readouterr().err.splitlines()
     assert cluster.startswith(f"cluster: the given client at {client.scheduler.address}")

@@ -52,9 +52,9 @@ def test_silencing_dask__is_over_in_the_end(capsys):
         logger.warning("memory is short")
     finally:
         logger.removeHandler(handler)
-    said = capsys.readouterr().err
-    assert "worker is gone" not in said
-    assert "memory is short" in said
+    log = capsys.readouterr().err
+    assert "worker is gone" not in log
+    assert "memory is short" in log
 
 
 def test_silencing_shuffles__leaves_what_is_not_ordinary(caplog):

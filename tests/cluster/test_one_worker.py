@@ -15,7 +15,7 @@ from distributed import Client, utils
 
 from daskw2v import Resources
 from daskw2v.cluster.connecting import connect
-from daskw2v.cluster.local import _are_processes
+from daskw2v.cluster.local import _needs_processes
 from daskw2v.errors import ParameterError
 
 ALONE = Resources(threads=2)
@@ -66,8 +66,8 @@ GPUS = {**GPU, "worker_class": object}  # each worker sees one of them
         (ALONE.replace(host="127.0.0.1"), {}, True),
     ],
 )
-def test_workers__are_processes_where_one_in_this_process_would_not_do(resources, given, expected):
-    assert _are_processes(resources, given) is expected
+def test_workers__needs_processes_where_one_in_this_process_would_not_do(resources, options, expected):
+    assert _needs_processes(resources, options) is expected
 
 
 @pytest.mark.parametrize("name", ["workers", "memory_limit", "host", "device"])
@@ -75,7 +75,7 @@ def test_processes__are_not_refused_silently(name):
     value = {"workers": 2, "memory_limit": "1 GiB", "host": "127.0.0.1", "device": "cuda"}[name]
     resources = Resources(**{name: value}, processes=False)
     with pytest.raises(ParameterError, match=f"processes=False: .* {name}={value!r}"):
-        _are_processes(resources, GPUS if name == "device" else {})
+        _needs_processes(resources, GPUS if name == "device" else {})
 
 
 BEGAN, ENDED = threading.Event(), threading.Event()

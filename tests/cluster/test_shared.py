@@ -91,8 +91,10 @@ def test_share__goes_by_its_place_from_hand_to_hand(pair):
     rows = client.submit(make, workers=[a], pure=False)
     assert client.submit(look, rows, workers=[b], pure=False).result() == (True, True)
     assert client.submit(look_at_pair, client.submit(make_pair, rows, workers=[b]), workers=[a]).result() == (
-        (True, True), (5, 10), ["one", "two"],
-    )  # fmt: skip
+        (True, True),
+        (5, 10),
+        ["one", "two"],
+    )
     after, now = client.run(wired), client.run(shared_bytes)
     assert sum(after.values()) - sum(before.values()) < 4 * N / 10
     assert {address: now[address] - given[address] for address in (a, b)} == {a: 4 * N, b: 4 * N}
@@ -118,9 +120,9 @@ def test_share__ends_with_the_last_who_holds_it(pair):
 def wait_for_files(client, expected):
     """Wait until workers have no file more than these; one is that of the handshake."""
     deadline = time.monotonic() + 10
-    while (found := client.run(files, workers=[*expected])) != expected and time.monotonic() < deadline:
+    while (n_files := client.run(files, workers=[*expected])) != expected and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert found == expected
+    assert n_files == expected
 
 
 def test_share__survives_that_dask_spills_it(pair):
@@ -160,8 +162,8 @@ def test_share__is_never_the_only_way():
 
         assert give()[1] == (False, True)
         settle(client)
-        kept, seen = give()
-        assert seen == (True, True)
+        kept, is_same = give()
+        assert is_same == (True, True)
         client.run(setattr, resource, "getrlimit", four_files, workers=[b])
         assert [give()[1], give()[1]] == [(False, True)] * 2
         assert client.run(shared_bytes)[a] == 2 * 4 * N, "once, and once in vain"
@@ -180,8 +182,8 @@ def test_share__cannot_be_written(made):
 def test_share__what_is_made_of_it_has_no_place(made):
     for other in (made[1:], made + 1, made.copy(), np.zeros_like(made)):
         assert getattr(other, "region", None) is None
-        here = {"recipient": {shared_memory._KEY: made.region}}
-        header, frames = serialize(other, context=here)
+        context = {"recipient": {shared_memory._KEY: made.region}}
+        header, frames = serialize(other, context=context)
         assert len(frames) == 1
         np.testing.assert_array_equal(deserialize(header, frames), other)
     assert type(pickle.loads(pickle.dumps(made))) is np.ndarray
@@ -262,9 +264,9 @@ def test_allocate_shared__is_of_this_process_outside_of_workers():
 @pytest.mark.parametrize("make", [lambda: allocate_shared(LARGE), lambda: share(np.empty(LARGE, np.float32))])
 def test_shared_memory__is_used_again_when_the_last_receiver_is_done(in_a_worker, made, make):
     rows = make()
-    taken = received(share(rows), made)
-    region, view, expected = rows.region, taken[3:], rows[3:].copy()
-    del rows, taken
+    other_rows = received(share(rows), made)
+    region, view, expected = rows.region, other_rows[3:], rows[3:].copy()
+    del rows, other_rows
     gc.collect()
     other = allocate_shared(LARGE)
     other[:] = 1

@@ -96,11 +96,11 @@ HERE = {
     "Arrow, a batch": lambda: arrow().record_batch({"text": TOKENS}),
     "Arrow, a column": lambda: arrow().array(SENTENCES, arrow().string_view()),
     "a dataset": lambda: datasets().Dataset.from_dict({"text": SENTENCES}),
-    "a dataset, in another order": lambda: datasets().Dataset.from_dict({"text": SENTENCES[::-1]}).select(
-        range(len(SENTENCES) - 1, -1, -1)
+    "a dataset, in another order": lambda: (
+        datasets().Dataset.from_dict({"text": SENTENCES[::-1]}).select(range(len(SENTENCES) - 1, -1, -1))
     ),
     "a dataset, as a stream": lambda: datasets().Dataset.from_dict({"text": TOKENS}).to_iterable_dataset(),
-}  # fmt: skip
+}
 THERE = {
     "a bag": lambda _: dask.bag.from_sequence(SENTENCES, npartitions=7),
     "a bag, split": lambda _: dask.bag.from_sequence(SENTENCES, npartitions=3).map(str.split),
@@ -112,7 +112,7 @@ THERE = {
     "Dask's DataFrame": lambda _: dask_frame(),
     "Dask's Series": lambda _: dask_frame()["text"],
     "Dask's Series, split": lambda _: dask_frame()["text"].map_partitions(lambda part: part.str.split()),
-}  # fmt: skip
+}
 
 
 def check_same(vectors, expected):

@@ -34,8 +34,8 @@ def kinds():
 
 
 def trained(inputs, work, client, params=PARAMS):
-    found = train(inputs, work=work, params=params, resources=Resources(threads=1), client=client, listener=None)
-    return found.vocabulary.words, np.asarray(found.vectors).tobytes()
+    result = train(inputs, work=work, params=params, resources=Resources(threads=1), client=client, listener=None)
+    return result.vocabulary.words, np.asarray(result.vectors).tobytes()
 
 
 @pytest.mark.slow
@@ -56,17 +56,20 @@ def test_weights__make_another_corpus(client, tmp_path):
 
 def test_tables_of__hold_text_and_weights_side_by_side():
     missing = pa.table({"text": pa.chunked_array([["a"], ["b", None]]), "n": pa.chunked_array([[2, None], [1]])})
-    (found,) = tables_of(missing, "text", "n")
-    assert found.to_pydict() == {"text": ["a", "b", ""], "n": [2, 0, 1]}
+    (result,) = tables_of(missing, "text", "n")
+    assert result.to_pydict() == {"text": ["a", "b", ""], "n": [2, 0, 1]}
 
 
-@pytest.mark.parametrize(("rows", "weight", "told"), [
-    ([{"text": "a", "n": -1}], "n", r"'n' of the input is -1, which is no weight"),
-    ([{"text": "a", "n": 0.5}], "n", r"'n' of the input is of type double"),
-    ([{"text": "a"}], "n", "no column 'n'"),
-    (["a"], "n", "A sentence is a str, without 'n'"),
-    ([["a"]], "n", "A sentence is a list, without 'n'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rows", "weight", "told"),
+    [
+        ([{"text": "a", "n": -1}], "n", r"'n' of the input is -1, which is no weight"),
+        ([{"text": "a", "n": 0.5}], "n", r"'n' of the input is of type double"),
+        ([{"text": "a"}], "n", "no column 'n'"),
+        (["a"], "n", "A sentence is a str, without 'n'"),
+        ([["a"]], "n", "A sentence is a list, without 'n'"),
+    ],
+)
 def test_bad_weights__are_named(rows, weight, told):
     with pytest.raises(InputError, match=told):
         list(tables_of(rows, "text", weight))

@@ -13,7 +13,7 @@ LARGE = BLOCK // 64 + 1
 
 def blocks_of(sizes):
     sources = [Source(f"/text/{name}.txt", size, "v", "text", None) for name, size in sizes.items()]
-    return [TextBlock(s, at, min(at + BLOCK, s.size)) for s in sources for at in range(0, s.size, BLOCK)]
+    return [TextBlock(s, start, min(start + BLOCK, s.size)) for s in sources for start in range(0, s.size, BLOCK)]
 
 
 @given(st.lists(st.integers(1, 2 * LARGE) | st.just(3 * BLOCK), max_size=200))
@@ -41,8 +41,8 @@ def test_batches__of_many_small_files_are_few():
 def test_batches__that_do_not_have_the_file_stay_when_one_comes_or_goes():
     names = random.Random(0).sample(range(10**6), 20_000)
     before, after = (
-        {batch.key for batch in batch_blocks(blocks_of(dict.fromkeys(sorted(some), 10)), BLOCK)}
-        for some in (names, names[1:])
+        {batch.key for batch in batch_blocks(blocks_of(dict.fromkeys(sorted(selected), 10)), BLOCK)}
+        for selected in (names, names[1:])
     )
     assert len(before - after) == 1
 

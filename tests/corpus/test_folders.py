@@ -28,8 +28,8 @@ def put(folder, *names, content=b"one two\n"):
 
 def names(folder, inputs=None, **options):
     """Return what is found, relative to the folder."""
-    found = find_sources(folder if inputs is None else inputs, **options)
-    return [os.path.relpath(source.url, folder) for source in found]
+    sources = find_sources(folder if inputs is None else inputs, **options)
+    return [os.path.relpath(source.url, folder) for source in sources]
 
 
 @pytest.fixture
@@ -69,8 +69,8 @@ def test_hive__in_s3_is_read_without_its_markers(s3, name):
     fs = fsspec.filesystem("s3", **s3)
     for part in (*PARTS, "_SUCCESS", f"{DAYS[0]}/", "work/zarr.json"):
         fs.pipe_file(f"bucket/hive/{part}", b"" if part.endswith("/") else b"content")
-    found = find_sources(f"s3://bucket/{name}", storage_options=s3, work="s3://bucket/hive/work")
-    assert [source.url for source in found] == [f"s3://bucket/hive/{part}" for part in PARTS]
+    sources = find_sources(f"s3://bucket/{name}", storage_options=s3, work="s3://bucket/hive/work")
+    assert [source.url for source in sources] == [f"s3://bucket/hive/{part}" for part in PARTS]
 
 
 def test_store__may_be_read_from_its_root(memory):
@@ -193,9 +193,16 @@ def test_table__is_read_as_such_unless_format_says_that_it_is_text(tmp_path, nam
 
 @pytest.mark.parametrize(
     ("name", "what"),
-    [("a.xlsx", "bytes of a table"), ("a.avro.gz", "bytes of a table"), ("a.html", "tags"), ("a.xml.bz2", "tags"),
-     ("a.pdf", "bytes of a document"), ("a.jpg", "bytes of a picture"), ("a.npy", "bytes of arrays or objects")],
-)  # fmt: skip
+    [
+        ("a.xlsx", "bytes of a table"),
+        ("a.avro.gz", "bytes of a table"),
+        ("a.html", "tags"),
+        ("a.xml.bz2", "tags"),
+        ("a.pdf", "bytes of a document"),
+        ("a.jpg", "bytes of a picture"),
+        ("a.npy", "bytes of arrays or objects"),
+    ],
+)
 def test_file__of_another_kind_is_refused_by_its_name(tmp_path, name, what):
     put(tmp_path, name)
     with pytest.raises(InputError, match=rf"{name} is not text by its name: {what} would become words.*format='text'"):

@@ -43,12 +43,16 @@ def read(path, block_bytes=1 << 20, *, errors="strict", tokenizer="whitespace", 
     blocks = [
         list(
             read_block(
-                block, column=column, errors=errors, tokenizer=make_tokenizer(tokenizer), storage_options={},
+                block,
+                column=column,
+                errors=errors,
+                tokenizer=make_tokenizer(tokenizer),
+                storage_options={},
                 report=report,
             )
         )
         for block in plan_blocks(find_sources(path, format), block_bytes)
-    ]  # fmt: skip
+    ]
     return blocks, report
 
 

@@ -35,18 +35,20 @@ CASES = [
     (["day>=2026-11-01"], {(d, x) for d in DAYS[2:] for x in ("de", "en")}),
     ("day == 2026-10-30", {(DAYS[0], "de"), (DAYS[0], "en")}),
     ([("day", ">", datetime.date(2026, 10, 31)), ("lang", "=", "en")], {(d, "en") for d in DAYS[2:]}),
-    ([[("day", "==", DAYS[0])], [("day", "==", DAYS[3]), ("lang", "!=", "de")]],
-     {(DAYS[0], "de"), (DAYS[0], "en"), (DAYS[3], "en")}),
+    (
+        [[("day", "==", DAYS[0])], [("day", "==", DAYS[3]), ("lang", "!=", "de")]],
+        {(DAYS[0], "de"), (DAYS[0], "en"), (DAYS[3], "en")},
+    ),
     ([("day", "in", DAYS[1:3]), ("n", "<", 1)], {(d, "de") for d in DAYS[1:3]}),
     ([("lang", "not in", ["en"]), ("n", "<=", 0.5)], {(d, "de") for d in DAYS}),
     ([], {(d, x) for d in DAYS for x in ("de", "en")}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("filters", "expected"), CASES)
 def test_filters__choose_files(folders, filters, expected):
-    found = find_sources(folders, filters=Params(filters=filters).filters)
-    assert {tuple(part.partition("=")[2] for part in s.url.split("/")[-4:-2]) for s in found} == expected
+    sources_found = find_sources(folders, filters=Params(filters=filters).filters)
+    assert {tuple(part.partition("=")[2] for part in s.url.split("/")[-4:-2]) for s in sources_found} == expected
 
 
 @pytest.mark.parametrize(("filters", "expected"), CASES)
@@ -63,10 +65,10 @@ def test_filters__compare_as_pyarrow_does(values, bound):
     for operator in ("==", "!=", "<", "<=", ">", ">="):
         expected = table.filter(expression([("n", operator, bound)])).column("n").to_pylist()
         try:
-            found = filter_sources(sources, filters_of([("n", operator, bound)]))
+            sources_found = filter_sources(sources, filters_of([("n", operator, bound)]))
         except InputError:
-            found = []
-        assert [int(s.url.split("=")[1].split("/")[0]) for s in found] == expected
+            sources_found = []
+        assert [int(s.url.split("=")[1].split("/")[0]) for s in sources_found] == expected
 
 
 def test_missing_values__pass_no_comparison():

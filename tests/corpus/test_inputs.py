@@ -67,7 +67,7 @@ REFUSED = {  # what is given: its value; what is said of it
     "set": ({"a.txt"}, r"input=\{'a\.txt'\} .*sorted\(names\).*no order"),
     "bytes": (b"a.txt", r"input=b'a\.txt' is no URL or path\. Give text"),
     "anything": (named("strange.things", "Thing"), r"input=<strange\.things\.Thing> is no URL or path\. Give text"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("given", REFUSED)

@@ -56,8 +56,8 @@ def test_line__that_takes_for_ever_is_named_and_others_are_read(impatient, patte
 def test_matches__of_several_threads_are_their_own():
     texts = [f"{'ab ' * n}\n".encode() for n in range(1, 9)]
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda text: matches("[ab]+", text), texts))
-    assert [len(tokens.offsets) - 1 for tokens in found] == [*range(1, 9)]
+        results = list(pool.map(lambda text: matches("[ab]+", text), texts))
+    assert [len(tokens.offsets) - 1 for tokens in results] == [*range(1, 9)]
     assert len(matching._idle[os.getpid(), "[ab]+", matching.SECONDS]) <= 4
 
 

@@ -67,8 +67,14 @@ def _fields(value):
 )
 def test_find_field__takes_the_longest_name_that_fits(path, names):
     leaf = 1
-    root = {"a": {"b": 2, "c": leaf}, "a.b": leaf, "d.e": {"f": leaf, "g.h": leaf}, "d": {"i": leaf, "e": {"f": 2}},
-            ".": leaf, "": {"j": leaf}}  # fmt: skip
+    root = {
+        "a": {"b": 2, "c": leaf},
+        "a.b": leaf,
+        "d.e": {"f": leaf, "g.h": leaf},
+        "d": {"i": leaf, "e": {"f": 2}},
+        ".": leaf,
+        "": {"j": leaf},
+    }
     assert find_field(path, root, _fields) == (names, leaf)
 
 
@@ -84,8 +90,10 @@ def test_find_field__tells_the_fields_where_a_path_ends(path, present):
 
 @FORMATS
 def test_path__leads_to_text_and_to_lists(tmp_path, write):
-    rows = [{"id": 1, "doc": {"title": "x", "body": "one two", "parts": {"tokens": ["a b", "c"]}}},
-            {"id": 2, "doc": {"title": "y", "body": "three", "parts": {"tokens": ["d"]}}}]  # fmt: skip
+    rows = [
+        {"id": 1, "doc": {"title": "x", "body": "one two", "parts": {"tokens": ["a b", "c"]}}},
+        {"id": 2, "doc": {"title": "y", "body": "three", "parts": {"tokens": ["d"]}}},
+    ]
     path = write(tmp_path, rows)
     assert read(path, "doc.body") == [["one", "two"], ["three"]]
     assert read(path, "doc.parts.tokens") == [["a b", "c"], ["d"]]

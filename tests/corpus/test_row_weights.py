@@ -39,7 +39,7 @@ def write(path, rows, key="n"):
     return path
 
 
-def found_in(path, column="text", weight="n", errors="strict"):
+def read_rows(path, column="text", weight="n", errors="strict"):
     """Read a file's sentences, as text."""
     pieces, _ = read(path, column, errors, also={"weight": weight})
     return [" ".join(words) for words in sentences(pieces)]
@@ -54,42 +54,42 @@ def test_rows__stand_as_often_as_they_count(name, column, tmp_path):
     if (name, column) == ("rows.csv", "tokens"):
         return  # CSV has no lists
     path = write(tmp_path / name, ROWS)
-    assert found_in(path, column) == [text for text, n in ROWS for _ in range(n or 0)]
-    assert found_in(path, column, None) == [text for text, _ in ROWS]
+    assert read_rows(path, column) == [text for text, n in ROWS for _ in range(n or 0)]
+    assert read_rows(path, column, None) == [text for text, _ in ROWS]
 
 
 def test_weights__may_be_nested(tmp_path):
-    assert found_in(write(tmp_path / "rows.jsonl", ROWS), weight="deep.n") == ["a b"] * 3 + ["d e f"] + ["h i"] * 2
+    assert read_rows(write(tmp_path / "rows.jsonl", ROWS), weight="deep.n") == ["a b"] * 3 + ["d e f"] + ["h i"] * 2
 
 
 @settings(max_examples=30)
 @given(st.lists(st.integers(0, 9000), max_size=8))
 def test_repeat_rows__is_bounded_and_complete(weights):
-    array, found = pa.array(range(len(weights)), pa.int64()), []
+    array, parts = pa.array(range(len(weights)), pa.int64()), []
     for part in repeat_rows(array, np.array(weights, np.int64)):
         assert len(part) <= 1 << 12
-        found += part.to_pylist()
-    assert found == [i for i, n in enumerate(weights) for _ in range(n)]
+        parts += part.to_pylist()
+    assert parts == [i for i, n in enumerate(weights) for _ in range(n)]
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_bad_weights__are_named(name, tmp_path):
     for bad in (-1, MAX_WEIGHT + 1):
         with pytest.raises(InputError, match=rf"'n'.*{bad}.* no weight"):
-            found_in(write(tmp_path / name, [("a", 1), ("b", bad)]))
+            read_rows(write(tmp_path / name, [("a", 1), ("b", bad)]))
     with pytest.raises(InputError, match=r"no (column|key) 'm'"):
-        found_in(write(tmp_path / name, ROWS), weight="m")
+        read_rows(write(tmp_path / name, ROWS), weight="m")
 
 
 def test_weights_of_another_type__are_refused(tmp_path):
     pq.write_table(pa.table({"text": ["a"], "n": [0.5]}), tmp_path / "rows.parquet")
     with pytest.raises(InputError, match=r"'n' of .* is of type double"):
-        found_in(tmp_path / "rows.parquet")
+        read_rows(tmp_path / "rows.parquet")
     (tmp_path / "rows.csv").write_text("text,n\na,much\n")
     with pytest.raises(InputError, match="holds what is no weight"):
-        found_in(tmp_path / "rows.csv")
+        read_rows(tmp_path / "rows.csv")
     (tmp_path / "rows.jsonl").write_text('{"text": "a", "n": true}\n{"text": "b", "n": 1}\n')
-    assert found_in(tmp_path / "rows.jsonl", errors="skip") == ["b"]
+    assert read_rows(tmp_path / "rows.jsonl", errors="skip") == ["b"]
 
 
 def test_vectors__are_those_of_repeated_rows(client, tmp_path):

@@ -36,8 +36,8 @@ def test_find_sources__keeps_the_order_given_and_sorts_globs(tmp_path):
     for name in ("b.txt", "a.txt", "z.log"):
         (tmp_path / name).write_text("x\n")
     (tmp_path / "c.txt").mkdir()
-    found = find_sources([tmp_path / "z.log", str(tmp_path / "*.txt")])
-    assert [os.path.basename(s.url) for s in found] == ["z.log", "a.txt", "b.txt"]
+    sources = find_sources([tmp_path / "z.log", str(tmp_path / "*.txt")])
+    assert [os.path.basename(s.url) for s in sources] == ["z.log", "a.txt", "b.txt"]
 
 
 def test_find_sources__takes_a_file_once_however_it_is_named_and_says_so(tmp_path, monkeypatch):
@@ -48,10 +48,10 @@ def test_find_sources__takes_a_file_once_however_it_is_named_and_says_so(tmp_pat
     monkeypatch.chdir(tmp_path)
     other_names = ["text/a.txt", "text/../text/b.txt", "again/*", f"file://{tmp_path}/text/a.txt", tmp_path / "text"]
     for name in other_names:
-        said = []
-        found = find_sources([tmp_path / "text", name], listener=said.append)
-        assert [os.path.basename(s.url) for s in found] == ["a.txt", "b.txt"]
-        assert re.search(r"[ab]\.txt(, and 1 other file)?: named more than once, and read once\.$", said[0].message)
+        messages = []
+        sources = find_sources([tmp_path / "text", name], listener=messages.append)
+        assert [os.path.basename(s.url) for s in sources] == ["a.txt", "b.txt"]
+        assert re.search(r"[ab]\.txt(, and 1 other file)?: named more than once, and read once\.$", messages[0].message)
 
 
 def test_find_sources__takes_a_link_beside_its_file_once(tmp_path):
@@ -75,10 +75,10 @@ def test_find_sources__passes_over_links_that_lead_nowhere_and_says_so(tmp_path,
     ):
         find_sources(f"{tmp_path}{pattern}")
     for errors in ("replace", "skip"):
-        said = []
-        found = find_sources(f"{tmp_path}{pattern}", errors=errors, listener=said.append)
-        assert [os.path.basename(s.url) for s in found] == ["a.txt"]
-        assert said[0].message.endswith(f"b.txt is a link to {target}, which is not there. It is passed over.")
+        messages = []
+        sources = find_sources(f"{tmp_path}{pattern}", errors=errors, listener=messages.append)
+        assert [os.path.basename(s.url) for s in sources] == ["a.txt"]
+        assert messages[0].message.endswith(f"b.txt is a link to {target}, which is not there. It is passed over.")
 
 
 def test_find_sources__takes_relative_paths_and_file_urls(tmp_path, monkeypatch):
@@ -220,20 +220,23 @@ def test_block_key__changes_with_what_is_read_and_with_nothing_else():
     assert int(key, 16) >= 0
     assert key == TextBlock(replace(source), 0, 5).key
     changed = [{"url": "/b.txt"}, {"size": 11}, {"version": "w"}, {"format": "jsonl"}]
-    others = [TextBlock(replace(source, **change), 0, 5) for change in changed]
-    others += [TextBlock(source, 1, 5), TextBlock(source, 0, 6)]
-    assert len({key, *(block.key for block in others)}) == 7
+    changed_blocks = [TextBlock(replace(source, **change), 0, 5) for change in changed]
+    changed_blocks += [TextBlock(source, 1, 5), TextBlock(source, 0, 6)]
+    assert len({key, *(block.key for block in changed_blocks)}) == 7
 
 
 def test_plan_blocks__divides_plain_files_and_keeps_compressed_ones_whole(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"x" * 25)
     (tmp_path / "b.txt").write_bytes(b"")
     (tmp_path / "c.gz").write_bytes(gzip.compress(b"x" * 1000))
-    found = find_sources([tmp_path / "a.txt", tmp_path / "b.txt", tmp_path / "c.gz"])
-    a, _, c = found
-    assert plan_blocks(found, 10, {}) == [
-        TextBlock(a, 0, 10), TextBlock(a, 10, 20), TextBlock(a, 20, 25), TextBlock(c, 0, c.size)
-    ]  # fmt: skip
+    sources = find_sources([tmp_path / "a.txt", tmp_path / "b.txt", tmp_path / "c.gz"])
+    a, _, c = sources
+    assert plan_blocks(sources, 10, {}) == [
+        TextBlock(a, 0, 10),
+        TextBlock(a, 10, 20),
+        TextBlock(a, 20, 25),
+        TextBlock(c, 0, c.size),
+    ]
 
 
 def _parquet(path, groups=6):
@@ -243,11 +246,11 @@ def _parquet(path, groups=6):
 
 
 def test_plan_blocks__gathers_row_groups_by_their_size(tmp_path):
-    found = _parquet(tmp_path / "a.parquet")
-    spans = [(b.start, b.stop) for b in plan_blocks(found, 10_000, {})]
+    sources = _parquet(tmp_path / "a.parquet")
+    spans = [(b.start, b.stop) for b in plan_blocks(sources, 10_000, {})]
     assert spans == [(0, 2), (2, 4), (4, 6)]
-    assert [(b.start, b.stop) for b in plan_blocks(found, 1, {})] == [(i, i + 1) for i in range(6)]
-    assert [(b.start, b.stop) for b in plan_blocks(found, 1 << 30, {})] == [(0, 6)]
+    assert [(b.start, b.stop) for b in plan_blocks(sources, 1, {})] == [(i, i + 1) for i in range(6)]
+    assert [(b.start, b.stop) for b in plan_blocks(sources, 1 << 30, {})] == [(0, 6)]
 
 
 def test_plan_blocks__accepts_parquet_without_rows(tmp_path):

@@ -93,9 +93,10 @@ OF_ALL_TYPES = [
     TEXTS.cast(pa.string_view()),
     TEXTS.dictionary_encode(),
     # As polars writes its categories
-    pa.DictionaryArray.from_arrays(pa.array([1, None, 0, 2], pa.uint32()),
-                                   pa.array(["", *TEXTS[::3].to_pylist()], pa.string_view())),
-]  # fmt: skip
+    pa.DictionaryArray.from_arrays(
+        pa.array([1, None, 0, 2], pa.uint32()), pa.array(["", *TEXTS[::3].to_pylist()], pa.string_view())
+    ),
+]
 
 
 @ARROW
@@ -104,16 +105,19 @@ def test_arrow__has_text_of_every_type(tmp_path, write, array, monkeypatch):
     monkeypatch.setattr(columns, "ROWS", 2)  # arrays are sliced
     expected = [["one", "two"], ["a", "text", "longer", "than", "a", "view", "holds"]]
     assert sentences(read(written(write, tmp_path, array))[0]) == expected
-    assert [text for found in tables_of(array, "text") for text in found["text"].to_pylist()] == [
-        "one two", "", "", "a text longer than a view holds",
-    ]  # fmt: skip
+    assert [text for part in tables_of(array, "text") for text in part["text"].to_pylist()] == [
+        "one two",
+        "",
+        "",
+        "a text longer than a view holds",
+    ]
     for lists in (
         pa.ListArray.from_arrays([0, 2, 2, 3, 4], array),
         pa.ListViewArray.from_arrays(pa.array([0, 3, 2, 3], pa.int32()), pa.array([2, 0, 1, 1], pa.int32()), array),
     ):
         tokens = [["one two"], ["a text longer than a view holds"]]
         assert sentences(read(written(write, tmp_path, lists, rows=4))[0]) == tokens
-        kept = [text for found in tables_of(lists, "text") for text in found["text"].to_pylist()]
+        kept = [text for part in tables_of(lists, "text") for text in part["text"].to_pylist()]
         assert kept == [["one two", None], [], [""], tokens[1]]
 
 
@@ -159,8 +163,8 @@ def test_arrow__has_record_batches_as_blocks(tmp_path):
 def test_orc__has_stripes_as_blocks(tmp_path):
     texts = [f"{i:0200x}" for i in range(5000)]
     pa.orc.write_table(pa.table({"text": texts}), tmp_path / "a.orc", stripe_size=1 << 16, batch_size=64)
-    found = plan_blocks(find_sources(tmp_path / "a.orc"), 1)
-    assert len(found) == pa.orc.ORCFile(tmp_path / "a.orc").nstripes > 2
+    part = plan_blocks(find_sources(tmp_path / "a.orc"), 1)
+    assert len(part) == pa.orc.ORCFile(tmp_path / "a.orc").nstripes > 2
     assert sentences(read(tmp_path / "a.orc")[0]) == [[text] for text in texts]
 
 

@@ -38,8 +38,8 @@ def test_lower__is_unicode_lower_with_blanks_for_white_space(text):
 
 def test_lower__separates_tokens_where_str_split_does():
     text = "a".join(map(chr, (*range(0x20, 0xD800), *range(0xE000, sys.maxunicode + 1))))
-    found = make_tokenizer("lower")(text.encode()).data
-    assert found.split() == [word.encode() for word in text.lower().split()]
+    lowered = make_tokenizer("lower")(text.encode()).data
+    assert lowered.split() == [word.encode() for word in text.lower().split()]
 
 
 def test_lower__knows_the_final_sigma():
@@ -86,14 +86,14 @@ def test_regex__may_match_spaces_and_nothing():
 
 
 def test_function__is_given_lines_without_their_ends():
-    seen = []
+    lines_seen = []
 
     def spy(lines):
-        seen.extend(lines)
+        lines_seen.extend(lines)
         return [[line] for line in lines]
 
     make_tokenizer(spy)("é x\r\n\u2028b\n".encode())
-    assert seen == ["é x", "\u2028b"]
+    assert lines_seen == ["é x", "\u2028b"]
 
 
 def test_function__is_imported_by_name():
@@ -103,8 +103,8 @@ def test_function__is_imported_by_name():
 
 @pytest.mark.parametrize("spec", ["whitespace", "lower", "normalize", "regex:a", on_commas])
 def test_make_tokenizer__makes_what_can_travel(spec):
-    made = make_tokenizer(spec)
-    assert type(pickle.loads(pickle.dumps(made))(b"a\n")) is type(made(b"a\n"))
+    tokenizer = make_tokenizer(spec)
+    assert type(pickle.loads(pickle.dumps(tokenizer))(b"a\n")) is type(tokenizer(b"a\n"))
 
 
 @pytest.mark.parametrize(

@@ -55,14 +55,14 @@ def test_bigram_keys__are_of_neighbours_in_a_sentence(sentences, before):
 )
 def test_merge_bigrams__adds_up_what_was_counted_bucket_by_bucket(texts, n_buckets):
     counted = [count_keys(keys_of(words)) for words in texts]
-    found = {}
+    merged = {}
     for bucket in range(n_buckets):
         cuts = (cut_keys(part["key"], n_buckets)[bucket : bucket + 2] for part in counted)
         keys, counts = merge_bigrams([part[a:b] for part, (a, b) in zip(counted, cuts, strict=True)])
         assert (keys[1:] > keys[:-1]).all()
         assert ((keys >> np.uint64(61)) * n_buckets // 8 == bucket).all()
-        found |= zip(map(tuple, pairs_of(keys).tolist()), counts.tolist(), strict=True)
-    assert found == Counter(pair for words in texts for pair in pairwise(words))
+        merged |= zip(map(tuple, pairs_of(keys).tolist()), counts.tolist(), strict=True)
+    assert merged == Counter(pair for words in texts for pair in pairwise(words))
 
 
 def test_merge_bigrams__counts_beyond_32_bits():

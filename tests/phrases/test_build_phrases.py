@@ -32,7 +32,7 @@ PARAMS = Params(phrases=1, phrase_min_count=1, phrase_threshold=1e-9)
 def words_of(store, shard):
     data, offsets, counts = read_words(store, shard.path, 0, shard.n_types)
     types = [data[a:b].tobytes().decode() for a, b in pairwise(offsets)]
-    words = [types[place] for place in read_word_indices(store, shard.path)[open_codes(store, shard)[:]]]
+    words = [types[index] for index in read_word_indices(store, shard.path)[open_codes(store, shard)[:]]]
     assert {word: words.count(word) for word in types} == dict(zip(types, counts.tolist(), strict=True))
     return words
 

@@ -22,13 +22,13 @@ def words_of_codes():
 
 def joined(codes, starts, pairs, **around):
     pairs = np.array(pairs, np.int32).reshape(-1, 2)
-    found = join_codes(np.array(codes, np.int32), np.array(starts, np.int64), pairs, len(WORDS), **around)
-    numbers, dictionary = encode_symbols(found.symbols, words_of_codes(), pairs, "_")
+    joined_text = join_codes(np.array(codes, np.int32), np.array(starts, np.int64), pairs, len(WORDS), **around)
+    numbers, dictionary = encode_symbols(joined_text.symbols, words_of_codes(), pairs, "_")
     types = [dictionary.words[a:b].tobytes().decode() for a, b in pairwise(dictionary.offsets)]
     words = [types[number] for number in numbers]
     assert dictionary.counts().tolist() == [words.count(word) for word in types]
     assert types == list(dict.fromkeys(words))
-    return words, found.starts.tolist()
+    return words, joined_text.starts.tolist()
 
 
 @given(TEXT, PAIRS)
@@ -46,11 +46,11 @@ def test_join_codes__of_two_parts_are_those_of_the_whole(codes, pairs, cut):
     """The first part ends with what begins in it, the second one leaves out what a phrase has taken."""
     codes, pairs, cut = np.array(codes, np.int32), np.array(pairs, np.int32).reshape(-1, 2), 1 + cut % len(codes)
     none, ahead = np.empty(0, np.int64), codes[cut] if cut < len(codes) else NOTHING
-    whole = join_codes(codes, none, pairs, len(WORDS)).symbols
-    ends = np.cumsum(1 + (whole >= len(WORDS)))
+    expected = join_codes(codes, none, pairs, len(WORDS)).symbols
+    ends = np.cumsum(1 + (expected >= len(WORDS)))
     first = join_codes(codes[:cut], none, pairs, len(WORDS), ahead=ahead).symbols
     second = join_codes(codes[cut:], none, pairs, len(WORDS), skip_first=cut not in ends and ahead != NOTHING).symbols
-    assert [*first, *second] == whole.tolist()
+    assert [*first, *second] == expected.tolist()
 
 
 def test_join_codes__takes_each_word_once_from_the_left():

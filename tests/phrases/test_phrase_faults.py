@@ -53,7 +53,7 @@ def undisturbed(text, client, tmp_path_factory):
         patch.setattr(bigrams, "BUCKET_WORDS", 1000)
         work = tmp_path_factory.mktemp("work")
         corpus = joined(text, work, client)
-    assert all(found.n_phrases for found in corpus.passes)
+    assert all(corpus_found.n_phrases for corpus_found in corpus.passes)
     return corpus, Store(str(work))
 
 
@@ -88,20 +88,20 @@ def stop_at(message):
 def test_build_phrases__go_on_where_they_were_cut_short(text, client, tmp_path, undisturbed, monkeypatch, moment):
     with pytest.raises(CutShort):
         joined(text, tmp_path, client, stop_at(moment))
-    (home,) = (tmp_path / "phrases").iterdir()
-    finished = {path.parent for path in home.glob("*/*/manifest.json")}
+    (pass_folder,) = (tmp_path / "phrases").iterdir()
+    finished = {path.parent for path in pass_folder.glob("*/*/manifest.json")}
     run_once, redone = tasks.run_once, []
 
-    def watched(place, find, make):
-        return run_once(place, find, lambda attempt: redone.append(Path(place.url)) or make(attempt))
+    def watched(task_folder, find, make):
+        return run_once(task_folder, find, lambda attempt: redone.append(Path(task_folder.url)) or make(attempt))
 
     monkeypatch.setattr(tasks, "run_once", watched)
-    found = joined(text, tmp_path, client)
-    assert content_of(found, Store(str(tmp_path))) == content_of(*undisturbed)
+    corpus_found = joined(text, tmp_path, client)
+    assert content_of(corpus_found, Store(str(tmp_path))) == content_of(*undisturbed)
     assert finished
     assert redone
     assert not finished & set(redone)
-    assert sorted(path.name for path in home.iterdir()) == ["choose", "join"]
+    assert sorted(path.name for path in pass_folder.iterdir()) == ["choose", "join"]
 
 
 def test_build_phrases__are_built_once(text, client, tmp_path, monkeypatch):
@@ -117,11 +117,11 @@ def test_build_phrases__tasks_run_twice_do_no_harm(text, client, tmp_path, undis
     for name in ("count_shard", "merge_bucket", "choose_phrases", "join_shard"):
         run = getattr(tasks, name)
         monkeypatch.setattr(tasks, name, lambda *args, run=run: (run(*args), run(*args))[1])
-    found = joined(text, tmp_path, client)
-    assert content_of(found, Store(str(tmp_path))) == content_of(*undisturbed)
-    for home in (tmp_path / "phrases").iterdir():
-        for place in home.glob("*/*"):
-            assert len(list(place.iterdir())) == 2, "an attempt and a manifest"
+    corpus_found = joined(text, tmp_path, client)
+    assert content_of(corpus_found, Store(str(tmp_path))) == content_of(*undisturbed)
+    for pass_folder in (tmp_path / "phrases").iterdir():
+        for task_folder in pass_folder.glob("*/*"):
+            assert len(list(task_folder.iterdir())) == 2, "an attempt and a manifest"
 
 
 @pytest.mark.slow
@@ -138,9 +138,9 @@ def test_build_phrases__on_workers_that_are_killed_are_the_same(text, tmp_path, 
                 killed.append(step)
                 os.kill(client.run(os.getpid).popitem()[1], signal.SIGKILL)
 
-        found = joined(text, tmp_path, client, kill)
+        corpus_found = joined(text, tmp_path, client, kill)
     assert killed == ["count", "join"]
-    assert content_of(found, Store(str(tmp_path))) == content_of(*undisturbed)
+    assert content_of(corpus_found, Store(str(tmp_path))) == content_of(*undisturbed)
 
 
 def spoil(path, how):

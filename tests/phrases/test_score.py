@@ -24,11 +24,15 @@ def test_choose__scores_as_gensim(scoring, scorer, counts, min_count, more):
     chosen, scores = PhraseRules(min_count, 0.25, scoring, "_").choose(both, left, right, totals)
     expected = [
         scorer(
-            worda_count=a, wordb_count=b, bigram_count=ab, len_vocab=totals.n_entries,
-            min_count=min_count, corpus_word_count=totals.n_tokens,
+            worda_count=a,
+            wordb_count=b,
+            bigram_count=ab,
+            len_vocab=totals.n_entries,
+            min_count=min_count,
+            corpus_word_count=totals.n_tokens,
         )
         for ab, a, b in zip(both.tolist(), left.tolist(), right.tolist(), strict=True)
-    ]  # fmt: skip
+    ]
     assert scores.tolist() == expected
     assert chosen.tolist() == [score > 0.25 for score in expected]
 

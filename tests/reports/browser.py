@@ -90,10 +90,17 @@ class Browser:
 
     def __init__(self, folder):
         command = [
-            find_browser(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-            "--no-first-run", "--hide-scrollbars", "--remote-debugging-port=0", f"--user-data-dir={folder}",
+            find_browser(),
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            "--hide-scrollbars",
+            "--remote-debugging-port=0",
+            f"--user-data-dir={folder}",
             "about:blank",
-        ]  # fmt: skip
+        ]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self._port = folder / "DevToolsActivePort"
 

@@ -35,33 +35,64 @@ def model(words, vector_size=12, seed=1, metadata=None, url=None):
 
 def manifest(**params):
     history = [
-        {"round": i, "progress": 100_000 * (i + 1), "words": 90_000, "pairs": 200_000, "loss": 500_000.0 - 1000 * i,
-         "alpha": 0.03 - 0.001 * i, "seconds": 0.5}
+        {
+            "round": i,
+            "progress": 100_000 * (i + 1),
+            "words": 90_000,
+            "pairs": 200_000,
+            "loss": 500_000.0 - 1000 * i,
+            "alpha": 0.03 - 0.001 * i,
+            "seconds": 0.5,
+        }
         for i in range(20)
-    ]  # fmt: skip
+    ]
     return {
         "params": settled(Params(**{"strategy": "averaging", **params})).as_dict(),
         "resources": {"device": "cpu", "threads": 2},
         "corpus": {
             "identity": "feedbeef",
             "tokens": 400_000,
-            "report": {"bytes_read": 2_400_000, "lines": 5000, "replaced": 3, "skipped": 0, "cut": 0,
-                       "first_offence": "line 7 of a.txt"},
+            "report": {
+                "bytes_read": 2_400_000,
+                "lines": 5000,
+                "replaced": 3,
+                "skipped": 0,
+                "cut": 0,
+                "first_offence": "line 7 of a.txt",
+            },
         },
-        "vocabulary": {"words": 200, "total": 390_000, "raw_words": 400_000, "raw_types": 1234, "missing": 0,
-                       "missing_words": []},
+        "vocabulary": {
+            "words": 200,
+            "total": 390_000,
+            "raw_words": 400_000,
+            "raw_types": 1234,
+            "missing": 0,
+            "missing_words": [],
+        },
         "metrics": {
-            "words": 1_800_000, "seconds": 10.0, "words_per_second": 180_000, "pairs": 4_000_000, "loss": 2.4525,
+            "words": 1_800_000,
+            "seconds": 10.0,
+            "words_per_second": 180_000,
+            "pairs": 4_000_000,
+            "loss": 2.4525,
             "history": history,
             "stages": [{"stage": "encode", "seconds": 61.0}, {"stage": "train", "seconds": 10.5}],
             "workers": [
-                {"worker": "tcp://10.0.0.1:7", "threads": 4, "words_per_second": 98_765, "seconds": 9.0,
-                 "peak_memory": 1_230_000_000, "sent": 45_600_000},
+                {
+                    "worker": "tcp://10.0.0.1:7",
+                    "threads": 4,
+                    "words_per_second": 98_765,
+                    "seconds": 9.0,
+                    "peak_memory": 1_230_000_000,
+                    "sent": 45_600_000,
+                },
                 {"worker": "tcp://10.0.0.2:7", "words_per_second": 81_235, "seconds": 8.0},
             ],
-            "evaluations": [{"progress": 1_000_000, "scores": {"ws353": 0.25, "<b>$$set$$": None}},
-                            {"progress": 2_000_000, "scores": {"ws353": 0.5, "<b>$$set$$": 0.125}}],
+            "evaluations": [
+                {"progress": 1_000_000, "scores": {"ws353": 0.25, "<b>$$set$$": None}},
+                {"progress": 2_000_000, "scores": {"ws353": 0.5, "<b>$$set$$": 0.125}},
+            ],
         },
         "daskw2v": "9.8.7",
         "created": "2026-11-21T17:07:29+00:00",
-    }  # fmt: skip
+    }

@@ -43,8 +43,8 @@ def test_facts__tell_how_often_workers_met_and_what_they_sent(trained, params, r
 
 
 def test_facts__tell_of_held_out_text_and_of_an_early_end(trained):
-    told = {"held_out": {"tokens": 4000, "measured": 4000, "loss": 2.25}, "stopped": {"epochs": 1, "reason": "enough"}}
-    facts = list(list_facts(replace(trained, metadata=told)))
+    facts = {"held_out": {"tokens": 4000, "measured": 4000, "loss": 2.25}, "stopped": {"epochs": 1, "reason": "enough"}}
+    facts = list(list_facts(replace(trained, metadata=facts)))
     assert Fact("loss on held-out text", "2.2500", "4,000 tokens held out") in facts
     assert Fact("stopped early", "after 1 epoch", "enough") in facts
 
@@ -80,9 +80,9 @@ def test_choices__show_parameters_of_other_versions():
 
 
 @pytest.mark.parametrize(("most", "n"), [(100, 20), (20, 20), (7, 7), (1, 1)])
-def test_steps__join_entries_where_there_are_many(trained, most, n):
+def test_steps__join_entries_where_there_are_many(trained, max_points, n):
     metrics = trained.metadata["metrics"]
-    steps = training_points(metrics, most)
+    steps = training_points(metrics, max_points)
     assert len(steps) == n
     assert steps[-1].progress == 2_000_000
     assert steps[-1].elapsed == pytest.approx(10)

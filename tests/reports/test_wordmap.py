@@ -50,28 +50,30 @@ def test_make_word_map__graph_has_its_longer_side_across(topics):
 
 
 def test_make_word_map__says_which_share_of_neighbours_it_keeps(topics):
-    found = make_word_map(topics, 80)
-    away = np.linalg.norm(found.positions[:, None] - found.positions, axis=2)
+    word_map = make_word_map(topics, 80)
+    away = np.linalg.norm(word_map.positions[:, None] - word_map.positions, axis=2)
     np.fill_diagonal(away, np.inf)
     on_map = np.argsort(away, axis=1)[:, :10]
-    both = [len(set(a) & set(b)) for a, b in zip(found.neighbours[:, :10].tolist(), on_map.tolist(), strict=True)]
-    assert found.kept(10) == pytest.approx(np.mean(both) / 10)
-    assert found.kept(79) == 1
+    both = [len(set(a) & set(b)) for a, b in zip(word_map.neighbours[:, :10].tolist(), on_map.tolist(), strict=True)]
+    assert word_map.kept(10) == pytest.approx(np.mean(both) / 10)
+    assert word_map.kept(79) == 1
     assert make_word_map(topics, 10).kept(10) is None
 
 
 def test_make_word_map__clusters_are_the_topics(topics):
-    found = make_word_map(topics)
-    sizes = [len(cluster.members) for cluster in found.clusters]
-    assert sorted(np.concatenate([cluster.members for cluster in found.clusters])) == list(range(len(found.words)))
+    word_map = make_word_map(topics)
+    sizes = [len(cluster.members) for cluster in word_map.clusters]
+    assert sorted(np.concatenate([cluster.members for cluster in word_map.clusters])) == list(
+        range(len(word_map.words))
+    )
     assert sizes == sorted(sizes, reverse=True)
     assert len(sizes) == len(topics) // 60
-    for cluster in found.clusters:
+    for cluster in word_map.clusters:
         assert len(cluster.label) == 3
-        ranks = [found.words.index(word) for word in cluster.label]
+        ranks = [word_map.words.index(word) for word in cluster.label]
         assert ranks == sorted(ranks)
         assert cluster.word in cluster.members
-    of_members = [{topic(found.words[i]) for i in cluster.members} for cluster in found.clusters]
+    of_members = [{topic(word_map.words[i]) for i in cluster.members} for cluster in word_map.clusters]
     # Ten clusters of twelve topics: most topics are whole, and none is in more than two clusters
     assert max(sum(letter in letters for letters in of_members) for letter in "abcdefghijkl") <= 2
 
@@ -96,21 +98,21 @@ def test_make_word_map__takes_the_most_frequent_words(plain):
 
 
 def test_make_word_map__finds_neighbours_among_its_words(plain):
-    found = make_word_map(plain, 40)
-    assert found.neighbours.shape == found.cosines.shape == (40, 15)
+    word_map = make_word_map(plain, 40)
+    assert word_map.neighbours.shape == word_map.cosines.shape == (40, 15)
     for i in (0, 17, 39):
-        expected = plain.most_similar(found.words[i], topn=15, restrict_vocab=40)
-        assert [found.words[j] for j in found.neighbours[i]] == [word for word, _ in expected]
-        assert np.allclose(found.cosines[i], [cosine for _, cosine in expected], atol=1e-6)
+        expected = plain.most_similar(word_map.words[i], topn=15, restrict_vocab=40)
+        assert [word_map.words[j] for j in word_map.neighbours[i]] == [word for word, _ in expected]
+        assert np.allclose(word_map.cosines[i], [cosine for _, cosine in expected], atol=1e-6)
 
 
 @pytest.mark.parametrize(("n", "size"), [(1, 12), (2, 12), (5, 1), (9, 12)])
 def test_make_word_map__takes_few_words_and_dimensions(n, size):
-    found = make_word_map(model([f"w{i}" for i in range(n)], size))
-    assert found.positions.shape == (n, 2)
-    assert np.isfinite(found.positions).all()
-    assert found.neighbours.shape == (n, min(15, n - 1))
-    assert not (found.neighbours == np.arange(n)[:, None]).any()
+    word_map = make_word_map(model([f"w{i}" for i in range(n)], size))
+    assert word_map.positions.shape == (n, 2)
+    assert np.isfinite(word_map.positions).all()
+    assert word_map.neighbours.shape == (n, min(15, n - 1))
+    assert not (word_map.neighbours == np.arange(n)[:, None]).any()
 
 
 @pytest.mark.parametrize("same", [20, 25])
@@ -118,20 +120,20 @@ def test_make_word_map__takes_equal_and_zero_vectors(same):
     vectors = model([f"w{i}" for i in range(130)])
     vectors.vectors[: same * 4] = 1
     vectors.vectors[100:] = 0
-    found = make_word_map(vectors)
-    assert np.isfinite(found.positions).all()
-    assert found.neighbours.shape == (130, 15)
-    assert not (found.neighbours == np.arange(130)[:, None]).any()
-    assert sum(len(cluster.members) for cluster in found.clusters) == 130
+    word_map = make_word_map(vectors)
+    assert np.isfinite(word_map.positions).all()
+    assert word_map.neighbours.shape == (130, 15)
+    assert not (word_map.neighbours == np.arange(130)[:, None]).any()
+    assert sum(len(cluster.members) for cluster in word_map.clusters) == 130
 
 
 @pytest.mark.parametrize("value", [0, 1])
 def test_make_word_map__takes_vectors_that_are_all_equal(value):
     vectors = model([f"w{i}" for i in range(130)])
     vectors.vectors[:] = value
-    found = make_word_map(vectors)
-    assert np.isfinite(found.positions).all()
-    assert [len(cluster.members) for cluster in found.clusters] == [130]
+    word_map = make_word_map(vectors)
+    assert np.isfinite(word_map.positions).all()
+    assert [len(cluster.members) for cluster in word_map.clusters] == [130]
 
 
 def test_make_word_map__names_what_it_cannot_do(plain):
@@ -154,6 +156,6 @@ def test_make_word_map__says_how_to_install_umap(plain):
 @pytest.mark.slow
 def test_make_word_map__umap_lays_out_all_words(plain):
     pytest.importorskip("umap", reason="umap-learn comes with daskw2v[umap]")
-    found = make_word_map(plain, method="umap")
-    assert found.positions.shape == (len(plain), 2)
-    assert np.isfinite(found.positions).all()
+    word_map = make_word_map(plain, method="umap")
+    assert word_map.positions.shape == (len(plain), 2)
+    assert np.isfinite(word_map.positions).all()

@@ -18,8 +18,8 @@ def test_choose_words__are_the_longest_of_each_part_of_the_frequent():
 
 def test_find_nearest__equals_most_similar(trained):
     words = ["king", "waa", "漢字"]
-    found = find_nearest(trained, words, 5)
-    for word, near in zip(words, found, strict=True):
+    nearest = find_nearest(trained, words, 5)
+    for word, near in zip(words, nearest, strict=True):
         expected = trained.most_similar(word, topn=5)
         assert [w for w, _ in near] == [w for w, _ in expected]
         assert np.allclose([c for _, c in near], [c for _, c in expected], atol=1e-6)

@@ -29,8 +29,8 @@ def words_of(store, shard):
     """The words of a shard, from all that is stored of it."""
     data, offsets, _ = read_words(store, shard.path, 0, shard.n_types)
     types = [data[a:b].tobytes() for a, b in pairwise(offsets)]
-    places = read_word_indices(store, shard.path)
-    return [types[places[code]] for code in open_codes(store, shard)[:]]
+    word_indices = read_word_indices(store, shard.path)
+    return [types[word_indices[code]] for code in open_codes(store, shard)[:]]
 
 
 def sentences_of(store, shards):
@@ -155,8 +155,8 @@ def test_encode_batch__is_done_again_when_shards_are_gone(tmp_path):
 def test_encoding_signature__depends_on_what_decides_the_shards():
     params = Params()
     assert encoding_signature(params, 100) == encoding_signature(params.replace(min_count=9), 100)
-    others = [params.replace(tokenizer="lower"), params.replace(column="x"), params.replace(errors="strict")]
-    assert len({encoding_signature(p, 100) for p in [params, *others]} | {encoding_signature(params, 99)}) == 5
+    changed_params = [params.replace(tokenizer="lower"), params.replace(column="x"), params.replace(errors="strict")]
+    assert len({encoding_signature(p, 100) for p in [params, *changed_params]} | {encoding_signature(params, 99)}) == 5
 
 
 @pytest.fixture
@@ -186,11 +186,11 @@ def test_build_corpus__is_read_once(text, tmp_path, client, monkeypatch):
 
 
 def test_build_corpus__goes_on_block_by_block(text, tmp_path, monkeypatch):
-    read, seen = encode.read_block, []
+    read, read_keys = encode.read_block, []
 
     def breaks(block, **options):
-        seen.append(block.key)
-        if len(seen) > 2:
+        read_keys.append(block.key)
+        if len(read_keys) > 2:
             raise InputError("This disk", "is broken.")
         return read(block, **options)
 
@@ -199,12 +199,12 @@ def test_build_corpus__goes_on_block_by_block(text, tmp_path, monkeypatch):
         monkeypatch.setattr(encode, "read_block", breaks)
         with pytest.raises(InputError, match="This disk is broken"):
             build(text, tmp_path / "work", client)
-        monkeypatch.setattr(encode, "read_block", lambda block, **o: (seen.append(block.key), read(block, **o))[1])
-        done = seen[:2]
-        del seen[:]
+        monkeypatch.setattr(encode, "read_block", lambda block, **o: (read_keys.append(block.key), read(block, **o))[1])
+        done = read_keys[:2]
+        del read_keys[:]
         corpus = build(text, tmp_path / "work", client)
-    assert len(seen) == 1
-    assert seen[0] not in done
+    assert len(read_keys) == 1
+    assert read_keys[0] not in done
     assert corpus.n_tokens == 750
 
 
@@ -382,9 +382,10 @@ UNSPLIT = {  # text, tokenizer, whether it is lines of one word
 def test_build_corpus__says_that_lines_are_one_word(tmp_path, client, name):
     content, tokenizer, expected = UNSPLIT[name]
     (tmp_path / "a.txt").write_text(content)
-    said = []
-    rules = Params(tokenizer=tokenizer), Resources(), client, lambda progress: said.append(progress.message)
+    messages = []
+    rules = Params(tokenizer=tokenizer), Resources(), client, lambda progress: messages.append(progress.message)
     build_corpus(tmp_path / "a.txt", Store(str(tmp_path / "work")), *rules)
     assert (
-        any("a.txt is lines of one word of more than 50 bytes, as in FASTA" in message for message in said) is expected
+        any("a.txt is lines of one word of more than 50 bytes, as in FASTA" in message for message in messages)
+        is expected
     )

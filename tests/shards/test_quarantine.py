@@ -52,9 +52,13 @@ def test_bad_block__stops_where_none_is_allowed(client, texts, tmp_path):
 def test_bad_block__is_left_out_where_it_may_be(client, texts, tmp_path):
     messages = []
     vectors = train(
-        texts, work=tmp_path / "work", params=PARAMS.replace(max_bad_blocks=1), resources=ONE_THREAD, client=client,
+        texts,
+        work=tmp_path / "work",
+        params=PARAMS.replace(max_bad_blocks=1),
+        resources=ONE_THREAD,
+        client=client,
         listener=lambda progress: messages.append(progress.message),
-    )  # fmt: skip
+    )
     good = train(texts[:1] + texts[2:], work=tmp_path / "good", params=PARAMS, resources=ONE_THREAD, client=client)
     np.testing.assert_array_equal(vectors.vectors, good.vectors)
     (bad,) = vectors.metadata["corpus"]["bad_blocks"]
@@ -90,8 +94,8 @@ def test_block_that_kills__kills_another_process_where_it_may_be_left_out(client
         yield client
 
     monkeypatch.setattr(connecting, "connect", connect)
-    for most, processes in ((0, None), (2, None), (2, False)):
-        params, resources = PARAMS.replace(max_bad_blocks=most), ONE_THREAD.replace(processes=processes)
+    for max_bad_blocks, processes in ((0, None), (2, None), (2, False)):
+        params, resources = PARAMS.replace(max_bad_blocks=max_bad_blocks), ONE_THREAD.replace(processes=processes)
         with request.ready_cluster(None, Store(str(tmp_path)), params, resources, silent):
             pass
     assert asked == [None, True, False]

@@ -194,9 +194,9 @@ def test_stored_vocabulary__reads_slices_of_counts(build):
     _, vocabulary = build(TEXT)
     counts = vocabulary.load().counts
     for start, stop in [(0, None), (2, None), (1, 3), (0, vocabulary.size), (3, 3)]:
-        found = vocabulary.read_counts(start, stop)
-        assert found.dtype == np.int64
-        assert found.tolist() == counts[start:stop].tolist()
+        counts_read = vocabulary.read_counts(start, stop)
+        assert counts_read.dtype == np.int64
+        assert counts_read.tolist() == counts[start:stop].tolist()
 
 
 @pytest.mark.parametrize("rows", [2, 4, 1 << 22])
@@ -222,9 +222,9 @@ def test_build_vocabulary__tells_of_its_steps(build, monkeypatch, client):
     monkeypatch.setattr(buckets, "BUCKET_TYPES", 2)
     corpus, first = build(TEXT)
     (first.folder / "chosen").remove()
-    told = []
-    build_vocabulary(corpus, first.store, Params(min_count=1), Resources(), client, told.append)
-    cluster, *steps = told
+    messages = []
+    build_vocabulary(corpus, first.store, Params(min_count=1), Resources(), client, messages.append)
+    cluster, *steps = messages
     done = [progress.done for progress in steps]
     assert (cluster.stage, done) == ("cluster", sorted(done))
     assert (done[0], done[-1], {progress.total for progress in steps}) == (0, 6, {6})

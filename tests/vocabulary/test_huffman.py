@@ -63,10 +63,10 @@ def test_huffman_tree__takes_the_fewest_turns(counts):
 
 @given(counts_of)
 def test_huffman_tree__codes_are_complete_and_none_begins_another(counts):
-    found = codes(counts)
-    longest = max(map(len, found))
-    assert sum(2 ** (longest - len(code)) for code in found) == 2**longest  # Kraft's sum is one
-    assert not any(b.startswith(a) for a, b in itertools.pairwise(sorted(found)))
+    result = codes(counts)
+    longest = max(map(len, result))
+    assert sum(2 ** (longest - len(code)) for code in result) == 2**longest  # Kraft's sum is one
+    assert not any(b.startswith(a) for a, b in itertools.pairwise(sorted(result)))
 
 
 @given(counts_of)
@@ -141,9 +141,9 @@ def test_huffman_tree__can_be_as_deep_as_sums_allow():
 
 
 def test_huffman_tree__is_the_textbooks():
-    found = ways([45, 13, 12, 16, 9, 5])  # Cormen et al., Introduction to Algorithms
+    result = ways([45, 13, 12, 16, 9, 5])  # Cormen et al., Introduction to Algorithms
     assert codes([45, 13, 12, 16, 9, 5]) == ["0", "101", "100", "111", "1101", "1100"]
-    assert [[node for node, _ in way] for way in found] == [
+    assert [[node for node, _ in way] for way in result] == [
         [0],
         [0, 1, 3],
         [0, 1, 3],
@@ -187,18 +187,18 @@ def test_huffman_forest__leads_from_each_word_up_its_way_in_a_tree_of_its_own(co
     counts, n = np.array(counts, np.int64), len(counts)
     links = huffman_forest(counts, n_trees)
     assert (links.dtype, links.shape) == (np.uint64, (2 * n,))
-    longest, seen, trees = 0, 0, Partitions(n, min(n_trees, n)) if n else None
+    longest, n_before, trees = 0, 0, Partitions(n, min(n_trees, n)) if n else None
     for words in map(trees.words, range(trees.n)) if n else ():
         for word, way in zip(words.tolist(), ways(counts[words]), strict=True):
             thing, steps, is_root = word, [], links[word] == ALONE
             while not is_root:
                 rest, turn = divmod(int(links[thing]), 2)
                 node, is_root = divmod(rest, 2)
-                steps.append((node - seen, turn))
+                steps.append((node - n_before, turn))
                 thing = n + node
             assert steps[::-1] == way
             longest = max(longest, len(way))
-        seen += len(words) - 1
+        n_before += len(words) - 1
     assert not n or links[-1] == longest
 
 

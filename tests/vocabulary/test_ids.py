@@ -84,13 +84,13 @@ def test_grow__refuses_a_word_that_is_both_there_and_gone():
         ids.grow(vocabulary_of(["b"]), vocabulary_of(["a"]))
 
 
-MOST = np.iinfo(np.int64).max
+MAX_WORDS = np.iinfo(np.int64).max
 DAMAGE = [
     ("ids", [0, 0]),  # of two words
     ("ids", [0, 2]),  # as a former word's
     ("ids", [0, 4]),  # that was never given
     ("ids", [0, -1]),
-    ("ids", [0, MOST]),
+    ("ids", [0, MAX_WORDS]),
     ("ids", [0, 1, 3]),  # one more than there are
     ("ids", [[0, 1]]),
     ("ids", np.array([0, 1], np.int32)),
@@ -105,7 +105,7 @@ DAMAGE = [
     ("former_offsets", [0, 4]),
     ("former_offsets", [1, 3]),
     ("former_offsets", [0, 3, 3]),
-    ("former_offsets", [0, MOST, -MOST - 1, -1, 3]),
+    ("former_offsets", [0, MAX_WORDS, -MAX_WORDS - 1, -1, 3]),
     ("former_words", np.zeros(2, np.uint8)),
     ("former_words", np.zeros((3, 1), np.uint8)),
     ("former_words", np.zeros(3, np.int8)),

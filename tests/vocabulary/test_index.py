@@ -29,9 +29,9 @@ def hashes(request, monkeypatch):
 @given(known=WORDS, asked=WORDS)
 def test_find_all__is_find_for_each(known, asked):
     index = WordIndex(*flat(known))
-    places = [known.index(word) if word in known else -1 for word in asked]
-    assert index.find_all(*flat(asked)).tolist() == places
-    assert [index.find(word.encode()) for word in asked] == [None if place < 0 else place for place in places]
+    expected = [known.index(word) if word in known else -1 for word in asked]
+    assert index.find_all(*flat(asked)).tolist() == expected
+    assert [index.find(word.encode()) for word in asked] == [None if id_ < 0 else id_ for id_ in expected]
 
 
 @pytest.mark.usefixtures("hashes")

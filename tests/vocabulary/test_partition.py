@@ -14,10 +14,10 @@ from daskw2v.vocabulary.partition import Partitions
 
 @kernel
 def places(words, n):
-    found = np.empty((2, len(words)), np.int64)
+    located = np.empty((2, len(words)), np.int64)
     for i in range(len(words)):
-        found[0, i], found[1, i] = place_of(words[i], n)
-    return found
+        located[0, i], located[1, i] = place_of(words[i], n)
+    return located
 
 
 @given(st.integers(1, 300), st.data())
@@ -27,22 +27,23 @@ def test_partitions__give_each_word_one_place(n_words, data):
     parts, rows = partitions.locate(words)
     np.testing.assert_array_equal(places(words, partitions.n), [parts, rows])
     for part in range(partitions.n):
-        own = partitions.words(part)
-        assert len(own) == partitions.size(part) > 0
-        np.testing.assert_array_equal(own, words[parts == part])
-        np.testing.assert_array_equal(rows[own], np.arange(len(own)), "rows are dense, the most frequent first")
-        start = data.draw(st.integers(0, len(own)))
-        np.testing.assert_array_equal(partitions.words(part, start, start + 7), own[start : start + 7])
+        words_of_part = partitions.words(part)
+        assert len(words_of_part) == partitions.size(part) > 0
+        np.testing.assert_array_equal(words_of_part, words[parts == part])
+        expected = np.arange(len(words_of_part))
+        np.testing.assert_array_equal(rows[words_of_part], expected, "rows are dense, the most frequent first")
+        start = data.draw(st.integers(0, len(words_of_part)))
+        np.testing.assert_array_equal(partitions.words(part, start, start + 7), words_of_part[start : start + 7])
 
 
 @pytest.mark.parametrize(("n", "most"), [(2, 1.01), (4, 1.02), (8, 1.04), (64, 1.25)])
 @pytest.mark.parametrize("size", [71_000, 2_000_000])
-def test_partitions__of_words_of_zipfs_law_have_even_loads(n, most, size):
+def test_partitions__of_words_of_zipfs_law_have_even_loads(n, max_load, size):
     """Work follows the occurrences that subsampling leaves."""
     counts = (1e8 / np.arange(1, size + 1)).astype(np.int64) + 1
     load = counts * (keep_thresholds(counts, 1e-4) / 2**32)
     loads = np.array([load[Partitions(size, n).words(part)].sum() for part in range(n)])
-    assert loads.max() / loads.mean() < most
+    assert loads.max() / loads.mean() < max_load
 
 
 @pytest.mark.parametrize(("n_words", "n"), [(5, 6), (5, 0), (0, 1)])

@@ -105,7 +105,7 @@ def test_run_steps__equals_sorted(tmp_path_factory, texts, n_buckets, piece_type
 @pytest.mark.parametrize("limit", [None, 150])
 def test_run_steps__writes_the_same_however_many_buckets_and_pieces(tmp_path, limit):
     texts = [[f"w{i * j % 211}" for j in range(1, 300)] for i in range(1, 4)]
-    found = []
+    results = []
     for n_buckets, piece_types in [(1, 1000), (1, 9), (8, 1000), (8, 40)]:
         _, _, group, corpus = choose(
             Store(str(tmp_path / f"{n_buckets}-{piece_types}")),
@@ -116,8 +116,8 @@ def test_run_steps__writes_the_same_however_many_buckets_and_pieces(tmp_path, li
         )
         arrays = [read_array(group, name) for name in ("words", "offsets", "counts")]
         assert [array.dtype for array in arrays] == [np.uint8, np.int64, np.int64]
-        found.append(([array.tolist() for array in arrays], corpus))
-    assert all(other == found[0] for other in found)
+        results.append(([array.tolist() for array in arrays], corpus))
+    assert all(other == results[0] for other in results)
 
 
 def test_run_steps__counts_all_missing_words_and_shows_the_first(tmp_path):
@@ -145,7 +145,7 @@ def test_choose_splitters__make_pieces_of_about_one_size(monkeypatch, n_buckets)
     keys = sorted((-int(count), b"%d" % word) for word, count in enumerate(counts))
     bucket_of = rng.integers(0, n_buckets, len(keys))
     ordered = [[keys[i] for i in np.flatnonzero(bucket_of == b)] for b in range(n_buckets)]
-    sample = [own[i] for b, own in enumerate(ordered) for i in order.sample_indices(b, n_buckets, len(own))]
+    sample = [words[i] for b, words in enumerate(ordered) for i in order.sample_indices(b, n_buckets, len(words))]
     assert len(sample) < len(keys) / 3
     splitters = order.choose_splitters(sample, len(keys))
     sizes = np.diff([0, *(keys.index(splitter) for splitter in splitters), len(keys)])

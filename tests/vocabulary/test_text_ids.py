@@ -12,7 +12,7 @@ from daskw2v.stages import Store, build_corpus, build_vocabulary, corpus_ids
 LINES = [f"the cat{i % 7} sat on rare{i}" for i in range(1200)]
 
 
-def made(client, folder, lines=LINES, **params):
+def build(client, folder, lines=LINES, **params):
     (folder / "text.txt").write_text("\n".join(lines) + "\n")
     store, resources = Store(str(folder / "work")), Resources(block_size=4096)
     params = Params(min_count=2, **params)
@@ -22,12 +22,12 @@ def made(client, folder, lines=LINES, **params):
 
 def expected_ids(vocabulary, lines=LINES):
     words = vocabulary.load()
-    found = (words.find(word) for line in lines for word in line.split())
-    return [-1 if number is None else number for number in found]
+    ids = (words.find(word) for line in lines for word in line.split())
+    return [-1 if number is None else number for number in ids]
 
 
 def test_corpus_ids__are_those_of_the_text(client, tmp_path):
-    corpus, vocabulary = made(client, tmp_path)
+    corpus, vocabulary = build(client, tmp_path)
     ids = corpus_ids(corpus, vocabulary)
     assert len(corpus.shards) > 1
     assert ids.chunks == (tuple(shard.n_tokens for shard in corpus.shards),)
@@ -39,22 +39,22 @@ def test_corpus_ids__are_those_of_the_text(client, tmp_path):
 
 
 def test_corpus_ids__are_read_by_workers(client, two_processes, tmp_path):
-    corpus, vocabulary = made(client, tmp_path)
+    corpus, vocabulary = build(client, tmp_path)
     assert two_processes.compute(corpus_ids(corpus, vocabulary)).result().tolist() == expected_ids(vocabulary)
 
 
 def test_corpus_ids__of_a_part_of_a_shard(client, tmp_path):
-    corpus, vocabulary = made(client, tmp_path)
+    corpus, vocabulary = build(client, tmp_path)
     part = replace(corpus.shards[1], first=10, n_tokens=20)
     start = int(corpus.bounds[1]) + 10
-    found = corpus_ids(replace(corpus, shards=(part,)), vocabulary)
-    assert found.compute().tolist() == expected_ids(vocabulary)[start : start + 20]
+    ids = corpus_ids(replace(corpus, shards=(part,)), vocabulary)
+    assert ids.compute().tolist() == expected_ids(vocabulary)[start : start + 20]
 
 
 def test_corpus_ids__refuses_the_vocabulary_of_another_text(client, tmp_path):
     for name in "ab":
         (tmp_path / name).mkdir()
-    corpus, _ = made(client, tmp_path / "a")
-    _, vocabulary = made(client, tmp_path / "b", LINES[:20] * 2)
+    corpus, _ = build(client, tmp_path / "a")
+    _, vocabulary = build(client, tmp_path / "b", LINES[:20] * 2)
     with pytest.raises(ParameterError, match=r"knows no shard .*\. Give what build_vocabulary made of the corpus"):
         corpus_ids(corpus, vocabulary)

@@ -66,18 +66,18 @@ def check_reason(reason, word, having, lacking, rules, bar):
 def test_compare_words__tell_what_is_true_of_all_counts(before, now, rules_before, data):
     rules_now = data.draw(st.just(rules_before) | RULES)
     known, new = vocabulary_of(before, rules_before), vocabulary_of(now, rules_now)
-    found = compare_words(known, new, rules_before, rules_now)
-    entered, left = reasons_of(found.entered), reasons_of(found.left)
+    turnover = compare_words(known, new, rules_before, rules_now)
+    entered, left = reasons_of(turnover.entered), reasons_of(turnover.left)
     assert list(entered) == [word for word in new.words if word not in known]
     assert list(left) == [word for word in known.words if word not in new]
-    assert found.kept == len(set(known.words) & set(new.words))
+    assert turnover.kept == len(set(known.words) & set(new.words))
     for word, reason in entered.items():
         check_reason(reason, word, now, before, rules_now, rules_before)
     for word, reason in left.items():
         check_reason(reason, word, before, now, rules_before, rules_now)
-    told = found.as_dict()
-    assert sum(told["entered"].values()) == len(found.entered)
-    assert sum(told["left"].values()) == len(found.left)
+    told = turnover.as_dict()
+    assert sum(told["entered"].values()) == len(turnover.entered)
+    assert sum(told["left"].values()) == len(turnover.left)
     if rules_before == rules_now:
         assert not any("changed" in name for name in [*told["entered"], *told["left"]])
 
@@ -89,8 +89,10 @@ NOW = {"the": 9, "cat": 3, "sat": 6, "mat": 4, "dog": 5, "hat": 3}
 def told(rules_before, rules_now, before=BEFORE, now=NOW):
     """Return the turnover as words with their counts, ids and reasons."""
     known, new = vocabulary_of(before, rules_before), vocabulary_of(now, rules_now)
-    found, ids = compare_words(known, new, rules_before, rules_now), StableIds.first(known)
-    return [tuple(e) for e in found.entered.entries(ids.grow(known, new))], [tuple(e) for e in found.left.entries(ids)]
+    turnover, ids = compare_words(known, new, rules_before, rules_now), StableIds.first(known)
+    return [tuple(e) for e in turnover.entered.entries(ids.grow(known, new))], [
+        tuple(e) for e in turnover.left.entries(ids)
+    ]
 
 
 def test_entries__name_the_bar():
@@ -138,9 +140,9 @@ def test_entries__name_a_rule_only_where_it_decides():
 
 def test_compare_words__of_versions_that_do_not_tell_their_rules():
     known, new = (Vocabulary.from_words([word], [3]) for word in "ab")
-    found = compare_words(known, new, WordRules(), WordRules(min_count=1))
-    assert found.as_dict() == {"kept": 0, "entered": {"unknown": 1}, "left": {"unknown": 1}}
-    assert [tuple(entry) for entry in found.left.entries()] == [
+    turnover = compare_words(known, new, WordRules(), WordRules(min_count=1))
+    assert turnover.as_dict() == {"kept": 0, "entered": {"unknown": 1}, "left": {"unknown": 1}}
+    assert [tuple(entry) for entry in turnover.left.entries()] == [
         ("a", 3, "unknown: the Params of a version are not known", None)
     ]
 
@@ -165,5 +167,5 @@ def test_compare_words__of_many_words():
         return Vocabulary(words.view(np.uint8), np.arange(n + 1) * 7, np.full(n, 4))
 
     rules = WordRules(min_count=4)
-    found = compare_words(numbered(0), numbered(step), rules, rules)
-    assert found.as_dict() == {"kept": n - step, "entered": {"min_count": step}, "left": {"min_count": step}}
+    turnover = compare_words(numbered(0), numbered(step), rules, rules)
+    assert turnover.as_dict() == {"kept": n - step, "entered": {"min_count": step}, "left": {"min_count": step}}

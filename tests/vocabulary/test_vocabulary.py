@@ -91,8 +91,8 @@ def test_load__refuses_what_is_damaged(tmp_path):
 
 def test_load__refuses_offsets_whose_differences_wrap_around(tmp_path):
     """A kernel would look for words far outside of memory."""
-    group, most = Store(str(tmp_path)).create_group(), np.iinfo(np.int64).max
-    offsets = np.array([0, most, -most - 1, -1, 3], np.int64)
+    group, largest = Store(str(tmp_path)).create_group(), np.iinfo(np.int64).max
+    offsets = np.array([0, largest, -largest - 1, -1, 3], np.int64)
     assert (np.diff(offsets) >= 0).all()
     for name, values in (("words", np.zeros(3, np.uint8)), ("offsets", offsets), ("counts", np.ones(4, np.int64))):
         write_array(group, name, values)
