@@ -170,6 +170,39 @@ class BusyError(StoreError):
     """
 
 
+class SupersededError(StoreError):
+    """A change of what is served that was made from a state which another process has changed meanwhile.
+
+    Examples
+    --------
+    >>> from daskw2v.errors import SupersededError
+    >>> versions = daskw2v.Versions.open("work")
+    >>> try:
+    ...     versions.publish("v0001-a", expected="v0001-a")
+    ... except SupersededError as error:
+    ...     print(error.problem)
+    v0001-a was to be served in place of v0001-a, but v0002-b is served.
+    """
+
+
+class FrozenError(StoreError):
+    """A version that cannot be published, as the versions of its work directory are frozen.
+
+    Examples
+    --------
+    >>> from daskw2v.errors import FrozenError
+    >>> versions = daskw2v.Versions.open("work")
+    >>> versions.freeze("audit")
+    >>> try:
+    ...     versions.publish("v0001-a")
+    ... except FrozenError as error:
+    ...     print(error.problem)
+    ... finally:
+    ...     versions.unfreeze()
+    v0001-a is not served: the versions are frozen (audit).
+    """
+
+
 class VocabularyError(Daskw2vError):
     """A vocabulary that cannot be built or used.
 
