@@ -176,12 +176,15 @@ class SupersededError(StoreError):
     Examples
     --------
     >>> from daskw2v.errors import SupersededError
-    >>> versions = daskw2v.Versions.open("work")
+    >>> for window in (2, 3):
+    ...     _ = daskw2v.train("text.txt", work="two", vector_size=8, min_count=1, window=window, listener=None)
+    >>> versions = daskw2v.Versions.open("two")
+    >>> first, second = (version.name for version in versions.all())
     >>> try:
-    ...     versions.publish("v0001-a", expected="v0001-a")
+    ...     versions.publish(first, expected=None)
     ... except SupersededError as error:
-    ...     print(error.problem)
-    v0001-a was to be served in place of v0001-a, but v0002-b is served.
+    ...     print(error.problem.replace(first, "v0001").replace(second, "v0002"))
+    v0001 was to be served in place of no version, but v0002 is served.
     """
 
 
@@ -191,15 +194,16 @@ class FrozenError(StoreError):
     Examples
     --------
     >>> from daskw2v.errors import FrozenError
-    >>> versions = daskw2v.Versions.open("work")
+    >>> for window in (2, 3):
+    ...     _ = daskw2v.train("text.txt", work="frozen", vector_size=8, min_count=1, window=window, listener=None)
+    >>> versions = daskw2v.Versions.open("frozen")
     >>> versions.freeze("audit")
+    >>> first = versions.all()[0].name
     >>> try:
-    ...     versions.publish("v0001-a")
+    ...     versions.publish(first)
     ... except FrozenError as error:
-    ...     print(error.problem)
-    ... finally:
-    ...     versions.unfreeze()
-    v0001-a is not served: the versions are frozen (audit).
+    ...     print(error.problem.replace(first, "v0001"))
+    v0001 is not served: the versions are frozen (audit).
     """
 
 

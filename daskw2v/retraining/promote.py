@@ -51,11 +51,14 @@ def promote(
 
     Examples
     --------
-    >>> gates = daskw2v.Gates(min_stability=None, min_kept=None)
-    >>> daskw2v.promote("work", "v0001-a", gates=gates, reason="better neighbours of king").passed
+    >>> vectors = daskw2v.train("text.txt", work="staged", stage=True, vector_size=8, min_count=1, listener=None)
+    >>> versions, version = daskw2v.Versions.open("staged"), vectors.url.rpartition("/")[2]
+    >>> versions.name_of("LATEST") is None
     True
-    >>> daskw2v.Versions.open("work").name_of("LATEST")
-    'v0001-a'
+    >>> daskw2v.promote("staged", version, reason="its neighbours of king are right").passed
+    True
+    >>> versions.name_of("LATEST") == version
+    True
     """
     gates = Gates() if gates is None else gates
     check_type("gates", gates, Gates, "daskw2v.Gates(...)")

@@ -45,7 +45,7 @@ from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.store import ids_after, read_sources, write_ids, write_tokenizer
 from daskw2v.models.versions.finished import RUN, Version, next_version, number_of, run_of
 from daskw2v.models.versions.phrases import write_phrases
-from daskw2v.models.versions.versions import Versions, latest_version, was_served
+from daskw2v.models.versions.versions import Versions, fence_versions, latest_version, was_served
 from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.retraining.align import read_alignment, write_aligned
 from daskw2v.retraining.clearing import clear_unused, note_uses
@@ -193,7 +193,7 @@ def retrain(
     with listening(listener) as listen:
         try:
             what = f"the retraining in {store.url}"
-            with hold(store, "retrain", what, taken_over=Versions(store).fence) as lease:
+            with hold(store, "retrain", what, taken_over=partial(fence_versions, store)) as lease:
                 guarded, listen_guarded = lease.guard(store), lease.guarding(listen)
                 settled = settled_params(request.settled(guarded, listen_guarded))
                 run = RetrainingRun(
@@ -375,7 +375,7 @@ class RetrainingRun:
             text.save(self.work)
         run_id, halves = run.name, [half for half in run.text if half is not None]
         note_uses(self.work / RECORD, run_id, (corpus, text, *halves), vocabulary.key)
-        with hold_run(self.work, run_id, Versions(self.work).fence) as lease:
+        with hold_run(self.work, run_id, partial(fence_versions, self.work)) as lease:
             held = replace(self, params=asked, work=lease.guard(self.work), listener=lease.guarding(self.listener))
             version = next_version(held._models, run_id, damaged)
             if (held._models / version).read_manifest() is None:

@@ -28,7 +28,7 @@ from daskw2v.corpus.inputs import Inputs
 from daskw2v.errors import FrozenError
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.versions.finished import check_version, next_version
-from daskw2v.models.versions.versions import Versions, latest_version
+from daskw2v.models.versions.versions import Versions, fence_versions, latest_version
 from daskw2v.phrases.build import check_joined
 from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.sampling import context_matrix
@@ -334,7 +334,7 @@ def _train(run: PlannedRun, client: Callable[[], Client], listener: Listener, da
         client()  # before the lease is taken, as it may be waited for
     resources = run.resources
     with (
-        hold_run(run.store, run.name, Versions(run.store).fence) as lease,
+        hold_run(run.store, run.name, partial(fence_versions, run.store)) as lease,
         waits_for_workers(resources, lease.guarding(listener)),
     ):
         listen, run = lease.guarding(listener), run.guarded(lease)

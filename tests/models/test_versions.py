@@ -2,7 +2,6 @@
 
 import json
 import threading
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -12,6 +11,7 @@ from daskw2v.errors import FrozenError, StoreError, SupersededError
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.store import write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_table_rows
+from daskw2v.models.versions import versions as versions_module
 from daskw2v.models.versions.finished import Version, next_version
 from daskw2v.models.versions.versions import Versions, latest_version, point_to, publish, resolve
 from daskw2v.store.lease import hold_run
@@ -109,16 +109,14 @@ def test_rollback__of_a_request_that_is_repeated_is_one_change(versions):
 
 def test_rollback__of_another_version_than_the_one_that_was_seen_is_refused(versions, monkeypatch):
     """Another process publishes while this one waits for the lease."""
-    held = Versions._held
+    hold = versions_module.hold
 
-    @contextmanager
-    def late(self):
+    def late(*args, **options):
         monkeypatch.undo()
-        self.publish(NAMES[0])
-        with held(self) as those:
-            yield those
+        versions.publish(NAMES[0])
+        return hold(*args, **options)
 
-    monkeypatch.setattr(Versions, "_held", late)
+    monkeypatch.setattr(versions_module, "hold", late)
     with pytest.raises(SupersededError, match=rf"{NAMES[3]} was to be rolled back, but {NAMES[0]} is served"):
         versions.rollback()
     assert versions.name_of() == NAMES[0]

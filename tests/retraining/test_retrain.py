@@ -326,7 +326,7 @@ def test_promote__serves_a_staged_version_that_passes_the_gates(later):
 
 def test_failure__after_a_version_was_served_is_said_and_the_outcome_is_that_it_is_served(later, monkeypatch):
     later.write(1)
-    monkeypatch.setattr(retrain_module.RetrainingRun, "_clear_up", raising(OSError("the disk is gone")))
+    monkeypatch.setattr(retrain_module, "clear_unused", raising(OSError("the disk is gone")))
     summary = later.run()
     assert (summary.outcome, summary.served) == (Outcome.PUBLISHED, summary.version)
     assert summary.message == f"{summary.version} is served. After that: OSError"

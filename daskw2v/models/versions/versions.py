@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 from daskw2v.errors import BusyError, DamageError, Daskw2vError, FormatError, StoreError, SupersededError
@@ -388,7 +389,7 @@ class Versions(FinishedVersions):
         >>> versions = daskw2v.Versions.open("work")
         >>> with versions.holding() as version:
         ...     daskw2v.open("work", version=version.name)["king"].shape
-        (2,)
+        (8,)
         """
         key = self.hold(name, "a reader", hours)
         try:
@@ -469,12 +470,15 @@ class Versions(FinishedVersions):
     def _held(self) -> Iterator["Versions"]:
         """Hold the lease; yield the versions of the work directory, which the lease guards."""
         what = f"the versions in {self.work.url}"
-        with hold(self.work, FOLDER, what, waiting=lambda message: None, taken_over=self.fence) as lease:
+        with hold(
+            self.work, FOLDER, what, waiting=lambda message: None, taken_over=partial(fence_versions, self.work)
+        ) as lease:
             yield Versions(lease.guard(self.work))
 
-    def fence(self, holder: str) -> None:
-        """Refuse the entry that a former holder of a lease is about to write, if it goes on after a pause."""
-        fence(self.models, f"take over from {holder}")
+
+def fence_versions(work: Store, holder: str) -> None:
+    """Take the number of the state that a former holder of a lease may be about to create, for `lease.hold`."""
+    fence(work / FOLDER, f"take over from {holder}")
 
 
 def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
