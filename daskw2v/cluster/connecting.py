@@ -202,7 +202,11 @@ def connected(
         converting_scheduler_errors(),
         leaving_thread(connection),
     ):
-        title = _title(connection, resources) if chosen is None else f"{chosen.title} at {connection.scheduler.address}"
+        title = (
+            _cluster_title(connection, resources)
+            if chosen is None
+            else f"{chosen.title} at {connection.scheduler.address}"
+        )
         dashboard = f", dashboard at {connection.dashboard_link}" if connection.dashboard_link else ""
         listener(Progress("cluster", 0, 0, "workers", message=title + dashboard))
         check_cluster(connection, work)
@@ -210,7 +214,7 @@ def connected(
             yield connection
 
 
-def _title(client: Client, resources: Resources) -> str:
+def _cluster_title(client: Client, resources: Resources) -> str:
     """Return the title, for messages, of the cluster that `connect` has connected a client to."""
     if resources.scheduler is not None:
         return f"the scheduler at {client.scheduler.address}"
@@ -396,7 +400,7 @@ def check_futures(client: Client, collections: Sequence[Any]) -> None:
     arguments = [(getattr(task, "args", ()), getattr(task, "kwargs", {})) for task in tasks]
     for future in futures_of([[each for each in collections if isinstance(each, Future)], tasks, arguments]):
         holder = future.client
-        if holder is not client and holder.status == "running" and _identity(holder) != _identity(client):
+        if holder is not client and holder.status == "running" and _scheduler_id(holder) != _scheduler_id(client):
             raise ClusterError(
                 f"{future.key!r} is held by the cluster at {holder.scheduler.address}, but the run is on that at "
                 f"{client.scheduler.address}.",
@@ -407,6 +411,6 @@ def check_futures(client: Client, collections: Sequence[Any]) -> None:
             raise ClusterError(problem, "Give futures, and the client that has them.")
 
 
-def _identity(client: Client) -> str:
+def _scheduler_id(client: Client) -> str:
     """Return the id of a client's scheduler, which may have several addresses."""
     return str(client.scheduler_info(n_workers=0)["id"])

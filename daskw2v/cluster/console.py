@@ -26,7 +26,7 @@ def _join(*parts: str) -> str:
     return "  ".join(part for part in parts if part)
 
 
-def _short(number: float) -> str:
+def _format_number(number: float) -> str:
     """Return a number with three digits: 950, 1.23k, 45.6M."""
     for suffix in ("", "k", "M", "G"):
         if number < 999.5:  # more would round to 1000
@@ -35,20 +35,20 @@ def _short(number: float) -> str:
     return f"{number:.2f}T"
 
 
-def _clock_face(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     """Return a duration as hours, minutes and seconds: 1:02:03."""
     minutes, seconds = divmod(int(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
 
 
-def _rates(report: Progress) -> str:
+def _format_rates(report: Progress) -> str:
     """Return words per second, loss and message of a report, as far as it has them, as one text."""
-    speed = "" if report.words_per_second is None else f"{_short(report.words_per_second)} words/s"
+    speed = "" if report.words_per_second is None else f"{_format_number(report.words_per_second)} words/s"
     loss = "" if report.loss is None else f"loss {report.loss:.3f}"
     return _join(speed, loss, escaped(report.message))
 
 
-def _message_line(report: Progress) -> str | None:
+def _format_message(report: Progress) -> str | None:
     """Return the line for a report that is only a message; None for a report of progress."""
     return f"{report.stage}: {escaped(report.message)}" if report.total == 0 else None
 
@@ -73,7 +73,7 @@ class Lines:
 
     def __call__(self, report: Progress) -> None:
         """Print a report, or keep it, to be printed later."""
-        if line := _message_line(report):
+        if line := _format_message(report):
             self.finish()
             self._write(line)
             return
@@ -91,15 +91,15 @@ class Lines:
         """Print the last report, if it was not printed yet."""
         report, self._pending = self._pending, None
         if report is not None:
-            amount = f"{_short(report.done)}/{_short(report.total)} {report.unit}"
-            self._write(f"{report.stage}: {_join(amount, _rates(report), self._remaining_time(report))}")
+            amount = f"{_format_number(report.done)}/{_format_number(report.total)} {report.unit}"
+            self._write(f"{report.stage}: {_join(amount, _format_rates(report), self._remaining_time(report))}")
 
     def _remaining_time(self, report: Progress) -> str:
         """Return a text with the estimated time to the end of a report's stage; "" if it cannot be estimated."""
         progress, remaining = report.done - self._stage_start, report.total - report.done
         if progress <= 0 or remaining <= 0:
             return ""
-        return f"{_clock_face((self._clock() - self._stage_time) * remaining / progress)} left"
+        return f"{_format_duration((self._clock() - self._stage_time) * remaining / progress)} left"
 
 
 class _TimeColumn(ProgressColumn):
@@ -108,12 +108,13 @@ class _TimeColumn(ProgressColumn):
     max_refresh = 0.5
 
     def render(self, task: Task) -> Text:
+        """Return the text of the column for the bar of a stage."""
         if task.finished_time is not None:
-            return Text(f"took {_clock_face(task.finished_time)}")
-        return Text("left -:--:--" if task.time_remaining is None else f"left {_clock_face(task.time_remaining)}")
+            return Text(f"took {_format_duration(task.finished_time)}")
+        return Text("left -:--:--" if task.time_remaining is None else f"left {_format_duration(task.time_remaining)}")
 
 
-def _bars(console: Console) -> tuple[Bars, Listener]:
+def _make_bars(console: Console) -> tuple[Bars, Listener]:
     """Return bars for a terminal, and the listener that updates them."""
     bars = Bars(
         TextColumn("{task.description}"),
@@ -132,10 +133,10 @@ def _bars(console: Console) -> tuple[Bars, Listener]:
 
     def update(report: Progress) -> None:
         """Move the bar of a report's stage, or print its message."""
-        if line := _message_line(report):
+        if line := _format_message(report):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
             return
-        amount, rates = f"{_short(report.total)} {report.unit}", _rates(report)
+        amount, rates = f"{_format_number(report.total)} {report.unit}", _format_rates(report)
         if report.stage not in tasks:
             tasks[report.stage] = bars.add_task(report.stage, total=report.total, amount=amount, rates=rates)
         bars.update(tasks[report.stage], total=report.total, completed=report.done, amount=amount, rates=rates)
@@ -169,7 +170,7 @@ def show_progress(console: Console | None = None) -> Iterator[Listener]:
     """
     console = console or Console(stderr=True, highlight=False)
     if _can_draw(console):
-        bars, update = _bars(console)
+        bars, update = _make_bars(console)
         with bars:
             yield update
         return

@@ -113,13 +113,13 @@ def bound_heap() -> None:
     """Let glibc map large arrays one by one, and let all threads share two heaps; unless MALLOC_* variables are set."""
     if any(name.startswith("MALLOC_") for name in os.environ):
         return
-    _glibc("mallopt", _ARENA_MAX, _ARENAS)
-    _glibc("mallopt", _MMAP_THRESHOLD, _MAPPED_BYTES)
+    _call_glibc("mallopt", _ARENA_MAX, _ARENAS)
+    _call_glibc("mallopt", _MMAP_THRESHOLD, _MAPPED_BYTES)
 
 
 def trim_heap() -> None:
     """Return free memory to the system, after a stage whose memory the next stage cannot use."""
-    _glibc("malloc_trim", 0)
+    _call_glibc("malloc_trim", 0)
 
 
 class QuietTasks(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
@@ -243,14 +243,14 @@ def _start_processes(resources: Resources, options: Mapping[str, Any]) -> LocalC
             )
         except RuntimeError as error:
             raise ClusterError(
-                f"Worker processes ended before they were ready ({_cause(error)}).",
+                f"Worker processes ended before they were ready ({_root_cause(error)}).",
                 'Each runs the script that starts it: put what the script does below `if __name__ == "__main__":`.',
             ) from None
 
 
-def _cause(error: BaseException) -> BaseException:
+def _root_cause(error: BaseException) -> BaseException:
     """Return the first error of the chain of causes that an error ends."""
-    return error if error.__cause__ is None else _cause(error.__cause__)
+    return error if error.__cause__ is None else _root_cause(error.__cause__)
 
 
 @contextmanager
@@ -267,7 +267,7 @@ def _ignoring_interrupts() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def _glibc(name: str, *arguments: int) -> None:
+def _call_glibc(name: str, *arguments: int) -> None:
     """Call a function of glibc by its name, if glibc is this process's C library."""
     if sys.platform == "linux" and (function := getattr(ctypes.CDLL(None), name, None)):
         function(*arguments)

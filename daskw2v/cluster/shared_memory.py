@@ -188,10 +188,12 @@ def by_fields(cls: type[Fields]) -> type[Fields]:
     """Let Dask serialize values of a NamedTuple class field by field, arrays as arrays; return the class."""
 
     def dumps(value: Fields, context: Mapping[str, Any] | None = None) -> tuple[Any, list[Any]]:
+        """Return Dask's header and frames of a value: those of its fields."""
         headers, frames = zip(*(serialize(field, context=context, on_error="raise") for field in value), strict=True)
         return {"headers": list(headers), "lengths": list(map(len, frames))}, list(chain.from_iterable(frames))
 
     def loads(header: Mapping[str, Any], frames: Sequence[Any]) -> Fields:
+        """Return the value of a header and frames that `dumps` returned."""
         remaining = iter(frames)
         lengths = zip(header["headers"], header["lengths"], strict=True)
         return cls(*(deserialize(part, [next(remaining) for _ in range(n)]) for part, n in lengths))

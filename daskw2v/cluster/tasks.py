@@ -81,7 +81,7 @@ def run_tasks(
             )
             names[future] = name
 
-    submit(_in_flight(client))
+    submit(_max_in_flight(client))
     counted = time.monotonic()
     for name, result in _as_finished(client, stage, names, task_resources):
         if isinstance(result, Daskw2vError) and not excuse(name, result):
@@ -89,7 +89,7 @@ def run_tasks(
         submit(1)
         yield name, None if isinstance(result, Daskw2vError) else result
         if time.monotonic() - counted >= _RECOUNT:  # a cluster that has grown gets more tasks
-            submit(max(0, _in_flight(client) - len(names)))
+            submit(max(0, _max_in_flight(client) - len(names)))
             counted = time.monotonic()
 
 
@@ -177,6 +177,6 @@ def _get_result(client: Client, future: Future, task: str, task_resources: dict[
         return error
 
 
-def _in_flight(client: Client) -> int:
+def _max_in_flight(client: Client) -> int:
     """Return the number of tasks to have submitted at the same time."""
     return max(_MIN_IN_FLIGHT, _PER_THREAD * total_threads(client))

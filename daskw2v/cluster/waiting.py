@@ -148,7 +148,7 @@ def await_worker(client: Client, task_resources: Mapping[str, int] | None = None
         waited.check()  # reports the wait at once
         with _converting_errors("A task without work"):
             task = client.submit(this_worker, key=f"await-worker-{uuid.uuid4().hex}", resources=task_resources)
-            _first_done(client, [task], waited)
+            _wait_for_first(client, [task], waited)
             _fetch(client, [task], task_resources)  # raises if the task killed its workers
         waited.check()  # reports the new worker
 
@@ -171,7 +171,7 @@ def wait_for_first(
         If the cluster had no worker with the resources for `worker_timeout` (`waits_for_workers`), or its scheduler is
         gone.
     """
-    return _first_done(client, futures, _Wait(client, task_resources))
+    return _wait_for_first(client, futures, _Wait(client, task_resources))
 
 
 def wait_for_all(client: Client, futures: Collection[Future]) -> None:
@@ -181,8 +181,8 @@ def wait_for_all(client: Client, futures: Collection[Future]) -> None:
         waiting -= wait_for_first(client, waiting)
 
 
-def _first_done(client: Client, futures: Collection[Future], waited: _Wait) -> set[Future]:
-    """Wait as `wait_for_first` does, with the checks of a wait."""
+def _wait_for_first(client: Client, futures: Collection[Future], waited: _Wait) -> set[Future]:
+    """Wait until at least one task has ended, with the checks of `waited`; return the futures of all ended tasks."""
     while True:
         try:
             with converting_scheduler_errors():

@@ -135,10 +135,10 @@ def find_trainers(client: Client, resource: str | None) -> Trainers:
 
 def may_grow(client: Client) -> bool:
     """Return whether new workers may join: always, except on a local cluster that is not adaptive."""
-    return not isinstance(client.cluster, LocalCluster) or _adaptive(client) is not None
+    return not isinstance(client.cluster, LocalCluster) or _get_adaptive(client) is not None
 
 
-def _adaptive(client: Client) -> Any:
+def _get_adaptive(client: Client) -> Any:
     """Return the active `Adaptive` of the client's cluster; None if there is none. Dask has no public name for it."""
     adaptive = getattr(client.cluster, "_adaptive", None)
     return adaptive if adaptive is not None and adaptive.periodic_callback is not None else None
@@ -146,7 +146,7 @@ def _adaptive(client: Client) -> Any:
 
 def _max_workers(client: Client) -> int:
     """Return the maximum number of workers of an adaptive cluster; 0 if it has no maximum, or is not adaptive."""
-    adaptive = _adaptive(client)
+    adaptive = _get_adaptive(client)
     return 0 if adaptive is None or math.isinf(adaptive.maximum) else int(adaptive.maximum)
 
 
@@ -202,7 +202,7 @@ class Usage(NamedTuple):
 
 def usage(client: Client) -> dict[str, Usage]:
     """Return the usage of each worker, by address; raises as `ask_workers` does."""
-    return ask_workers(client, _usage)
+    return ask_workers(client, _measure_usage)
 
 
 def check_reachable(client: Client, futures: list[Future]) -> None:
@@ -217,7 +217,7 @@ def check_reachable(client: Client, futures: list[Future]) -> None:
         ask_workers(client, this_worker, workers=holders)
 
 
-def _usage(dask_worker: Worker) -> Usage:
+def _measure_usage(dask_worker: Worker) -> Usage:
     """Return the usage of the worker that calls this function."""
     sent = dask_worker.transfer_outgoing_bytes_total - shared_bytes()
     return Usage(dask_worker.state.nthreads, peak_memory(), sent, time.process_time())

@@ -263,7 +263,7 @@ def _as_arrow(table: Any, column: str) -> Any:
     """Return a column of pandas, polars or Arrow as an Arrow array; the name `column` is for messages."""
     if is_one_of(table, kinds.POLARS_COLUMNS):
         return table.to_arrow()
-    return table if is_one_of(table, kinds.ARROW_COLUMNS) else _array(table, column)
+    return table if is_one_of(table, kinds.ARROW_COLUMNS) else _to_arrow(table, column)
 
 
 def _from_sentences(sentences: Iterable[Any], names: list[str]) -> Iterator[list[Any]]:
@@ -278,7 +278,7 @@ def _from_sentences(sentences: Iterable[Any], names: list[str]) -> Iterator[list
     """
     held, size = [list[Any]() for _ in names], 0
     for sentence in sentences:
-        row = [_value(sentence, name) for name in names] if isinstance(sentence, Mapping) else [sentence]
+        row = [_get_value(sentence, name) for name in names] if isinstance(sentence, Mapping) else [sentence]
         if isinstance(row[0], Set):
             raise InputError(f"A sentence is a {type(row[0]).__name__}, which has no order.", "Give lists of tokens.")
         missing = [] if isinstance(sentence, Mapping) else [name for name in names if name != TextParams.column]
@@ -289,15 +289,15 @@ def _from_sentences(sentences: Iterable[Any], names: list[str]) -> Iterator[list
             )
         for values, value in zip(held, row, strict=True):
             values.append(value)
-        size += _size(row[0])
+        size += _estimate_size(row[0])
         if size >= BATCH:  # tokens of Python take ten times as much memory as those of Arrow
-            yield list(map(_array, held, names))
+            yield list(map(_to_arrow, held, names))
             held, size = [[] for _ in names], 0
     if held[0]:
-        yield list(map(_array, held, names))
+        yield list(map(_to_arrow, held, names))
 
 
-def _value(record: Mapping[str, Any], column: str) -> Any:
+def _get_value(record: Mapping[str, Any], column: str) -> Any:
     """Return the value of a record at a key, or the nested value at a path; raises an InputError if there is none."""
     if check_column(column, list(record)) == column:
         return record[column]
@@ -307,13 +307,13 @@ def _value(record: Mapping[str, Any], column: str) -> Any:
         raise InputError(f"There is no key {column!r}.", f"There is {', '.join(error.present) or 'none'}.") from None
 
 
-def _size(sentence: Any) -> int:
+def _estimate_size(sentence: Any) -> int:
     """Return about how many bytes a text or a list of tokens takes."""
     length = len(sentence) if hasattr(sentence, "__len__") else 1
     return length if isinstance(sentence, str) else _TOKEN_BYTES * length
 
 
-def _array(values: Any, column: str) -> Any:
+def _to_arrow(values: Any, column: str) -> Any:
     """Return values of Python, or a column of pandas, as an Arrow array; raises an InputError if Arrow refuses them."""
     try:
         return pa.array(values, from_pandas=True)

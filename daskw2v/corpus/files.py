@@ -168,10 +168,10 @@ def batch_blocks(blocks: Sequence[TextBlock], block_bytes: int) -> list[Batch]:
     block_bytes
         Size of a block in bytes. A file is small if it has at most a 64th of this size, as stored.
     """
-    return [Batch(tuple(run)) for run in _runs(blocks, block_bytes)]
+    return [Batch(tuple(run)) for run in _divide_blocks(blocks, block_bytes)]
 
 
-def _runs(blocks: Sequence[TextBlock], block_bytes: int) -> Iterator[list[TextBlock]]:
+def _divide_blocks(blocks: Sequence[TextBlock], block_bytes: int) -> Iterator[list[TextBlock]]:
     """Yield the blocks of each batch of `batch_blocks`."""
     run, held = list[TextBlock](), 0
     for block in blocks:

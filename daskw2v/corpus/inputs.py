@@ -76,7 +76,7 @@ def refused(value: Any, rule: str = _FILES) -> ParameterError:
     rule
         Text before the remedy; may be empty.
     """
-    remedy = _remedy(value)
+    remedy = _choose_remedy(value)
     if remedy:
         remedy = f"{rule}{remedy}" if rule else f"{remedy[0].upper()}{remedy[1:]}"
     else:
@@ -91,7 +91,7 @@ def type_names(value: Any) -> Iterator[tuple[str, str]]:
         yield _PACKAGES.get(package, package), kind.__name__
 
 
-def _remedy(value: Any) -> str:
+def _choose_remedy(value: Any) -> str:
     """Return a sentence that says how to write a value to files; "" if its type is not known."""
     for kind in type_names(value):
         if remedy := _REMEDIES.get(kind):

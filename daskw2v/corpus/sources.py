@@ -87,16 +87,16 @@ def find_sources(
     """
     wanted = None if format is None else find_format(format)
     sources: list[Source] = []
-    say = saying(listener, "find", "files")
+    report = saying(listener, "find", "files")
     for name in list_names(inputs):
         files, in_folders, broken = find_files(name, storage_options or {}, timeout, folders=folders, work=work)
         if broken:
-            _pass_over(broken, errors, say)
+            _pass_over(broken, errors, report)
         if in_folders:
             selected = set(select_format(name, [url for url, _ in files], wanted))
             files = [(url, info) for url, info in files if url in selected]
         sources += [_make_source(url, info, wanted) for url, info in files]
-    return filter_sources(_drop_duplicates(sources, say), filters)
+    return filter_sources(_drop_duplicates(sources, report), filters)
 
 
 def plan_blocks(
@@ -250,17 +250,17 @@ def broken_link_error(link: str, remedy: str) -> InputError:
     return InputError(f"{link} is a link to {os.readlink(link)}, which is not there.", remedy)
 
 
-def _pass_over(broken: Sequence[str], errors: str, say: Callable[[str], None]) -> None:
-    """Refuse links that lead nowhere, if `errors` is "strict"; else report by `say` that they are passed over."""
+def _pass_over(broken: Sequence[str], errors: str, report: Callable[[str], None]) -> None:
+    """Refuse links that lead nowhere, if `errors` is "strict"; else report that they are passed over."""
     error = broken_link_error(broken[0], "Remove the link, or give errors='replace' or 'skip' to pass over such links.")
     if errors == "strict":
         raise error
     more = f", with {counted(len(broken) - 1, 'other link')}" if len(broken) > 1 else ""
-    say(f"{error.problem} It is passed over{more}.")
+    report(f"{error.problem} It is passed over{more}.")
 
 
-def _drop_duplicates(sources: Sequence[Source], say: Callable[[str], None]) -> list[Source]:
-    """Return each file once, in order, also if it is named again by another path; report such files by `say`."""
+def _drop_duplicates(sources: Sequence[Source], report: Callable[[str], None]) -> list[Source]:
+    """Return each file once, in order, also if it is named again by another path; report such files."""
     distinct, duplicates = dict[str, Source](), list[Source]()
     resolve = cache(os.path.realpath)
     for source in sources:
@@ -273,7 +273,7 @@ def _drop_duplicates(sources: Sequence[Source], say: Callable[[str], None]) -> l
             duplicates.append(source)
     if duplicates:
         more = f", and {counted(len(duplicates) - 1, 'other file')}" if len(duplicates) > 1 else ""
-        say(f"{duplicates[0].url}{more}: named more than once, and read once.")
+        report(f"{duplicates[0].url}{more}: named more than once, and read once.")
     return list(distinct.values())
 
 

@@ -92,9 +92,10 @@ def load_tokenizer(content: bytes, shown: str) -> Any:
 def store_tokenizer(work: Store, content: bytes) -> str:
     """Write the JSON of a tokenizer to the work directory, unless it exists; return its name in settled Params."""
     name = _name_by_content(content)
-    folder = _folder(work, name)
+    folder = _tokenizer_folder(work, name)
 
     def write(attempt: Store) -> dict[str, Any]:
+        """Write the JSON into the folder of an attempt; return the manifest."""
         write_json(attempt.create_group(), content)
         return {"attempt": attempt.name}
 
@@ -138,7 +139,7 @@ def read_stored(work: Store, name: str) -> bytes:
     DamageError
         If the JSON is damaged.
     """
-    folder = _folder(work, name)
+    folder = _tokenizer_folder(work, name)
     manifest = folder.read_manifest()
     if manifest is None:
         raise InputError(f"The tokenizer {name} is not in {work.url}.", "Give its file, tokenizer.json.")
@@ -146,7 +147,7 @@ def read_stored(work: Store, name: str) -> bytes:
     return read_tokenizer(attempt.open_group(), name, attempt.url)
 
 
-def _folder(work: Store, name: str) -> Store:
+def _tokenizer_folder(work: Store, name: str) -> Store:
     """Return the folder of the tokenizer with a name in settled Params, in a work directory."""
     return work / LAYOUT.folder / place_of(name)[1]
 

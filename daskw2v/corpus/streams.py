@@ -36,13 +36,16 @@ class _Zstd:
 
     @property
     def eof(self) -> bool:
+        """Whether the end of the compressed data is reached, and all text is returned."""
         return self._inner.eof and not self._text
 
     @property
     def unused_data(self) -> bytes:
+        """Bytes of input behind the end of the compressed data."""
         return bytes(self._inner.unused_data) + self.unconsumed_tail
 
     def decompress(self, data: bytes, limit: int) -> bytes:
+        """Return the next bytes of text, at most `limit`; input that is not read is left in `unconsumed_tail`."""
         parts: list[bytes | memoryview] = [self._text] if self._text else []  # joining a single part copies nothing
         size, consumed = len(self._text), 0
         while size < limit and consumed < len(data) and not self._inner.eof:

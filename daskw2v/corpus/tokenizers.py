@@ -208,7 +208,7 @@ def _blank_separators(codes: NDArray[np.uint8] | NDArray[np.uint32]) -> NDArray[
 
     Apostrophes and hyphens belong to words if they stand between two letters, marks or numbers.
     """
-    replacements, is_word_character = _characters()
+    replacements, is_word_character = _classify_characters()
     result, in_word = replacements[codes], is_word_character[codes]
     is_separator = np.isin(result, _JOINERS)
     is_separator[1:-1] &= ~(in_word[:-2] & in_word[2:])
@@ -217,7 +217,7 @@ def _blank_separators(codes: NDArray[np.uint8] | NDArray[np.uint32]) -> NDArray[
 
 
 @cache
-def _characters() -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+def _classify_characters() -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
     """Return the replacement of each code point, and whether it is a letter, mark or number, as two arrays."""
     categories = "".join(unicodedata.category(chr(code))[0] for code in range(sys.maxunicode + 1))
     is_word_character = np.isin(np.frombuffer(categories.encode(), np.uint8), np.frombuffer(b"LMN", np.uint8))
@@ -342,9 +342,9 @@ def fingerprint(function: Callable[..., Any]) -> str:
 
 
 def _describe(value: Any) -> Any:
-    """Return a description of a code object or constant whose repr is equal in all processes.
+    """Return a description of a code object or constant, without addresses and with sorted sets.
 
-    It has no addresses, and sets are sorted.
+    The repr of the description is equal in all processes.
     """
     if isinstance(value, CodeType):
         constants = [_describe(constant) for constant in value.co_consts]

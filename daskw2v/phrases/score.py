@@ -48,7 +48,7 @@ class Scoring(NamedTuple):
 # Float64 in gensim's order of operations, so that both find exactly the same phrases.
 
 
-def _default(
+def _score_default(
     both: Int64Array, left: Int64Array, right: Int64Array, min_count: int, totals: BigramTotals
 ) -> Float64Array:
     """Return the score of Mikolov et al. (2013), with gensim's factor: thresholds suit texts of any length."""
@@ -56,7 +56,7 @@ def _default(
     return scores
 
 
-def _npmi(both: Int64Array, left: Int64Array, right: Int64Array, _: int, totals: BigramTotals) -> Float64Array:
+def _score_npmi(both: Int64Array, left: Int64Array, right: Int64Array, _: int, totals: BigramTotals) -> Float64Array:
     """Return the score of Bouma (2009): 1 for words that only occur together, 0 for chance."""
     together, first, second = (counts / totals.n_tokens for counts in (both, left, right))
     scores: Float64Array = _log(together / (first * second)) / -_log(together)
@@ -68,7 +68,7 @@ def _log(values: Float64Array) -> Float64Array:
     return np.fromiter(map(math.log, values.tolist()), np.float64, len(values))
 
 
-SCORINGS = {"default": Scoring(_default, 10.0, 0.0, math.inf), "npmi": Scoring(_npmi, 0.5, -1.0, 1.0)}
+SCORINGS = {"default": Scoring(_score_default, 10.0, 0.0, math.inf), "npmi": Scoring(_score_npmi, 0.5, -1.0, 1.0)}
 
 
 class PhraseRules(NamedTuple):

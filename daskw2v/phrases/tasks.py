@@ -157,7 +157,7 @@ class PhraseJob:
 
 
 @lru_cache(maxsize=2)
-def _reader(job: PhraseJob) -> ShardReader:
+def _get_reader(job: PhraseJob) -> ShardReader:
     """Return the reader of a pass's corpus, which is cached."""
     return ShardReader(job.work, Corpus.load(job.work, job.corpus), job.vocabulary)
 
@@ -188,7 +188,8 @@ def count_shard(job: PhraseJob, number: int) -> dict[str, Any]:
     """Task: count the bigrams that end in the shard of a number; return the task's manifest."""
 
     def write(folder: Store) -> dict[str, Any]:
-        reader = _reader(job)
+        """Write the counted bigrams by bucket, as `_run_task` calls it."""
+        reader = _get_reader(job)
         (before,) = reader.ids_before(number, 1).tolist() or [NOTHING]
         bigrams = count_keys(bigram_keys(reader.codes(number), reader.starts(number), reader.ids(number), before))
         write_parts(folder, "bigrams", cut_keys(bigrams["key"], job.n_buckets), bigrams, named=True)
@@ -209,19 +210,20 @@ def merge_bucket(job: PhraseJob, bucket: int, attempts: Sequence[str]) -> dict[s
     """
 
     def write(folder: Store) -> dict[str, Any]:
+        """Write the bigrams that may be phrases, as `_run_task` calls it."""
         counted = (job.folder / "count" / str(shard) / attempt for shard, attempt in enumerate(attempts))
         parts = [read_part(attempt, "bigrams", job.n_buckets, bucket, BIGRAM, 1)[:, 0] for attempt in counted]
         keys, counts = merge_bigrams(parts)
         kept = counts >= job.rules.min_count  # rarer bigrams are never phrases
         pairs = pairs_of(keys[kept])
-        counts = np.column_stack([counts[kept], _word_counts(job.vocabulary, pairs)])
+        counts = np.column_stack([counts[kept], _read_word_counts(job.vocabulary, pairs)])
         write_arrays(folder.create_group(), pairs=pairs, counts=counts)
         return {"groups": [""], "n_bigrams": len(keys)}
 
     return _run_task(job.folder / "merge" / str(bucket), write)
 
 
-def _word_counts(vocabulary: StoredVocabulary, pairs: Int32Array) -> Int64Array:
+def _read_word_counts(vocabulary: StoredVocabulary, pairs: Int32Array) -> Int64Array:
     """Return the counts of the words of pairs of ids, shape (n, 2) int64."""
     counts = np.empty(pairs.shape, np.int64)
     for start in range(0, int(pairs.max(initial=-1)) + 1, CHUNK_WORDS):
@@ -246,6 +248,7 @@ def choose_phrases(job: PhraseJob, attempts: Sequence[str], n_bigrams: int) -> d
     totals = BigramTotals(job.vocabulary.total, job.vocabulary.size + n_bigrams)
 
     def write(folder: Store) -> dict[str, Any]:
+        """Write the phrases in pieces, as `_run_task` calls it."""
         pending, sizes = list[tuple[Int32Array, Int64Array, Float64Array]](), list[int]()
         for bucket, attempt in enumerate(attempts):
             group = (job.folder / "merge" / str(bucket) / attempt).open_group()
@@ -302,7 +305,8 @@ def join_shard(job: PhraseJob, number: int, pieces: Sequence[str]) -> dict[str, 
     """
 
     def write(folder: Store) -> dict[str, Any]:
-        reader = _reader(job)
+        """Write the shard, as `_run_task` calls it."""
+        reader = _get_reader(job)
         ids, words, next_word = reader.ids(number), reader.words(number), reader.word_after(number)
         codes, starts = reader.codes(number), reader.starts(number)
         skip_first = len(codes) > 0 and _is_second_word(job, number, int(ids[codes[0]]), pieces)
@@ -332,9 +336,9 @@ def _read_pairs(job: PhraseJob, pieces: Sequence[str], ids: Int32Array) -> Int32
 
 
 def _find_codes(ids: Int32Array, wanted: Int32Array) -> Int32Array:
-    """Return the code of each id in `wanted`, of its shape, int32; of codes with equal ids, the first.
+    """Return the code of each id in `wanted`, int32 in the shape of `wanted`; of codes with equal ids, the first.
 
-    `ids` has the id of each code, and all ids in `wanted`.
+    `ids` has the id of each code; each id in `wanted` is the id of a code.
     """
     order = np.argsort(ids, kind="stable")
     return order[np.searchsorted(ids, wanted, sorter=order)].astype(np.int32)
@@ -357,7 +361,7 @@ def _is_second_word(job: PhraseJob, number: int, first: int, pieces: Sequence[st
     """
     limit = LOOK_BACK
     while True:
-        before = _reader(job).ids_before(number, limit)
+        before = _get_reader(job).ids_before(number, limit)
         words = np.append(before, np.int32(first)).tolist()
         known = set(map(tuple, _read_pairs(job, pieces, np.unique(words)).tolist())) if len(before) else set()
         run = 0

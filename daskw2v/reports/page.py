@@ -114,7 +114,7 @@ def report(
     return Store(target).url
 
 
-def _template() -> Template:
+def _load_template() -> Template:
     """Return the template of the page, which escapes all values."""
     loader = PackageLoader("daskw2v.reports")
     templates = Environment(
@@ -173,7 +173,7 @@ def _render(
         drawings["held_out"] = plots.draw_over_tokens(held_out_progress, {"loss": losses})
     if curves:
         drawings["scores"] = plots.draw_over_tokens(progress, curves)
-    return _template().render(
+    return _load_template().render(
         name=_model_name(vectors.url),
         url=vectors.url,
         version=metadata.get("daskw2v"),

@@ -127,7 +127,12 @@ def make_word_map(vectors: Vectors, n_words: int = 2000, method: str = "graph") 
 
 
 def check_map(n_words: int, method: str) -> None:
-    """Refuse a map that cannot be made.
+    """Refuse a map of too few words, or of an unknown method.
+
+    Parameters
+    ----------
+    n_words, method
+        As in `make_word_map`.
 
     Raises
     ------

@@ -33,7 +33,7 @@ from daskw2v.errors import DamageError, Daskw2vError, InputError, TrainingError,
 from daskw2v.progress import Listener, Progress, Watching, saying
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.shards.layout import BadBlock, BatchBlock, Corpus, Shard, corpus_identity, digest, write_shard
-from daskw2v.shards.whitespace import split
+from daskw2v.shards.whitespace import split_tokens
 from daskw2v.store.checksums import twice
 from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist, run_once
 from daskw2v.store.storage import MANIFEST, Store
@@ -90,7 +90,7 @@ class _ShardBuilder:
         position = 0
         while position < len(unpadded):
             last_start = self._last_start - self.n_tokens
-            position, n, n_starts = split(unpadded, position, begins, ends, starts, last_start)
+            position, n, n_starts = split_tokens(unpadded, position, begins, ends, starts, last_start)
             self._add_starts(starts[:n_starts] + self.n_tokens)
             self._add_words(data, begins[:n], ends[:n])
 
@@ -444,7 +444,7 @@ def _encode_all(
     }
     folder = replace(stage.home, options={**resources.storage_options, **stage.home.options})
     waiting = {batch.key: batch for batch in batches}  # text that the inputs have twice is read once
-    sizes = _sizes(waiting.values())
+    sizes = _measure_batches(waiting.values())
     quarantine, n_bytes = Quarantine(waiting, params.max_bad_blocks, stage.listener), 0.0
     stage.expect(sum(sizes.values()), message=counted(len(waiting), "block"))
     while waiting:
@@ -460,7 +460,7 @@ def _encode_all(
     return quarantine
 
 
-def _sizes(batches: Iterable[Batch]) -> dict[str, float]:
+def _measure_batches(batches: Iterable[Batch]) -> dict[str, float]:
     """Return the stored size of each batch in bytes, by key: the sum of its blocks' shares of their files."""
     units = Counter[str]()
     for block in chain.from_iterable(batch.blocks for batch in batches):
@@ -481,6 +481,7 @@ def _read_manifests(folder: Store, keys: Sequence[str]) -> dict[str, dict[str, A
     """
 
     def read(key: str) -> tuple[str, dict[str, Any]]:
+        """Return the key of a batch, and the batch's manifest."""
         manifest = (folder / key).read_manifest()
         if manifest is None:
             raise DamageError.of(f"{folder.url}/{key}/{MANIFEST}", "is gone")

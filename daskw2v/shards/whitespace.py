@@ -17,7 +17,7 @@ _NEWLINE, _SPACE = np.uint8(10), np.uint8(32)
 
 
 @kernel
-def _masks(data: UInt8Array, position: int) -> Any:
+def _find_separators(data: UInt8Array, position: int) -> Any:
     """Return two masks of the 64 bytes from `position` on, uint64: bits of separators, and bits of newlines.
 
     Bits behind the end of the text are separators.
@@ -39,7 +39,7 @@ def _masks(data: UInt8Array, position: int) -> Any:
 
 
 @kernel
-def split(
+def split_tokens(
     data: UInt8Array, position: int, begins: Int64Array, ends: Int64Array, starts: Int64Array, last_start: int
 ) -> tuple[int, int, int]:
     """Find the tokens and sentences of a text from `position` on, until the text ends or the arrays are full.
@@ -67,7 +67,7 @@ def split(
     one = np.uint64(1)
     before = one  # whether the byte before is a separator
     while position < len(data) and n_begins + 64 <= len(begins):
-        spaces, newlines = _masks(data, position)
+        spaces, newlines = _find_separators(data, position)
         edges = spaces ^ ((spaces << one) | before)
         before = spaces >> np.uint64(63)
         while newlines:

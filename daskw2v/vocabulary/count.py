@@ -225,13 +225,14 @@ def count_words(
         Called with the progress.
     """
     paths = [shard.path for shard in corpus.shards]
-    listed = _listed(params, resources, listener)
+    listed = _read_listed(params, resources, listener)
     key, identity = _key_and_identity(corpus, listed, params)
     n_types = sum(shard.n_types for shard in corpus.shards) + len(listed or ())
     limits = (params.min_count, params.max_final_vocab) if listed is None else (1, None)
     rules = buckets.CountRules(*limits, listed=listed is not None)
 
     def build(stage: OpenStage) -> StoredVocabulary:
+        """Build the vocabulary in an open stage, and return it."""
         began = time.monotonic()
         folder = stage.attempt()
         folder.write_manifest({"paths": paths}, "shards.json")
@@ -250,7 +251,7 @@ def count_words(
 
 def find_vocabulary(corpus: Corpus, store: Store, params: Params, resources: Resources) -> StoredVocabulary | None:
     """Return the vocabulary that `build_vocabulary` would return; None if it is not built yet, or not complete."""
-    return _find(store, *_key_and_identity(corpus, _listed(params, resources), params))
+    return _find(store, *_key_and_identity(corpus, _read_listed(params, resources), params))
 
 
 def corpus_ids(corpus: Corpus, vocabulary: StoredVocabulary) -> Any:
@@ -293,10 +294,10 @@ def corpus_ids(corpus: Corpus, vocabulary: StoredVocabulary) -> Any:
     return da.concatenate([da.from_delayed(read(stored, s), (s.n_tokens,), np.int32) for s in corpus.shards])
 
 
-def _listed(params: Params, resources: Resources, listener: Listener = silent) -> list[str] | None:
+def _read_listed(params: Params, resources: Resources, listener: Listener = silent) -> list[str] | None:
     """Return the words of the list that Params name; None if they name none."""
-    say = saying(listener, "vocabulary", "words")
-    return None if params.vocabulary is None else read_list(params.vocabulary, resources, say=say)
+    report = saying(listener, "vocabulary", "words")
+    return None if params.vocabulary is None else read_list(params.vocabulary, resources, report=report)
 
 
 def _key_and_identity(corpus: Corpus, listed: list[str] | None, params: Params) -> tuple[str, str]:

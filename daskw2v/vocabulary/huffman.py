@@ -78,7 +78,7 @@ def huffman_tree(counts: Int64Array) -> Tree:
     _check(counts)
     if n_words < 2:
         return Tree(np.empty(0, np.int32), np.zeros(n_words + 1, np.int64))
-    return Tree(*_paths(*_grow(counts, np.argsort(counts, kind="stable"))))
+    return Tree(*_build_paths(*_join_nodes(counts, np.argsort(counts, kind="stable"))))
 
 
 def huffman_forest(counts: Int64Array, n_trees: int) -> UInt64Array:
@@ -115,10 +115,10 @@ def huffman_forest(counts: Int64Array, n_trees: int) -> UInt64Array:
     for words in map(trees.words, range(trees.n)):
         if len(words) > 1:
             tree_counts = counts[words]
-            parents, turns = _grow(tree_counts, np.argsort(tree_counts, kind="stable"))
+            parents, turns = _join_nodes(tree_counts, np.argsort(tree_counts, kind="stable"))
             children = np.concatenate([words, n_words + n_nodes + np.arange(len(words) - 1)])
             links[children] = 4 * (n_nodes + parents.astype(np.int64)) + 2 * (parents == 0) + turns
-            depth = max(depth, int(_depths(parents).max()) + 1)
+            depth = max(depth, int(_find_depths(parents).max()) + 1)
             n_nodes += len(words) - 1
     links[-1] = depth
     return links
@@ -148,7 +148,7 @@ def _check(counts: Int64Array) -> None:
 
 
 @kernel
-def _grow(counts: Int64Array, order: Int64Array) -> Any:
+def _join_nodes(counts: Int64Array, order: Int64Array) -> Any:
     """Join the two nodes of least count until one remains; return the parent of each node, and the turn to the node.
 
     Leaves, which are the V words, come before inner nodes. Inner nodes are made with ascending counts. Hence words in
@@ -186,8 +186,8 @@ def _grow(counts: Int64Array, order: Int64Array) -> Any:
 
 
 @kernel
-def _depths(parents: Int32Array) -> Any:
-    """Return the depth of each inner node, which is 0 for the root, shape (V - 1,) int32; `parents` is of `_grow`."""
+def _find_depths(parents: Int32Array) -> Any:
+    """Return the depth of each inner node, 0 for the root, shape (V - 1,) int32; `parents` is as of `_join_nodes`."""
     n_words = (len(parents) + 1) // 2
     depths = np.zeros(n_words - 1, np.int32)
     for node in range(1, n_words - 1):  # parents have lower numbers
@@ -196,10 +196,10 @@ def _depths(parents: Int32Array) -> Any:
 
 
 @kernel
-def _paths(parents: Int32Array, turns: UInt8Array) -> Any:
-    """Return the fields of a `Tree`: steps and starts of the words' paths; `parents` and `turns` are of `_grow`."""
+def _build_paths(parents: Int32Array, turns: UInt8Array) -> Any:
+    """Return the fields of a `Tree`: steps and starts of the words' paths; arguments are as of `_join_nodes`."""
     n_words = (len(parents) + 1) // 2
-    depths = _depths(parents)
+    depths = _find_depths(parents)
     starts = np.zeros(n_words + 1, np.int64)
     for word in range(n_words):
         starts[word + 1] = starts[word] + depths[parents[word]] + 1

@@ -171,7 +171,7 @@ def read_ids(folder: Store, pieces: Sequence[str], bounds: Int64Array, starts: I
 
 
 @kernel
-def _prefixes(
+def _fill_prefixes(
     words: UInt8Array, offsets: Int64Array, indices: Int64Array, skip: int, prefixes: UInt64Array, lengths: UInt8Array
 ) -> None:
     """Fill in the bytes skip .. skip + 7 of the words at `indices`, and how many of these bytes each word has, 0 to 8.
@@ -213,7 +213,7 @@ def order_words(words: UInt8Array, offsets: Int64Array, counts: Int64Array) -> I
     tied, skip = np.arange(len(order)), 0
     while len(tied):
         prefixes, lengths = np.empty(len(tied), np.uint64), np.empty(len(tied), np.uint8)
-        _prefixes(words, offsets, order[tied], skip, prefixes, lengths)
+        _fill_prefixes(words, offsets, order[tied], skip, prefixes, lengths)
         # The length distinguishes padding from zeros of the word. Runs keep their order, as group is the first key
         within = np.lexsort((lengths, prefixes, group))
         order[tied] = order[tied][within]

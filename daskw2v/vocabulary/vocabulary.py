@@ -50,7 +50,7 @@ class WordIndex:
 
     def __init__(self, data: UInt8Array, offsets: Int64Array) -> None:
         self._data, self._offsets = data, offsets
-        self._keys = _sorted_keys(data, offsets)
+        self._keys = _make_sorted_keys(data, offsets)
         self._view = self._keys.data  # gives Python's integers, which are faster one at a time
         self._refuse_duplicates()
 
@@ -59,7 +59,7 @@ class WordIndex:
 
     def find(self, word: bytes) -> int | None:
         """Return the id of a word, given as UTF-8; None if the index lacks the word."""
-        hash_ = _hash(word)
+        hash_ = _hash_word(word)
         for slot in range(bisect_left(self._view, hash_ << 32), len(self._view)):
             key = self._view[slot]
             if key >> 32 != hash_:
@@ -77,17 +77,17 @@ class WordIndex:
             Word i is data[offsets[i] : offsets[i + 1]], uint8 and shape (n + 1,) int64.
         """
         word_ids = np.full(len(offsets) - 1, -1, np.int32)
-        keys = _sorted_keys(data, offsets)  # in order of the index: its memory is read from begin to end
+        keys = _make_sorted_keys(data, offsets)  # in order of the index: its memory is read from begin to end
         for start in range(0, len(keys), _SEARCHED_WORDS):
             part = keys[start : start + _SEARCHED_WORDS]
-            words, hashes = _ids(part), part >> _32
+            words, hashes = _extract_ids(part), part >> _32
             slots = np.searchsorted(self._keys, hashes << _32)
             while True:
                 inside = slots < len(self._keys)
                 words, hashes, slots = words[inside], hashes[inside], slots[inside]
                 candidates = self._keys[slots]
                 alike = candidates >> _32 == hashes
-                words, hashes, slots, ids = words[alike], hashes[alike], slots[alike], _ids(candidates[alike])
+                words, hashes, slots, ids = words[alike], hashes[alike], slots[alike], _extract_ids(candidates[alike])
                 if not len(words):
                     break
                 same = same_words((self._data, self._offsets), ids, (data, offsets), words)
@@ -112,12 +112,12 @@ class WordIndex:
                 words.add(word)
 
 
-def _ids(keys: UInt64Array) -> Int64Array:
+def _extract_ids(keys: UInt64Array) -> Int64Array:
     """Return the ids in the lower 32 bits of keys."""
     return (keys & np.uint64(_ID)).astype(np.int64)
 
 
-def _hash(word: bytes) -> int:
+def _hash_word(word: bytes) -> int:
     """Return a 32-bit hash of a word: the mixed bits of a polynomial of the word's bytes, and of its length."""
     value = 0
     for byte in reversed(word):
@@ -126,13 +126,14 @@ def _hash(word: bytes) -> int:
     return value >> 32
 
 
-def _sorted_keys(data: UInt8Array, offsets: Int64Array) -> UInt64Array:
-    """Return the keys of V words, ascending, shape (V,) uint64: the word's hash (see `_hash`) << 32 | the word's id."""
+def _make_sorted_keys(data: UInt8Array, offsets: Int64Array) -> UInt64Array:
+    """Return the keys of V words, ascending, shape (V,) uint64: `_hash_word` of a word << 32 | the word's id."""
     keys = np.arange(len(offsets) - 1, dtype=np.uint64)
     for first, last in cut_words(offsets):
         bounds = offsets[first : last + 1]
         begins, lengths = bounds[:-1] - bounds[0], np.diff(bounds).astype(np.uint64)
-        powers, inverses = (_powers(base, int(bounds[-1] - bounds[0])) for base in (_BASE, pow(_BASE, -1, _ALL + 1)))
+        n_bytes = int(bounds[-1] - bounds[0])
+        powers, inverses = (_compute_powers(base, n_bytes) for base in (_BASE, pow(_BASE, -1, _ALL + 1)))
         sums = np.zeros(len(powers), np.uint64)
         np.cumsum(data[bounds[0] : bounds[-1]] * powers[:-1], out=sums[1:])
         # A word's polynomial is what its bytes add to the sum over all bytes, divided by the power before the word
@@ -143,7 +144,7 @@ def _sorted_keys(data: UInt8Array, offsets: Int64Array) -> UInt64Array:
     return keys
 
 
-def _powers(base: int, n: int) -> UInt64Array:
+def _compute_powers(base: int, n: int) -> UInt64Array:
     """Return the powers base**0 .. base**n modulo 2**64, shape (n + 1,) uint64."""
     powers = np.full(n + 1, base, np.uint64)
     powers[0] = 1

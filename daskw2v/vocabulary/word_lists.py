@@ -42,7 +42,7 @@ _FORMS = (
 
 
 def read_list(
-    url: str, resources: Resources, max_bytes: int = 1 << 30, say: Callable[[str], None] = lambda _: None
+    url: str, resources: Resources, max_bytes: int = 1 << 30, report: Callable[[str], None] = lambda _: None
 ) -> list[str]:
     """Read the distinct words of a list, in order.
 
@@ -56,7 +56,7 @@ def read_list(
         Options and timeout of the store.
     max_bytes
         Maximum size of the list, decompressed; a word takes about 100 bytes of memory.
-    say
+    report
         Called with a message if the lines have counts.
 
     Raises
@@ -83,7 +83,7 @@ def read_list(
     if not decoded:
         raise InputError(f"The list of words {url} is empty.", "Give one word a line.")
     if form is not None:
-        say(f"{url} is read as {form.title}, which is left out.")
+        report(f"{url} is read as {form.title}, which is left out.")
     return decoded
 
 

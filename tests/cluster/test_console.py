@@ -71,7 +71,7 @@ def test_lines__writes_the_last_report_of_a_stage_that_never_filled():
     ],
 )
 def test_short__keeps_three_digits(number, text):
-    assert console._short(number) == text
+    assert console._format_number(number) == text
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])

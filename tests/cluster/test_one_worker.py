@@ -54,7 +54,7 @@ GPUS = {**GPU, "worker_class": object}  # each worker sees one of them
 
 
 @pytest.mark.parametrize(
-    ("resources", "given", "expected"),
+    ("resources", "options", "expected"),
     [
         (ALONE, {}, False),
         (ALONE, GPU, False),

@@ -79,7 +79,7 @@ def test_choices__show_parameters_of_other_versions():
     ]
 
 
-@pytest.mark.parametrize(("most", "n"), [(100, 20), (20, 20), (7, 7), (1, 1)])
+@pytest.mark.parametrize(("max_points", "n"), [(100, 20), (20, 20), (7, 7), (1, 1)])
 def test_steps__join_entries_where_there_are_many(trained, max_points, n):
     metrics = trained.metadata["metrics"]
     steps = training_points(metrics, max_points)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v.shards.whitespace import split
+from daskw2v.shards.whitespace import split_tokens
 
 
 def split_all(text, capacity=1 << 10):
@@ -12,7 +12,7 @@ def split_all(text, capacity=1 << 10):
     begins, ends, starts = np.empty((3, capacity), np.int64)
     tokens, sentences, position = [], [0], 0
     while position < len(data):
-        position, n, n_starts = split(data, position, begins, ends, starts, sentences[-1] - len(tokens))
+        position, n, n_starts = split_tokens(data, position, begins, ends, starts, sentences[-1] - len(tokens))
         sentences += (starts[:n_starts] + len(tokens)).tolist()
         tokens += [text[a:b] for a, b in zip(begins[:n], ends[:n], strict=True)]
     return tokens, sentences
@@ -38,15 +38,15 @@ pieces = st.one_of(
 
 
 @given(st.lists(pieces, max_size=150).map(b"".join))
-def test_split__equals_python(text):
+def test_split_tokens__equals_python(text):
     assert split_all(text) == expected(text)
 
 
 @given(st.lists(pieces, max_size=300).map(b"".join))
-def test_split__goes_on_where_the_arrays_were_full(text):
+def test_split_tokens__goes_on_where_the_arrays_were_full(text):
     assert split_all(text, capacity=65) == expected(text)
 
 
 @pytest.mark.parametrize("text", [b"", b" ", b"\n", b"\n\n\n", b" " * 64, b"a" * 64, b"a" * 65, b"a " * 500])
-def test_split__handles_edges_of_64_bytes(text):
+def test_split_tokens__handles_edges_of_64_bytes(text):
     assert split_all(text) == expected(text)

@@ -36,7 +36,7 @@ def test_partitions__give_each_word_one_place(n_words, data):
         np.testing.assert_array_equal(partitions.words(part, start, start + 7), words_of_part[start : start + 7])
 
 
-@pytest.mark.parametrize(("n", "most"), [(2, 1.01), (4, 1.02), (8, 1.04), (64, 1.25)])
+@pytest.mark.parametrize(("n", "max_load"), [(2, 1.01), (4, 1.02), (8, 1.04), (64, 1.25)])
 @pytest.mark.parametrize("size", [71_000, 2_000_000])
 def test_partitions__of_words_of_zipfs_law_have_even_loads(n, max_load, size):
     """Work follows the occurrences that subsampling leaves."""

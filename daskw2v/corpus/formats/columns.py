@@ -103,7 +103,7 @@ class TextColumns(NamedTuple):
         for batch in batches:
             text, *weights = (get_column(batch, path) for path in self.paths)
             counts, start = [read_weights(array, self.names[1], self.url) for array in weights], 0
-            for part in cut_slices([_decodable(text)]):
+            for part in cut_slices([_make_decodable(text)]):
                 array = convert_text(part, self.names[0], self.url, self.remedy)
                 yield from repeat_rows(array, counts[0][start : start + len(part)]) if counts else [array]
                 start += len(part)
@@ -126,7 +126,7 @@ def find_columns(schema: Any, column: str, weight: str | None, url: str) -> Text
     """
     weights = [] if weight is None else [_find(schema, weight, url)[0]]
     path, kind = _find(schema, column, url)
-    remedy = _remedy(_kinds(pa.struct(list(schema))))
+    remedy = _list_columns(_field_types(pa.struct(list(schema))))
     if is_text(kind) or pa.types.is_primitive(kind):  # which may hold nulls alone; `convert_text` checks that
         return TextColumns([path, *weights], url, remedy)
     raise _no_text_error(column, url, kind, remedy)
@@ -237,12 +237,12 @@ def _find(schema: Any, column: str, url: str) -> tuple[list[str], Any]:
     """Return the names that lead to a column of an Arrow schema, and the column's type; raises as `find_columns`."""
     root = kind = pa.struct(list(schema))
     try:
-        path, _ = find_field(column, root, _kinds)
+        path, _ = find_field(column, root, _field_types)
     except NoFieldError as error:
-        raise InputError(f"{url} has no column {column!r}.", _remedy(error.present)) from None
+        raise InputError(f"{url} has no column {column!r}.", _list_columns(error.present)) from None
     for name in path:
         if (n := len(kind.get_all_field_indices(name))) > 1:
-            raise InputError(f"{url} has {n} columns {column!r}.", _remedy(_kinds(root)))
+            raise InputError(f"{url} has {n} columns {column!r}.", _list_columns(_field_types(root)))
         kind = kind.field(name).type
     return path, kind
 
@@ -299,7 +299,7 @@ def convert_lists(array: Any) -> Any:
 
 def convert_strings(array: Any) -> Any:
     """Return an Arrow array of texts, categories of texts, integers or nulls as `large_string`."""
-    return _decodable(array).cast(pa.large_string())
+    return _make_decodable(array).cast(pa.large_string())
 
 
 def is_weight(value: Any) -> bool:
@@ -349,7 +349,7 @@ def repeat_rows(array: Any, weights: Int64Array) -> Iterator[Any]:
         yield array.take(pa.array(np.searchsorted(ends, numbers, side="right")))
 
 
-def _decodable(array: Any) -> Any:
+def _make_decodable(array: Any) -> Any:
     """Return an Arrow array unchanged, but with categories of `large_string` if it has categories of `string_view`.
 
     Arrow cannot decode the latter.
@@ -368,7 +368,7 @@ def _no_text_error(column: str, url: str, kind: Any, remedy: str) -> InputError:
 
 def get_column(batch: Any, path: list[str]) -> Any:
     """Return the column of a record batch that a path leads to; rows are null where a struct on the path is null."""
-    return reduce(_field, path[1:], batch.column(batch.schema.get_field_index(path[0])))
+    return reduce(_get_field, path[1:], batch.column(batch.schema.get_field_index(path[0])))
 
 
 def get_checked_column(batch: Any, path: list[str]) -> Any:
@@ -383,7 +383,7 @@ def get_checked_column(batch: Any, path: list[str]) -> Any:
     """
     batch.validate()
     array = get_column(batch, path)
-    array.view(_as_bytes(array.type)).validate(full=True)
+    array.view(_to_bytes_type(array.type)).validate(full=True)
     return array
 
 
@@ -419,18 +419,18 @@ def read_arrays(
             yield piece
 
 
-def _field(array: Any, name: str) -> Any:
+def _get_field(array: Any, name: str) -> Any:
     """Return the field of an Arrow array of structs that has a name."""
     return pc.struct_field(array, [array.type.get_field_index(name)])
 
 
-def _kinds(kind: Any) -> dict[str, Any]:
+def _field_types(kind: Any) -> dict[str, Any]:
     """Return the types of the fields of an Arrow struct type, by name; an empty dict for another type."""
     fields = [kind.field(i) for i in range(kind.num_fields)] if pa.types.is_struct(kind) else []
     return {field.name: field.type for field in fields}
 
 
-def _remedy(present: Mapping[str, Any]) -> str:
+def _list_columns(present: Mapping[str, Any]) -> str:
     """Return the remedy of a message that lists the columns of a file; `present` has their types by name."""
     columns = ", ".join(f"{name} ({kind})" for name, kind in present.items())
     return f"Give column; the columns are: {columns or 'none'}."
@@ -449,25 +449,25 @@ def is_string(kind: Any) -> bool:
     return kind in (pa.string(), pa.large_string(), pa.string_view())
 
 
-def _as_bytes(kind: Any) -> Any:
+def _to_bytes_type(kind: Any) -> Any:
     """Return the Arrow type with the same buffers as a type, but with bytes in place of text."""
     if pa.types.is_dictionary(kind):
-        return pa.dictionary(kind.index_type, _as_bytes(kind.value_type))
+        return pa.dictionary(kind.index_type, _to_bytes_type(kind.value_type))
     if pa.types.is_fixed_size_list(kind):
-        return pa.list_(_as_bytes(kind.value_type), kind.list_size)
-    for is_kind, lists in _lists().items():
+        return pa.list_(_to_bytes_type(kind.value_type), kind.list_size)
+    for is_kind, lists in _list_types().items():
         if is_kind(kind):
-            return lists(_as_bytes(kind.value_type))
+            return lists(_to_bytes_type(kind.value_type))
     texts = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
     return texts.get(kind, kind)
 
 
 def is_list(kind: Any) -> bool:
     """Return whether an Arrow type is lists of any kind."""
-    return pa.types.is_fixed_size_list(kind) or any(is_kind(kind) for is_kind in _lists())
+    return pa.types.is_fixed_size_list(kind) or any(is_kind(kind) for is_kind in _list_types())
 
 
-def _lists() -> dict[Callable[[Any], bool], Callable[[Any], Any]]:
+def _list_types() -> dict[Callable[[Any], bool], Callable[[Any], Any]]:
     """Return, for each kind of Arrow lists of any length: a test for such a type, and the function that makes one.
 
     The function takes the type of the values.

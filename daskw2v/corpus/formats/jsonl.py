@@ -26,7 +26,7 @@ def _read(
         policy.report.count_lines(data)
         records = _parse_records(data, block.source.url, offset, column, weight, policy)
         for is_text, group in groupby(records, key=lambda record: isinstance(record, str)):
-            for values in batched(group, _size, _PART):  # weights may repeat records
+            for values in batched(group, _estimate_size, _PART):  # weights may repeat records
                 if is_text:
                     piece = tokenizer(with_newlines("".join(f"{text}\n" for text in values).encode()))
                 else:
@@ -35,7 +35,7 @@ def _read(
                     yield piece
 
 
-def _size(record: str | list[str]) -> int:
+def _estimate_size(record: str | list[str]) -> int:
     """Return about how many characters a text or a list of tokens takes."""
     return len(record) + 1 if isinstance(record, str) else sum(map(len, record)) + _RECORD
 
@@ -92,8 +92,8 @@ def _parse_line(line: str, column: str, weight: str | None) -> tuple[Any, int]:
         raise _LineError(f"invalid JSON ({error})") from None
     if not isinstance(record, dict):
         raise _LineError(f"a JSON {type(record).__name__} instead of an object")
-    value, times = _field(record, column), 1
-    if weight is not None and not is_weight(times := _field(record, weight)):
+    value, times = _get_field(record, column), 1
+    if weight is not None and not is_weight(times := _get_field(record, weight)):
         raise _LineError(f"{weight!r} is {times!r}, which is no weight")
     # not isinstance: true and false are not integers, though bool is an int in Python
     if isinstance(value, str | None) or (isinstance(value, list) and all(type(token) in (str, int) for token in value)):
@@ -101,7 +101,7 @@ def _parse_line(line: str, column: str, weight: str | None) -> tuple[Any, int]:
     raise _LineError(f"{column!r} is neither a string nor a list of strings or integers")
 
 
-def _field(record: dict[str, Any], column: str) -> Any:
+def _get_field(record: dict[str, Any], column: str) -> Any:
     """Return the value of a record at a key, or at a path of keys, joined by dots; raises a _LineError without it."""
     if column in record:  # `find_field` takes half as long as parsing the line, and few columns are nested
         return record[column]

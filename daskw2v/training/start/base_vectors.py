@@ -49,7 +49,7 @@ def with_base_vectors(params: Params, work: Store, resources: Resources, listene
     named = frozen_words_of(params)
     if named in (None, _KNOWN) or place_of(str(named))[1]:
         return params
-    words = read_list(str(named), resources, say=saying(listener, "base", "words"))
+    words = read_list(str(named), resources, report=saying(listener, "base", "words"))
     return params.replace(frozen_words=f"{named}#{_digest('words', *words)}")
 
 
