@@ -214,7 +214,7 @@ def test_sources__name_filesystems_fs(trees):
             id(node.value)
             for node in ast.walk(tree)
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple)
-            if isinstance(first := node.targets[0].elts[0], ast.Name) and first.id in ("fs", "other")
+            if isinstance(first := node.targets[0].elts[0], ast.Name) and first.id in ("fs", "url_fs")
         } | {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Return)}
         wrong += [
             line_of(path, node)
