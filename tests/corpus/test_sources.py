@@ -181,7 +181,7 @@ def test_find_sources__refuses_compressed_parquet(tmp_path):
 
 def test_find_sources__refuses_a_file_of_unknown_size():
     with pytest.raises(InputError, match="no known size"):
-        module._source("https://host/a.txt", {"size": None}, None)
+        module._make_source("https://host/a.txt", {"size": None}, None)
 
 
 def test_find_sources__names_missing_extras(tmp_path, monkeypatch):
