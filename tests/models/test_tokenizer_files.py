@@ -161,7 +161,7 @@ def test_damage__is_found_and_mended(trained, folder):
     first = trained(folder / "bpe.json", work="mended")
     chunk = next(path for path in (folder / "mended/tokenizers").rglob("json/c/*") if path.is_file())
     chunk.write_bytes(chunk.read_bytes()[:-8] + bytes(8))
-    stored_tokenizers._loaded.cache_clear()
+    stored_tokenizers._load.cache_clear()
     assert trained(folder / "bpe.json", work="mended", errors="strict").url != first.url
     version = Path(first.url)
     chunk = next(path for path in (version / "tokenizer").rglob("json/c/*") if path.is_file())
