@@ -1,7 +1,7 @@
 """Simulated processes that change what a work directory serves: schedules drawn by a seed, with every kind of fault.
 
-Each schedule runs two to four processes (nights, publishing, rollback, gc, tags, holds, readers) of the real code over a
-fake store and clock, and checks the invariants of `tests/support/simulation.py`. A schedule that violates one is
+Each schedule runs two to four processes (nights, publishing, rollback, gc, tags, holds, readers) of the real code over
+a fake store and clock, and checks the invariants of `tests/support/simulation.py`. A schedule that violates one is
 shrunk, and printed as the list of numbers that repeats it. Then parts of the protocol are left out, one at a time: the
 first schedule that finds it is named.
 
