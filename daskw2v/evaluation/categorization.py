@@ -79,15 +79,15 @@ def evaluate_categorization(
     ids, names, missing = read_classes(vectors, url, storage_options)
     if not ids:
         return CategorizationResult(None, None, None, 0, missing, 0)
-    distinct, classes = np.unique(names, return_inverse=True)
+    distinct_classes, classes = np.unique(names, return_inverse=True)
     units = vectors.units(ids)
-    n_clusters = min(len(distinct), len(np.unique(units, axis=0)))  # words may share a vector
+    n_clusters = min(len(distinct_classes), len(np.unique(units, axis=0)))  # words may share a vector
     clustering = needed("sklearn.cluster", "evaluation").KMeans
     with one_thread():
         clusters = [clustering(n_clusters, n_init=1, random_state=seed).fit_predict(units) for seed in seeds]
     purities = [purity(labels, classes) for labels in clusters]
     return CategorizationResult(
-        float(np.mean(purities)), min(purities), max(purities), len(ids), missing, len(distinct)
+        float(np.mean(purities)), min(purities), max(purities), len(ids), missing, len(distinct_classes)
     )
 
 
@@ -97,7 +97,7 @@ def purity(clusters: npt.NDArray[Any], classes: npt.NDArray[Any]) -> float:
     Parameters
     ----------
     clusters, classes
-        Numbers from 0 on, both of shape (n,), n >= 1.
+        Cluster and class of each item, numbered from 0, both of shape (n,), n >= 1.
     """
     table = np.zeros((clusters.max() + 1, classes.max() + 1), np.int64)
     np.add.at(table, (clusters, classes), 1)
@@ -107,7 +107,7 @@ def purity(clusters: npt.NDArray[Any], classes: npt.NDArray[Any]) -> float:
 def read_classes(
     vectors: Vectors, url: Location, storage_options: Mapping[str, Any] | None
 ) -> tuple[list[int], list[str], int]:
-    """Return the ids and the classes of the lines whose word is known, and the number of other lines."""
+    """Read a file of words and classes; return the id and the class of each known word, and the number of unknown."""
     lines = []
     for number, line in read_lines(url, storage_options):
         parts = [part.strip() for part in line.split("\t")]
