@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from daskw2v.errors import InputError
-from daskw2v.models.stored.files import reading
+from daskw2v.models.stored.files import open_for_reading
 from daskw2v.store.urls import Location
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -33,7 +33,7 @@ def read_lines(
         If the file cannot be read, is too long, or is not UTF-8.
     """
     n_bytes = 0
-    with reading(url, storage_options) as f:
+    with open_for_reading(url, storage_options) as f:
         for number, line in enumerate(iter(lambda: f.readline(_MAX_LINE), b""), 1):
             n_bytes += len(line)
             if len(line) == _MAX_LINE or n_bytes > MAX_BYTES:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v.models.stored.blocks import Ranking, lengths
+from daskw2v.models.stored.blocks import Ranking, row_lengths
 
 
 @pytest.mark.parametrize("n", [0, 1, 256, 257, 700])
@@ -17,9 +17,9 @@ def test_lengths__are_those_of_float64_whatever_the_number_of_rows(n):
     vectors[1::7] = 0
     expected = np.linalg.norm(vectors.astype(np.float64), axis=1)
     expected[expected == 0] = 1
-    found = lengths(vectors)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, expected, rtol=1e-7)
+    result = row_lengths(vectors)
+    assert result.dtype == np.float32
+    np.testing.assert_allclose(result, expected, rtol=1e-7)
 
 
 @given(

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from daskw2v.errors import DamageError, StoreError
-from daskw2v.models.stored.index_files import IndexSummary, write_index, written
-from daskw2v.models.stored.store import attempt_of, ids_after, write_ids, write_vocabulary
+from daskw2v.models.stored.index_files import IndexSummary, describe_file, write_index
+from daskw2v.models.stored.store import assign_stable_ids, read_attempt, write_ids, write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_table_rows
 from daskw2v.models.versions.finished import next_version
 from daskw2v.models.versions.versions import Versions, latest_version, publish, resolve
@@ -43,7 +43,7 @@ def whole(tmp_path_factory):
         create_model(store, {"input": (3, 2)}, row_block=2)
         write_table_rows(store, "input", 0, np.full((3, 2), number, np.float32))
         write_vocabulary(store, words)
-        write_ids(store, ids_after(earlier, words))
+        write_ids(store, assign_stable_ids(earlier, words))
         publish(work / "models", name, {})
         store.write_manifest({**store.read_manifest(), "created": then})
         earlier = store
@@ -99,8 +99,8 @@ def test_damaged__names_the_file_by_a_look(work, versions, file, how):
 def test_verify__names_the_file(work, versions, file, how):
     assert versions.verify() == {name: [] for name in NAMES}
     path = spoil(work, NAMES[2], file, how)
-    for found in (versions.verify("LATEST"), versions.verify()):
-        assert path in {damage.url for damage in found[NAMES[2]]}
+    for result in (versions.verify("LATEST"), versions.verify()):
+        assert path in {damage.url for damage in result[NAMES[2]]}
     assert versions.verify(NAMES[0]) == {NAMES[0]: []}
 
 
@@ -196,14 +196,14 @@ def test_verify_command__exits_with_1_where_files_are_damaged(work):
     told = run("verify", work.url, "--all", status=1).stdout
     assert path in told
     assert told.count("whole") == 2
-    found = json.loads(run("verify", work.url, NAMES[0], "--json", status=1).stdout)
-    assert path in found[NAMES[0]][0]
+    result = json.loads(run("verify", work.url, NAMES[0], "--json", status=1).stdout)
+    assert path in result[NAMES[0]][0]
     assert "has no version" in run("verify", work.url, "v0009-x", status=2).stderr
 
 
 def test_verify__reads_the_index(work, versions):
     version, content = work / "models" / NAMES[2], np.arange(100, dtype=np.uint8)
-    write_index(version, IndexSummary(3, 2, 16, 128, 1.0, 3, *written(content), attempt_of(version)), content)
+    write_index(version, IndexSummary(3, 2, 16, 128, 1.0, 3, *describe_file(content), read_attempt(version)), content)
     assert versions.verify("LATEST")[NAMES[2]] == []
     (file,) = (name for name in (version / "index").children() if name not in ("leases", "manifest.json"))
     path = spoil(work, NAMES[2], f"index/{file}", "flipped")

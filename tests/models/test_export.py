@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 from daskw2v import to_gensim
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams
-from daskw2v.models.formats.export import _SEVERAL_FILES, _WRITERS, WITH_NGRAMS, export
+from daskw2v.models.formats.export import _FOLDER_WRITERS, _WRITERS, WITH_NGRAMS, export
 from daskw2v.models.queries import rows as rows_module
 from daskw2v.models.queries.features import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
@@ -48,8 +48,8 @@ def test_export__writes_safetensors(vectors, tmp_path):
 
 def test_export__writes_the_projectors_two_files(vectors, tmp_path):
     export(vectors, str(tmp_path / "projector"), format="projector")
-    found = np.loadtxt(tmp_path / "projector" / "vectors.tsv", delimiter="\t", dtype=np.float32)
-    assert np.array_equal(found, vectors.vectors)
+    result = np.loadtxt(tmp_path / "projector" / "vectors.tsv", delimiter="\t", dtype=np.float32)
+    assert np.array_equal(result, vectors.vectors)
     lines = (tmp_path / "projector" / "metadata.tsv").read_text("utf-8").split("\n")
     assert lines == ["word\tcount", "the\t9", "New York\t7", "日本\t5", "naïve\t3", "\t1", ""]
 
@@ -92,7 +92,7 @@ PARTS = {  # what a model may have besides the vectors of its words, and how a w
 }
 
 
-@pytest.mark.parametrize("format", [*_WRITERS, *_SEVERAL_FILES])
+@pytest.mark.parametrize("format", [*_WRITERS, *_FOLDER_WRITERS])
 @pytest.mark.parametrize("part", PARTS)
 def test_export__names_what_a_format_has_no_place_for(tmp_path, caplog, format, part):
     if format == "lance":

@@ -11,11 +11,11 @@ import pytest
 
 from daskw2v import Vectors, export
 from daskw2v.errors import StoreError
-from daskw2v.models.formats.export import _SEVERAL_FILES, _WRITERS
+from daskw2v.models.formats.export import _FOLDER_WRITERS, _WRITERS
 from daskw2v.models.stored import files
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-FORMATS = [*_WRITERS, *_SEVERAL_FILES]
+FORMATS = [*_WRITERS, *_FOLDER_WRITERS]
 
 
 def tiny():
@@ -84,9 +84,9 @@ def test_export__that_fails_leaves_nothing_and_names_the_place(format, tmp_path,
 
 def test_writing__by_two_processes_at_once_gives_the_file_of_the_later_one(tmp_path):
     file = tmp_path / "model.txt"
-    first = files.writing(str(file))
+    first = files.open_for_writing(str(file))
     first.__enter__().write(b"first")
-    with files.writing(str(file)) as later:
+    with files.open_for_writing(str(file)) as later:
         later.write(b"later")
     with pytest.raises(StoreError, match=r"Another process writes .*model\.txt at the same time"):
         first.__exit__(None, None, None)

@@ -59,10 +59,10 @@ def test_import__gives_unseen_words_fasttexts_vectors(facebook, tmp_path):
     assert vectors.features.keys.ngrams == HashedNGrams(2, 5, 300)
     saved = tmp_path / "saved"
     vectors.save(saved)
-    for found in (vectors, Vectors.open(saved), Vectors.open(saved, in_memory=False)):
-        np.testing.assert_allclose(found[found.vocabulary.words], theirs(model, found.vocabulary.words), **NEAR)
-        np.testing.assert_allclose(found[UNSEEN], theirs(model, UNSEEN), **NEAR)
-        assert found.most_similar("wordy", topn=1)[0][0] == model.get_nearest_neighbors("wordy", k=1)[0][1]
+    for result in (vectors, Vectors.open(saved), Vectors.open(saved, in_memory=False)):
+        np.testing.assert_allclose(result[result.vocabulary.words], theirs(model, result.vocabulary.words), **NEAR)
+        np.testing.assert_allclose(result[UNSEEN], theirs(model, UNSEEN), **NEAR)
+        assert result.most_similar("wordy", topn=1)[0][0] == model.get_nearest_neighbors("wordy", k=1)[0][1]
 
 
 def test_import__reads_many_words_in_parts(facebook, monkeypatch):
@@ -88,11 +88,11 @@ def test_training__begins_with_words_and_n_grams_of_fasttexts(facebook, client, 
     still = {"epochs": 1, "alpha": 1e-12, "min_alpha": 0.0, "sample": 0}
     params = Params(vector_size=8, min_count=1, base_vectors=facebook, **still, **ngrams)
     work, one = tmp_path / "work", Resources(threads=1)
-    found = train(tmp_path / "text.txt", work=work, params=params, resources=one, client=client, listener=None)
+    result = train(tmp_path / "text.txt", work=work, params=params, resources=one, client=client, listener=None)
     base = import_vectors(facebook)
-    np.testing.assert_allclose(found["naïve"], base["naïve"], **NEAR)
-    theirs = base.features.rows[found.features.keys.buckets]
-    np.testing.assert_allclose(found.features.rows[:], theirs, **NEAR)
+    np.testing.assert_allclose(result["naïve"], base["naïve"], **NEAR)
+    theirs = base.features.rows[result.features.keys.buckets]
+    np.testing.assert_allclose(result.features.rows[:], theirs, **NEAR)
 
 
 @pytest.mark.parametrize("stored", [True, False])
@@ -111,9 +111,9 @@ def test_export__is_read_by_fasttext_and_gensim(tmp_path, monkeypatch, stored):
     np.testing.assert_allclose(theirs(model, WORDS), vectors[WORDS], **NEAR)
     np.testing.assert_allclose(theirs(model, UNSEEN), vectors[UNSEEN], **NEAR)
     for word in ("word", "wordy"):
-        found, wanted = model.get_nearest_neighbors(word, k=3), vectors.most_similar(word, topn=3)
-        assert [near for _, near in found] == [near for near, _ in wanted]
-        np.testing.assert_allclose([cosine for cosine, _ in found], [cosine for _, cosine in wanted], **NEAR)
+        result, wanted = model.get_nearest_neighbors(word, k=3), vectors.most_similar(word, topn=3)
+        assert [near for _, near in result] == [near for near, _ in wanted]
+        np.testing.assert_allclose([cosine for cosine, _ in result], [cosine for _, cosine in wanted], **NEAR)
     keyed = load_facebook_vectors(str(tmp_path / "m.bin"))
     assert keyed.index_to_key == WORDS
     plain = [word for word in WORDS if word != "</s>"]  # which has n-grams in gensim
@@ -124,14 +124,14 @@ def test_export__is_read_by_fasttext_and_gensim(tmp_path, monkeypatch, stored):
 def test_export__is_imported_as_it_was(tmp_path):
     vectors = made()
     export(vectors, tmp_path / "m.bin", format="fasttext")
-    found = import_vectors(tmp_path / "m.bin")
-    np.testing.assert_allclose(found.vectors, vectors.vectors, **NEAR)
-    np.testing.assert_allclose(found[UNSEEN], vectors[UNSEEN], **NEAR)
-    assert found.features.keys.buckets.tolist() == sorted(vectors.features.keys.buckets)
-    for each in (found, vectors):
+    result = import_vectors(tmp_path / "m.bin")
+    np.testing.assert_allclose(result.vectors, vectors.vectors, **NEAR)
+    np.testing.assert_allclose(result[UNSEEN], vectors[UNSEEN], **NEAR)
+    assert result.features.keys.buckets.tolist() == sorted(vectors.features.keys.buckets)
+    for each in (result, vectors):
         with pytest.raises(UnknownWordError, match="no n-gram"):  # where fastText gives zeros
             each["b"]
-    export(found, tmp_path / "again.bin", format="fasttext")
+    export(result, tmp_path / "again.bin", format="fasttext")
     np.testing.assert_allclose(import_vectors(tmp_path / "again.bin")[UNSEEN], vectors[UNSEEN], **NEAR)
 
 
@@ -160,20 +160,20 @@ KINDS = [("sgns", 2, 2, True), ("cbow_ns", 1, 2, True), ("sg_hs", 2, 1, False), 
 def test_export__tells_how_it_was_trained(objective, kind, loss, has_output, client, tmp_path):
     (tmp_path / "text.txt").write_text("\n".join(["word words naïve a wording"] * 50))
     params = Params(objective=objective, vector_size=8, min_count=2, epochs=3, window=4, sample=0.5, maxn=4, bucket=99)
-    found = train(
+    result = train(
         tmp_path / "text.txt", work=tmp_path / "work", params=params, resources=Resources(threads=1), client=client,
         listener=None,
     )  # fmt: skip
-    export(found, tmp_path / "m.bin", format="fasttext")
+    export(result, tmp_path / "m.bin", format="fasttext")
     model = fasttext.load_model(str(tmp_path / "m.bin"))
     args = model.f.getArgs()
     assert (args.dim, args.ws, args.epoch, args.minCount, args.t) == (8, 4, 3, 2, 0.5)
     assert (args.minn, args.maxn, args.bucket, args.wordNgrams, args.neg) == (3, 4, 99, 1, 5 if loss == 2 else 0)
     assert (int(args.model), int(args.loss)) == (kind, loss)
     output = model.get_output_matrix()
-    wanted = read_table(Store(found.url), "output") if has_output else np.zeros((5, 8))
+    wanted = read_table(Store(result.url), "output") if has_output else np.zeros((5, 8))
     assert np.array_equal(output, wanted)
-    export(found.prune(4), tmp_path / "pruned.bin", format="fasttext")
+    export(result.prune(4), tmp_path / "pruned.bin", format="fasttext")
     assert np.array_equal(fasttext.load_model(str(tmp_path / "pruned.bin")).get_output_matrix(), wanted)
     gensim = load_facebook_model(str(tmp_path / "m.bin"))
     assert (gensim.sg, gensim.hs, gensim.negative) == (int(kind == 2), int(loss == 1), args.neg)

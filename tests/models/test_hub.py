@@ -53,12 +53,12 @@ def test_push_to_hub__uploads_a_model_that_opens(api, tmp_path):
     url = made().push_to_hub("vectors", private=True, token="t", commit_message="new")
     assert url == "hf://me/vectors"
     assert api == [("token", "t"), ("create", "vectors", True, True), ("upload", "me/vectors", "new")]
-    found = daskw2v.open(tmp_path / "uploaded")
-    np.testing.assert_array_equal(found.vectors, ROWS)
-    np.testing.assert_array_equal(found["kings"], made()["kings"])
-    assert found.vocabulary.counts.tolist() == [9, 5, 1]
-    assert found.metadata["params"] == {"tokenizer": "lower", "alpha": 0.05}
-    np.testing.assert_array_equal(found.encode(["The KING"]), made().encode(["The KING"]))
+    result = daskw2v.open(tmp_path / "uploaded")
+    np.testing.assert_array_equal(result.vectors, ROWS)
+    np.testing.assert_array_equal(result["kings"], made()["kings"])
+    assert result.vocabulary.counts.tolist() == [9, 5, 1]
+    assert result.metadata["params"] == {"tokenizer": "lower", "alpha": 0.05}
+    np.testing.assert_array_equal(result.encode(["The KING"]), made().encode(["The KING"]))
 
 
 @pytest.mark.parametrize("format", ["daskw2v", "static"])

@@ -55,7 +55,7 @@ def test_train__knows_phrases_as_words(model):
     assert model.vector_size == len(model["new~york~city"])
     told = model.metadata["phrases"]
     assert [entry["delimiter"] for entry in told] == ["~", "~"]
-    assert [entry["n_phrases"] for entry in told] == [len(found) for _, found in Phrases.open(model.url).passes]
+    assert [entry["n_phrases"] for entry in told] == [len(result) for _, result in Phrases.open(model.url).passes]
     stages = [entry["stage"] for entry in model.metadata["metrics"]["stages"]]
     assert stages == ["encode", "phrases", "vocabulary", "train"]
 
@@ -74,8 +74,8 @@ def test_apply__joins_as_the_models_text_was(model, text):
 def test_phrases__tell_counts_and_scores_the_best_first(model):
     phrases = Phrases.open(model.url)
     assert len(phrases) == len(list(phrases)) == sum(entry["n_phrases"] for entry in model.metadata["phrases"])
-    found = dict(phrases)
-    assert found["new~york"].occurrences == 9
+    result = dict(phrases)
+    assert result["new~york"].occurrences == 9
     for _, one in phrases.passes:
         scores = [score for _, score in one.values()]
         assert scores == sorted(scores, reverse=True)

@@ -15,7 +15,7 @@ from daskw2v.models.index.kinds import EFFORT, KINDS, GraphIndex
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored import index_files
-from daskw2v.models.stored.blocks import scaled
+from daskw2v.models.stored.blocks import normalize_rows
 from daskw2v.models.stored.store import write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_table_rows
 from daskw2v.models.versions.versions import publish
@@ -62,7 +62,7 @@ def test_nearest__takes_little_memory_however_many_words_are_asked_for():
     words, size, queries, topn = 1200, 100, 200, 300
     matrix = np.random.default_rng(0).standard_normal((words, size), np.float32)
     searcher = KINDS["int8"](matrix.shape, EFFORT)
-    searcher.add(0, scaled(matrix), threads=1)
+    searcher.add(0, normalize_rows(matrix), threads=1)
     vocabulary = Vocabulary.from_words([f"w{i}" for i in range(words)], range(words, 0, -1))
     indexed = IndexedVectors(vocabulary, matrix, searcher=searcher)
     indexed.nearest(matrix[:1])  # what is loaded and compiled once is not measured
@@ -119,17 +119,17 @@ def test_nearest__has_the_shapes_of_exact_search(work, kind):
 def test_nearest__answers_many_threads(work, kind):
     build_index(work.url, kind=kind)
     indexed, rows = IndexedVectors.open(work.url), Vectors.open(work.url).vectors
-    expected, found = indexed.nearest(rows)[0], {}
+    expected, result = indexed.nearest(rows)[0], {}
 
     def ask(number):
-        found[number] = [indexed.nearest(rows[i::4])[0] for i in range(4)]
+        result[number] = [indexed.nearest(rows[i::4])[0] for i in range(4)]
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert all(np.array_equal(part, expected[i::4]) for parts in found.values() for i, part in enumerate(parts))
+    assert all(np.array_equal(part, expected[i::4]) for parts in result.values() for i, part in enumerate(parts))
 
 
 @pytest.mark.sampled(2)

@@ -46,9 +46,9 @@ def hub():
     Hub.store.clear()
 
 
-def assert_same(found):
-    assert found.vocabulary.words == WORDS
-    np.testing.assert_array_equal(found.vectors, ROWS)
+def assert_same(result):
+    assert result.vocabulary.words == WORDS
+    np.testing.assert_array_equal(result.vectors, ROWS)
 
 
 def published(folder, names):
@@ -80,9 +80,9 @@ def test_open__imports_files_of_other_tools(tmp_path, name):
 
 def test_open__imports_models_of_fasttext(tmp_path):
     made().with_ngrams(bucket=100).save(tmp_path / "v.bin", format="fasttext")
-    found = daskw2v.open(tmp_path / "v.bin")
-    np.testing.assert_allclose(found["king"], ROWS[0], atol=1e-6)
-    assert found.features is not None
+    result = daskw2v.open(tmp_path / "v.bin")
+    np.testing.assert_allclose(result["king"], ROWS[0], atol=1e-6)
+    assert result.features is not None
 
 
 def test_open__says_what_reads_a_file(tmp_path):

@@ -59,14 +59,14 @@ def vectors(request, url):
     return Vectors(Vocabulary.from_words(WORDS, range(V, 0, -1)), ROWS)
 
 
-def assert_frame(found, first=0, stop=V):
-    assert list(found.columns) == ["word", "count", *WIDE]
-    assert found["word"].tolist() == WORDS[first:stop]
-    assert found["count"].tolist() == list(range(V - first, V - stop, -1))
-    assert found["count"].dtype == np.int64
-    np.testing.assert_array_equal(found[WIDE].to_numpy(), ROWS[first:stop])
-    assert {*found[WIDE].dtypes} == {np.dtype(np.float32)}
-    assert found.index.tolist() == list(range(first, stop))
+def assert_frame(result, first=0, stop=V):
+    assert list(result.columns) == ["word", "count", *WIDE]
+    assert result["word"].tolist() == WORDS[first:stop]
+    assert result["count"].tolist() == list(range(V - first, V - stop, -1))
+    assert result["count"].dtype == np.int64
+    np.testing.assert_array_equal(result[WIDE].to_numpy(), ROWS[first:stop])
+    assert {*result[WIDE].dtypes} == {np.dtype(np.float32)}
+    assert result.index.tolist() == list(range(first, stop))
 
 
 def test_to_pandas__has_words_counts_and_numbers(vectors):

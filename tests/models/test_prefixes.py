@@ -57,15 +57,15 @@ def test_params__refuse_a_prefix_that_is_no_part():
 @pytest.mark.parametrize("objective", [name for name, value in OBJECTIVES.items() if reads(value, "prefix_sizes")])
 def test_training__is_the_same_however_text_is_cut_into_tasks(text, objective):
     params, small = PARAMS.replace(objective=objective), Resources(processes=False)
-    found = [
+    result = [
         train(text, work=text.parent / size.replace(" ", ""), params=params, resources=small.replace(block_size=size))
         for size in ("2 kB", "1 MB")
     ]
-    assert np.array_equal(found[0].vectors, found[1].vectors)
+    assert np.array_equal(result[0].vectors, result[1].vectors)
     plain = train(text, work=text.parent / "plain", params=params.replace(prefix_sizes=()), resources=small)
-    assert not np.array_equal(found[0].vectors, plain.vectors)
-    assert found[0].metadata["params"]["prefix_sizes"] == [16, 32]
-    first = found[0].prefix(32)
+    assert not np.array_equal(result[0].vectors, plain.vectors)
+    assert result[0].metadata["params"]["prefix_sizes"] == [16, 32]
+    first = result[0].prefix(32)
     assert (first.metadata["params"]["vector_size"], first.metadata["params"]["prefix_sizes"]) == (32, [16])
 
 

@@ -61,19 +61,19 @@ def test_export__is_read_by_fasttext_as_by_us(tmp_path, monkeypatch, part_size, 
     vectors = made() if features is not None else Vectors(made().vocabulary, made().vectors)
     small = vectors if features in (None, 800) else vectors.prune(features)
     export(small, tmp_path / "m.ftz", part_size=part_size)
-    found = import_vectors(tmp_path / "m.ftz")
-    assert found.vocabulary.words == WORDS
-    assert found.vocabulary.counts.tolist() == vectors.vocabulary.counts.tolist()
-    np.testing.assert_allclose(found[WORDS], theirs(tmp_path / "m.ftz", WORDS), **NEAR)
+    result = import_vectors(tmp_path / "m.ftz")
+    assert result.vocabulary.words == WORDS
+    assert result.vocabulary.counts.tolist() == vectors.vocabulary.counts.tolist()
+    np.testing.assert_allclose(result[WORDS], theirs(tmp_path / "m.ftz", WORDS), **NEAR)
     if features is None:
-        assert found.features is None
+        assert result.features is None
     else:
-        assert isinstance(found.features.rows, CodedRows)
-        assert found.features.keys.buckets.tolist() == small.features.keys.buckets.tolist()
-        np.testing.assert_allclose(found[UNSEEN], theirs(tmp_path / "m.ftz", UNSEEN), **NEAR)
+        assert isinstance(result.features.rows, CodedRows)
+        assert result.features.keys.buckets.tolist() == small.features.keys.buckets.tolist()
+        np.testing.assert_allclose(result[UNSEEN], theirs(tmp_path / "m.ftz", UNSEEN), **NEAR)
         assert (
             fasttext.load_model(str(tmp_path / "m.ftz")).get_nearest_neighbors("wordy", k=1)[0][1]
-            == (found.most_similar("wordy", topn=1)[0][0])
+            == (result.most_similar("wordy", topn=1)[0][0])
         )
 
 
@@ -82,9 +82,9 @@ def test_int8_rows__are_nearly_the_vectors(tmp_path):
     closest = []
     for part_size in (1, 2, 5):
         export(vectors, tmp_path / f"{part_size}.ftz", part_size=part_size)
-        found = import_vectors(tmp_path / f"{part_size}.ftz")
-        closest.append(cosines(found[WORDS], vectors[WORDS]).mean())
-        assert cosines(found[UNSEEN], vectors[UNSEEN]).mean() > 0.9
+        result = import_vectors(tmp_path / f"{part_size}.ftz")
+        closest.append(cosines(result[WORDS], vectors[WORDS]).mean())
+        assert cosines(result[UNSEEN], vectors[UNSEEN]).mean() > 0.9
     assert closest[0] > 0.9999
     assert closest[0] > closest[1] > closest[2]
     sizes = [(tmp_path / f"{part_size}.ftz").stat().st_size for part_size in (1, 2, 5)]
@@ -102,10 +102,10 @@ def test_export__of_zeros_and_of_nothing(tmp_path):
     for words in (["a", "b"], []):
         rows = np.zeros((len(words), 3), np.float32)
         export(Vectors(Vocabulary.from_words(words, [1] * len(words)), rows), tmp_path / "m.ftz")
-        found = import_vectors(tmp_path / "m.ftz")
-        assert found.vectors.shape == rows.shape
-        assert np.isfinite(found.vectors).all()
-        assert found.vocabulary.words == words
+        result = import_vectors(tmp_path / "m.ftz")
+        assert result.vectors.shape == rows.shape
+        assert np.isfinite(result.vectors).all()
+        assert result.vocabulary.words == words
 
 
 def test_pruned_models__are_saved_and_leave_n_grams_out_of_means(tmp_path):
@@ -135,11 +135,11 @@ def test_words__without_an_n_gram_that_is_left_are_unknown(tmp_path):
 
 def test_coded_rows__are_those_that_are_decoded():
     rows = np.random.default_rng(0).normal(size=(700, 7)).astype(np.float32)
-    coded = Codebook.of(rows, 3).encode(rows)
+    coded = Codebook.fit(rows, 3).encode(rows)
     assert (coded.shape, len(coded), coded.dtype) == ((700, 7), 700, np.float32)
     whole = coded[:]
     assert np.array_equal(coded[np.array([5, 3])], whole[[5, 3]])
-    assert np.array_equal(coded.after(690)[:], whole[690:])
+    assert np.array_equal(coded.rows_from(690)[:], whole[690:])
     assert coded.nbytes == 700 * 3 + 700 + 4 * (3 * 3 * 256 + 256)
     assert cosines(whole, rows).mean() > 0.95
 

@@ -44,9 +44,9 @@ def asked(monkeypatch):
     read, numbers = StoredRows.__getitem__, []
 
     def spy(rows, key):
-        found = read(rows, key)
-        numbers.append(np.atleast_2d(found).shape[0])
-        return found
+        result = read(rows, key)
+        numbers.append(np.atleast_2d(result).shape[0])
+        return result
 
     monkeypatch.setattr(StoredRows, "__getitem__", spy)
     return numbers
@@ -86,16 +86,16 @@ QUERIES = {
 }
 
 
-def same(found, expected):
+def same(result, expected):
     if isinstance(expected, np.ndarray):
-        assert found.shape == expected.shape
-        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+        assert result.shape == expected.shape
+        np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-6)
     elif isinstance(expected, list | tuple):
-        assert len(found) == len(expected)
-        for a, b in zip(found, expected, strict=True):
+        assert len(result) == len(expected)
+        for a, b in zip(result, expected, strict=True):
             same(a, b)
     else:
-        assert found == (pytest.approx(expected, rel=1e-6, abs=1e-6) if isinstance(expected, float) else expected)
+        assert result == (pytest.approx(expected, rel=1e-6, abs=1e-6) if isinstance(expected, float) else expected)
 
 
 @pytest.mark.sampled(14)
@@ -126,9 +126,9 @@ def test_nearest__has_the_same_bits_from_pieces_an_array_and_the_store(url, load
     ids, cosines = array.nearest(query, 20)
     monkeypatch.setattr(module, "BLOCK_BYTES", block)
     for vectors in (Vectors.open(url), Vectors.open(url, in_memory=False)):
-        found = vectors.nearest(query, 20)
-        np.testing.assert_array_equal(found[0], ids)
-        np.testing.assert_array_equal(found[1], cosines)
+        result = vectors.nearest(query, 20)
+        np.testing.assert_array_equal(result[0], ids)
+        np.testing.assert_array_equal(result[1], cosines)
         np.testing.assert_array_equal(vectors.norms, array.norms)
 
 
@@ -152,9 +152,9 @@ def test_vectors__stay_in_pieces_until_an_array_is_asked_for(url, loaded, tmp_pa
 
 def test_columns__are_those_of_a_block(url):
     ids, vectors = np.arange(V), Vectors.open(url)
-    found = np.stack([block.columns(ids) for block in vectors.blocks(n_rows=7)])
-    assert ((found >= 0).sum(axis=0) == 1).all()
-    for block, columns in zip(vectors.blocks(n_rows=7), found, strict=True):
+    result = np.stack([block.columns(ids) for block in vectors.blocks(n_rows=7)])
+    assert ((result >= 0).sum(axis=0) == 1).all()
+    for block, columns in zip(vectors.blocks(n_rows=7), result, strict=True):
         np.testing.assert_array_equal(block.ids[columns[columns >= 0]], ids[columns >= 0])
         np.testing.assert_array_equal(block.vectors, vectors.rows(block.ids))
 

@@ -170,7 +170,7 @@ def stepwise():
 
 def _step(monkeypatch):
     monkeypatch.setattr(lease, "BEAT", 1e9)
-    monkeypatch.setattr(lease, "_lives", lambda found: False)
+    monkeypatch.setattr(lease, "_lives", lambda result: False)
     monkeypatch.setattr(finished, "damage_of", manifest_damage)
     monkeypatch.setattr(versions_module, "check_version", lambda place: [raising(d) for d in manifest_damage(place)])
 
@@ -217,13 +217,13 @@ def outcome(work):
 
 def serial_outcomes(operations):
     """Return the outcomes of all orders of some operations."""
-    found = []
+    result = []
     for order in itertools.permutations(operations):
         work = work_directory()
         for operation in order:
             attempt(work, operation)
-        found.append(outcome(work))
-    return found
+        result.append(outcome(work))
+    return result
 
 
 def attempt(work, operation):
@@ -254,7 +254,7 @@ def test_versions__changed_by_two_processes_at_once_end_as_in_some_order(stepwis
     # Who has lost the lease may have made the change before
     done = [operation for number, operation in enumerate(operations) if results[number] != "lost"]
     lost = [operation for number, operation in enumerate(operations) if results[number] == "lost"]
-    possible = [found for some in (done, [*done, *lost]) for found in serial_outcomes(some)]
+    possible = [result for some in (done, [*done, *lost]) for result in serial_outcomes(some)]
     assert outcome(work) in possible, results
     served = read_served(work / "models")
     assert {served.name, *served.tags.values()} <= {version.name for version in Versions(work).all()}

@@ -10,8 +10,8 @@ from daskw2v.models.index.build import build_index
 from daskw2v.models.index.kinds import BinaryIndex, ProductIndex
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.stored import blocks
-from daskw2v.models.stored.blocks import scaled
-from daskw2v.models.stored.quantization import CENTROIDS, centroids_of
+from daskw2v.models.stored.blocks import normalize_rows
+from daskw2v.models.stored.quantization import CENTROIDS, find_centroids
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 SMALL = [BinaryIndex, ProductIndex]
@@ -27,7 +27,7 @@ def planted(n_words, dimensions, seed=0):
 
 def indexed_by(kind, rows, effort=128, threads=1, parts=1):
     """Vectors with a table that was filled in some parts, in memory alone."""
-    table, units = kind(rows.shape, effort), scaled(rows)
+    table, units = kind(rows.shape, effort), normalize_rows(rows)
     for ids in np.array_split(np.arange(len(rows)), parts):
         table.add(int(ids[0]), units[ids], threads)
     again = kind(rows.shape, effort)
@@ -36,9 +36,9 @@ def indexed_by(kind, rows, effort=128, threads=1, parts=1):
 
 
 def recall(vectors, rows, topn=10):
-    found, _ = vectors.nearest(rows, topn)
+    result, _ = vectors.nearest(rows, topn)
     exact, _ = vectors.exact(rows, topn)
-    return np.mean([len({*a} & {*b}) / topn for a, b in zip(found.tolist(), exact.tolist(), strict=True)])
+    return np.mean([len({*a} & {*b}) / topn for a, b in zip(result.tolist(), exact.tolist(), strict=True)])
 
 
 @pytest.mark.parametrize(("words", "width", "queries"), [(1, 1, 1), (300, 2, 3), (700, 5, 2)])
@@ -78,15 +78,15 @@ def test_centroids__are_closer_than_drawn_vectors():
         return np.mean((vectors - centroids[:, search.assign_reference(vectors, centroids)].T) ** 2)
 
     drawn = vectors[np.random.default_rng(1).permutation(len(vectors))[:CENTROIDS]].T
-    assert error(centroids_of(vectors, 0)) < 0.8 * error(drawn)
-    assert np.array_equal(centroids_of(vectors, 0), centroids_of(vectors, 0))
+    assert error(find_centroids(vectors, 0)) < 0.8 * error(drawn)
+    assert np.array_equal(find_centroids(vectors, 0), find_centroids(vectors, 0))
 
 
 @pytest.mark.parametrize("n", [1, 2, 255, 256])
 def test_centroids__of_few_vectors_are_these(n):
     vectors = np.random.default_rng(n).standard_normal((n, 3)).astype(np.float32)
-    found = centroids_of(vectors, 0)
-    assert np.allclose(found[:, search.assign_reference(vectors, found)].T, vectors, atol=1e-6)
+    result = find_centroids(vectors, 0)
+    assert np.allclose(result[:, search.assign_reference(vectors, result)].T, vectors, atol=1e-6)
 
 
 @pytest.mark.sampled(1)
@@ -104,22 +104,24 @@ def test_recall__grows_with_effort(kind):
 def test_nearest__has_exact_cosines_in_every_dimension(kind, dimensions):
     rows = planted(200, dimensions)
     rows[7] = 0
-    found, cosines = indexed_by(kind, rows, effort=50).nearest(rows[:9], 5)
-    assert found.shape == (9, 5)
-    assert np.allclose(np.einsum("nd,nkd->nk", scaled(rows[:9]), scaled(rows)[found]), cosines, atol=1e-6)
+    result, cosines = indexed_by(kind, rows, effort=50).nearest(rows[:9], 5)
+    assert result.shape == (9, 5)
+    assert np.allclose(
+        np.einsum("nd,nkd->nk", normalize_rows(rows[:9]), normalize_rows(rows)[result]), cosines, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("kind", SMALL)
 def test_index__is_the_same_by_any_number_of_threads_and_parts(kind, monkeypatch):
-    rows, found = planted(1000, 20), []
+    rows, result = planted(1000, 20), []
     rows[:500] = rows[500:]  # what centers and centroids are made of is the same in one part and two
     monkeypatch.setattr(blocks, "THREAD_ROWS", 100)
     for threads, parts, block in ((1, 1, 1 << 16), (3, 1, 70)):
         monkeypatch.setattr(kinds, "BLOCK_WORDS", block)
         monkeypatch.setattr("daskw2v.models.stored.blocks.usable_cores", lambda threads=threads: threads)
         vectors = indexed_by(kind, rows, threads=threads, parts=parts, effort=len(rows))
-        found.append((vectors.searcher.content(), *vectors.nearest(rows[:30])))
-    for one, three in zip(*found, strict=True):
+        result.append((vectors.searcher.content(), *vectors.nearest(rows[:30])))
+    for one, three in zip(*result, strict=True):
         assert np.array_equal(one, three)
     assert recall(indexed_by(kind, rows, effort=300, parts=2), rows[:50], 2) > 0.9
 

@@ -7,7 +7,14 @@ import pytest
 
 from daskw2v.errors import DamageError, ParameterError, StoreError, VocabularyError
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.store import finish, ids_after, read_ids, read_vocabulary, write_ids, write_vocabulary
+from daskw2v.models.stored.store import (
+    assign_stable_ids,
+    finish,
+    read_ids,
+    read_vocabulary,
+    write_ids,
+    write_vocabulary,
+)
 from daskw2v.models.stored.tables import create_model, write_table_rows
 from daskw2v.models.versions.versions import Versions
 from daskw2v.store.arrays import write_array
@@ -43,9 +50,9 @@ def ids_of(store):
 
 def test_ids_after__go_on_from_version_to_version(models):
     first, second, third = (models / name for name in "abc")
-    write_version(first, ["a", "b", "c"], lambda new: ids_after(None, new))
-    write_version(second, ["d", "a"], lambda new: ids_after(first, new))
-    write_version(third, ["e", "c", "a", "d"], lambda new: ids_after(second, new))
+    write_version(first, ["a", "b", "c"], lambda new: assign_stable_ids(None, new))
+    write_version(second, ["d", "a"], lambda new: assign_stable_ids(first, new))
+    write_version(third, ["e", "c", "a", "d"], lambda new: assign_stable_ids(second, new))
     assert [ids_of(store) for store in (first, second, third)] == [
         {"a": 0, "b": 1, "c": 2},
         {"a": 0, "d": 3},
@@ -57,19 +64,19 @@ def test_ids_after__a_version_without_ids_are_its_rows(models):
     write_version(models / "a", ["a", "b", "c"], None)
     assert read_ids(models / "a") is None
     assert Vectors.open((models / "a").url).stable_ids is None
-    assert ids_after(models / "a", vocabulary_of(["d", "c"])).ids.tolist() == [3, 2]
+    assert assign_stable_ids(models / "a", vocabulary_of(["d", "c"])).ids.tolist() == [3, 2]
 
 
 def test_newest_with_ids__knows_ids_of_versions_that_are_not_served(tmp_path):
     versions = Versions(Store(str(tmp_path)))
     assert versions.newest_with_ids() is None
     for name, words, given in (("v0001-a", "ab", True), ("v0002-b", "ac", True), ("v0003-c", "ad", False)):
-        ids = partial(ids_after, versions.newest_with_ids()) if given else None
+        ids = partial(assign_stable_ids, versions.newest_with_ids()) if given else None
         write_version(versions.models / name, list(words), ids)
     versions.publish("v0001-a")
     newest = versions.newest_with_ids()
     assert newest.name == "v0002-b"
-    assert ids_after(newest, vocabulary_of("adbc")).ids.tolist() == [0, 3, 1, 2]
+    assert assign_stable_ids(newest, vocabulary_of("adbc")).ids.tolist() == [0, 3, 1, 2]
 
 
 @pytest.fixture

@@ -72,9 +72,9 @@ def test_static__cuts_text_as_the_models_tokenizer_did(tmp_path, tokenizer, text
     tokenizers = pytest.importorskip("tokenizers", reason="tokenizers comes with model2vec")
     words = sorted({"another", *tokens})
     folder = exported(make(words=words, tokenizer=tokenizer), tmp_path / "static")
-    found = tokenizers.Tokenizer.from_file(f"{folder}/tokenizer.json").encode(text)
-    assert found.tokens == tokens
-    assert found.ids == [words.index(token) for token in tokens]
+    result = tokenizers.Tokenizer.from_file(f"{folder}/tokenizer.json").encode(text)
+    assert result.tokens == tokens
+    assert result.ids == [words.index(token) for token in tokens]
 
 
 @pytest.mark.filterwarnings("default::DeprecationWarning", "default::FutureWarning")
@@ -93,10 +93,10 @@ def test_static__is_loaded_by_sentence_transformers(tmp_path):
     library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
     vectors = make()
     model = library.SentenceTransformer(exported(vectors, tmp_path / "static"), device="cpu", local_files_only=True)
-    found = model.encode(["the naïve", "it's", "the absent"])
-    assert np.allclose(found[0], vectors[["the", "naïve"]].mean(axis=0), atol=1e-6)
-    assert np.allclose(found[1], vectors["it's"], atol=1e-6)
-    assert np.allclose(found[2], vectors["the"] / 2, atol=1e-6)
+    result = model.encode(["the naïve", "it's", "the absent"])
+    assert np.allclose(result[0], vectors[["the", "naïve"]].mean(axis=0), atol=1e-6)
+    assert np.allclose(result[1], vectors["it's"], atol=1e-6)
+    assert np.allclose(result[2], vectors["the"] / 2, atol=1e-6)
 
 
 def weighted(vectors, a):
@@ -179,14 +179,14 @@ def test_from_gensim__keeps_the_ngrams_of_fasttext(tmp_path, lengths):
     wv = models.FastText(sentences, vector_size=8, min_count=1, min_n=minn, max_n=maxn, bucket=500, epochs=2).wv
     vectors = daskw2v.from_gensim(wv)
     vectors.save(tmp_path / "model")
-    for found in (vectors, daskw2v.Vectors.open(tmp_path / "model")):
-        np.testing.assert_allclose(found["größe"], wv["größe"], rtol=1e-6)
+    for result in (vectors, daskw2v.Vectors.open(tmp_path / "model")):
+        np.testing.assert_allclose(result["größe"], wv["größe"], rtol=1e-6)
         if minn > maxn:
             with pytest.raises(KeyError):
-                found["applesauce"]
+                result["applesauce"]
             continue
         for word in ("applesauce", "große", "greens"):
-            np.testing.assert_allclose(found[word], wv.get_vector(word), rtol=1e-5, atol=1e-7)
+            np.testing.assert_allclose(result[word], wv.get_vector(word), rtol=1e-5, atol=1e-7)
 
 
 def test_from_gensim__refuses_what_is_no_keyed_vectors():

@@ -102,11 +102,11 @@ def test_version__with_swapped_files_is_refused(models, pair):
     with pytest.raises(DamageError, match=FOREIGN) as caught:
         read_all(models / NAMES[0])
     assert any(caught.value.url.startswith(str(path)) for path in (one, other))
-    found = Versions(Store(str(models.parent))).verify(NAMES[0])[NAMES[0]]
-    assert {Path(damage.url) for damage in found if FOREIGN in damage.problem} <= {
+    result = Versions(Store(str(models.parent))).verify(NAMES[0])[NAMES[0]]
+    assert {Path(damage.url) for damage in result if FOREIGN in damage.problem} <= {
         path for place in (one, other) for path in (place, *place.rglob("*"))
     }
-    assert any(FOREIGN in damage.problem for damage in found)
+    assert any(FOREIGN in damage.problem for damage in result)
 
 
 @pytest.mark.sampled(4)
@@ -118,8 +118,8 @@ def test_version__with_files_of_another_version_is_refused(models, path):
             read_all(models / name)
         assert caught.value.url.startswith(str(models / name))
         assert FOREIGN in caught.value.problem
-        found = Versions(Store(str(models.parent))).verify(name)[name]
-        assert [damage for damage in found if FOREIGN in damage.problem]
+        result = Versions(Store(str(models.parent))).verify(name)[name]
+        assert [damage for damage in result if FOREIGN in damage.problem]
 
 
 def test_version__is_whole_in_another_folder(models, tmp_path):
@@ -177,8 +177,8 @@ def test_index__of_another_version_is_refused(models):
     for name in NAMES:
         with pytest.raises(DamageError, match=f"The index in {models / name}/index is of another version"):
             IndexedVectors.open(models / name)
-        found = Versions(Store(str(models.parent))).verify(name)[name]
-        assert [damage.url for damage in found] == [f"{models / name}/index/manifest.json"]
+        result = Versions(Store(str(models.parent))).verify(name)[name]
+        assert [damage.url for damage in result] == [f"{models / name}/index/manifest.json"]
 
 
 def test_damage__is_told_from_what_is_foreign(models):

@@ -62,10 +62,10 @@ def test_unseen__words_have_vectors(vectors, subwords):
     expected = subwords.vectors([UNSEEN, "walking"])
     assert vectors[UNSEEN].shape == (8,)
     assert np.allclose(vectors[UNSEEN], expected[0], atol=1e-7)
-    found = vectors[["walk", UNSEEN, "zebra", "walking"]]
-    assert found.dtype == np.float32
-    assert np.array_equal(found[[0, 2]], np.asarray(vectors.vectors[[4, 6]]))
-    assert np.allclose(found[[1, 3]], expected, atol=1e-7)
+    result = vectors[["walk", UNSEEN, "zebra", "walking"]]
+    assert result.dtype == np.float32
+    assert np.array_equal(result[[0, 2]], np.asarray(vectors.vectors[[4, 6]]))
+    assert np.allclose(result[[1, 3]], expected, atol=1e-7)
     assert vectors[[]].shape == (0, 8)
 
 
@@ -78,9 +78,9 @@ def test_unseen__words_are_not_in_the_vocabulary(vectors):
 def test_unseen__words_have_neighbours_and_answers(vectors, subwords):
     unseen = subwords.vectors([UNSEEN])[0]
     cosines = {word: cosine(unseen, row) for word, row in vectors.items()}
-    found = vectors.most_similar(UNSEEN, topn=20)
-    assert [word for word, _ in found] == sorted(cosines, key=cosines.get, reverse=True)
-    assert dict(found) == pytest.approx(cosines, abs=1e-6)
+    result = vectors.most_similar(UNSEEN, topn=20)
+    assert [word for word, _ in result] == sorted(cosines, key=cosines.get, reverse=True)
+    assert dict(result) == pytest.approx(cosines, abs=1e-6)
     assert vectors.similarity("sing", UNSEEN) == pytest.approx(cosines["sing"], abs=1e-6)
     assert vectors.similarity(UNSEEN, UNSEEN) == pytest.approx(1)
     assert "walk" not in dict(vectors.most_similar(["walk", UNSEEN], "zebras", topn=20))

@@ -33,9 +33,9 @@ def keyed(matrix):
     return keyed
 
 
-def assert_same(found, expected):
-    assert [word for word, _ in found] == [word for word, _ in expected]
-    assert np.allclose([score for _, score in found], [score for _, score in expected], atol=1e-6)
+def assert_same(result, expected):
+    assert [word for word, _ in result] == [word for word, _ in expected]
+    assert np.allclose([score for _, score in result], [score for _, score in expected], atol=1e-6)
 
 
 def test_vectors__looks_up_words(vectors, matrix):
@@ -215,9 +215,9 @@ def test_rank__equals_gensim(vectors, keyed, monkeypatch, scores):
 
 @pytest.mark.parametrize("norm", [False, True])
 def test_get_vector__equals_gensim(vectors, keyed, norm):
-    found = vectors.get_vector("w3", norm=norm)
-    np.testing.assert_allclose(found, keyed.get_vector("w3", norm=norm), rtol=1e-6)
-    found[:] = 0
+    result = vectors.get_vector("w3", norm=norm)
+    np.testing.assert_allclose(result, keyed.get_vector("w3", norm=norm), rtol=1e-6)
+    result[:] = 0
     assert vectors["w3"].any(), "it is a copy"
 
 

@@ -46,8 +46,8 @@ def write_model(store, value=1.0):
     write_vocabulary(store, Vocabulary.from_words(["a", "b"], [2, 1]))
 
 
-def names(found):
-    return [version.name for version in found]
+def names(result):
+    return [version.name for version in result]
 
 
 def age(models, name, hours=2):

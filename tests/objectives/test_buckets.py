@@ -28,14 +28,14 @@ def compare(n, m, rows, vector_size, negative, each, rng, dtype=np.uint32):
     pairs, noise = pack([contexts, np.sort(centers)], dtype), pack([others, missing], dtype)
     words = word_table(rng.integers(1, 100, rows[1]), 0.75)
     single = [own.astype(np.float32) for own in truth]
-    found = train_bucket(pairs, noise, *tables, width, 0.05, negative, each, words, KEY)
+    result = train_bucket(pairs, noise, *tables, width, 0.05, negative, each, words, KEY)
     n_pairs, loss = expected_of(pairs, noise, *truth, 0.05, negative, each, words, KEY)
     _, rounded = expected_of(pairs, noise, *single, 0.05, negative, each, words, KEY)
-    assert found[0] == n_pairs == n
+    assert result[0] == n_pairs == n
     steps = (n * (1 + negative) + m * each) / min(rows)
     rounding = 1e-5 * (1 + steps / 2000)  # each step that moves a row rounds it, and the next starts from there
     # and where hundreds of steps meet in one row, the reference strays as far once its rows are rounded
-    assert found[1] == pytest.approx(loss, abs=rounding * max(1.0, abs(loss)) + 2 * abs(rounded - loss))
+    assert result[1] == pytest.approx(loss, abs=rounding * max(1.0, abs(loss)) + 2 * abs(rounded - loss))
     for table, own, rough in zip(tables, truth, single, strict=True):
         trained = table.reshape(-1, width)
         longest = max(1.0, np.abs(own).max())  # one row pushed by all noise grows long

@@ -61,8 +61,8 @@ def test_start_alpha__is_the_objectives_own_unless_given(objective):
 
 @pytest.mark.parametrize("objective", [name for name in ALL if find_objective(name).trainers])
 def test_find_trainer__lists_the_pairs_there_are(objective):
-    found = find_objective(objective)
-    assert find_trainer(found, "cpu") is found.trainers["cpu"]
+    result = find_objective(objective)
+    assert find_trainer(result, "cpu") is result.trainers["cpu"]
     with pytest.raises(ParameterError, match=rf"'{objective}' has no kernel for device='abacus'") as caught:
-        find_trainer(found, "abacus")
+        find_trainer(result, "abacus")
     assert all(f"{name} on cpu" in caught.value.remedy for name in ALL if find_objective(name).trainers)

@@ -55,18 +55,18 @@ def test_forward__takes_no_words_and_read_only_weights(weights):
 
 def test_gradients__equal_differences_of_the_reference(weights):
     weights = {name: values.astype(np.float64) for name, values in weights.items()}
-    found = gradients({name: values.astype(np.float32) for name, values in weights.items()}, CHARACTERS, MOVE)
+    result = gradients({name: values.astype(np.float32) for name, values in weights.items()}, CHARACTERS, MOVE)
     rng = np.random.default_rng(4)
     for name, values in weights.items():
-        assert found[name].dtype == np.float32
-        assert found[name].shape == values.shape
+        assert result[name].dtype == np.float32
+        assert result[name].shape == values.shape
         for at in zip(*(rng.integers(0, n, 6) for n in values.shape), strict=True):
             sums, kept = [], values[at]
             for step in (1e-6, -1e-6):
                 values[at] = kept + step
                 sums.append((rows_of(weights, CHARACTERS) * MOVE).sum())
             values[at] = kept
-            assert found[name][at] == pytest.approx((sums[0] - sums[1]) / 2e-6, rel=1e-3, abs=1e-3)
+            assert result[name][at] == pytest.approx((sums[0] - sums[1]) / 2e-6, rel=1e-3, abs=1e-3)
 
 
 def test_gradients__repeat_themselves_on_one_thread(weights):

@@ -49,14 +49,14 @@ def test_touched__has_the_rows_of_a_window(objective, counts, sample, window, sh
 @pytest.mark.parametrize("markets", [[-1] * 5, [0] * 5, [2, -1, 0, 2, 2]])
 def test_touched__has_the_words_of_each_centers_market(objective, markets):
     params, counts = Params(objective=objective, market_negative=3, sample=0.01), np.array([90, 40, 40, 9, 3])
-    found, noise = OBJECTIVES[objective], word_weights(counts, None)
-    prepared = found.with_markets(found.prepare(params, counts), counts, np.array(markets, np.int32))
-    share = found.touched(prepared, counts)["input"] / (params.window + 1)
+    result, noise = OBJECTIVES[objective], word_weights(counts, None)
+    prepared = result.with_markets(result.prepare(params, counts), counts, np.array(markets, np.int32))
+    share = result.touched(prepared, counts)["input"] / (params.window + 1)
     expected = share + NegativeSampling.of(params).negative * noise / noise.sum()
     for word, market in enumerate(markets):
         near = noise * (np.array(markets) == market) if market >= 0 else noise
         expected += 3 * share[word] * near / near.sum()
-    np.testing.assert_allclose(found.touched(prepared, counts)["output"], expected)
+    np.testing.assert_allclose(result.touched(prepared, counts)["output"], expected)
 
 
 @pytest.mark.parametrize("objective", ["sg_hs", "cbow_hs"])
@@ -73,26 +73,26 @@ def test_touched__is_what_lies_below_a_node(objective):
 def test_contexts_in_partition__are_those_of_a_batch():
     params, counts = Params(sample=1e-3), np.array([500, 70, 30])
     kept = counts * (keep_thresholds(counts, params.sample, 10_000) / 2.0**32)
-    found = contexts_in_partition(params, counts, 10_000)
-    assert found.sum() == pytest.approx(4)
-    np.testing.assert_allclose(found, 4 * kept / kept.sum())
+    result = contexts_in_partition(params, counts, 10_000)
+    assert result.sum() == pytest.approx(4)
+    np.testing.assert_allclose(result, 4 * kept / kept.sum())
 
 
 @pytest.mark.parametrize(("rule", "negative"), [("tns", 5), ("sns", 9), ("bns", 5)])
 def test_words_in_partition__are_those_of_a_batch(rule, negative):
     """Items of noise each draw a negative of their own."""
     params, counts = Params(negative=5, sample=1e-3, negative_rule=rule), np.array([500, 70, 30])
-    found = words_in_partition(params, counts, 10_000, word_table(counts, 0.75))
-    assert found.sum() == pytest.approx(4 + negative)
-    assert (found > contexts_in_partition(params, counts, 10_000)).all()
+    result = words_in_partition(params, counts, 10_000, word_table(counts, 0.75))
+    assert result.sum() == pytest.approx(4 + negative)
+    assert (result > contexts_in_partition(params, counts, 10_000)).all()
 
 
 def test_nodes_in_partition__are_below_roots_what_a_batch_touches_once():
     params, counts = Params(objective="sg_hs", n_partitions=32, sample=1e-3), np.arange(40, 0, -1)
-    found = nodes_in_partition(params, counts, 10_000, linked_trees(params, counts))
+    result = nodes_in_partition(params, counts, 10_000, linked_trees(params, counts))
     kept = counts * (keep_thresholds(counts, params.sample, 10_000) / 2.0**32)
     expected = np.zeros(40)
     for share, (nodes, _) in zip(kept / kept.sum(), paths_of(counts, 2), strict=True):
         expected[nodes] += share
-    np.testing.assert_allclose(found, expected)
-    assert found.max() < 1, "there are two trees"
+    np.testing.assert_allclose(result, expected)
+    assert result.max() < 1, "there are two trees"

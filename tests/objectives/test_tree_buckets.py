@@ -31,12 +31,12 @@ def compare(n, rows, vector_size, rng, n_trees=1, dtype=np.uint32, counts=None):
     centers = np.sort(np.minimum(rng.zipf(1.4, n), rows[1]) - 1)
     pairs = pack([rng.integers(0, rows[0], n), centers], dtype)
     single = [own.astype(np.float32) for own in truth]
-    found = train_bucket(pairs, Tables(*tables, width, HotRows(0, 0, 0, 1)), 0.05, huffman_forest(counts, n_trees))
+    result = train_bucket(pairs, Tables(*tables, width, HotRows(0, 0, 0, 1)), 0.05, huffman_forest(counts, n_trees))
     n_pairs, loss = expected_of(pairs, *truth, 0.05, paths_of(counts, n_trees))
     _, rounded = expected_of(pairs, *single, 0.05, paths_of(counts, n_trees))
-    assert found[0] == n_pairs == n
+    assert result[0] == n_pairs == n
     # where hundreds of steps meet in one row, the reference strays as far once its rows are rounded
-    assert found[1] == pytest.approx(loss, abs=2e-5 * max(1.0, abs(loss)) + 2 * abs(rounded - loss))
+    assert result[1] == pytest.approx(loss, abs=2e-5 * max(1.0, abs(loss)) + 2 * abs(rounded - loss))
     for table, own, rough in zip(tables, truth, single, strict=True):
         trained = table.reshape(-1, width)
         np.testing.assert_allclose(trained[:, :vector_size], own, rtol=1e-4, atol=5e-5 + 2 * np.abs(rough - own).max())
