@@ -100,7 +100,7 @@ def with_codes(_):
 
 
 def with_network(_):
-    alphabet = Alphabet.of(WORDS)
+    alphabet = Alphabet.from_words(WORDS)
     return Vectors(VOCABULARY, ROWS, subwords=Subwords(alphabet, initial_weights(D, len(alphabet), seed=1)))
 
 

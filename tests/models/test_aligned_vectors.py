@@ -45,7 +45,7 @@ def test_align__undoes_a_rotation_of_words_and_ngrams():
 
 
 def test_align__rotates_a_subword_network():
-    alphabet = Alphabet.of(WORDS)
+    alphabet = Alphabet.from_words(WORDS)
     network = Subwords(alphabet, initial_weights(D, len(alphabet), seed=1))
     vectors = Vectors(WORDS, ROWS @ TURN, subwords=network)
     result = vectors.align(Vectors(WORDS, ROWS))
@@ -78,7 +78,7 @@ def test_align__leaves_out_the_output_table_which_is_in_the_old_space(version, i
         result.predict_output_word(["w1"])
 
 
-def test_align__refuses_what_has_no_rotation():
+def test_align__refuses_models_without_a_rotation():
     vectors = Vectors(WORDS, ROWS)
     with pytest.raises(ParameterError, match="5 dimensions cannot be aligned with 4"):
         vectors.align(Vectors(WORDS, ROWS[:, :4]))

@@ -11,7 +11,7 @@ from daskw2v.models.stored.blocks import Ranking, row_lengths
 
 
 @pytest.mark.parametrize("n", [0, 1, 256, 257, 700])
-def test_lengths__are_those_of_float64_whatever_the_number_of_rows(n):
+def test_row_lengths__equal_float64_for_any_number_of_rows(n):
     vectors = np.random.default_rng(n).standard_normal((n, 5), np.float32)
     vectors[::3] *= np.float32(1e30)  # squares exceed float32
     vectors[1::7] = 0

@@ -122,7 +122,7 @@ def test_a_damaged_version__stops_nothing(work, versions, file, how):
 
 
 @pytest.mark.parametrize("file", CHUNKS)
-def test_ids__go_on_from_the_newest_version_whose_ids_and_words_are_whole(work, versions, file):
+def test_ids__continue_from_the_newest_version_with_intact_ids_and_words(work, versions, file):
     spoil(work, NAMES[2], file, "flipped")
     assert versions.newest_with_ids().name == (NAMES[2] if file.startswith("input") else NAMES[1])
 
@@ -155,7 +155,7 @@ def test_gc__keeps_damaged_versions_with_tags(work, versions):
     assert versions.gc(damaged=True) == [NAMES[0]]
 
 
-def test_gc__serves_the_newest_whole_version_if_none_that_was_served_is_left(work, versions):
+def test_gc__serves_the_newest_intact_version_if_no_served_version_remains(work, versions):
     (work / "models").write_bytes("LATEST", NAMES[2].encode())
     spoil(work, NAMES[2], "zarr.json", "empty")
     assert versions.gc(damaged=True) == [NAMES[2]]
@@ -193,9 +193,9 @@ def test_commands__name_damaged_versions(work):
 def test_verify_command__exits_with_1_where_files_are_damaged(work):
     path = spoil(work, NAMES[0], "input/c/0/0", "flipped")
     assert run("verify", work.url).stdout.split() == ["version", "found", NAMES[2], "whole"]
-    told = run("verify", work.url, "--all", status=1).stdout
-    assert path in told
-    assert told.count("whole") == 2
+    report = run("verify", work.url, "--all", status=1).stdout
+    assert path in report
+    assert report.count("whole") == 2
     result = json.loads(run("verify", work.url, NAMES[0], "--json", status=1).stdout)
     assert path in result[NAMES[0]][0]
     assert "has no version" in run("verify", work.url, "v0009-x", status=2).stderr

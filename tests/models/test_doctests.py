@@ -67,7 +67,7 @@ def test_docstring__shows_what_happens(name, monkeypatch, tmp_path, work):
     assert (failed, tried > 0) == (0, True), "".join(out)
 
 
-def test_examples__are_shown_of_what_vectors_are_asked():
+def test_examples__exist_for_each_query():
     shown = {name.rpartition(".")[2] for name in EXAMPLES}
     wanted = {
         "Vectors", "align", "analogy", "closer_than", "cosine_similarities", "distance", "distances", "doesnt_match",

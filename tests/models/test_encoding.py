@@ -109,7 +109,7 @@ def test_encode__replaces_lone_surrogates():
     np.testing.assert_allclose(model().encode(["king \ud800 queen"]), [mean(["king", "queen"])], atol=1e-6)
 
 
-def test_encode__refuses_what_is_no_text():
+def test_encode__refuses_values_that_are_no_text():
     for bad in (b"king", 5, None):
         with pytest.raises(ParameterError, match="is neither a text nor a list of texts"):
             model().encode(bad)
@@ -120,9 +120,9 @@ def test_encode__refuses_what_is_no_text():
 
 def test_encode__splits_by_the_tokenizer_of_hugging_face(tmp_path):
     tokenizers = pytest.importorskip("tokenizers")
-    made = tokenizers.Tokenizer(tokenizers.models.WordLevel({word: i for i, word in enumerate([*WORDS, "?"])}, "?"))
-    made.pre_tokenizer = tokenizers.pre_tokenizers.Split(",", "removed")
-    made.save(str(tmp_path / "tokenizer.json"))
+    bpe = tokenizers.Tokenizer(tokenizers.models.WordLevel({word: i for i, word in enumerate([*WORDS, "?"])}, "?"))
+    bpe.pre_tokenizer = tokenizers.pre_tokenizers.Split(",", "removed")
+    bpe.save(str(tmp_path / "tokenizer.json"))
     result = model().encode(["king,the,no", "queen\nking"], tokenizer=tmp_path / "tokenizer.json")
     np.testing.assert_allclose(result, [mean(["king", "the"]), mean(["queen", "king"])], atol=1e-6)
     lost = model(tokenizer="tokenizer.json#" + "0" * 20)

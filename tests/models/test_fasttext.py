@@ -33,7 +33,7 @@ def theirs(model, words):
     return np.array([model.get_word_vector(word) for word in words])
 
 
-def made(counts=None, ngrams=NGRAMS, metadata=None):
+def make_vectors(counts=None, ngrams=NGRAMS, metadata=None):
     """Return vectors with n-grams, of which some have no rows, as after training."""
     rng = np.random.default_rng(0)
     buckets = rng.permutation(ngrams.bucket)[: ngrams.bucket // 2].astype(np.int32)
@@ -97,7 +97,7 @@ def test_training__begins_with_words_and_n_grams_of_fasttexts(facebook, client, 
 
 @pytest.mark.parametrize("stored", [True, False])
 def test_export__is_read_by_fasttext_and_gensim(tmp_path, monkeypatch, stored):
-    vectors = made()
+    vectors = make_vectors()
     if stored:
         vectors.save(tmp_path / "model")
         vectors = Vectors.open(tmp_path / "model", in_memory=False)
@@ -121,8 +121,8 @@ def test_export__is_read_by_fasttext_and_gensim(tmp_path, monkeypatch, stored):
     np.testing.assert_allclose(keyed[UNSEEN], vectors[UNSEEN], **NEAR)
 
 
-def test_export__is_imported_as_it_was(tmp_path):
-    vectors = made()
+def test_export__is_imported_unchanged(tmp_path):
+    vectors = make_vectors()
     export(vectors, tmp_path / "m.bin", format="fasttext")
     result = import_vectors(tmp_path / "m.bin")
     np.testing.assert_allclose(result.vectors, vectors.vectors, **NEAR)
@@ -237,7 +237,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("wrong", "message"), WRONG)
-def test_import__names_what_is_wrong(tmp_path, wrong, message):
+def test_import__names_the_problem(tmp_path, wrong, message):
     (tmp_path / "m.bin").write_bytes(content(**{"rows": ROWS, **wrong}))
     with pytest.raises(InputError, match=message):
         import_vectors(tmp_path / "m.bin", format="fasttext")

@@ -22,7 +22,7 @@ def test_writing__is_read_again(folder, name):
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
-def test_writing__leaves_the_old_file_where_it_fails(folder, name):
+def test_writing__keeps_the_old_file_if_it_fails(folder, name):
     url = f"{folder}/{name}"
     with open_for_writing(url) as f:
         f.write(b"old")

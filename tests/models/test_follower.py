@@ -102,7 +102,7 @@ def test_follower__follows_after_a_fork(work, served):
 
 
 @pytest.mark.slow
-def test_follower__readers_meet_whole_versions_only(work, served):
+def test_follower__serves_complete_versions_only(work, served):
     versions, done, faults, met, names = Versions(work), threading.Event(), [], set(), [*served, add(work, 3)]
 
     def read():
@@ -132,7 +132,7 @@ def test_follower__readers_meet_whole_versions_only(work, served):
     assert len(met) > 1
 
 
-def test_follower__keeps_what_it_holds_while_another_is_opened(work, served):
+def test_follower__serves_the_current_version_while_another_is_opened(work, served):
     opening, go_on = threading.Event(), threading.Event()
 
     class Slow(Vectors):
@@ -157,7 +157,7 @@ def test_follower__keeps_what_it_holds_while_another_is_opened(work, served):
         assert follower.version == served[0]
 
 
-def test_look__what_cannot_be_opened_is_told_once_and_tried_again(work, served, caplog):
+def test_look__logs_a_version_that_cannot_be_opened_once_and_tries_again(work, served, caplog):
     caplog.set_level(logging.WARNING, "daskw2v")
     with Follower(work.url, interval=NEVER) as follower:
         third = work / "models" / add(work, 3)
@@ -181,7 +181,7 @@ def test_look__rows_that_are_not_finite_are_not_served(work, served):
         assert "not finite" in str(follower.error)
 
 
-def test_look__what_is_deleted_stays_served(work, served):
+def test_look__keeps_serving_a_deleted_version(work, served):
     with Follower(work.url, interval=NEVER, in_memory=True) as follower:
         (work / "models" / served[1]).remove()
         assert not follower.look()
@@ -231,7 +231,7 @@ def test_follower__of_indexed_vectors_takes_versions_once_they_are_indexed(work,
         assert is_whole(follower.vectors)
 
 
-def test_close__ends_the_looking(work, served):
+def test_close__stops_polling(work, served):
     follower = Follower(work.url, interval=0.01)
     follower.close()
     Versions(work).rollback()
@@ -240,7 +240,7 @@ def test_close__ends_the_looking(work, served):
     assert is_whole(follower.vectors)
 
 
-def test_follower__refuses_what_it_cannot_follow(work, served):
+def test_follower__refuses_a_folder_without_a_model(work, served):
     with pytest.raises(ParameterError, match="interval=0 is not above 0"):
         Follower(work.url, interval=0)
     with pytest.raises(StoreError, match="There is no model at"):
@@ -250,7 +250,7 @@ def test_follower__refuses_what_it_cannot_follow(work, served):
 
 
 @pytest.mark.parametrize("moment", ["manifest", "rows"])
-def test_open__looks_again_where_the_version_is_deleted_meanwhile(work, served, monkeypatch, moment):
+def test_open__resolves_again_if_the_version_is_deleted_meanwhile(work, served, monkeypatch, moment):
     """A new version is served and the old one deleted, after its name was read or after its manifest was."""
     read, calls = versions_module.read_finished, []
 

@@ -50,13 +50,13 @@ KINDS = {
         "manifest.json", b'{"format_version": 2, "checksum": "another"}'
     ),
     "a folder of that name": lambda version: version.write_bytes("manifest.json/a", b"ours"),
-    "a link of that name": lambda version: place(version, lambda path: path.symlink_to("/etc/hostname")),
-    "a pipe of that name": lambda version: place(version, lambda path: os.mkfifo(path)),
+    "a link of that name": lambda version: replace_folder(version, lambda path: path.symlink_to("/etc/hostname")),
+    "a pipe of that name": lambda version: replace_folder(version, lambda path: os.mkfifo(path)),
     "of no manifest": lambda version: version.write_bytes("notes.txt", b"ours"),
 }
 
 
-def place(version, make):
+def replace_folder(version, make):
     Path(version.url).mkdir(parents=True)
     make(Path(version.url) / "manifest.json")
 
@@ -114,12 +114,12 @@ def test_link__to_a_disk_that_is_not_mounted_stays(models, tmp_path):
     assert link.is_symlink()
 
 
-def test_foreign_version__of_the_same_run_is_none(models):
+def test_foreign_version__of_the_same_run_is_not_foreign(models):
     newer(models / "v0009-c0ffee")
     assert next_version(models, "c0ffee") == "v0010-c0ffee"
 
 
-def test_foreign_version__that_is_served_is_an_error_that_lists_the_others(models, tmp_path):
+def test_foreign_version__that_is_served_raises_an_error_that_lists_other_versions(models, tmp_path):
     newer(models / FOREIGN)
     point_to(models, FOREIGN)
     with pytest.raises(FormatError, match="Open it with the daskw2v that wrote it"):

@@ -98,7 +98,7 @@ def test_most_similar_cosmul__equals_gensim(vectors, keyed, positive, negative):
     assert_same(vectors.most_similar_cosmul(positive, negative, topn=7), expected)
 
 
-def test_most_similar_cosmul__takes_arrays_as_gensim(vectors, keyed, rows):
+def test_most_similar_cosmul__treats_arrays_as_gensim(vectors, keyed, rows):
     unit = rows[20] / np.linalg.norm(rows[20])
     expected = keyed.most_similar_cosmul([unit, "w2"], ["w5"], topn=7)
     assert_same(vectors.most_similar_cosmul([20 * unit, "w2"], ["w5"], topn=7), expected)
@@ -119,7 +119,7 @@ def test_closer_than__equals_gensim(vectors, keyed):
 
 @pytest.mark.parametrize("others", [(), ["w5"], ["w9", "w3", "w9"]])
 @pytest.mark.usefixtures("blocks")
-def test_distances__equal_gensims(vectors, keyed, rows, others):
+def test_distances__equal_gensim(vectors, keyed, rows, others):
     for asked in ("w3", 2 * rows[3]):
         result = vectors.distances(asked, others)
         assert result.dtype == np.float32

@@ -41,7 +41,7 @@ def skewed(n_words, dimensions, seed=0):
 
 
 @pytest.mark.parametrize(("words", "dimensions", "queries"), [(1, 1, 1), (70, 3, 2), (130, 33, 5), (64, 300, 1)])
-def test_kernel__writes_what_its_reference_says(words, dimensions, queries):
+def test_kernel__equals_its_reference(words, dimensions, queries):
     random = np.random.default_rng(words)
     codes = random.integers(-127, 128, (words, dimensions), np.int8)
     asked = random.integers(-32767, 32768, (queries, dimensions), np.int16)
@@ -88,7 +88,7 @@ def test_nearest__is_exact_search(dimensions, topn):
     )
 
 
-def test_nearest__searches_again_where_bounds_do_not_tell():
+def test_nearest__searches_again_where_bounds_do_not_suffice():
     rows = np.ones((400, 50), np.float32) + 1e-4 * np.random.default_rng(0).standard_normal((400, 50), np.float32)
     vectors = indexed_by(rows)
     assert vectors.searcher.candidates(normalize_rows(rows[:5]), 10).bounds.min() > 1

@@ -32,7 +32,7 @@ def needs_usearch():
     pytest.importorskip("usearch", reason="usearch comes with daskw2v[ann]")
 
 
-def test_files__know_the_kinds_that_there_are():
+def test_files__know_all_kinds():
     assert tuple(KINDS) == index_files.KINDS
 
 
@@ -80,7 +80,7 @@ def index_of(work):
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("in_memory", [True, False])
-def test_index__finds_what_exact_search_finds(work, in_memory, kind):
+def test_index__finds_the_words_of_exact_search(work, in_memory, kind):
     summary = build_index(work.url, kind=kind)
     effort = V if kind == "binary" else EFFORT  # 12 bits tell little
     vectors, indexed = Vectors.open(work.url), IndexedVectors.open(work.url, in_memory=in_memory, effort=effort)
@@ -156,13 +156,13 @@ def test_build__takes_a_model_of_one_word(tmp_path, kind):
     [{"connectivity": 1}, {"connectivity": 10**6}, {"expansion": 0}, {"kind": "ivf"}]
     + [{"kind": "int8", name: 16} for name in ("connectivity", "expansion")],
 )
-def test_build__refuses_what_makes_no_graph(work, options):
+def test_build__refuses_invalid_options_of_a_graph(work, options):
     with pytest.raises(ParameterError):
         build_index(work.url, **options)
 
 
 @pytest.mark.sampled(2)
-def test_open__tells_that_there_is_no_index(work, kind):
+def test_open__names_the_command_if_there_is_no_index(work, kind):
     with pytest.raises(StoreError, match=r"has no index\. Build it: daskw2v index"):
         IndexedVectors.open(work.url)
     build_index(work.url, kind=kind)
@@ -228,11 +228,11 @@ def test_open__refuses_links_out_of_the_folder(tmp_path, kind):
 def test_open__refuses_changed_bytes_before_usearch_sees_them(work, monkeypatch, kind):
     summary, index = build_index(work.url, kind=kind), index_of(work)
     whole = np.frombuffer(index.read_bytes(summary.file), np.uint8)
-    seen = []
-    monkeypatch.setattr(KINDS[kind], "read", lambda *given: seen.append(given))
-    for place in np.random.default_rng(0).choice(len(whole), 20, replace=False):  # in its head, matrix and graph
+    calls = []
+    monkeypatch.setattr(KINDS[kind], "read", lambda *arguments: calls.append(arguments))
+    for index in np.random.default_rng(0).choice(len(whole), 20, replace=False):  # in its head, matrix and graph
         changed = whole.copy()
-        changed[place] ^= 1
+        changed[index] ^= 1
         index.write_bytes(summary.file, changed.tobytes())
         with pytest.raises(DamageError, match=r"its checksum differs\. Build it again: daskw2v index"):
             IndexedVectors.open(work.url)
@@ -240,7 +240,7 @@ def test_open__refuses_changed_bytes_before_usearch_sees_them(work, monkeypatch,
         index.write_bytes(summary.file, part)
         with pytest.raises(DamageError):
             IndexedVectors.open(work.url)
-    assert seen == []
+    assert calls == []
 
 
 @pytest.mark.sampled(2)
@@ -277,7 +277,7 @@ def test_summary__is_json(work):
 
 
 @pytest.mark.usefixtures("needs_usearch")
-def test_command__builds_an_index_that_similar_asks(tmp_path):
+def test_command__builds_an_index_that_similar_uses(tmp_path):
     work = write_model(Store(str(tmp_path)))
     exact = run("similar", work.url, "w3")
     assert "has no index" in run("similar", work.url, "w3", "--approximate", status=2)
@@ -296,7 +296,7 @@ def run(*args, status=0):
 
 
 @pytest.mark.usefixtures("needs_usearch")
-def test_searcher__tells_that_another_usearch_wrote_a_file(work):
+def test_searcher__names_a_file_of_an_incompatible_usearch(work):
     summary = build_index(work.url, connectivity=8, threads=1)
     changed = np.frombuffer(index_of(work).read_bytes(summary.file), np.uint8).copy()
     head = 8 + V * D * 2

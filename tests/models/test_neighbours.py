@@ -50,7 +50,7 @@ def assert_equal(result, vectors, words, topn):
 
 @pytest.mark.parametrize("in_memory", [True, False])
 @pytest.mark.parametrize("topn", [1, 7, 1000])
-def test_to_dask_neighbours__of_all_words_are_those_of_most_similar(url, in_memory, topn):
+def test_to_dask_neighbours__of_all_words_equal_most_similar(url, in_memory, topn):
     vectors = Vectors.open(url, in_memory=in_memory)
     result = vectors.to_dask_neighbours(topn=topn)
     assert result.npartitions == 3
@@ -73,18 +73,18 @@ def test_to_dask_neighbours__of_equal_words_and_of_no_length(rows, tmp_path):
     np.testing.assert_allclose(result["cosine"], cosines, atol=1e-6)
 
 
-def test_to_dask_neighbours__are_found_by_two_workers(url, two_processes, tmp_path):
+def test_to_dask_neighbours__run_on_two_workers(url, two_processes, tmp_path):
     vectors = Vectors.open(url)
     vectors.to_dask_neighbours(topn=5).to_parquet(str(tmp_path / "graph"))
     assert_equal(pd.read_parquet(tmp_path / "graph"), vectors, WORDS, 5)
 
 
-def test_to_dask_neighbours__of_no_words_are_none(url):
+def test_to_dask_neighbours__of_no_words_are_empty(url):
     assert Vectors.open(url).to_dask_neighbours([]).compute().shape == (0, 4)
 
 
 def test_to_dask_neighbours__of_words_outside_the_vocabulary(url, tmp_path):
-    alphabet, plain = Alphabet.of(WORDS), Vectors.open(url)
+    alphabet, plain = Alphabet.from_words(WORDS), Vectors.open(url)
     network = Subwords(alphabet, initial_weights(D, len(alphabet), seed=1))
     replace(plain, vectors=np.asarray(plain.vectors), subwords=network).save(tmp_path / "parts")
     vectors = Vectors.open(tmp_path / "parts")

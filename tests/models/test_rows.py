@@ -159,7 +159,7 @@ def test_columns__are_those_of_a_block(url):
         np.testing.assert_array_equal(block.vectors, vectors.rows(block.ids))
 
 
-def test_nearest__reads_each_row_once_whatever_is_asked(vectors, asked):
+def test_nearest__reads_each_row_once_for_any_query(vectors, asked):
     vectors.nearest(np.random.default_rng(2).standard_normal((13, D)), 7)
     assert sum(asked) == V
     assert len(vectors.norms) == V
@@ -202,12 +202,12 @@ def test_evaluate__gives_the_same_figures_from_the_store(vectors, loaded, asked,
 
 
 @pytest.mark.parametrize(("free", "in_memory"), [(2, False), (2.1, True)])
-def test_open__reads_what_takes_less_than_half_of_the_memory(url, monkeypatch, free, in_memory):
+def test_open__loads_rows_that_take_less_than_half_of_the_memory(url, monkeypatch, free, in_memory):
     monkeypatch.setattr(module, "free_memory", lambda: free * V * D * 4)
     assert isinstance(Vectors.open(url).vectors, np.ndarray) == in_memory
 
 
-def test_stored_rows__become_an_array_where_asked_to(vectors, loaded):
+def test_stored_rows__become_an_array_on_request(vectors, loaded):
     assert np.array_equal(np.asarray(vectors.vectors), loaded.vectors)
     assert vectors.vectors.nbytes == loaded.vectors.nbytes
     assert np.array_equal(vectors.vectors[[[0, -1]]], loaded.vectors[[[0, -1]]])

@@ -172,7 +172,7 @@ def _step(monkeypatch):
     monkeypatch.setattr(lease, "BEAT", 1e9)
     monkeypatch.setattr(lease, "_lives", lambda result: False)
     monkeypatch.setattr(finished, "damage_of", manifest_damage)
-    monkeypatch.setattr(versions_module, "check_version", lambda place: [raising(d) for d in manifest_damage(place)])
+    monkeypatch.setattr(versions_module, "check_version", lambda folder: [raising(d) for d in manifest_damage(folder)])
 
     def read(self, function, *args, name=""):
         pause()
@@ -187,8 +187,8 @@ def _step(monkeypatch):
     monkeypatch.setattr(Store, "_change", change)
 
 
-def manifest_damage(place, *, full=False):
-    return [] if place.read_manifest() is not None else [DamageError.of(f"{place.url}/{MANIFEST}", "is missing")]
+def manifest_damage(folder, *, full=False):
+    return [] if folder.read_manifest() is not None else [DamageError.of(f"{folder.url}/{MANIFEST}", "is missing")]
 
 
 def raising(error):
@@ -254,7 +254,7 @@ def test_versions__changed_by_two_processes_at_once_end_as_in_some_order(stepwis
     # Who has lost the lease may have made the change before
     done = [operation for number, operation in enumerate(operations) if results[number] != "lost"]
     lost = [operation for number, operation in enumerate(operations) if results[number] == "lost"]
-    possible = [result for some in (done, [*done, *lost]) for result in serial_outcomes(some)]
+    possible = [result for performed in (done, [*done, *lost]) for result in serial_outcomes(performed)]
     assert outcome(work) in possible, results
     served = read_served(work / "models")
     assert {served.name, *served.tags.values()} <= {version.name for version in Versions(work).all()}

@@ -20,6 +20,7 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 
 V, D = 50, 6
 WORDS = [f"naïve{i}" for i in range(V)]
+EMPTY = Vectors(Vocabulary.from_words([], []), np.empty((0, D), np.float32))
 
 
 @pytest.fixture
@@ -47,11 +48,11 @@ def test_faiss__finds_the_models_neighbours(vectors, tmp_path, faiss):
         assert np.allclose(scores[1:], [cosine for _, cosine in wanted], atol=1e-6)
 
 
-def test_faiss__has_the_bytes_of_its_own_library(vectors, tmp_path, faiss):
-    for some in (vectors, Vectors(Vocabulary.from_words([], []), np.empty((0, D), np.float32))):
-        export(some, tmp_path / "ours.faiss")
+def test_faiss__has_the_bytes_of_the_faiss_library(vectors, tmp_path, faiss):
+    for exported in (vectors, EMPTY):
+        export(exported, tmp_path / "ours.faiss")
         index = faiss.IndexFlatIP(D)
-        index.add(normalize_rows(some.rows(slice(0, len(some)))))
+        index.add(normalize_rows(exported.rows(slice(0, len(exported)))))
         faiss.write_index(index, str(tmp_path / "theirs.faiss"))
         assert (tmp_path / "ours.faiss").read_bytes() == (tmp_path / "theirs.faiss").read_bytes()
 
@@ -77,10 +78,10 @@ def lance():
 
 
 def test_lance__holds_the_table(vectors, tmp_path, lance):
-    for some, fragments in ((vectors, 7), (Vectors(Vocabulary.from_words([], []), np.empty((0, D), np.float32)), 0)):
-        export(some, tmp_path / f"{len(some)}.lance")
-        result = lance.dataset(str(tmp_path / f"{len(some)}.lance"))
-        assert result.to_table().equals(some.to_arrow())
+    for exported, fragments in ((vectors, 7), (EMPTY, 0)):
+        export(exported, tmp_path / f"{len(exported)}.lance")
+        result = lance.dataset(str(tmp_path / f"{len(exported)}.lance"))
+        assert result.to_table().equals(exported.to_arrow())
         assert len(result.get_fragments()) == fragments
         assert result.version == 1
 
@@ -102,7 +103,7 @@ def test_lance__replaces_nothing(vectors, tmp_path, lance):
 
 
 @pytest.mark.usefixtures("lance")
-def test_lance__leaves_nothing_of_what_failed(vectors, tmp_path):
+def test_lance__leaves_no_files_if_it_fails(vectors, tmp_path):
     vectors.vectors[40] = np.nan  # in the last but one block
     with pytest.raises(StoreError, match="The vector of 'naïve40' is not finite"):
         export(vectors, tmp_path / "v.lance")

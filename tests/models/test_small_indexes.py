@@ -42,7 +42,7 @@ def recall(vectors, rows, topn=10):
 
 
 @pytest.mark.parametrize(("words", "width", "queries"), [(1, 1, 1), (300, 2, 3), (700, 5, 2)])
-def test_agreements__are_what_their_reference_says(words, width, queries):
+def test_agreements__equal_their_reference(words, width, queries):
     random = np.random.default_rng(words)
     codes, asked = (random.integers(0, 1 << 64, (n, width), np.uint64) for n in (words, queries))
     first, most = words // 3, np.full((queries, words), np.nan, np.float32)
@@ -52,7 +52,7 @@ def test_agreements__are_what_their_reference_says(words, width, queries):
 
 
 @pytest.mark.parametrize(("words", "parts", "queries"), [(1, 1, 1), (300, 7, 3), (130, 25, 2)])
-def test_sums__are_what_their_reference_says(words, parts, queries):
+def test_sums__equal_their_reference(words, parts, queries):
     random = np.random.default_rng(words)
     codes = random.integers(0, 256, (words, parts), np.uint8)
     tables = random.standard_normal((queries, parts, 256), np.float32)

@@ -70,8 +70,8 @@ def test_ids_after__a_version_without_ids_are_its_rows(models):
 def test_newest_with_ids__knows_ids_of_versions_that_are_not_served(tmp_path):
     versions = Versions(Store(str(tmp_path)))
     assert versions.newest_with_ids() is None
-    for name, words, given in (("v0001-a", "ab", True), ("v0002-b", "ac", True), ("v0003-c", "ad", False)):
-        ids = partial(assign_stable_ids, versions.newest_with_ids()) if given else None
+    for name, words, has_ids in (("v0001-a", "ab", True), ("v0002-b", "ac", True), ("v0003-c", "ad", False)):
+        ids = partial(assign_stable_ids, versions.newest_with_ids()) if has_ids else None
         write_version(versions.models / name, list(words), ids)
     versions.publish("v0001-a")
     newest = versions.newest_with_ids()
@@ -86,7 +86,7 @@ def version(tmp_path):
     return store
 
 
-def test_write_ids__refuses_those_of_another_vocabulary(version):
+def test_write_ids__refuses_ids_of_another_vocabulary(version):
     with pytest.raises(StoreError, match="has 2 words and 3 stable ids"):
         write_ids(version, StableIds.first(vocabulary_of("xyz")))
     assert read_ids(version).ids.tolist() == [0, 1]
@@ -98,14 +98,14 @@ def read_version(store):
 
 @pytest.mark.parametrize("read", [read_ids, read_version, lambda store: finish(store, {})])
 @pytest.mark.parametrize("lost", ["ids", "ids/ids", "ids/former_words"])
-def test_read_ids__misses_what_was_lost(version, read, lost):
+def test_read_ids__detects_lost_arrays(version, read, lost):
     (version / lost).remove()
     with pytest.raises(DamageError, match=f"{lost} is missing"):
         read(version)
 
 
 @pytest.mark.parametrize("read", [read_ids, read_version, lambda store: finish(store, {})])
-def test_read_ids__refuses_those_of_another_vocabulary(version, read):
+def test_read_ids__refuses_ids_of_another_vocabulary(version, read):
     StableIds.first(vocabulary_of("xyz")).save(version.open_group(writable=True).create_group("ids", overwrite=True))
     with pytest.raises(StoreError, match="has 2 words and 3 stable ids"):
         read(version)
@@ -125,7 +125,7 @@ def test_vectors__refuse_ids_that_are_not_one_for_each_word(ids):
         Vectors(vocabulary_of("ab"), np.ones((2, 2), np.float32), stable_ids=ids)
 
 
-def test_write_vocabulary__of_a_version_made_anew_has_no_ids(version):
+def test_write_vocabulary__of_a_replaced_version_has_no_ids(version):
     write_version(version, ["c"], None)
     assert read_ids(version) is None
     assert read_vocabulary(version).words == ["c"]

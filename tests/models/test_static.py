@@ -30,7 +30,7 @@ def exported(vectors, folder):
     return str(folder)
 
 
-def test_static__holds_a_row_for_each_word_and_zeros_for_unknown_ones(tmp_path, monkeypatch):
+def test_static__has_a_row_for_each_word_and_zeros_for_unknown_words(tmp_path, monkeypatch):
     monkeypatch.setattr(rows_module, "BLOCK_BYTES", 32)  # two rows at once
     vectors, folder = make(), exported(make(), tmp_path / "static")
     rows = load_file(f"{folder}/model.safetensors")["embeddings"]
@@ -115,14 +115,14 @@ def test_sif__scales_rows_and_says_so(tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings("default::DeprecationWarning", "default::FutureWarning", "default::UserWarning")
 @pytest.mark.parametrize("tool", ["model2vec", "sentence_transformers"])
-def test_sif__is_what_both_tools_compute(tmp_path, tool):
+def test_sif__equals_the_weights_of_both_tools(tmp_path, tool):
     library, vectors = pytest.importorskip(tool, reason=f"{tool} is not installed"), make()
     export(vectors, tmp_path / "static", format="static", sif=1e-3)
-    place = str(tmp_path / "static")
+    folder = str(tmp_path / "static")
     if tool == "model2vec":
-        model = library.StaticModel.from_pretrained(place)
+        model = library.StaticModel.from_pretrained(folder)
     else:
-        model = library.SentenceTransformer(place, device="cpu", local_files_only=True)
+        model = library.SentenceTransformer(folder, device="cpu", local_files_only=True)
     expected = weighted(vectors, 1e-3)[[WORDS.index("the"), WORDS.index("naïve")]].mean(axis=0)
     assert np.allclose(model.encode(["the naïve"])[0], expected, atol=1e-6)
 
@@ -153,7 +153,7 @@ def test_command__weighs_words(tmp_path):
         assert np.allclose(rows[:-1], weighted(vectors, a), atol=1e-6)
 
 
-def test_gensim__there_and_back(monkeypatch):
+def test_gensim__round_trip_keeps_the_vectors(monkeypatch):
     pytest.importorskip("gensim", reason="gensim comes with daskw2v[gensim]")
     monkeypatch.setattr(rows_module, "BLOCK_BYTES", 32)
     vectors = make()
@@ -189,7 +189,7 @@ def test_from_gensim__keeps_the_ngrams_of_fasttext(tmp_path, lengths):
             np.testing.assert_allclose(result[word], wv.get_vector(word), rtol=1e-5, atol=1e-7)
 
 
-def test_from_gensim__refuses_what_is_no_keyed_vectors():
+def test_from_gensim__refuses_other_types():
     gensim = pytest.importorskip("gensim", reason="gensim comes with daskw2v[gensim]")
     with pytest.raises(daskw2v.Daskw2vError, match="A dict is not a KeyedVectors"):
         daskw2v.from_gensim({})

@@ -122,7 +122,7 @@ def test_version__with_files_of_another_version_is_refused(models, path):
         assert [damage for damage in result if FOREIGN in damage.problem]
 
 
-def test_version__is_whole_in_another_folder(models, tmp_path):
+def test_version__is_valid_in_another_folder(models, tmp_path):
     read_all(models / NAMES[0])
     moved = tmp_path / "elsewhere" / NAMES[0]
     shutil.move(models / NAMES[0], moved)
@@ -150,7 +150,7 @@ def test_finish__refuses_a_chunk_of_an_earlier_attempt(tmp_path, n_partitions):
     assert caught.value.url == str(chunk)
 
 
-def test_finish_tables__refuses_what_was_not_written(tmp_path):
+def test_finish_tables__refuses_chunks_that_were_not_written(tmp_path):
     store = Store(str(tmp_path / "v"))
     create_model(store, {"input": (6, 2)}, 2)
     written = [write_table_rows(store, "input", at, rows(0)[at : at + 2]) for at in (0, 4)]
@@ -181,7 +181,7 @@ def test_index__of_another_version_is_refused(models):
         assert [damage.url for damage in result] == [f"{models / name}/index/manifest.json"]
 
 
-def test_damage__is_told_from_what_is_foreign(models):
+def test_damage__is_distinguished_from_foreign_files(models):
     path = models / NAMES[0] / "input" / "c" / "1" / "0"
     for at in (0, -1):  # in the content, and in the checksum itself
         content = path.read_bytes()
@@ -204,7 +204,7 @@ def make_old(version):
         file.write_text(json.dumps(values))
 
 
-def test_versions__of_older_daskw2v_are_read_and_verify_says_what_they_lack(models):
+def test_versions__of_older_daskw2v_are_read_and_verify_names_missing_parts(models):
     make_old(models / NAMES[0])
     read_all(models / NAMES[0])
     assert len(read_vocabulary(Store(str(models / NAMES[0])))) == len(read_ids(Store(str(models / NAMES[0]))))

@@ -22,7 +22,7 @@ UNSEEN = "singers"
 
 @pytest.fixture(scope="module")
 def subwords():
-    alphabet = Alphabet.of(WORDS)
+    alphabet = Alphabet.from_words(WORDS)
     return Subwords(alphabet, initial_weights(8, len(alphabet), 1))
 
 
@@ -45,7 +45,7 @@ def plain(vectors):
     return Vectors(vectors.vocabulary, np.asarray(vectors.vectors[:]))
 
 
-def test_publish__misses_a_network_that_was_lost(tmp_path):
+def test_publish__detects_a_lost_network(tmp_path):
     models = Store(str(tmp_path))
     create_model(models / "v0001-a", {"input": (1, 2)}, row_block=1, subwords=True)
     write_table_rows(models / "v0001-a", "input", 0, np.zeros((1, 2), np.float32))
@@ -91,7 +91,7 @@ def test_unseen__words_have_neighbours_and_answers(vectors, subwords):
 
 
 @pytest.mark.parametrize("word", ["", 3.0, None, b"sing"])
-def test_unseen__what_is_no_word_has_no_vector(vectors, word):
+def test_unseen__values_that_are_no_word_have_no_vector(vectors, word):
     with pytest.raises(UnknownWordError, match=f"{word!r} is not among the 7 words"):
         vectors[["sing", word]]
 

@@ -157,7 +157,7 @@ def test_gc__removes_what_was_cut_short_unless_its_run_is_at_work(versions, work
     assert (models / "v0006-living").exists()
 
 
-def test_open__says_that_there_is_no_model(work):
+def test_open__raises_an_error_in_a_work_directory_without_a_model(work):
     with pytest.raises(StoreError, match="There is no model at"):
         Versions.open(work.url)
 

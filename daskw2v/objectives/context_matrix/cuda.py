@@ -39,14 +39,16 @@ def train(
     rates = np.full(n_columns, columns.alpha, np.float32)
     if adam:
         rates[:] = step_size.py_func(columns.alpha, columns.first + np.arange(n_columns))
-    fixed = tables.others, columns.contexts, prepared.noise, cuda.to_device(rates)
+    inputs = tables.fixed, columns.contexts, prepared.noise, cuda.to_device(rates)
     numbers = columns.key, columns.first, columns.row // BATCH, first, tables.trained_floats
-    compiled(tables.width, negative, adam)[last - first, (LANES, BATCH)](tables.trained, *fixed, *numbers, losses)
+    compile_kernel(tables.width, negative, adam)[last - first, (LANES, BATCH)](
+        tables.trained, *inputs, *numbers, losses
+    )
     cuda.synchronize()  # before the arrays that the kernel reads are released
 
 
 @lru_cache(maxsize=64)
-def compiled(width: int, negative: int, adam: bool) -> Any:
+def compile_kernel(width: int, negative: int, adam: bool) -> Any:
     """Return the kernel for rows of `width` floats: loops of known length, so that rows are registers.
 
     Rows of more than about a thousand floats are not: the compiler puts them into the lane's part of the GPU's memory,

@@ -20,16 +20,16 @@ _NONE, _ONE = np.float32(0.0), np.float32(1.0)
 
 @lru_cache(maxsize=64)
 def negative_targets(
-    shape: Shape, negative: int, market_negative: int = 0, *, each: bool = False, batches: bool = False
+    shape: Shape, negative: int, market_negative: int = 0, *, per_context: bool = False, batches: bool = False
 ) -> Aim:
-    """Return a center and its negatives as targets; kernels get `objectives.noise.Negatives`.
+    """Return the targets of windows, a center and its negatives; kernels get `objectives.noise.Negatives`.
 
     Parameters
     ----------
     negative, market_negative
         As in Params.
-    each
-        Whether each context draws negatives of its own.
+    per_context
+        Whether each context draws its negatives.
     batches
         Whether BATCH windows, each in another quarter of the range, share negatives, except negatives of a market.
     """
@@ -58,8 +58,8 @@ def negative_targets(
                 target = np.int32(choose(slot, aim.table[slot], bits))
                 sign = _NONE if target == word else -_ONE
             elif k <= drawn:
-                own = np.uint64(draw(aim.key, at(text.positions, center)))
-                bits = np.uint64(draw(own, number * drawn + k))
+                own_state = np.uint64(draw(aim.key, at(text.positions, center)))
+                bits = np.uint64(draw(own_state, number * drawn + k))
                 slot = np.uint64(slot_in(at(aim.markets.spans, word), bits))
                 slot = np.uint64(choose(slot, aim.markets.slots[slot], bits))
                 target = at(aim.markets.words, slot)
@@ -67,14 +67,14 @@ def negative_targets(
             listed_words[np.uint64(k)], signs[np.uint64(k)] = target, sign
         return targets
 
-    return Aim(listed, size, write, each=each)
+    return Aim(listed, size, write, per_context=per_context)
 
 
 @lru_cache(maxsize=64)
 def path_targets(shape: Shape, depth: int) -> Aim:
-    """Return the nodes of a center's path, at most `depth`, as targets; kernels get `vocabulary.huffman.Tree`."""
+    """Return the targets of windows, at most `depth` nodes of a path; kernels get `vocabulary.huffman.Tree`."""
     size = shape.group
-    longest = max(size, -(-depth // size) * size)
+    max_listed = max(size, -(-depth // size) * size)
 
     @device
     def write(
@@ -89,4 +89,4 @@ def path_targets(shape: Shape, depth: int) -> Aim:
             signs[np.uint64(k)] = (-_ONE if step < 0 else _ONE) if k < n else _NONE
         return n
 
-    return Aim(longest, size, write, top=shape.top)
+    return Aim(max_listed, size, write, top=shape.top)

@@ -16,6 +16,6 @@ SUBWORDS = replace(
     settings=SubwordNetwork,
     title="a network from characters to vectors, over the word-context matrix",
     alphas={"adam": 0.001},
-    follows=True,
+    has_network=True,
     check=check_torch,
 )

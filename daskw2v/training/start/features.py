@@ -36,7 +36,7 @@ from daskw2v.features.words import (
 from daskw2v.kernels.rng import Purpose
 from daskw2v.models.stored.store import read_attempt, read_features
 from daskw2v.models.stored.tables import open_table as open_rows
-from daskw2v.objectives.base import drawn_rows
+from daskw2v.objectives.base import draw_rows
 from daskw2v.objectives.registry import find_objective
 from daskw2v.progress import Listener, saying
 from daskw2v.sampling.run import Run, RunFeatures
@@ -182,7 +182,7 @@ def _ngrams(run: Run, folder: Store) -> WordFeatures:
 
 def first_feature_rows(run: Run, ids: RowIds) -> Float32Array:
     """Return rows of features before training, shape (n, D): the base's of features that it has, drawn for others."""
-    rows = drawn_rows(run.params, Purpose.FEATURE, ids)
+    rows = draw_rows(run.params, Purpose.FEATURE, ids)
     base = None if run.base is None else _of_base(run)
     if run.base is not None and base is not None and len(ids):
         known, model = base.of(np.asarray(ids, np.int64)), run.base.model
