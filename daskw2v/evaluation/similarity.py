@@ -74,9 +74,9 @@ def evaluate_similarity(
     pairs = read_pairs(url, storage_options)
     ids = np.array([[known_id(vectors.vocabulary, word) for word in pair[:2]] for pair in pairs]).reshape(-1, 2)
     known = (ids >= 0).all(axis=1)
-    left, right = np.split(vectors.units(ids[known].T.ravel()), 2)
+    first, second = np.split(vectors.units(ids[known].T.ravel()), 2)
     scores = np.array([pair.score for pair in pairs])[known]
-    rho = spearman(np.einsum("ij,ij->i", left, right), scores)
+    rho = spearman(np.einsum("ij,ij->i", first, second), scores)
     low, high = confidence(rho, len(scores))
     return SimilarityResult(rho, low, high, len(scores), len(pairs) - len(scores))
 

@@ -39,13 +39,13 @@ def train(
         if not batch:
             continue
         trained += len(batch)
-        contexts, own = [window.contexts for window in batch], [window.word for window in batch]
+        contexts, words = [window.contexts for window in batch], [window.word for window in batch]
         drawn = [draw_goals(prepared, epoch, window, 0, windows[i].position) for window in batch]
         # The negatives of all windows, then the negatives of each window's market, for this window alone
         targets = np.concatenate([drawn[0][0][1:n], *(rows[n:] for rows, _ in drawn)])
-        near = np.repeat(np.eye(len(batch)), settings.market_negative, axis=1)
-        near *= np.concatenate([row_signs[n:] for _, row_signs in drawn])
-        signs = np.hstack([[row_signs[1:n] for _, row_signs in drawn], near])
+        market_signs = np.repeat(np.eye(len(batch)), settings.market_negative, axis=1)
+        market_signs *= np.concatenate([row_signs[n:] for _, row_signs in drawn])
+        signs = np.hstack([[row_signs[1:n] for _, row_signs in drawn], market_signs])
         x, y = (table[:, windows[i].columns] for table in (source, output))
-        loss += train_hidden(x, contexts, y, (targets, signs), own, windows[i].alpha, settings.cbow_mean)
+        loss += train_hidden(x, contexts, y, (targets, signs), words, windows[i].alpha, settings.cbow_mean)
     return trained, loss

@@ -46,15 +46,15 @@ def _make_intrinsic(emit: Callable[[Any, list[Any], Any, Any, Any, Any], None]) 
             float_pointer(builder, start),
             float_pointer(builder, end),
         )
-        done = builder.append_basic_block("done")
-        numbers = builder.switch(n, done)
+        end_block = builder.append_basic_block("done")
+        cases = builder.switch(n, end_block)
         for number in range(1, _MAX_ROWS + 1):
             block = builder.append_basic_block(f"of{number}")
-            numbers.add_case(_i64(number), block)
+            cases.add_case(_i64(number), block)
             with builder.goto_block(block):
                 emit(builder, row_pointers(builder, rows, _i64(1), number), width, share, start, end)
-                builder.branch(done)
-        builder.position_at_end(done)
+                builder.branch(end_block)
+        builder.position_at_end(end_block)
 
     return by_number
 

@@ -64,17 +64,17 @@ def read_fasttext(f: BinaryIO, url: str) -> Vectors:
     buckets = read_buckets(f, url, header.pruned, header.bucket)
     (quantized,) = unpack(f, url, KIND)
     if quantized:
-        own, features = _read_quantized(f, url, header, buckets)
+        word_rows, features = _read_quantized(f, url, header, buckets)
     elif buckets is not None:
         raise malformed_model(url, "has a pruned dictionary, and is not quantized")
     else:
-        own, features = _read_rows(f, url, header)
-    check_rows(url, words, own)
+        word_rows, features = _read_rows(f, url, header)
+    check_rows(url, words, word_rows)
     vocabulary = Vocabulary.from_words(words, counts)
     if features is not None:
-        _compose_in_place(own, vocabulary, features)
-        check_rows(url, words, own)
-    return Vectors(vocabulary, own, url=url, features=features)
+        _compose_in_place(word_rows, vocabulary, features)
+        check_rows(url, words, word_rows)
+    return Vectors(vocabulary, word_rows, url=url, features=features)
 
 
 def write_fasttext(vectors: Vectors, f: BinaryIO) -> None:
@@ -95,8 +95,8 @@ def write_fasttext(vectors: Vectors, f: BinaryIO) -> None:
     ngrams, columns = _exported_ngrams(vectors, pruned=False), vectors.vector_size
     write_header(vectors, None if ngrams is None else ngrams.keys.ngrams, -1, f)
     f.write(KIND.pack(False) + SHAPE.pack(len(vectors) + (0 if ngrams is None else ngrams.keys.ngrams.bucket), columns))
-    for own in _own_rows(vectors, ngrams):
-        write_numbers(f, own)
+    for word_rows in _own_rows(vectors, ngrams):
+        write_numbers(f, word_rows)
     if ngrams is not None:
         for part in _cut_rows(ngrams.keys.ngrams.bucket, columns):
             rows = ngrams.keys.rows_of(np.arange(part.start, part.stop, dtype=np.int32))
@@ -161,10 +161,10 @@ def _read_rows(f: BinaryIO, url: str, header: Header) -> tuple[Float32Array, Fea
     rows, columns = unpack(f, url, SHAPE)
     _check_shape(url, header, rows, columns, header.bucket)
     check_room((rows, 4 * columns + 8), ..., 1, url)
-    own = _read_numbers(f, url, header.words, columns)
+    word_rows = _read_numbers(f, url, header.words, columns)
     if header.ngrams is None:
-        return own, None
-    return own, _read_ngrams(f, url, header.ngrams, columns)
+        return word_rows, None
+    return word_rows, _read_ngrams(f, url, header.ngrams, columns)
 
 
 def _read_ngrams(f: BinaryIO, url: str, ngrams: HashedNGrams, columns: int) -> FeatureVectors:
@@ -192,12 +192,12 @@ def _read_quantized(
     coded = read_codes(f, url, header.dim)
     _check_shape(url, header, *coded.shape, header.bucket if buckets is None else len(buckets))
     check_room((header.words, 4 * coded.columns + 8), ..., 1, url)
-    own = coded[: header.words]
+    word_rows = coded[: header.words]
     if header.ngrams is None:
-        return own, None
+        return word_rows, None
     known_buckets = np.arange(header.bucket, dtype=np.int32) if buckets is None else buckets
     keys = FeatureKeys(ngrams=header.ngrams, buckets=known_buckets, pruned=buckets is not None)
-    return own, FeatureVectors(keys, coded.rows_from(header.words))
+    return word_rows, FeatureVectors(keys, coded.rows_from(header.words))
 
 
 def _check_shape(url: str, header: Header, rows: int, columns: int, buckets: int) -> None:
@@ -309,12 +309,12 @@ def read_buckets(f: BinaryIO, url: str, pruned: int, bucket: int) -> Int32Array 
     return buckets_by_row
 
 
-def _compose_in_place(own: Float32Array, vocabulary: Vocabulary, features: FeatureVectors) -> None:
+def _compose_in_place(word_rows: Float32Array, vocabulary: Vocabulary, features: FeatureVectors) -> None:
     """Replace the own rows of words, shape (V, D), by the words' vectors, in place."""
-    for ids in _cut_words(vocabulary, features.keys.ngrams.maxn, own.shape[1]):
+    for ids in _cut_words(vocabulary, features.keys.ngrams.maxn, word_rows.shape[1]):
         ngrams = _ngrams_of_words(features.keys, vocabulary, ids)
         with np.errstate(over="ignore", invalid="ignore"):  # `check_rows` finds vectors that are not finite
-            own[ids] = compose_vectors(ngrams, own[ids], lambda rows: np.asarray(features.rows[rows]))
+            word_rows[ids] = compose_vectors(ngrams, word_rows[ids], lambda rows: np.asarray(features.rows[rows]))
 
 
 def _own_rows(vectors: Vectors, ngrams: FeatureVectors | None) -> Iterator[Float32Array]:
