@@ -40,8 +40,8 @@ def open(
     storage_options
         Options for fsspec.
     in_memory
-        Whether all vectors are loaded into memory; None loads those of a small model, as `Vectors.open` says. A file of
-        another tool always is loaded.
+        Whether all vectors are loaded into memory; None loads the vectors of a small model, as `Vectors.open` says. A
+        file of another tool always is loaded.
     store_timeout
         Seconds to wait for each answer of the store, as in `Resources`.
     version

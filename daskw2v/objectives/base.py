@@ -136,8 +136,8 @@ class PartTables(NamedTuple):
     Parameters
     ----------
     trained
-        Flat rows of the part to train, padded to `width` floats, and to whole batches, float32. With Adam, both
-        moments follow, each of the same length.
+        Flat rows of the part to train, padded to `width` floats, and to a multiple of BATCH rows, float32. With Adam,
+        both moments follow, each of the same length.
     fixed
         Flat rows of all words in the other table, which is not trained, float32.
     width
@@ -231,7 +231,7 @@ class Objective:
         result of `partition_table` to the number of items of a batch that touch each row; for buckets on a device that
         trains many items at a time.
     reached
-        Function that marks the rows that training may read; without it replicas take whole tables.
+        Function that marks the rows that training may read; without it replicas pull all rows.
     measured_by
         The objective whose kernel measures the loss on text, with the same tables; None for its own kernel.
     column_trainers

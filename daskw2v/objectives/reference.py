@@ -204,7 +204,7 @@ def train_rows(
 ) -> float:
     """Train rows in place against targets that all of them meet, and one target each; return the loss.
 
-    Within a group of targets all dots are taken first; then rows move, BATCH at a time.
+    Within a group of targets all dot products are computed first; then rows move, BATCH at a time.
 
     Parameters
     ----------

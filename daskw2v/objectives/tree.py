@@ -1,7 +1,7 @@
 """The tree of hierarchical softmax (Morin and Bengio 2005) and the paths through it, on any device.
 
-The targets of a word are the inner nodes on its path, from the leaf up: rows near the leaf are the ones to prefetch,
-those near the root are always in the cache.
+The targets of a word are the inner nodes on its path, from the leaf up: rows near the leaf are prefetched, and rows
+near the root are always in the cache.
 """
 
 from typing import NamedTuple

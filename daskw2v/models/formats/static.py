@@ -1,7 +1,7 @@
 """Export for sentence-transformers, model2vec and the Hugging Face Hub: a sentence is the mean of its words' vectors.
 
-The exported tokenizer splits text like the model's tokenizer and knows whole words only. A tokenizer of Hugging Face is
-written as it is: rows are in order of its ids, and rows of tokens that are no words of the model are zeros. Unknown
+The exported tokenizer splits text like the model's tokenizer and knows complete words only. A tokenizer of Hugging Face
+is written as it is: rows are in order of its ids, and rows of tokens that are no words of the model are zeros. Unknown
 words count as zero vectors in sentence-transformers, which changes only the length of the mean; model2vec skips them.
 Weights of words scale their rows: sentence-transformers does not read the tensor of weights that model2vec would read.
 """

@@ -153,7 +153,7 @@ def _read_text_rows(f: BinaryIO, url: str, rows: int, columns: int) -> Iterator[
             values = np.array([float(number) for number in numbers])
         except ValueError as error:
             raise _malformed(url, i, f"no number ({error})") from None
-        with np.errstate(over="ignore"):  # infinity is found at the end
+        with np.errstate(over="ignore"):  # `check_rows` refuses infinity
             yield word, values.astype(np.float32)
 
 

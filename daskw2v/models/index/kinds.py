@@ -240,7 +240,7 @@ class Table(Searcher):
 class Int8Index(Table):
     """A table of int8, in a quarter of the memory of the vectors. With more effort, fewer searches are done again.
 
-    A word's vector of length 1 is a center, a step times whole numbers of -127..127, and an error. By the inequality of
+    A word's vector of length 1 is a center, a step times integers of -127..127, and an error. By the inequality of
     Cauchy and Schwarz, the error changes its cosine with a query by no more than its length, some .005. So the table
     bounds the cosine of each word, and a search that keeps the words with the largest bounds knows whether another word
     can be nearer.
@@ -290,9 +290,9 @@ class Int8Index(Table):
 class ProductIndex(Table):
     """A table of product-quantized vectors (Jegou et al. 2011, "Product Quantization for Nearest Neighbor Search").
 
-    Vectors are cut into parts of some dimensions. Each part has 256 centroids, found by k-means, and a word has a byte
-    for each part: the number of the nearest one. A query's products with all centroids are looked up and added (section
-    III-A). More effort raises recall and takes longer.
+    Vectors are cut into parts of some dimensions. Each part has 256 centroids, computed by k-means, and a word has a
+    byte for each part: the number of the nearest one. A query's products with all centroids are looked up and added
+    (section III-A). More effort raises recall and takes longer.
 
     Parameters
     ----------

@@ -108,8 +108,8 @@ class Frames(WordQueries):
         """Return the vectors as a Dask array, shape (V, D) float32, in order of ids.
 
         Of a model that was opened, workers read each chunk from its store when it is computed, whatever strategy has
-        written it. A chunk has some 64 MB, whole chunks of the store as long as `vectors.vectors` was not read. Vectors
-        in memory alone are in the graph: `save` them and open the copy if they are large.
+        written it. A chunk has some 64 MB, complete chunks of the store as long as `vectors.vectors` was not read.
+        Vectors in memory alone are in the graph: `save` them and open the copy if they are large.
 
         Examples
         --------
@@ -154,8 +154,8 @@ class Frames(WordQueries):
     def to_dask_neighbours(self, words: Iterable[Word] | None = None, topn: int = 10) -> Any:
         """Return the nearest words of many words as a Dask DataFrame, such as the graph of all words.
 
-        They are as in `nearest`. Each task searches for some thousand words: its worker opens the model, reads all
-        rows once, block by block, and takes some 400 MB. `to_parquet` of the result writes it.
+        The neighbours are those of `nearest`. Each task searches for some thousand words: its worker opens the model,
+        reads all rows once, block by block, and takes some 400 MB. `to_parquet` of the result writes it.
 
         Parameters
         ----------

@@ -173,7 +173,7 @@ class WordRows:
 
     @cached_property
     def _norms(self) -> Float32Array:
-        """Lengths of the vectors compared so far; 0 for others."""
+        """Length of each vector, shape (V,) float32; 0 for a vector that was not compared yet."""
         return np.zeros(len(self), np.float32)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Vectors of words and items that a model has not seen: of words from their letters, of items from their features."""
+"""Vectors of words and items that are not in a model: of words from their letters, of items from their features."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

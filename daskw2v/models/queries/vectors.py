@@ -38,7 +38,7 @@ class Vectors(Frames, Distances, Lookups, UnseenWords, Outputs, Shortcuts):
         The V words, as a `Vocabulary` or a list. Integers stand for their digits, here and in queries.
     vectors
         Their vectors, shape (V, D) float32, in memory or in a store. They are neither copied nor normalised; other
-        numbers, also in lists, become float32. Where `open` left them in the pieces of files, they become one array
+        numbers, also in lists, become float32. If `open` mapped them as several pieces, they become one array
         when this is read; queries read the pieces.
     metadata
         The model's manifest: how it was trained.

@@ -66,7 +66,7 @@ def open_for_writing(url: str, storage_options: Mapping[str, Any] | None = None)
 
 @contextmanager
 def _report_full_disk(url: str) -> Iterator[None]:
-    """Raise StoreError in place of an OSError that says that no space is left."""
+    """Raise StoreError instead of an OSError for a full disk."""
     try:
         yield
     except OSError as error:

@@ -1,8 +1,8 @@
 """Product quantization (Jegou et al. 2011, "Product Quantization for Nearest Neighbor Search", section II-B).
 
-Vectors are cut into parts of some dimensions. Each part has 256 centroids, found by k-means (Lloyd 1982), and a vector
-has a byte for each part: the number of the nearest centroid. The k-means of scikit-learn is not used, because it needs
-an extra. Quantized rows have such bytes for their directions, and one more for their lengths.
+Vectors are cut into parts of some dimensions. Each part has 256 centroids, computed by k-means (Lloyd 1982), and a
+vector has a byte for each part: the number of the nearest centroid. The k-means of scikit-learn is not used, because it
+needs an extra. Quantized rows have such bytes for their directions, and one more for their lengths.
 """
 
 from collections.abc import Sequence
@@ -125,7 +125,7 @@ def cut_vectors(vectors: Float32Array, part_size: int) -> Float32Array:
 
 
 def find_centroids(vectors: Float32Array, seed: int) -> Float32Array:
-    """Return centroids of n vectors, shape (n, D), found by k-means, as a matrix of shape (D, CENTROIDS) float32.
+    """Return centroids of n vectors, shape (n, D), by k-means, as a matrix of shape (D, CENTROIDS) float32.
 
     k-means starts from random vectors of the sample. A centroid that is nearest to no vector stays.
     """

@@ -3,7 +3,7 @@
 A thread trains a stretch of centers at a time. It composes the rows of the stretch's words in a separate table. The
 objective's kernel trains them there like rows of words without features. The thread then adds the change of each row to
 the rows that it was composed of. So the row of a feature is read and written once a stretch for all words that have it,
-and the rows that a window reads lie close together. Within a stretch, words do not see each other's changes of the
+and the rows that a window reads lie close together. Within a stretch, a word does not see other words' changes of the
 features that they share.
 
 Each part of a mean takes the change times its weight, scaled so that the mean changes as much as the kernel changed it;

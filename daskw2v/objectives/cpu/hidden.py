@@ -137,7 +137,7 @@ class Registers(NamedTuple):
 def make_registers(batch: int, size: int) -> Registers:
     """Return the `Registers` of batches of `batch` rows against groups of `size` targets.
 
-    A row has an even number of values, so that the values of eight rows fill whole SLOTS.
+    A row has an even number of values, so that the values of eight rows fill a multiple of SLOTS.
     """
     return Registers((0,) * batch, (0,) * size, (0,) * (size + 2 - size % 2))
 
@@ -231,7 +231,7 @@ def train_rows(
 ) -> None:
     """Train n rows in place against groups of targets that all rows meet, and against one target each.
 
-    Groups are trained one after another. Within a group, all dots are taken before any
+    Groups are trained one after another. Within a group, all dot products are computed before any
     row is updated: a processor works on the sums and sigmoids of several batches at the same time.
 
     Parameters

@@ -5,9 +5,9 @@ updates. Together they move both sides along the gradient of
 
     sum of log sigmoid(s * x.y),   s = +1 for the target, -1 for a negative, 0 for a pair that does not count.
 
-With p = sigmoid(s * x.y) the gradient by x is s * (1 - p) * y, and the loss is -log p. All dots of a window are taken
-before any row is updated; then the contexts are updated four, two or one at a time. `objectives.reference` does the
-same in float64 NumPy.
+With p = sigmoid(s * x.y) the gradient by x is s * (1 - p) * y, and the loss is -log p. All dot products of a window are
+computed before any row is updated; then the contexts are updated four, two or one at a time. `objectives.reference`
+does the same in float64 NumPy.
 
 Rows and lists are passed by address, because Numba would count the references of arrays at each window. The caller
 keeps the arrays alive.

@@ -60,6 +60,7 @@ def make_adder(width: int, adds_four: bool) -> Callable[..., Any]:
 
     @device
     def add(table: Any, touched: Any, in_flight: Any, row: Any, lane: Any, rows: Any, t: Any) -> None:
+        """Add rows[t] to row `row` of the table, damped by the chance that a window touches the row."""
         if row < touched.size:
             factor = TOGETHER / max(TOGETHER, in_flight * at(touched, row))
             for k in range(floats):
@@ -87,6 +88,7 @@ def _make_copier(shape: Shape, offset: int) -> tuple[Callable[..., Any], Callabl
 
     @device
     def fetch(table: Any, row: Any, shared: Any, index: Any, lane: Any, rows: Any) -> None:
+        """Copy a row of a table to index `index` of shared memory, twice."""
         read_fresh(table, np.int64(row) * width, lane, rows, 0)
         write_shared(shared, index * width, lane, rows, 0)
         write_shared(shared, offset + index * width, lane, rows, 0)
@@ -95,6 +97,7 @@ def _make_copier(shape: Shape, offset: int) -> tuple[Callable[..., Any], Callabl
     def flush(
         table: Any, touched: Any, in_flight: Any, row: Any, shared: Any, index: Any, lane: Any, rows: Any
     ) -> None:
+        """Add the changes of the row at index `index` of shared memory to the row of a table."""
         read_shared(shared, index * width, lane, rows, 0)
         read_shared(shared, offset + index * width, lane, rows, 1)
         for k in range(floats):
@@ -112,10 +115,12 @@ def make_context_access(shape: Shape, slots: int) -> ContextAccess:
 
     @device
     def is_kept(tables: Any, word: Any) -> Any:
+        """Return whether the contexts of a word have rows in the ring."""
         return slots > 0 and word >= tables.hot_rows
 
     @device
     def read(tables: Any, scratch: Any, slot: Any, word: Any, lane: Any) -> None:
+        """Read the row of a context to row 0 of the scratch, from the ring or from the table."""
         if is_kept(tables, word):
             read_ring(scratch.ring, slot * width, lane, scratch.row, 0)
         else:
@@ -133,11 +138,13 @@ def make_context_access(shape: Shape, slots: int) -> ContextAccess:
 
     @device
     def enter(tables: Any, scratch: Any, slot: Any, word: Any, lane: Any) -> None:
+        """Copy the row of a word to a slot of the ring, if it is kept there."""
         if is_kept(tables, word):
             fetch(tables.source, word, scratch.ring, slot, lane, scratch.row)
 
     @device
     def leave(tables: Any, scratch: Any, slot: Any, word: Any, lane: Any) -> None:
+        """Add the changes of the row in a slot of the ring to the table, if it is kept there."""
         if is_kept(tables, word):
             touched, row = tables.source_touched, scratch.row
             flush(tables.source, touched, tables.in_flight, word, scratch.ring, slot, lane, row)
@@ -162,6 +169,7 @@ def make_target_access(shape: Shape, aim: Aim) -> TargetAccess:
 
     @device
     def read(tables: Any, scratch: Any, row: Any, lane: Any, rows: Any, t: Any) -> None:
+        """Read row `row` of the output table to rows[t], from its copy if it is a top row."""
         if row < top:
             read_top(scratch.top, row * width, lane, rows, t)
         else:
@@ -169,6 +177,7 @@ def make_target_access(shape: Shape, aim: Aim) -> TargetAccess:
 
     @device
     def add(tables: Any, scratch: Any, row: Any, lane: Any, rows: Any, t: Any) -> None:
+        """Add rows[t] to row `row` of the output table, or to its copy if it is a top row."""
         if row < top:
             read_top(scratch.top, row * width, lane, scratch.row, 0)
             for k in range(floats):
@@ -179,15 +188,18 @@ def make_target_access(shape: Shape, aim: Aim) -> TargetAccess:
 
     @device
     def top_rows(tables: Any) -> Any:
+        """Return the number of top rows of the output table."""
         return int32(min(top, tables.output.size // width)) if top > 0 else int32(0)
 
     @device
     def fetch_top(tables: Any, scratch: Any, lane: Any) -> None:
+        """Copy the top rows of the output table to shared memory."""
         for row in range(top_rows(tables)):
             fetch(tables.output, row, scratch.top, row, lane, scratch.row)
 
     @device
     def flush_top(tables: Any, scratch: Any, lane: Any) -> None:
+        """Add the changes of the top rows in shared memory to the output table."""
         in_flight = tables.in_flight * float32(FLUSH)  # windows whose updates are added at a time
         for row in range(top_rows(tables)):
             flush(tables.output, tables.output_touched, in_flight, row, scratch.top, row, lane, scratch.row)
@@ -201,6 +213,7 @@ def make_mover(shape: Shape) -> Callable[..., Any]:
 
     @device
     def moved(slot: Any, distance: Any) -> Any:
+        """Return the slot at a distance from a slot, around the ring."""
         target = int32(slot + distance)
         return int32(target + n_slots) if target < 0 else int32(target - n_slots) if target >= n_slots else target
 

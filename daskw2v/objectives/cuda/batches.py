@@ -37,6 +37,7 @@ def make_context_reader(width: int, context_of: Callable[..., Any]) -> Callable[
 
     @device
     def read(tables: Any, items: Any, batch: Any, scratch: Any, lane: Any) -> None:
+        """Read the contexts of a batch to scratch.rows; set scratch.updates to zeros."""
         for item in range(BATCH):
             for k in range(floats):
                 scratch.rows[item, k], scratch.updates[item, k] = _NONE, _NONE
@@ -56,6 +57,7 @@ def make_context_adder(width: int, adds_four: bool, context_of: Callable[..., An
 
     @device
     def add(tables: Any, items: Any, batch: Any, scratch: Any, lane: Any) -> None:
+        """Add the updates of a batch's contexts to the input table."""
         for item in range(BATCH):
             word = context_of(items, batch, item)
             if word >= 0:
@@ -74,6 +76,7 @@ def make_listed_trainer(width: int, adds_four: bool, sign_of: Callable[..., Any]
 
     @device
     def train(tables: Any, items: Any, batch: Any, n: Any, first: Any, alpha: Any, scratch: Any, lane: Any) -> Any:
+        """Train a batch against the targets first, first + 1, ... of n; return the loss of the lane."""
         lane_target, loss = lane // SHARE, _NONE
         sync_warp()  # until all lanes have read the gains
         for t in range(size):

@@ -1,10 +1,10 @@
 """A warp for each piece of text, on an NVIDIA GPU: the loop of all objectives that go over centers.
 
-A range of centers is cut into as many pieces as there are warps, of equal length, whatever sentences they lie in. Only
+A range of centers is cut into as many pieces as there are warps, of equal length, regardless of sentences. Only
 the GPU knows the range, for text is subsampled there: warps that would have too few centers end at once. Windows of a
 piece are trained in order, and reach beyond the piece. Pieces are long: neighbouring
 windows have rare words in common, and should not be in flight at the same time. The contexts that are in reach of a
-warp lie in its ring in shared memory (Randall et al. 2021, FULL-W2V, section 3.2): a row is read once when its token
+warp are in its ring in shared memory (Randall et al. 2021, FULL-W2V, section 3.2): a row is read once when its token
 comes into reach, and its changes are added to the table when it leaves. Rows of the output table are read
 for each window, and their updates are added to the table at once. Additions are atomic.
 """

@@ -73,16 +73,20 @@ def list_windows_of_warp(
     targets, fetched = np.concatenate([output, output[:top]]), output[:top].copy()
 
     def fetch_top() -> None:
+        """Copy the top rows behind the output rows."""
         fetched[:] = targets[n_output:] = targets[:top]
 
     def flush_top() -> None:
+        """Add the damped changes of the copies to the top rows."""
         targets[:top] += damping.flushed[:top] * (targets[n_output:] - fetched)
 
     def enter(indices: range) -> None:
+        """Copy the rows of the tokens at these indices to the ring."""
         for i in indices:
             before[n_words + i] = rows[n_words + i] = rows[tokens[i]]
 
     def leave(indices: range) -> None:
+        """Add the damped changes of the rows at these indices of the ring to the input rows."""
         for i in indices:
             if damping.is_kept(tokens[i]):
                 rows[tokens[i]] += damping.source[tokens[i]] * (rows[n_words + i] - before[n_words + i])

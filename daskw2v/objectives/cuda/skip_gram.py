@@ -35,6 +35,7 @@ def _make_window_trainer(shape: Shape, aim: Aim, slots: int) -> Callable[..., An
         tables: Any, text: Any, scratch: Any, n: Any, center: Any, start: Any, stop: Any, slot: Any, alpha: Any,
         lane: Any,
     ) -> Any:  # fmt: skip
+        """Train the contexts start..stop-1 of a center against all n listed targets; return the loss."""
         loss = _NONE
         for target in range(0, n, size):
             loss += train_group(tables, text, scratch, target, n, center, start, stop, slot, alpha, lane)

@@ -43,6 +43,7 @@ def negative_targets(
     def write(
         aim: Any, text: Any, center: Any, first: Any, last: Any, number: Any, lane: Any, listed_words: Any, signs: Any
     ) -> Any:
+        """List the center, its negatives and the padding, with signs; return the number of targets."""
         word, drawer = at(text.tokens, center), center
         if batches:
             drawer = first + (center - first) % ((last - first + BATCH - 1) // BATCH)
@@ -80,6 +81,7 @@ def path_targets(shape: Shape, depth: int) -> Aim:
     def write(
         tree: Any, text: Any, center: Any, first: Any, last: Any, number: Any, lane: Any, listed: Any, signs: Any
     ) -> Any:
+        """List the nodes of the center's path, from the leaf up, and the padding; return the number of nodes."""
         word = at(text.tokens, center)
         start, stop = at(tree.starts, word), at(tree.starts, word + 1)
         n = int32(stop - start)

@@ -1,4 +1,4 @@
-"""Words' vectors made of their characters by a convolutional network (W2V-CL, Li et al. 2019, section 5.8).
+"""Word vectors that a convolutional network computes from characters (W2V-CL, Li et al. 2019, section 5.8).
 
 The updates of the rows of `context_matrix` are the gradients of the network.
 """

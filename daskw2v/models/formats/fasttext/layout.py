@@ -97,7 +97,7 @@ def write_header(vectors: Vectors, ngrams: HashedNGrams | None, pruned: int, f: 
     ngrams
         N-grams of its words; None without any.
     pruned
-        Number of n-grams that a pruned model has; -1 for others.
+        Number of n-grams of a pruned model; -1 for a model that is not pruned.
     f
         The file.
     """

@@ -57,7 +57,7 @@ class _Step(NamedTuple):
 def train_bucket(pairs: Pairs, tables: DeviceTables, alpha: float, links: UInt64Array) -> None:
     """Train the pairs of a bucket as `sg_hs.buckets.cpu.train_bucket` does.
 
-    The tables lie on the GPU, and the loss is added to tables.totals[1].
+    The tables are on the GPU, and the loss is added to tables.totals[1].
     """
     bounds = cut_steps(pairs)
     n = len(bounds) - 1

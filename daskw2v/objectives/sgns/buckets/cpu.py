@@ -1,10 +1,10 @@
 """SGNS on the CPU over a bucket: pairs of which one partition holds all contexts, another all centers and negatives.
 
 Batches of ITEMS pairs are trained one after the other. The pairs of a batch share negatives, which are drawn from the
-partition of the centers, and all dot products of a batch are taken before a row moves. Neighbours often have the same
-center, whose row would then move by the sum of independent steps, and each step would wait for the one before. So the
-items are cut into ITEMS ranges of equal length, and a batch has one item of each. An item of noise has a negative alone
-instead of its center.
+partition of the centers, and all dot products of a batch are computed before a row moves. Neighbours often have the
+same center, whose row would then move by the sum of independent steps, and each step would wait for the one before. So
+the items are cut into ITEMS ranges of equal length, and a batch has one item of each. An item of noise has a negative
+alone instead of its center.
 
 With target negative sampling (Stergiou et al. 2017) a bucket has all that its pairs need. With the other rules, which
 draw negatives elsewhere, a pair is several items, each in a bucket of its own: its center without negatives, and noise,

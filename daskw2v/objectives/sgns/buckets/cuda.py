@@ -63,7 +63,7 @@ def train_bucket(
 ) -> None:
     """Train the pairs and the noise of a bucket as `sgns.buckets.cpu.train_bucket` does.
 
-    The tables lie on the GPU, and the loss is added to tables.totals[1].
+    The tables are on the GPU, and the loss is added to tables.totals[1].
     """
     pairs, noise, drawn = map(cuda.to_device, (*bucket, words))
     kinds = Items(pairs, negative, key), Items(noise, max(noise_negative - 1, 0), key ^ NOISE)
