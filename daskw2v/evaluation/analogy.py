@@ -21,7 +21,7 @@ import numpy as np
 
 from daskw2v.config.registry import find
 from daskw2v.errors import InputError, ParameterError
-from daskw2v.evaluation.reading import known_id, malformed, read_lines, split_fields, stem
+from daskw2v.evaluation.reading import file_stem, known_id, malformed_line, read_lines, split_fields
 from daskw2v.extras import needed, one_thread
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.queries.word_queries import COSMUL_EPSILON
@@ -281,7 +281,7 @@ def _list_files(url: Location, storage_options: Mapping[str, Any] | None) -> Ite
 def _read_file(url: str, folder: str | None, storage_options: Mapping[str, Any] | None) -> list[Relation]:
     """Read the relations of one file; `folder` is the group of all of them, None to tell groups by the names."""
     lines: dict[str, list[list[Pair]]] = {}  # the pairs of each line by category
-    category = stem(url)
+    category = file_stem(url)
     for number, line in read_lines(url, storage_options):
         if line.startswith(":"):
             category = line[1:].strip()
@@ -290,12 +290,12 @@ def _read_file(url: str, folder: str | None, storage_options: Mapping[str, Any] 
         tag, pairs = _parse_line(line)
         if not pairs:
             remedy = "Write four words in each line, or a word, a tab and its answers as a/b/c."
-            raise malformed(url, number, line, "neither a question of four words nor a pair", remedy)
+            raise malformed_line(url, number, line, "neither a question of four words nor a pair", remedy)
         earlier = lines.setdefault(tag or category, [])
         if earlier and len(earlier[0]) != len(pairs):
             form = "a pair" if len(pairs) == 1 else "a question"
             problem = f"{form}, unlike those of {tag or category!r} above it"
-            raise malformed(url, number, line, problem, "Write either pairs or questions in a category.")
+            raise malformed_line(url, number, line, problem, "Write either pairs or questions in a category.")
         earlier.append(pairs)
     google = any(name.startswith("gram") for name in lines)
     kinds = {name: "syntactic" if name.startswith("gram") else "semantic" for name in lines} if google else {}

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import ParameterError
-from daskw2v.evaluation.reading import known_id, malformed, read_lines
+from daskw2v.evaluation.reading import known_id, malformed_line, read_lines
 from daskw2v.extras import needed, one_thread
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.urls import Location
@@ -113,7 +113,7 @@ def read_classes(
         parts = [part.strip() for part in line.split("\t")]
         if len(parts) != 2 or not all(parts):
             remedy = "Write word<TAB>class in each line, or mark the line as a comment with #."
-            raise malformed(url, number, line, "not a word and its class", remedy)
+            raise malformed_line(url, number, line, "not a word and its class", remedy)
         lines.append((known_id(vectors.vocabulary, parts[0]), parts[1]))
     known = [line for line in lines if line[0] >= 0]
     return [id_ for id_, _ in known], [name for _, name in known], len(lines) - len(known)

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from daskw2v.errors import InputError, ParameterError
-from daskw2v.evaluation.reading import known_id, malformed, read_lines
+from daskw2v.evaluation.reading import known_id, malformed_line, read_lines
 from daskw2v.extras import needed, one_thread
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.blocks import cut
@@ -172,7 +172,7 @@ def read_texts(url: Location, storage_options: Mapping[str, Any] | None = None) 
         label, tab, text = line.partition("\t")
         if not (tab and label.strip() and text.strip()):
             remedy = "Write label<TAB>text in each line; one file has the texts of all labels."
-            raise malformed(url, number, line, "not a label and a text", remedy)
+            raise malformed_line(url, number, line, "not a label and a text", remedy)
         texts.append((label.strip(), text.split()))
     return texts
 

@@ -74,11 +74,11 @@ def evaluate_outliers(
     missing = 0
     for topic, words, outliers in read_topics(as_url(url, "folder"), storage_options):
         units, tested = (
-            [unit for word in group if (unit := _unit(vectors, word)) is not None] for group in (words, outliers)
+            [unit for word in group if (unit := _unit_vector(vectors, word)) is not None] for group in (words, outliers)
         )
         if len(units) < _FEWEST_WORDS:
             tested = []
-        positions[topic] = [_position(np.array(units), unit) for unit in tested]
+        positions[topic] = [_outlier_position(np.array(units), unit) for unit in tested]
         missing += len(outliers) - len(tested)
     all_positions = [position for topic_positions in positions.values() for position in topic_positions]
     topics = {topic: _mean(np.equal(topic_positions, 1)) for topic, topic_positions in positions.items()}
@@ -90,7 +90,7 @@ def _mean(values: Sequence[float] | npt.NDArray[np.bool_]) -> float | None:
     return float(np.mean(values)) if len(values) else None
 
 
-def _position(units: Float32Array, outlier: Float32Array) -> float:
+def _outlier_position(units: Float32Array, outlier: Float32Array) -> float:
     """Return the share of n words whose compactness is above the outlier's, given unit vectors (n, D) and (D,)."""
     to_outlier = units @ outlier
     between = units @ units.T
@@ -98,7 +98,7 @@ def _position(units: Float32Array, outlier: Float32Array) -> float:
     return float(np.mean(compactness > to_outlier.sum()))
 
 
-def _unit(vectors: Vectors, expression: str) -> Float32Array | None:
+def _unit_vector(vectors: Vectors, expression: str) -> Float32Array | None:
     """Return the unit vector of a word or an expression, shape (D,); None if the model knows none of its words."""
     joined = re.sub(r"[\s_]+", "_", expression)
     for form in (expression, joined):

@@ -15,7 +15,7 @@ MAX_BYTES = 1 << 28  # of a set, unpacked
 _MAX_LINE = 1 << 20  # bytes of a line
 
 
-def stem(url: Location) -> str:
+def file_stem(url: Location) -> str:
     """Return the name of a file without folder and suffix; the file may be in an archive (zip://name::archive)."""
     return PurePosixPath(os.fspath(url).partition("::")[0].removesuffix(".gz")).stem
 
@@ -51,7 +51,7 @@ def read_lines(
                 yield number, text
 
 
-def malformed(url: Location, number: int, line: str, problem: str, remedy: str) -> InputError:
+def malformed_line(url: Location, number: int, line: str, problem: str, remedy: str) -> InputError:
     """Return the error for a malformed line of a file; `problem` completes "Line 3 of URL is ..."."""
     return InputError(f"Line {number} of {url} is {problem}: {line[:60]!r}.", remedy)
 

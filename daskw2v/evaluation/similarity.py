@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daskw2v.evaluation.reading import known_id, malformed, read_lines, split_fields
+from daskw2v.evaluation.reading import known_id, malformed_line, read_lines, split_fields
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.urls import Location
 from daskw2v.types import Float64Array
@@ -174,7 +174,7 @@ def read_pairs(url: Location, storage_options: Mapping[str, Any] | None = None) 
         if score is None:
             problem = f"not two words with a score in field {column + 1}"
             remedy = "Write word1<TAB>word2<TAB>score in each line, or mark the line as a comment with #."
-            raise malformed(url, line.number, line.text, problem, remedy)
+            raise malformed_line(url, line.number, line.text, problem, remedy)
         pairs.append(ScoredPair(line.fields[0], line.fields[1], score))
     return _remove_tags(pairs)
 

@@ -1,4 +1,4 @@
-"""Lengths of vectors, and the best of scores, whatever blocks they come in."""
+"""Lengths of vectors and rankings of scores, in any division into blocks."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Versions that are damaged: named, passed over, and deleted when asked to; nothing else stops because of them."""
+"""Damaged versions are named, skipped, and deleted on request; they stop no other operation."""
 
 import json
 import shutil
@@ -34,7 +34,7 @@ MET = [(file, "flipped") for file in CHUNKS]  # only reading shows it
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def intact_work(tmp_path_factory):
     """Three versions, published one after another, two hours old."""
     work, earlier = Store(str(tmp_path_factory.mktemp("whole"))), None
     then = (datetime.now(UTC) - timedelta(hours=2)).isoformat(timespec="seconds")
@@ -51,9 +51,9 @@ def whole(tmp_path_factory):
 
 
 @pytest.fixture
-def work(whole, tmp_path):
-    """A copy to damage."""
-    shutil.copytree(whole.url, tmp_path, dirs_exist_ok=True)
+def work(intact_work, tmp_path):
+    """Return a copy of the work directory, to be damaged."""
+    shutil.copytree(intact_work.url, tmp_path, dirs_exist_ok=True)
     return Store(str(tmp_path))
 
 
@@ -107,7 +107,7 @@ def test_verify__names_the_file(work, versions, file, how):
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(("file", "how"), SEEN)
 def test_a_damaged_version__stops_nothing(work, versions, file, how):
-    """The served version: the one before is returned to, tagged, counted on from; the damaged one is not served."""
+    """If the served version is damaged, the previous one is served and tagged, and the damaged one is not."""
     spoil(work, NAMES[2], file, how)
     assert {version.name for version in versions.all()} >= set(NAMES[:2])
     assert versions.tag(NAMES[0], "stable").tags == ("stable",)

@@ -1,4 +1,4 @@
-"""The examples of docstrings give what they show."""
+"""The examples of docstrings have the results that they show."""
 
 import doctest
 import importlib
@@ -40,7 +40,7 @@ EXAMPLES = {test.name: test for test in examples()}
 
 @pytest.fixture(autouse=True)
 def no_files_in_memory():
-    """An example writes where none has written before, in whatever process it is run once more."""
+    """Give each example an empty store, in any process and at any repetition."""
     MemoryFileSystem.store.clear()
     yield
     MemoryFileSystem.store.clear()

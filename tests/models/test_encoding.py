@@ -23,7 +23,7 @@ def model(**params):
 
 
 def pairs(lines):
-    """Make tokens of two characters: a user's tokenizer."""
+    """Return tokens of two characters, as a user's tokenizer."""
     return [[line[i : i + 2] for i in range(0, len(line), 2)] for line in lines]
 
 

@@ -1,4 +1,4 @@
-"""Exports that are killed or find no space: the next one leaves nothing but what it was asked for."""
+"""After exports that are killed or find no space, the next export leaves only the exported file."""
 
 import errno
 import os
@@ -41,14 +41,14 @@ def list_files(folder):
 
 
 def kinds(folder):
-    """Return the names of files, those without numbers that are drawn at random."""
+    """Return how many files have each name, whose random numbers are replaced."""
     return Counter(re.sub(r"[0-9a-f-]{8,}", "#", name) for name in list_files(folder))
 
 
 @pytest.mark.parametrize("format", [*FORMATS, "save"])
 def test_export__after_a_killed_export_leaves_only_the_named_file(format, tmp_path, monkeypatch):
     needs(format)
-    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    killed, complete = tmp_path / "killed", tmp_path / "whole"
 
     def kill(*_):
         raise KeyboardInterrupt
@@ -60,8 +60,8 @@ def test_export__after_a_killed_export_leaves_only_the_named_file(format, tmp_pa
             exported(tiny(), format, killed)
     assert any(".part" in name for name in list_files(killed))
     exported(tiny(), format, killed)
-    exported(tiny(), format, whole)
-    assert kinds(killed) == kinds(whole)
+    exported(tiny(), format, complete)
+    assert kinds(killed) == kinds(complete)
 
 
 @pytest.mark.parametrize("format", [*FORMATS, "save"])

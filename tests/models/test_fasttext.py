@@ -34,7 +34,7 @@ def theirs(model, words):
 
 
 def make_vectors(counts=None, ngrams=NGRAMS, metadata=None):
-    """Return vectors with n-grams, of which some have no rows, as after training."""
+    """Return vectors with n-grams, of which a few have no rows, as after training."""
     rng = np.random.default_rng(0)
     buckets = rng.permutation(ngrams.bucket)[: ngrams.bucket // 2].astype(np.int32)
     features = FeatureVectors(FeatureKeys(ngrams=ngrams, buckets=buckets), rng.random((len(buckets), 5), np.float32))
@@ -45,7 +45,7 @@ def make_vectors(counts=None, ngrams=NGRAMS, metadata=None):
 
 @pytest.fixture(scope="module")
 def facebook(tmp_path_factory):
-    """A file of a small model, as gensim writes it: fastText's own program diverges on so little text, at times."""
+    """Write a small model by gensim, as fastText's program sometimes diverges on so little text."""
     rng, path = np.random.default_rng(0), tmp_path_factory.mktemp("fasttext") / "model.bin"
     text = [list(rng.choice(WORDS[2:], 10)) for _ in range(100)]
     save_facebook_model(
@@ -74,7 +74,7 @@ def test_import__reads_many_words_in_parts(facebook, monkeypatch):
 
 @pytest.mark.parametrize(("minn", "maxn", "bucket"), [(3, 6, 0), (1, 0, 10), (4, 3, 10)])
 def test_import__without_n_grams_has_words_alone(tmp_path, minn, maxn, bucket):
-    """The program makes rows for buckets even if no word has n-grams."""
+    """fastText writes rows of buckets even if no word has n-grams."""
     rows = np.arange(2 * (2 + bucket), dtype="<f4").reshape(-1, 2)
     (tmp_path / "m.bin").write_bytes(content(rows, bucket=bucket, minn=minn, maxn=maxn))
     vectors = import_vectors(tmp_path / "m.bin")
@@ -136,7 +136,7 @@ def test_export__is_imported_unchanged(tmp_path):
 
 
 def test_export__without_n_grams_is_a_model_without(tmp_path):
-    """Counts of a file of word2vec's are 0: gensim would leave the words out."""
+    """Counts of an imported word2vec file are 0, and gensim would leave these words out."""
     vectors = Vectors(Vocabulary.from_words(WORDS, [0] * len(WORDS)), np.eye(len(WORDS), 3, dtype=np.float32))
     export(vectors, tmp_path / "m.bin", format="fasttext")
     model = fasttext.load_model(str(tmp_path / "m.bin"))
@@ -261,7 +261,7 @@ def test_import__refuses_more_than_memory(tmp_path):
 
 
 def test_import__holds_rows_of_n_grams_once(tmp_path, monkeypatch):
-    """Some rows are zeros, as in all models whose words have not all of the buckets' n-grams."""
+    """Rows of buckets without an n-gram of the words are zeros."""
     monkeypatch.setattr(module, "ROW_BYTES_AT_ONCE", 1 << 20)
     rows = np.ones((2 + 40_000, 64), "<f4")
     rows[5::1000] = 0.0
@@ -277,10 +277,10 @@ def test_import__holds_rows_of_n_grams_once(tmp_path, monkeypatch):
     assert (vectors.features.rows == 1.0).all()
 
 
-@pytest.mark.parametrize("left", range(16))
-def test_words__are_read_in_blocks(left):
-    """Wherever a block of 64 KiB ends in a word or its count: what follows the words is next."""
-    lengths = [(1 << 16) - 2 - left, 0, 3, 65_000, 1, 2]
+@pytest.mark.parametrize("remaining", range(16))
+def test_words__are_read_in_blocks(remaining):
+    """A block of 64 KiB may end anywhere in a word or its count; the next read starts behind the words."""
+    lengths = [(1 << 16) - 2 - remaining, 0, 3, 65_000, 1, 2]
     words = [b"a" * n + b"\xc3\xa9" for n in lengths]
     written = b"".join(word + b"\0" + struct.pack("<qb", n, 0) for n, word in enumerate(words)) + b"rest"
     f = io.BytesIO(written)

@@ -1,4 +1,4 @@
-"""Followers: what is served comes by itself, whole, and nothing that is wrong with it reaches a reader."""
+"""Followers load the served version completely, and readers never get a damaged one."""
 
 import logging
 import subprocess
@@ -37,7 +37,7 @@ def served(work):
 
 
 def add(work, number):
-    """Publish a version all of whose parts tell its number; return its name."""
+    """Publish a version whose parts all hold its number; return its name."""
     name = f"v{number:04}-r"
     store = work / "models" / name
     create_model(store, {"input": (8, 4)}, row_block=2)
@@ -48,7 +48,7 @@ def add(work, number):
 
 
 def is_whole(vectors):
-    """Tell whether rows, words, manifest and URL are one version's."""
+    """Return whether rows, words, manifest and URL are of one version."""
     (number, *_), name = vectors.vectors[0].astype(int), vectors.url.rsplit("/", 1)[-1]
     words = [f"{number}-{i}" for i in range(8)]
     return (
@@ -59,8 +59,8 @@ def is_whole(vectors):
     )
 
 
-def wait_for(done):
-    while not done():
+def wait_for(is_done):
+    while not is_done():
         time.sleep(0.01)
 
 
@@ -136,7 +136,7 @@ def test_follower__serves_the_current_version_while_another_is_opened(work, serv
     opening, go_on = threading.Event(), threading.Event()
 
     class Slow(Vectors):
-        """Vectors whose second version is not opened at once."""
+        """Vectors whose second version takes time to open."""
 
         @classmethod
         def open(cls, url, *args, **options):
@@ -251,7 +251,7 @@ def test_follower__refuses_a_folder_without_a_model(work, served):
 
 @pytest.mark.parametrize("moment", ["manifest", "rows"])
 def test_open__resolves_again_if_the_version_is_deleted_meanwhile(work, served, monkeypatch, moment):
-    """A new version is served and the old one deleted, after its name was read or after its manifest was."""
+    """A new version is served and the old one deleted, after the old name, or the old manifest, was read."""
     read, calls = versions_module.read_finished, []
 
     def read_finished(store):

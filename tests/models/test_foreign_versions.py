@@ -1,4 +1,4 @@
-"""Folders in `models/` that another daskw2v wrote, or nobody: named, passed over and never changed."""
+"""Folders in `models/` that another daskw2v or another program wrote are named, skipped and never changed."""
 
 import json
 import os
@@ -81,7 +81,7 @@ def models(tmp_path):
 
 
 def contents(folder):
-    """Return what lies in a folder: the content of files, and what else there is."""
+    """Return the entries of a folder by path: the content of files, and the type of other entries."""
     paths = Path(folder.url).rglob("*")
     return {path: path.read_bytes() if path.is_file() else path.lstat().st_mode for path in paths}
 

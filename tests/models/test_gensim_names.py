@@ -1,4 +1,4 @@
-"""Methods of gensim's KeyedVectors and Word2Vec: their answers are gensim's."""
+"""Methods of gensim's KeyedVectors and Word2Vec have gensim's results."""
 
 import numpy as np
 import pytest
@@ -117,13 +117,13 @@ def test_closer_than__equals_gensim(vectors, keyed):
     assert vectors.closer_than("w3", vectors.most_similar("w3")[0][0]) == []
 
 
-@pytest.mark.parametrize("others", [(), ["w5"], ["w9", "w3", "w9"]])
+@pytest.mark.parametrize("other_words", [(), ["w5"], ["w9", "w3", "w9"]])
 @pytest.mark.usefixtures("blocks")
-def test_distances__equal_gensim(vectors, keyed, rows, others):
+def test_distances__equal_gensim(vectors, keyed, rows, other_words):
     for asked in ("w3", 2 * rows[3]):
-        result = vectors.distances(asked, others)
+        result = vectors.distances(asked, other_words)
         assert result.dtype == np.float32
-        np.testing.assert_allclose(result, keyed.distances(asked, others), atol=1e-6)
+        np.testing.assert_allclose(result, keyed.distances(asked, other_words), atol=1e-6)
 
 
 def test_cosine_similarities__equal_gensims(rows):

@@ -30,7 +30,7 @@ def make_vectors():
 
 @pytest.fixture
 def api(monkeypatch, tmp_path):
-    """What is asked of huggingface_hub's HfApi; uploaded folders are copied to tmp_path / "uploaded"."""
+    """Record calls of huggingface_hub's HfApi; uploaded folders are copied to tmp_path / "uploaded"."""
     asked = []
 
     class Api:
@@ -88,7 +88,7 @@ def test_push_to_hub__names_the_package_to_install(monkeypatch):
 
 
 def test_push_to_hub__calls_functions_that_huggingface_hub_has():
-    """The fake above takes what the package takes."""
+    """The fake has the parameters of the package."""
     hub = pytest.importorskip("huggingface_hub")
     for method, names in {
         "__init__": {"token"},

@@ -1,4 +1,4 @@
-"""Tables of int8: their kernel beside its reference, what their bounds promise, and that their searches are exact."""
+"""Tables of int8: the kernel equals its reference, bounds hold, and searches are exact."""
 
 import gzip
 import sys
@@ -24,14 +24,14 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 
 
 def indexed_by(rows, effort=16, threads=1):
-    """Vectors with a table, in memory alone."""
+    """Return vectors with a table, in memory."""
     table = Int8Index(rows.shape, effort)
     table.add(0, normalize_rows(rows), threads)
     return IndexedVectors(Vocabulary.from_words(map(str, range(len(rows))), [1] * len(rows)), rows, searcher=table)
 
 
 def skewed(n_words, dimensions, seed=0):
-    """Vectors as training makes them: in clusters, of many lengths, with some large components and a zero vector."""
+    """Return vectors like trained ones: clusters, many lengths, a few large components, and a zero vector."""
     random = np.random.default_rng(seed)
     rows = random.standard_normal((n_words, dimensions)) + 3 * random.standard_normal((20, dimensions)).repeat(
         -(-n_words // 20), axis=0)[:n_words]  # fmt: skip
@@ -46,11 +46,11 @@ def test_kernel__equals_its_reference(words, dimensions, queries):
     codes = random.integers(-127, 128, (words, dimensions), np.int8)
     asked = random.integers(-32767, 32768, (queries, dimensions), np.int16)
     steps, errors, scales = (random.random(n, np.float32) for n in (words, words, queries))
-    first, most = words // 3, np.full((queries, words), np.nan, np.float32)
-    bounds(codes, steps, errors, first, words, asked, scales, 0, most)
-    assert np.isnan(most[:, :first]).all()
+    first, scores = words // 3, np.full((queries, words), np.nan, np.float32)
+    bounds(codes, steps, errors, first, words, asked, scales, 0, scores)
+    assert np.isnan(scores[:, :first]).all()
     assert np.allclose(
-        most[:, first:], bounds_reference(codes, steps, errors, asked, scales)[:, first:], rtol=1e-5, atol=1e-2
+        scores[:, first:], bounds_reference(codes, steps, errors, asked, scales)[:, first:], rtol=1e-5, atol=1e-2
     )
 
 
@@ -60,9 +60,9 @@ def test_sums__stay_within_int32(dimensions):
     codes, steps, errors = quantize_vectors(units)
     queries, scales, lost = quantize_queries(units)
     assert 127 * np.abs(queries.astype(np.int64)).sum() < 1 << 31
-    most = np.empty((1, 1), np.float32)
-    bounds(codes, steps, errors, 0, 1, queries, scales, 0, most)
-    assert 1 <= most[0, 0] + lost[0] < 1.001
+    scores = np.empty((1, 1), np.float32)
+    bounds(codes, steps, errors, 0, 1, queries, scales, 0, scores)
+    assert 1 <= scores[0, 0] + lost[0] < 1.001
 
 
 @pytest.mark.parametrize("dimensions", [1, 12, 300])
@@ -70,9 +70,9 @@ def test_bounds__are_kept(dimensions):
     units = normalize_rows(skewed(500, dimensions))
     queries, scales, lost = quantize_queries(units[:100])
     exact = units[:100].astype(np.float64) @ units.T
-    most = bounds_reference(*quantize_vectors(units), queries, scales) + lost[:, None]
-    assert (most >= exact).all()
-    assert most.mean() < exact.mean() + 0.1
+    scores = bounds_reference(*quantize_vectors(units), queries, scales) + lost[:, None]
+    assert (scores >= exact).all()
+    assert scores.mean() < exact.mean() + 0.1
 
 
 @pytest.mark.parametrize("topn", [1, 10, 200])
@@ -98,8 +98,8 @@ def test_nearest__searches_again_where_bounds_do_not_suffice():
 def test_bounds__suffice_for_most_queries():
     rows = skewed(5000, 100)
     vectors = indexed_by(rows, effort=128)
-    others = vectors.searcher.candidates(normalize_rows(rows[:500]), 10).bounds
-    assert np.mean(others > vectors.exact(rows[:500])[1][:, -1]) < 0.01
+    bounds_of_others = vectors.searcher.candidates(normalize_rows(rows[:500]), 10).bounds
+    assert np.mean(bounds_of_others > vectors.exact(rows[:500])[1][:, -1]) < 0.01
 
 
 def test_threads__find_the_same(monkeypatch):

@@ -1,4 +1,4 @@
-"""What a model keeps of the phrases that its text was joined by."""
+"""Phrases of a model: the passes that its text was joined by."""
 
 import shutil
 from pathlib import Path
@@ -104,7 +104,7 @@ def test_train_model__refuses_a_corpus_joined_otherwise(text, client, tmp_path):
 
 
 def test_train__default_threshold_of_a_scoring_equals_that_threshold(text, client, tmp_path):
-    """Whether it is given or left open, the experiment is one."""
+    """The run is the same whether the default threshold is passed or not."""
     params = PARAMS.replace(phrases=1, phrase_threshold=None)
     urls = {
         train(text, work=tmp_path, params=one, resources=RESOURCES, client=client).url

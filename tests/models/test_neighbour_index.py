@@ -1,4 +1,4 @@
-"""Indexes of vectors: what they find, where they lie, and what is believed of their files."""
+"""Indexes of vectors: their results, their files, and the checks of these."""
 
 import json
 import sys
@@ -38,7 +38,7 @@ def test_files__know_all_kinds():
 
 @pytest.fixture(params=[*KINDS])
 def kind(request):
-    """Each kind that can be built here."""
+    """Each kind of index that can be built with the installed packages."""
     if request.param == "hnsw":
         request.getfixturevalue("needs_usearch")
     return request.param
@@ -68,10 +68,10 @@ def test_nearest__takes_little_memory_however_many_words_are_asked_for():
     indexed.nearest(matrix[:1])  # what is loaded and compiled once is not measured
     tracemalloc.start()
     ids, _ = indexed.nearest(matrix[:queries], topn)
-    _, most = tracemalloc.get_traced_memory()
+    _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert ids.shape == (queries, topn)
-    assert most < matrix.itemsize * queries * 4 * topn * size / 2  # half of the rows of four candidates a word
+    assert peak < matrix.itemsize * queries * 4 * topn * size / 2  # half of the rows of four candidates a word
 
 
 def index_of(work):
@@ -185,16 +185,16 @@ def test_open__refuses_an_index_of_other_vectors(work, kind):
 def test_open__tells_damage(work, kind):
     summary = build_index(work.url, kind=kind)
     index = index_of(work)
-    whole = index.read_bytes(summary.file)
-    middle = len(whole) // 2
-    for damaged in (whole[:-1], whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]):
+    content = index.read_bytes(summary.file)
+    middle = len(content) // 2
+    for damaged in (content[:-1], content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]):
         index.write_bytes(summary.file, damaged)
         with pytest.raises(DamageError):
             IndexedVectors.open(work.url)
     (index / summary.file).remove()
     with pytest.raises(DamageError):
         IndexedVectors.open(work.url)
-    index.write_bytes(summary.file, whole)
+    index.write_bytes(summary.file, content)
     index.write_bytes("manifest.json", index.read_bytes("manifest.json").replace(b'"words": 600', b'"words": 601'))
     with pytest.raises(DamageError, match="is not what was written"):
         IndexedVectors.open(work.url)
@@ -227,16 +227,16 @@ def test_open__refuses_links_out_of_the_folder(tmp_path, kind):
 @pytest.mark.sampled(2)
 def test_open__refuses_changed_bytes_before_usearch_sees_them(work, monkeypatch, kind):
     summary, index = build_index(work.url, kind=kind), index_of(work)
-    whole = np.frombuffer(index.read_bytes(summary.file), np.uint8)
+    content = np.frombuffer(index.read_bytes(summary.file), np.uint8)
     calls = []
     monkeypatch.setattr(KINDS[kind], "read", lambda *arguments: calls.append(arguments))
-    for index in np.random.default_rng(0).choice(len(whole), 20, replace=False):  # in its head, matrix and graph
-        changed = whole.copy()
+    for index in np.random.default_rng(0).choice(len(content), 20, replace=False):  # in its head, matrix and graph
+        changed = content.copy()
         changed[index] ^= 1
         index.write_bytes(summary.file, changed.tobytes())
         with pytest.raises(DamageError, match=r"its checksum differs\. Build it again: daskw2v index"):
             IndexedVectors.open(work.url)
-    for part in (b"", whole[: len(whole) // 2].tobytes()):
+    for part in (b"", content[: len(content) // 2].tobytes()):
         index.write_bytes(summary.file, part)
         with pytest.raises(DamageError):
             IndexedVectors.open(work.url)

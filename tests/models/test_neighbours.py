@@ -1,4 +1,4 @@
-"""Neighbours in bulk, on a cluster: those of most_similar, word by word."""
+"""Neighbours of many words on a cluster equal `most_similar` of each word."""
 
 import pickle
 from dataclasses import replace
@@ -58,7 +58,7 @@ def test_to_dask_neighbours__of_all_words_equal_most_similar(url, in_memory, top
 
 
 def test_to_dask_neighbours__of_equal_words_and_of_no_length(rows, tmp_path):
-    """A word may lie beyond others that are equal to it, and is still none of its neighbours."""
+    """A word may rank behind equal words, and is still not its own neighbour."""
     rows = rows.copy()
     rows[3], rows[4:25] = 0, rows[4]
     Vectors(Vocabulary.from_words(WORDS, range(V, 0, -1)), rows).save(tmp_path / "saved")

@@ -23,7 +23,7 @@ ROWS = np.random.default_rng(1).standard_normal((3, 4), np.float32)
 
 
 class Hub(MemoryFileSystem):
-    """Files of the Hub, as huggingface_hub's filesystem has them: in memory, and none of another protocol's."""
+    """Replace huggingface_hub's filesystem by one in memory, which has its own files."""
 
     protocol = "hf"
     store = {}  # noqa: RUF012
@@ -150,7 +150,7 @@ def test_open__names_folder_and_hub_where_neither_has_a_model(tmp_path, monkeypa
     ],
 )
 def test_open__says_how_to_install_the_hub(tmp_path, monkeypatch, url, message):
-    """Asked of a fresh interpreter, whose fsspec knows no filesystem of the Hub yet."""
+    """The test runs in a new interpreter, whose fsspec has no filesystem of the Hub registered."""
     lines = f"""
 import sys
 sys.modules["huggingface_hub"] = None

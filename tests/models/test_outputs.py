@@ -1,4 +1,4 @@
-"""Tables for other tools are the model's words, counts and vectors; from a store, workers read them themselves."""
+"""Tables for other tools hold the model's words, counts and vectors; workers read them from a store."""
 
 import pickle
 import sys
@@ -30,7 +30,7 @@ WIDE = [f"v{i}" for i in range(D)]
 
 @pytest.fixture(scope="module", params=[1, 4])
 def url(request, tmp_path_factory):
-    """A model in that many partitions."""
+    """A model with so many partitions, in a store."""
     n, models = request.param, Store(str(tmp_path_factory.mktemp("work"))) / "models"
     store = models / "v0001-r"
     write_input(store, ROWS, ROW_BLOCK, n)
@@ -111,7 +111,7 @@ def test_outputs__of_no_words_are_empty(tmp_path):
 
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_dask_outputs__hold_no_rows_of_a_stored_model(url, in_memory):
-    """The graph of 103 words is not larger for their numbers and texts."""
+    """The graph does not hold the numbers and texts of the 103 words."""
     vectors = Vectors.open(url, in_memory=in_memory)
     for output in (vectors.to_dask_array(), vectors.to_dask_dataframe()):
         graph = pickle.dumps(dict(output.__dask_graph__()))

@@ -1,4 +1,4 @@
-"""Prefixes of the columns: their settings, their training, and the models that they are."""
+"""Prefixes of the columns: settings, training, and prefixes as models."""
 
 import json
 
@@ -29,12 +29,12 @@ def text(tmp_path):
 
 def test_prefix__is_the_first_columns():
     rows = np.random.default_rng(0).standard_normal((30, 48)).astype(np.float32)
-    whole = model(rows)
-    first = whole.prefix(16)
+    full = model(rows)
+    first = full.prefix(16)
     assert first.vector_size == 16
     assert np.array_equal(first.vectors, rows[:, :16])
     assert first.most_similar("7") == model(rows[:, :16].copy()).most_similar("7")
-    assert np.array_equal(whole.prefix(48).vectors, rows)
+    assert np.array_equal(full.prefix(48).vectors, rows)
 
 
 @pytest.mark.parametrize("columns", [0, 49, True, 2.5, "16"])
@@ -90,8 +90,8 @@ def test_command__trains_and_exports_prefixes(text):
     work, file = str(text.parent / "work"), text.parent / "first.vec"
     options = ["--vector-size", "48", "--prefix-sizes", "16", "32", "--min-count", "1", "--epochs", "1"]
     for arguments in (["train", str(text), "--work", work, *options], ["export", work, str(file), "--prefix", "16"]):
-        done = invoke(*arguments)
-        assert done.exit_code == 0, done.output
+        result = invoke(*arguments)
+        assert result.exit_code == 0, result.output
     head, line, *_ = file.read_text().split("\n")
     assert head.split()[1] == "16"
     assert len(line.split()) == 17

@@ -32,7 +32,7 @@ NEAR = {"rtol": 0, "atol": 1e-5}
 
 
 def make_vectors(ngrams=NGRAMS, kept=800):
-    """Return vectors with n-grams, some of which have no row."""
+    """Return vectors with n-grams, of which a few have no row."""
     rng = np.random.default_rng(0)
     buckets = rng.permutation(ngrams.bucket)[:kept].astype(np.int32)
     features = FeatureVectors(
@@ -55,7 +55,7 @@ def cosines(first, second):
 @pytest.mark.parametrize("part_size", [1, 2, 3, SIZE])
 @pytest.mark.parametrize("features", [None, 300, 800])
 def test_export__is_read_by_fasttext_as_by_us(tmp_path, monkeypatch, part_size, features):
-    """Parts of three dimensions leave one over."""
+    """The last part of three dimensions has one dimension."""
     monkeypatch.setattr(module, "NGRAMS_AT_ONCE", 300)
     monkeypatch.setattr(module, "ROW_BYTES_AT_ONCE", 4 * SIZE * 90)
     vectors = make_vectors() if features is not None else Vectors(make_vectors().vocabulary, make_vectors().vectors)
@@ -98,7 +98,7 @@ def test_export__by_default_is_as_small_as_fasttexts(tmp_path):
 
 
 def test_export__accepts_zeros_and_no_rows(tmp_path):
-    """A row of zeros has no direction; it stays short."""
+    """A row of zeros has no direction; its code has a small length."""
     for words in (["a", "b"], []):
         rows = np.zeros((len(words), 3), np.float32)
         export(Vectors(Vocabulary.from_words(words, [1] * len(words)), rows), tmp_path / "m.ftz")
@@ -137,11 +137,11 @@ def test_coded_rows__equal_their_decoded_rows():
     rows = np.random.default_rng(0).normal(size=(700, 7)).astype(np.float32)
     coded = Codebook.fit(rows, 3).encode(rows)
     assert (coded.shape, len(coded), coded.dtype) == ((700, 7), 700, np.float32)
-    whole = coded[:]
-    assert np.array_equal(coded[np.array([5, 3])], whole[[5, 3]])
-    assert np.array_equal(coded.rows_from(690)[:], whole[690:])
+    decoded = coded[:]
+    assert np.array_equal(coded[np.array([5, 3])], decoded[[5, 3]])
+    assert np.array_equal(coded.rows_from(690)[:], decoded[690:])
     assert coded.nbytes == 700 * 3 + 700 + 4 * (3 * 3 * 256 + 256)
-    assert cosines(whole, rows).mean() > 0.95
+    assert cosines(decoded, rows).mean() > 0.95
 
 
 @pytest.mark.parametrize("part_size", [0, 65, 2.0, True, "2"])
@@ -159,9 +159,9 @@ def test_part_size__is_for_quantized_models_alone(tmp_path, part_size):
 
 def test_command__refuses_ngrams_that_a_format_does_not_keep(tmp_path):
     make_vectors().save(tmp_path / "model")
-    done = invoke("export", str(tmp_path / "model"), str(tmp_path / "m.txt"), "--ngrams", "300")
-    assert done.exit_code != 0
-    assert "--ngrams 300 changes nothing in text; it is for fasttext and ftz" in done.output
+    result = invoke("export", str(tmp_path / "model"), str(tmp_path / "m.txt"), "--ngrams", "300")
+    assert result.exit_code != 0
+    assert "--ngrams 300 changes nothing in text; it is for fasttext and ftz" in result.output
 
 
 def test_export__refuses_more_codes_than_the_format_counts(tmp_path, monkeypatch):
@@ -180,7 +180,7 @@ def test_export__refuses_a_table_of_features(tmp_path):
 
 
 def written(tmp_path):
-    """Return a small file, and where in it the dictionary of n-grams and the matrix begin."""
+    """Return the content of a small file, and the offsets of the dictionary of n-grams and of the matrix."""
     ngrams = HashedNGrams(minn=1, maxn=2, bucket=9)
     features = FeatureVectors(
         FeatureKeys(ngrams=ngrams, buckets=np.array([4, 2], np.int32)), np.eye(2, 3, dtype=np.float32)
@@ -220,12 +220,12 @@ WRONG_MATRIX = [
 ]
 
 
-@pytest.mark.parametrize(("place", "at", "kind", "numbers", "message"),
+@pytest.mark.parametrize(("part", "offset", "kind", "numbers", "message"),
                          [("pruned", *one) for one in WRONG] + [("matrix", *one) for one in WRONG_MATRIX])  # fmt: skip
-def test_import__names_the_problem(tmp_path, place, at, kind, numbers, message):
+def test_import__names_the_problem(tmp_path, part, offset, kind, numbers, message):
     content, pruned, matrix = written(tmp_path)
-    at += pruned - len(b"a\0") - 9 + 8 if at < 0 else pruned if place == "pruned" else matrix
-    (tmp_path / "m.ftz").write_bytes(changed(content, at, kind, *numbers))
+    offset += pruned - len(b"a\0") - 9 + 8 if offset < 0 else pruned if part == "pruned" else matrix
+    (tmp_path / "m.ftz").write_bytes(changed(content, offset, kind, *numbers))
     with pytest.raises(InputError, match=message):
         import_vectors(tmp_path / "m.ftz")
 

@@ -25,7 +25,7 @@ MOST = 24  # rows of a block: two chunks
 
 @pytest.fixture(scope="module", params=[1, pytest.param(4, marks=pytest.mark.slow), 7])
 def url(request, tmp_path_factory):
-    """A model in that many partitions; w3 has no length, w4 and w5 are equal."""
+    """A model with so many partitions; w3 is zero, w4 and w5 are equal."""
     n, models = request.param, Store(str(tmp_path_factory.mktemp("work"))) / "models"
     rows = np.random.default_rng(1).standard_normal((V, D), np.float32)
     rows[3], rows[5] = 0, rows[4]
@@ -38,7 +38,7 @@ def url(request, tmp_path_factory):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """How many rows were asked of the store, each time; blocks are small."""
+    """Record the number of rows of each read of the store; blocks are small."""
     monkeypatch.setattr(module, "BLOCK_BYTES", MOST * D * 4)
     monkeypatch.setattr(word_queries, "QUERIES", 5)
     read, numbers = StoredRows.__getitem__, []

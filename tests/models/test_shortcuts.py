@@ -1,4 +1,4 @@
-"""Methods of Vectors that other modules do the work of, and the batched query."""
+"""Methods of Vectors that call other modules, and the batched query."""
 
 import numpy as np
 import pytest

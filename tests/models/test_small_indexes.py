@@ -1,4 +1,4 @@
-"""Tables of signs and of product-quantized vectors: their kernels beside their references, recall, and damage."""
+"""Tables of signs and of product-quantized vectors: kernels equal their references; recall; damage."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ SMALL = [BinaryIndex, ProductIndex]
 
 
 def planted(n_words, dimensions, seed=0):
-    """Vectors as training makes them: a mean, clusters, and components that are less and less large."""
+    """Return vectors like trained ones: a mean, clusters, and components of decreasing size."""
     random = np.random.default_rng(seed)
     centers = random.standard_normal((-(-n_words // 500), dimensions)).repeat(500, axis=0)[:n_words]
     rows = centers + 0.7 * random.standard_normal((n_words, dimensions)) + random.standard_normal(dimensions)
@@ -26,7 +26,7 @@ def planted(n_words, dimensions, seed=0):
 
 
 def indexed_by(kind, rows, effort=128, threads=1, parts=1):
-    """Vectors with a table that was filled in some parts, in memory alone."""
+    """Return vectors with a table that was filled in several parts, in memory."""
     table, units = kind(rows.shape, effort), normalize_rows(rows)
     for ids in np.array_split(np.arange(len(rows)), parts):
         table.add(int(ids[0]), units[ids], threads)
@@ -45,10 +45,10 @@ def recall(vectors, rows, topn=10):
 def test_agreements__equal_their_reference(words, width, queries):
     random = np.random.default_rng(words)
     codes, asked = (random.integers(0, 1 << 64, (n, width), np.uint64) for n in (words, queries))
-    first, most = words // 3, np.full((queries, words), np.nan, np.float32)
-    search.agreements(codes, first, words, asked, 0, most)
-    assert np.isnan(most[:, :first]).all()
-    assert np.array_equal(most[:, first:], search.agreements_reference(codes, asked)[:, first:])
+    first, scores = words // 3, np.full((queries, words), np.nan, np.float32)
+    search.agreements(codes, first, words, asked, 0, scores)
+    assert np.isnan(scores[:, :first]).all()
+    assert np.array_equal(scores[:, first:], search.agreements_reference(codes, asked)[:, first:])
 
 
 @pytest.mark.parametrize(("words", "parts", "queries"), [(1, 1, 1), (300, 7, 3), (130, 25, 2)])
@@ -56,10 +56,10 @@ def test_sums__equal_their_reference(words, parts, queries):
     random = np.random.default_rng(words)
     codes = random.integers(0, 256, (words, parts), np.uint8)
     tables = random.standard_normal((queries, parts, 256), np.float32)
-    first, most = words // 3, np.full((queries, words), np.nan, np.float32)
-    search.sums(codes, first, words, tables, 0, most)
-    assert np.isnan(most[:, :first]).all()
-    assert np.allclose(most[:, first:], search.sums_reference(codes, tables)[:, first:], atol=1e-4)
+    first, scores = words // 3, np.full((queries, words), np.nan, np.float32)
+    search.sums(codes, first, words, tables, 0, scores)
+    assert np.isnan(scores[:, :first]).all()
+    assert np.allclose(scores[:, first:], search.sums_reference(codes, tables)[:, first:], atol=1e-4)
 
 
 @pytest.mark.parametrize(("n", "size"), [(1, 1), (500, 4), (400, 16)])

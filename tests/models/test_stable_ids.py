@@ -33,7 +33,7 @@ def vocabulary_of(words):
 
 
 def write_version(store, words, ids):
-    """Write a version with the ids that are made of its vocabulary, or without."""
+    """Write a version with the ids that `ids` assigns to its vocabulary, or without ids."""
     vocabulary = vocabulary_of(words)
     create_model(store, {"input": (len(words), 2)}, row_block=4)
     write_table_rows(store, "input", 0, np.ones((len(words), 2), np.float32))

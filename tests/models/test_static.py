@@ -147,8 +147,8 @@ def test_command__weighs_words(tmp_path):
     vectors.save(tmp_path / "model")
     for name, more, a in (("usual", ["--sif"], 1e-3), ("given", ["--sif", "0.5"], 0.5)):
         arguments = ["export", str(tmp_path / "model"), str(tmp_path / name), "--format", "static", *more]
-        done = invoke(*arguments)
-        assert done.exit_code == 0, done.output
+        result = invoke(*arguments)
+        assert result.exit_code == 0, result.output
         rows = load_file(tmp_path / name / "model.safetensors")["embeddings"]
         assert np.allclose(rows[:-1], weighted(vectors, a), atol=1e-6)
 
@@ -172,7 +172,7 @@ def test_gensim__round_trip_keeps_the_vectors(monkeypatch):
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("lengths", [(3, 6), (1, 2), (4, 3)], ids=str)
 def test_from_gensim__keeps_the_ngrams_of_fasttext(tmp_path, lengths):
-    """The last lengths are no n-grams: then unseen words have no vector."""
+    """With lengths that are no n-grams, unseen words have no vector."""
     models = pytest.importorskip("gensim.models", reason="gensim comes with daskw2v[gensim]")
     minn, maxn = lengths
     sentences = [["apple", "orange", "größe", "apples"], ["orange", "apple", "green"]] * 20

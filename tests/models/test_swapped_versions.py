@@ -1,4 +1,4 @@
-"""Files of versions that are swapped, stale or foreign: refused by name, not taken for data."""
+"""Swapped, stale or foreign files of versions are refused by name, and not read as data."""
 
 import json
 import shutil
@@ -50,7 +50,7 @@ def write_version(store, seed):
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def intact_models(tmp_path_factory):
     work = Store(str(tmp_path_factory.mktemp("whole")))
     for seed, name in enumerate(NAMES):
         write_version(work / "models" / name, seed)
@@ -59,9 +59,9 @@ def whole(tmp_path_factory):
 
 
 @pytest.fixture
-def models(whole, tmp_path):
-    """A copy: versions may be moved."""
-    shutil.copytree(whole.url, tmp_path / "copy")
+def models(intact_models, tmp_path):
+    """Return a copy of the versions, as versions may be moved."""
+    shutil.copytree(intact_models.url, tmp_path / "copy")
     return tmp_path / "copy" / "models"
 
 
@@ -72,7 +72,7 @@ def swap(one, other):
 
 
 def read_all(version):
-    """Read all of a version, as queries and as a later training would."""
+    """Read all parts of a version, as queries and a later training do."""
     vectors = Vectors.open(version, in_memory=True)
     store = Store(str(version))
     np.testing.assert_array_equal(vectors.vectors, rows(0 if version.name == NAMES[0] else 10))
@@ -104,7 +104,7 @@ def test_version__with_swapped_files_is_refused(models, pair):
     assert any(caught.value.url.startswith(str(path)) for path in (one, other))
     result = Versions(Store(str(models.parent))).verify(NAMES[0])[NAMES[0]]
     assert {Path(damage.url) for damage in result if FOREIGN in damage.problem} <= {
-        path for place in (one, other) for path in (place, *place.rglob("*"))
+        path for folder in (one, other) for path in (folder, *folder.rglob("*"))
     }
     assert any(FOREIGN in damage.problem for damage in result)
 
@@ -131,7 +131,7 @@ def test_version__is_valid_in_another_folder(models, tmp_path):
 
 @pytest.mark.parametrize("n_partitions", [1, 2])
 def test_finish__refuses_a_chunk_of_an_earlier_attempt(tmp_path, n_partitions):
-    """A write that was given up may arrive after those of the attempt that counts."""
+    """A write of an abandoned attempt may arrive after the writes of the attempt that counts."""
     store = Store(str(tmp_path / "v"))
     chunk = tmp_path / "v" / "input" / "c" / ("0/0" if n_partitions == 1 else "0/0/0")
     late = []
@@ -194,7 +194,7 @@ def test_damage__is_distinguished_from_foreign_files(models):
 
 
 def make_old(version):
-    """Take away what older versions did not write."""
+    """Delete the attributes that older versions did not write."""
     for file in version.rglob("*.json"):
         values = json.loads(file.read_text())
         holder = values["attributes"] if file.name == "zarr.json" else values

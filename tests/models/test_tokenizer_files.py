@@ -26,7 +26,7 @@ TINY = Resources(threads=1)
 
 @pytest.fixture(scope="module")
 def bpe():
-    """A byte-level BPE that cuts texts off, and has a token that no text has."""
+    """A byte-level BPE that truncates texts, and has a token that no text has."""
     bpe = tokenizers.Tokenizer(tokenizers.models.BPE())
     bpe.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=True)
     alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
@@ -67,10 +67,10 @@ def vectors(trained, folder):
 
 
 def tokens_of(bpe, text):
-    whole = tokenizers.Tokenizer.from_str(bpe.to_str())
-    whole.no_truncation()
-    whole.no_padding()
-    return whole.encode(text, add_special_tokens=False).tokens
+    untruncated = tokenizers.Tokenizer.from_str(bpe.to_str())
+    untruncated.no_truncation()
+    untruncated.no_padding()
+    return untruncated.encode(text, add_special_tokens=False).tokens
 
 
 def test_words__are_the_tokens_of_complete_lines(vectors, bpe):

@@ -1,4 +1,4 @@
-"""Models whose words' vectors are made of their characters: any word has one."""
+"""Models that compute vectors from characters: each word has a vector."""
 
 import numpy as np
 import pytest

@@ -208,8 +208,8 @@ def test_n_similarity__equals_gensim(vectors, keyed):
 @pytest.mark.parametrize("scores", [7, 1 << 22])
 def test_rank__equals_gensim(vectors, keyed, monkeypatch, scores):
     monkeypatch.setattr(module, "SCORES", scores)
-    others = WORDS[:40]
-    assert [vectors.rank("w3", word) for word in others] == [keyed.rank("w3", word) for word in others]
+    first_words = WORDS[:40]
+    assert [vectors.rank("w3", word) for word in first_words] == [keyed.rank("w3", word) for word in first_words]
     assert vectors.rank("w3", vectors.most_similar("w3")[0][0]) == 1
 
 

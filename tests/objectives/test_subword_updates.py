@@ -105,11 +105,11 @@ def test_check_torch__names_a_build_without_cuda(monkeypatch):
 
 
 def test_gradients__add_up_over_words(weights):
-    whole, many = gradients(weights, CHARACTERS, MOVE), gradients(weights, MANY, np.tile(MOVE, (TIMES, 1)))
+    gradient, repeated = gradients(weights, CHARACTERS, MOVE), gradients(weights, MANY, np.tile(MOVE, (TIMES, 1)))
     parts = [gradients(weights, CHARACTERS[rows], MOVE[rows]) for rows in (slice(40), slice(40, None))]
-    for name, values in whole.items():
+    for name, values in gradient.items():
         np.testing.assert_allclose(parts[0][name] + parts[1][name], values, rtol=1e-3, atol=1e-4)
-        np.testing.assert_allclose(many[name] / TIMES, values, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(repeated[name] / TIMES, values, rtol=1e-3, atol=1e-4)
 
 
 def test_adam_step__equals_the_step_of_pytorch_uphill(weights):

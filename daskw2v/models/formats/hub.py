@@ -86,12 +86,12 @@ def push_to_hub(
 def static_model_card(vectors: Vectors, sif: float | None = None) -> str:
     """Return the text of README.md of a static export: sizes, weights, and scores and parameters of the manifest."""
     has_tokens = is_settled_file(vectors.metadata.get("params", {}).get("tokenizer"))
-    return _card(vectors, _MODEL2VEC, _FILES_OF_TOKENS if has_tokens else _FILES_OF_WORDS, sif)
+    return _make_card(vectors, _MODEL2VEC, _FILES_OF_TOKENS if has_tokens else _FILES_OF_WORDS, sif)
 
 
 def saved_model_card(vectors: Vectors) -> str:
     """Return the text of README.md of a folder that `Vectors.save` wrote."""
-    return _card(vectors, _DASKW2V, "")
+    return _make_card(vectors, _DASKW2V, "")
 
 
 def public_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,18 +102,18 @@ def public_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {**public, "corpus": {"tokens": tokens}} if isinstance(tokens, int) else public
 
 
-def _card(vectors: Vectors, library: Mapping[str, str], files: str, sif: float | None = None) -> str:
+def _make_card(vectors: Vectors, library: Mapping[str, str], files: str, sif: float | None = None) -> str:
     """Return the text of a model card for a library; `files` is the text about the files of the repository."""
     metadata = vectors.metadata
     tokens = metadata.get("corpus", {}).get("tokens")
     text = f", trained by daskw2v on {tokens:,} tokens" if isinstance(tokens, int) else ""
     card = _CARD.format(words=len(vectors), dimensions=vectors.vector_size, text=text, **library) + files
     card += "" if sif is None else _WEIGHTED.format(a=sif)
-    scores = dict(_scores(metadata))
-    return card + _section("Scores", scores) + _section("Parameters", published(metadata.get("params", {})))
+    scores = dict(_list_scores(metadata))
+    return card + _make_section("Scores", scores) + _make_section("Parameters", published(metadata.get("params", {})))
 
 
-def _section(title: str, values: Mapping[str, Any]) -> str:
+def _make_section(title: str, values: Mapping[str, Any]) -> str:
     """Return a section of a model card, "" without values: JSON in an indented block, which no value can end."""
     if not values:
         return ""
@@ -121,7 +121,7 @@ def _section(title: str, values: Mapping[str, Any]) -> str:
     return f"\n## {title}\n\n" + "".join(f"    {line}\n" for line in lines)
 
 
-def _scores(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _list_scores(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the names and values of scores in a manifest: the last ones of training, and the gates of a retraining."""
     for evaluation in metadata.get("metrics", {}).get("evaluations", [])[-1:]:
         yield from evaluation["scores"].items()

@@ -34,7 +34,7 @@ def write_text(vectors: Vectors, f: BinaryIO) -> None:
     InputError
         If a word is empty or holds whitespace.
     """
-    _write_sizes(vectors, f)
+    _write_header(vectors, f)
     line = "%s" + " %.9g" * vectors.vector_size + "\n"  # nine digits are read as the same float32
     f.writelines((line % (word, *row.tolist())).encode() for word, row in vectors.items())
 
@@ -47,12 +47,12 @@ def write_binary(vectors: Vectors, f: BinaryIO) -> None:
     InputError
         If a word is empty or holds whitespace.
     """
-    _write_sizes(vectors, f)
+    _write_header(vectors, f)
     for word, row in vectors.items():
         f.write(b"%s %s\n" % (word.encode(), row.astype(_NUMBERS, copy=False).tobytes()))
 
 
-def _write_sizes(vectors: Vectors, f: BinaryIO) -> None:
+def _write_header(vectors: Vectors, f: BinaryIO) -> None:
     """Write the header line, the numbers of words and of dimensions; raise InputError for words with separators."""
     check_words(vectors, _SEPARATORS, "word2vec's formats")
     f.write(b"%d %d\n" % (len(vectors), vectors.vector_size))

@@ -117,7 +117,7 @@ def index_version(store: Store, kind: str = "hnsw", threads: int = 0, **options:
         dimensions=indexed.vector_size,
         connectivity=options.get("connectivity", 0),
         expansion=options.get("expansion", 0),
-        recall=_recall(replace(indexed, vectors=indexed._rows, searcher=searcher), ids),
+        recall=_measure_recall(replace(indexed, vectors=indexed._rows, searcher=searcher), ids),
         queries=len(ids),
         file=file,
         size=size,
@@ -129,7 +129,7 @@ def index_version(store: Store, kind: str = "hnsw", threads: int = 0, **options:
     return summary
 
 
-def _recall(indexed: IndexedVectors, ids: Int64Array) -> float:
+def _measure_recall(indexed: IndexedVectors, ids: Int64Array) -> float:
     """Return the recall of an index, 0..1: the share of the ten nearest words of each word of `ids` that it finds."""
     units = indexed.units(ids)
     nearest, indexed_ids = (search(units, _TOPN + 1)[0].tolist() for search in (indexed.exact, indexed.nearest))

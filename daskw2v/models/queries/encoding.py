@@ -46,7 +46,7 @@ def encode(vectors: Vectors, texts: Any, sif: float | None, tokenizer: Any) -> F
     split, listed = _Splitter(vectors, tokenizer), [texts] if isinstance(texts, str) else list(texts)
     means = np.zeros((len(listed), vectors.vector_size), np.float32)
     for part in cut(len(listed), TEXTS_AT_ONCE):
-        means[part] = _means(vectors, [split(text) for text in listed[part]], weights)
+        means[part] = _mean_vectors(vectors, [split(text) for text in listed[part]], weights)
     return np.asarray(means[0]) if isinstance(texts, str) else means
 
 
@@ -97,7 +97,7 @@ def find_tokenizer(vectors: Vectors, remedy: str) -> tuple[str, bytes | None]:
     return name, content
 
 
-def _means(vectors: Vectors, texts: list[Sequence[str]], weights: Float32Array | None) -> Float32Array:
+def _mean_vectors(vectors: Vectors, texts: list[Sequence[str]], weights: Float32Array | None) -> Float32Array:
     """Return the mean vector of the known words of each text, shape (n, D), each word times its weight, (V,)."""
     words = list(dict.fromkeys(word for text in texts for word in text))
     ids, rows, known = vectors._look_up_known(words)

@@ -78,7 +78,7 @@ class FeatureVectors:
         return self._compose(self.keys.of_words(words), words, "n-gram")
 
     def knows(self, words: Sequence[str]) -> BoolArray:
-        """Return which words have an n-gram with a row, shape (n,)."""
+        """Return whether each of n words has an n-gram with a row, shape (n,)."""
         return np.asarray(np.diff(self.keys.of_words(words).known().offsets) > 0)
 
     def item_vectors(self, items: Sequence[Mapping[str, Any]]) -> Float32Array:

@@ -215,7 +215,7 @@ class WordRows:
         rows = BLOCK_BYTES // (4 * max(1, self.vector_size))
         return cut(len(self) if limit is None else limit, max(1, rows // chunk) * chunk)
 
-    def _exceed_a_block(self, limit: int) -> bool:
+    def _exceeds_block(self, limit: int) -> bool:
         """Return whether the vectors of the ids below `limit` take more memory than a block."""
         return 4 * limit * self.vector_size > BLOCK_BYTES
 

@@ -40,11 +40,11 @@ class WordQueries(WordRows):
         self, queries: Float32Array, topn: int, restrict_vocab: int | None = None
     ) -> tuple[Int64Array, Float32Array]:
         """Return ids and cosines of the words nearest to n vectors, both of shape (n, topn) or narrower, best first."""
-        limit = self._limit(restrict_vocab)
+        limit = self._count_searched(restrict_vocab)
         groups = [normalize_queries(queries[rows]) for rows in cut(len(queries), QUERIES)]
         rankings = [Ranking(len(units), topn) for units in groups]
         blocks = self.blocks_for(min(len(queries), QUERIES), limit)
-        by_threads = len(queries) == 1 and self.in_memory and self._exceed_a_block(limit)
+        by_threads = len(queries) == 1 and self.in_memory and self._exceeds_block(limit)
         for block, scores in compare_blocks(blocks, groups, by_threads=by_threads):
             for block_scores, ranking in zip(scores, rankings, strict=True):
                 ranking.add(block_scores, block.ids)
@@ -54,7 +54,7 @@ class WordQueries(WordRows):
             ids[rows], cosines[rows] = ranking.best()
         return ids, cosines
 
-    def _limit(self, restrict_vocab: int | None) -> int:
+    def _count_searched(self, restrict_vocab: int | None) -> int:
         """Return the number of words to search: `restrict_vocab`, at most all, which None stands for."""
         if restrict_vocab is None:
             return len(self)
@@ -120,7 +120,7 @@ class WordQueries(WordRows):
             ids, cosines = search(np.atleast_2d(vectors), topn, restrict_vocab)
             return (ids, cosines) if vectors.ndim == 2 else (ids[0], cosines[0])
         query_ids, rows = self._look_up(words)
-        limit = self._limit(restrict_vocab)
+        limit = self._count_searched(restrict_vocab)
         ids, cosines = search(normalize_rows(rows), topn + 1, restrict_vocab)
         width = min(topn, limit - bool(((query_ids >= 0) & (query_ids < limit)).any()))
         columns = np.argsort(ids == query_ids[:, None], axis=1, kind="stable")[:, :width]
@@ -366,7 +366,7 @@ class WordQueries(WordRows):
         the product of the cosines with the other units.
         """
         ranking = Ranking(1, topn)
-        for block in self.blocks_for(len(units), self._limit(restrict_vocab)):
+        for block in self.blocks_for(len(units), self._count_searched(restrict_vocab)):
             shifted = (1 + block.cosines(units)) / 2
             scores = shifted[:n_positive].prod(axis=0) / (shifted[n_positive:].prod(axis=0) + epsilon)
             ranking.add(scores[None], block.ids)

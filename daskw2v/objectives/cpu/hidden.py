@@ -37,7 +37,7 @@ _i64, _number = ir.IntType(64), types.int64
 
 
 def _make_intrinsic(emit: Callable[[Any, list[Any], Any, Any, Any, Any], None]) -> Any:
-    """Return an intrinsic with the code of `emit` for n rows, 1 to _MOST, in code of its own for each number."""
+    """Return an intrinsic for n rows, 1 to _MAX_ROWS, with separate code of `emit` for each n."""
 
     @emitting(types.void, _number, _number, _number, types.float32, _number, _number)
     def by_number(builder: Any, rows: Any, n: Any, width: Any, share: Any, start: Any, end: Any) -> None:
