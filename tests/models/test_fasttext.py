@@ -203,12 +203,15 @@ def content(rows, words=(b"a", b"bc"), magic=793712314, version=12, model=2, lab
     args = {"dim": 2, "bucket": 3, "minn": 1, "maxn": 2, **args}
     numbers = (args["dim"], 5, 5, 1, 5, 1, 2, model, args["bucket"], args["minn"], args["maxn"], 100)
     entries = len(words) if entries is None else entries
-    return b"".join([
-        struct.pack("<14id", magic, version, *numbers, 1e-4),
-        struct.pack("<3i2q", entries + labels, entries, labels, 9, pruned),
-        *(word + b"\0" + struct.pack("<qb", count, 0) for word in words),
-        struct.pack("<?2q", quantized, *rows.shape), rows.tobytes(),
-    ])  # fmt: skip
+    return b"".join(
+        [
+            struct.pack("<14id", magic, version, *numbers, 1e-4),
+            struct.pack("<3i2q", entries + labels, entries, labels, 9, pruned),
+            *(word + b"\0" + struct.pack("<qb", count, 0) for word in words),
+            struct.pack("<?2q", quantized, *rows.shape),
+            rows.tobytes(),
+        ]
+    )
 
 
 ROWS = np.arange(10, dtype="<f4").reshape(5, 2)
@@ -254,8 +257,10 @@ def test_import__names_any_cut(tmp_path):
 
 
 def test_import__refuses_more_than_memory(tmp_path):
-    (tmp_path / "m.bin").write_bytes(content(ROWS, bucket=2**31 - 1, entries=0, words=(), dim=1 << 16)[:-57]
-                                     + struct.pack("<?2q", False, 2**31 - 1, 1 << 16))  # fmt: skip
+    (tmp_path / "m.bin").write_bytes(
+        content(ROWS, bucket=2**31 - 1, entries=0, words=(), dim=1 << 16)[:-57]
+        + struct.pack("<?2q", False, 2**31 - 1, 1 << 16)
+    )
     with pytest.raises(StoreError, match="of memory are free"):
         import_vectors(tmp_path / "m.bin")
 

@@ -33,8 +33,10 @@ def indexed_by(rows, effort=16, threads=1):
 def skewed(n_words, dimensions, seed=0):
     """Return vectors like trained ones: clusters, many lengths, a few large components, and a zero vector."""
     random = np.random.default_rng(seed)
-    rows = random.standard_normal((n_words, dimensions)) + 3 * random.standard_normal((20, dimensions)).repeat(
-        -(-n_words // 20), axis=0)[:n_words]  # fmt: skip
+    rows = (
+        random.standard_normal((n_words, dimensions))
+        + 3 * random.standard_normal((20, dimensions)).repeat(-(-n_words // 20), axis=0)[:n_words]
+    )
     rows *= np.exp(random.standard_normal((n_words, 1)) + random.standard_normal((1, dimensions)))
     rows[n_words // 2] = 0
     return rows.astype(np.float32)

@@ -220,8 +220,10 @@ WRONG_MATRIX = [
 ]
 
 
-@pytest.mark.parametrize(("part", "offset", "kind", "numbers", "message"),
-                         [("pruned", *one) for one in WRONG] + [("matrix", *one) for one in WRONG_MATRIX])  # fmt: skip
+@pytest.mark.parametrize(
+    ("part", "offset", "kind", "numbers", "message"),
+    [("pruned", *one) for one in WRONG] + [("matrix", *one) for one in WRONG_MATRIX],
+)
 def test_import__names_the_problem(tmp_path, part, offset, kind, numbers, message):
     content, pruned, matrix = written(tmp_path)
     offset += pruned - len(b"a\0") - 9 + 8 if offset < 0 else pruned if part == "pruned" else matrix

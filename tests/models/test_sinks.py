@@ -180,8 +180,11 @@ def test_static__is_a_folder_of_the_hugging_face_hub(vectors, tmp_path):
     assert "50 words in 6 dimensions, trained by daskw2v on 1,234 tokens." in card.text
     assert _section(card.text, "Scores") == {"ws353": 0.625, "simlex": None, "similarity:men": 0.5}
     assert _section(card.text, "Parameters") == {
-        "tokenizer": "lower", "epochs": 3, "vocabulary": True, "features": None,
-    }  # fmt: skip
+        "tokenizer": "lower",
+        "epochs": 3,
+        "vocabulary": True,
+        "features": None,
+    }
     assert "private" not in card.text
     rows = load_file(tmp_path / "hub/model.safetensors")["embeddings"]
     words = json.loads((tmp_path / "hub/tokenizer.json").read_text("utf-8"))["model"]["vocab"]

@@ -149,8 +149,9 @@ def fetch_hot(tables: Any, scratch: Any) -> None:
     width, hot = tables.width, tables.hot
     n = hot.rows * width
     for table, shift, before in (
-        (tables.source, hot.source, scratch.sources), (tables.output, hot.output, scratch.outputs)
-    ):  # fmt: skip
+        (tables.source, hot.source, scratch.sources),
+        (tables.output, hot.output, scratch.outputs),
+    ):
         if shift:
             before[:] = table[:n]
             table[shift * width : shift * width + n] = before
@@ -162,8 +163,9 @@ def flush_hot(tables: Any, scratch: Any, rows: Any) -> None:
     width, hot = tables.width, tables.hot
     n = rows * width
     for table, shift, before in (
-        (tables.source, hot.source, scratch.sources), (tables.output, hot.output, scratch.outputs)
-    ):  # fmt: skip
+        (tables.source, hot.source, scratch.sources),
+        (tables.output, hot.output, scratch.outputs),
+    ):
         start = address(table)
         if shift:
             merge_rows(start, start + 4 * shift * width, address(before), n)
