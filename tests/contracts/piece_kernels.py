@@ -129,7 +129,7 @@ def test_n_pieces__are_long_and_not_too_many():
     ]
 
 
-def test_crowded__are_the_first_rows_that_too_many_touch():
+def test_damped_chances__are_of_the_first_rows_that_too_many_windows_touch():
     touched = np.array([0.5, 0.1, 0.05, 0.01])
     assert [len(pieces.damped_chances(touched, n)) for n in (1, 8, 9, 41, 81, 500)] == [0, 0, 1, 2, 3, 4]
     np.testing.assert_array_equal(pieces.damped_chances(touched, 41), np.float32([0.5, 0.1]))
