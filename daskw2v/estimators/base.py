@@ -156,7 +156,7 @@ class Estimator(Answers):
     def __getattr__(self, name: str) -> Any:
         if name in ("vectors_", "wv"):
             raise _not_fitted(type(self).__name__)
-        return self._answered(name)
+        return self._missing_attribute(name)
 
     def __getitem__(self, word: Any) -> Any:
         raise TypeError(f"{type(self).__name__!r} object is not subscriptable. The vectors are: give wv[word].")

@@ -230,9 +230,9 @@ def test_open__refuses_changed_bytes_before_usearch_sees_them(work, monkeypatch,
     content = np.frombuffer(index.read_bytes(summary.file), np.uint8)
     calls = []
     monkeypatch.setattr(KINDS[kind], "read", lambda *arguments: calls.append(arguments))
-    for index in np.random.default_rng(0).choice(len(content), 20, replace=False):  # in its head, matrix and graph
+    for offset in np.random.default_rng(0).choice(len(content), 20, replace=False):  # in its head, matrix and graph
         changed = content.copy()
-        changed[index] ^= 1
+        changed[offset] ^= 1
         index.write_bytes(summary.file, changed.tobytes())
         with pytest.raises(DamageError, match=r"its checksum differs\. Build it again: daskw2v index"):
             IndexedVectors.open(work.url)

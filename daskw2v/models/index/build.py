@@ -15,7 +15,7 @@ from daskw2v.models.stored.blocks import normalize_rows
 from daskw2v.models.stored.index_files import IndexSummary, describe_file, write_index
 from daskw2v.models.stored.quantization import check_part_size
 from daskw2v.models.stored.store import read_attempt
-from daskw2v.models.versions.versions import resolve
+from daskw2v.models.versions.resolving import resolve
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
 from daskw2v.types import Int64Array
