@@ -189,7 +189,7 @@ def _errors(cls):
 
 GIVEN = {
     "work": "work", "inputs": "a.txt", "vectors": np.zeros((1, 2), np.float32), "vocabulary": ["word"],
-    "params": Params(), "resources": Resources(), "store": Store("memory://nowhere"),
+    "version": "v0001-a", "params": Params(), "resources": Resources(), "store": Store("memory://nowhere"),
 }  # fmt: skip
 
 PLANS = (daskw2v.Plan,)  # `plan` makes them, and checks
