@@ -235,10 +235,10 @@ def test_resumed_run__tells_of_rounds_that_its_checkpoint_holds(text, tmp_path, 
 
     params, play = STRATEGIES["one replica"], AveragingRun.play
 
-    def stop(run, number, looked_at):
+    def stop(run, number, needs_rows):
         if number == 4:
             raise StoppedError
-        return play(run, number, looked_at)
+        return play(run, number, needs_rows)
 
     first, second = Log(), Log()
     with monkeypatch.context() as patch:
@@ -247,7 +247,7 @@ def test_resumed_run__tells_of_rounds_that_its_checkpoint_holds(text, tmp_path, 
             trained(text, tmp_path, client, params, first, checkpoint_seconds=0)
     assert first.of("round", "checkpoint") == [(kind, n) for n in range(4) for kind in ("round", "checkpoint")]
     (run,) = (Store(str(tmp_path)) / "runs").children()
-    assert checkpoint.newest(Store(str(tmp_path)) / "runs" / run)[1]["next_round"] == 4
+    assert checkpoint.find_newest(Store(str(tmp_path)) / "runs" / run)[1]["next_round"] == 4
     trained(text, tmp_path, client, params, second)
     assert [(record.round, record.restored) for record in second.records("round")] == [(n, n < 4) for n in range(6)]
     assert [record.restored for record in second.records("epoch")] == [True, True, False]

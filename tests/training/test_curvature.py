@@ -8,7 +8,7 @@ import pytest
 from daskw2v import Params
 from daskw2v.objectives.curvature import Moments, add_moments, curvature_of_pairs, curvature_of_windows
 from daskw2v.training.averaging import curvature
-from daskw2v.training.averaging.curvature import curvature_of, moments_of
+from daskw2v.training.averaging.curvature import compute_curvatures, compute_moments
 from daskw2v.training.start.blocks import TableBlock
 
 D, ROWS, CONTEXTS = 4, 30, 6
@@ -30,7 +30,7 @@ def touched():
 
 @pytest.fixture
 def run(touched, monkeypatch):
-    monkeypatch.setattr(curvature, "touched_rows", lambda run: touched)
+    monkeypatch.setattr(curvature, "touches_per_window", lambda run: touched)
     return SimpleNamespace(params=Params())
 
 
@@ -43,7 +43,7 @@ def moments(tables, touched):
 
 def test_moments__of_blocks_add_up_to_those_of_the_table(run, tables, touched):
     blocks = [TableBlock("input", 0, 11), TableBlock("input", 11, ROWS)]
-    found = add_moments(*(moments_of(run, block, tables["input"][block.start : block.stop]) for block in blocks))
+    found = add_moments(*(compute_moments(run, block, tables["input"][block.start : block.stop]) for block in blocks))
     expected = moments(tables, touched)["input"]
     assert found.weight == pytest.approx(expected.weight)
     np.testing.assert_allclose(found.first, expected.first, rtol=1e-5)
@@ -55,7 +55,7 @@ def test_moments__of_many_rows_are_those_of_a_sample(run, touched, monkeypatch):
     monkeypatch.setattr(curvature, "_SAMPLED", 10)
     rows = np.ones((ROWS, D), np.float32)
     rows[:10] = 2
-    found = moments_of(run, TableBlock("input", 0, ROWS), rows)
+    found = compute_moments(run, TableBlock("input", 0, ROWS), rows)
     often, rest = touched["input"][:10].sum(), 3 * touched["input"][10::3].sum()
     assert found.weight == pytest.approx(touched["input"].sum())
     np.testing.assert_allclose(found.first, 2 * often + rest, rtol=1e-5)
@@ -91,7 +91,7 @@ def test_curvature__of_windows_counts_what_contexts_move_together(tables, touche
 
 def test_curvature__has_the_eigenvectors_of_the_other_table(run, tables, touched):
     blocks = [TableBlock(table, 0, ROWS) for table in tables]
-    found = curvature_of(run, blocks, [moments_of(run, block, tables[block.table]) for block in blocks])
+    found = compute_curvatures(run, blocks, [compute_moments(run, block, tables[block.table]) for block in blocks])
     for table, other in (("input", "output"), ("output", "input")):
         values, vectors = found[table]
         matrix = curvature._SLOPE * moments(tables, touched)[other].second
@@ -102,6 +102,8 @@ def test_curvature__has_the_eigenvectors_of_the_other_table(run, tables, touched
 def test_curvature__of_rows_that_are_zero_is_zero(run, tables):
     blocks = [TableBlock(table, 0, ROWS) for table in tables]
     zeros = np.zeros((ROWS, D), np.float32)
-    for values, vectors in curvature_of(run, blocks, [moments_of(run, block, zeros) for block in blocks]).values():
+    for values, vectors in compute_curvatures(
+        run, blocks, [compute_moments(run, block, zeros) for block in blocks]
+    ).values():
         assert (values == 0).all()
         assert np.isfinite(vectors).all()

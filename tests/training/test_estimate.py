@@ -20,7 +20,7 @@ from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.objectives.subwords.training import training_bytes
 from daskw2v.shards.encode import build_corpus
 from daskw2v.store.storage import Store
-from daskw2v.training.averaging.round_schedule import most_steps
+from daskw2v.training.averaging.round_schedule import max_steps
 from daskw2v.training.estimates import check
 from daskw2v.training.estimates.check import check_encoding, check_training, local_workers, workers_of
 from daskw2v.training.estimates.memory import estimate
@@ -180,7 +180,7 @@ def test_estimate__counts_replicas_that_stay_on_a_worker_between_steps():
         names = "tables of replicas", "changes of replicas", "rows given in a round"
         return [tuple(part.get(name) for name in names) for part in found]
 
-    steps = most_steps(params, TEXT.words, TEXT.vocabulary)
+    steps = max_steps(params, TEXT.words, TEXT.vocabulary)
     assert steps == 16
     given = 2 * 4 * 96 * 16384 * (15 + 3 * 3)  # of the next 49,152 words' rows, 3 times; of more, never
     assert parts(params) == [(n * tables, n * tables // 2, given) for n in (4, 2, 1)]

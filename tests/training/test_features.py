@@ -119,10 +119,10 @@ def test_a_run_that_is_stopped__ends_with_the_same_vectors(tmp_path, client, mon
 
     text, play = text_of_stems(tmp_path / "text.txt", lines=300), AveragingRun.play
 
-    def stop(run, number, looked_at):
+    def stop(run, number, needs_rows):
         if number == 4:
             raise StoppedError
-        return play(run, number, looked_at)
+        return play(run, number, needs_rows)
 
     given = {
         "params": NGRAMS.replace(n_replicas=2, rounds_per_epoch=2), "client": client, "listener": None,

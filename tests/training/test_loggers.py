@@ -89,10 +89,10 @@ def test_mlflow__goes_on_with_the_run_of_a_training_that_is_resumed(text, tmp_pa
     class StoppedError(Exception):
         pass
 
-    def stop(run, number, looked_at, play=AveragingRun.play):
+    def stop(run, number, needs_rows, play=AveragingRun.play):
         if number == 3:
             raise StoppedError
-        return play(run, number, looked_at)
+        return play(run, number, needs_rows)
 
     reader, uri = mlflow
     with monkeypatch.context() as patch:

@@ -34,7 +34,7 @@ class CountingRun:
     def progress_after(self, number):
         return 100 * (number + 1)
 
-    def play(self, number, looked_at):
+    def play(self, number, needs_rows):
         self.log.append(f"submit {number}")
         self.model += 1
         return self._wait(number)
@@ -59,24 +59,24 @@ class CountingWatch:
     def __init__(self, run, stops_after=()):
         self.run, self.stops_after, self.reason, self.seen, self.before = run, stops_after, None, [], None
 
-    def restored(self, history):
+    def rounds_restored(self, history):
         self.before = [entry["round"] for entry in history]
 
-    def looks_at(self, number):
+    def needs_rows(self, number):
         return True
 
     def may_stop(self, number):
         return number in self.stops_after
 
-    def ended(self, entry, rows):
+    def round_ended(self, entry, rows):
         self.seen.append(entry["round"])
         if self.may_stop(entry["round"]) and entry["round"] == max(self.stops_after):
             self.reason = "enough"
 
-    def settle(self):
+    def await_results(self):
         self.run.log.append("settle")
 
-    def saved(self):
+    def checkpoint_written(self):
         self.run.log.append("saved")
 
 
@@ -143,7 +143,7 @@ def test_loop__writes_a_checkpoint_when_no_round_is_under_way_and_goes_on_from_i
         "submit 3",
         "wait 3",
     ]
-    _, manifest = checkpoint.newest(place)
+    _, manifest = checkpoint.find_newest(place)
     assert (manifest["next_pass"], manifest["model"], len(manifest["history"])) == (3, 3, 3)
 
 
@@ -185,7 +185,7 @@ def test_loop__begins_no_round_while_the_one_before_may_stop_the_run(place, seco
           ["submit 1", "submit 2", "wait 1", "wait 2"]),
     ]  # fmt: skip
     assert (result.stopped, run.model, seen) == ("enough", 3, [0, 1, 2])
-    assert checkpoint.newest(place) is None or checkpoint.newest(place)[1]["next_pass"] == 2
+    assert checkpoint.find_newest(place) is None or checkpoint.find_newest(place)[1]["next_pass"] == 2
 
 
 def test_loop__was_not_stopped_where_the_last_round_was_trained(place):
@@ -197,7 +197,7 @@ def test_newest__goes_by_one_answer_of_a_store_that_may_give_another_next(place,
     checkpoint.finish(place, checkpoint.folder(place, 2), {"next_pass": 2})
     answers = iter([{"next_pass": 2}])  # then the file is not known
     monkeypatch.setattr(Store, "read_manifest", lambda store: next(answers, None))
-    assert checkpoint.newest(place) == (checkpoint.folder(place, 2), {"next_pass": 2})
+    assert checkpoint.find_newest(place) == (checkpoint.folder(place, 2), {"next_pass": 2})
 
 
 def test_loop__stops_at_a_loss_that_is_not_finite(place):

@@ -42,7 +42,7 @@ def pulled(monkeypatch):
 
 
 def pull(rows, reached, block):
-    part = pulling.pull(rows, reached, block)
+    part = pulling.pull_rows(rows, reached, block)
     SEEN.append((len(rows), len(part)))
     return part
 
@@ -62,10 +62,10 @@ def test_pull__gives_the_bits_of_whole_tables(client, text, tmp_path, monkeypatc
     markets = {"markets": str(text.with_name("markets.csv"))} if "market_negative" in changes else {}
     params = PARAMS.replace(**changes, **markets)
     options = {"params": params, "resources": Resources(threads=1), "client": client}
-    monkeypatch.setattr(pulling, "FEW", 0)
+    monkeypatch.setattr(pulling, "FEW_POSITIONS", 0)
     whole = train(text, work=tmp_path / "whole", **options)
     assert not pulled
-    monkeypatch.setattr(pulling, "FEW", np.inf)
+    monkeypatch.setattr(pulling, "FEW_POSITIONS", np.inf)
     some = train(text, work=tmp_path / "some", **options)
     for table in ("input", "output"):
         np.testing.assert_array_equal(*(open_table(Store(vectors.url), table)[:] for vectors in (whole, some)))
@@ -99,7 +99,9 @@ def test_reach__finds_about_as_many_rows_as_are_forecast(client, tmp_path):
     run = planned.for_tasks()
     for stop in (1000, 2000):
         found = [
-            pulling.reach(run, (ReplicaWork(0, 0, stop, 0.1, 0.1),), [TableBlock(table, a, a + 300)]).of(0)
+            pulling.find_reached_rows(
+                run, (ReplicaWork(0, 0, stop, 0.1, 0.1),), [TableBlock(table, a, a + 300)]
+            ).rows_of_block(0)
             for table in ("input", "output")
             for a in range(0, vocabulary.size // 300 * 300, 300)
         ]

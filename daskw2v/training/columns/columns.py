@@ -72,7 +72,7 @@ class ColumnsRun:
         """Return the progress after a round."""
         return self._total * self._rounds[number].done // self._rounds.total
 
-    def play(self, number: int, looked_at: Callable[[int], bool]) -> Iterator[RoundReport]:
+    def play(self, number: int, needs_rows: Callable[[int], bool]) -> Iterator[RoundReport]:
         """Submit a round; return the iterator that waits for it."""
         futures = self._model.submit_round(self._rounds[number], self._losses)
         return self._wait(self._rounds[number], futures, self._rows())
@@ -105,17 +105,19 @@ class ColumnsRun:
             self._losses.publish(model)
 
 
-def _start(client: Client, run: Run, place: Store, length: int, resources: Resources, listener: Listener) -> ColumnsRun:
+def _start(
+    client: Client, run: Run, folder: Store, length: int, resources: Resources, listener: Listener
+) -> ColumnsRun:
     matrix = build_matrix(client, run, listener)
-    cluster = share_words(client, run, matrix, resources, f"{place.name}-{uuid.uuid4().hex[:8]}")
+    cluster = share_words(client, run, matrix, resources, f"{folder.name}-{uuid.uuid4().hex[:8]}")
     losses = None
     if resources.word_losses:
-        losses = WordLosses(client, place, ColumnRounds(run.params), run.vocabulary.size, cluster.session)
-        newest = checkpoint.newest(place)
+        losses = WordLosses(client, folder, ColumnRounds(run.params), run.vocabulary.size, cluster.session)
+        newest = checkpoint.find_newest(folder)
         if newest is not None and not losses.has(int(newest[1]["next_round"])):
             message = "the checkpoint has no losses of the rounds before it: training starts again"
             listener(Progress("train", 0, 0, "", message=message))
-            checkpoint.forget(place)
+            checkpoint.remove_all(folder)
     return ColumnsRun(cluster, length * run.params.epochs, matrix, losses)
 
 

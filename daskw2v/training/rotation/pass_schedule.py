@@ -22,7 +22,7 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.kernels.rng import Purpose, draws, stream
 from daskw2v.sampling.skipgrams import Stretch
-from daskw2v.training.loop.strategy import alpha_at, share_of
+from daskw2v.training.loop.strategy import alpha_at, even_part
 from daskw2v.training.rotation.settings import Rotation
 
 _GROUP = 4  # partitions of a group, at most, where Params leave the number of groups open
@@ -124,7 +124,7 @@ class RotationPasses:
         if not 0 <= number < len(self):
             raise IndexError(number)
         epoch, i = divmod(number, self._passes)
-        return RotationPass(number, epoch, *share_of(0, self._length, i, self._passes))
+        return RotationPass(number, epoch, *even_part(0, self._length, i, self._passes))
 
     def together(self, number: int, most: int) -> range:
         """Return the passes of a task that begins with a pass, where one worker trains all groups at a time.

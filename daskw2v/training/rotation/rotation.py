@@ -40,8 +40,8 @@ from daskw2v.training.loop.strategy import (
     Strategy,
     TableParts,
     check_rounds,
-    in_background,
-    up_to,
+    rounds_until_needed,
+    run_in_background,
 )
 from daskw2v.training.rotation import pass_tasks
 from daskw2v.training.rotation.bucket_task import (
@@ -57,7 +57,7 @@ from daskw2v.training.rotation.bucket_task import (
 from daskw2v.training.rotation.pass_schedule import RotationPass, RotationPasses
 from daskw2v.training.rotation.pass_tasks import PassTasks, PassWork, TrainedStep
 from daskw2v.training.rotation.settings import Rotation
-from daskw2v.training.rotation.work import OUT_OF_CORE, Fits, RotationWork, passes_ahead, tried
+from daskw2v.training.rotation.work import OUT_OF_CORE, Fits, RotationWork, candidate_settings, passes_ahead
 from daskw2v.training.sizes.text import known_text
 from daskw2v.training.sizes.workers import Workers
 from daskw2v.training.start.blocks import rows_per_block
@@ -125,20 +125,24 @@ class RotationRun:
         this = self._passes[number]
         return this.epoch * self._length + this.stop
 
-    def play(self, number: int, looked_at: Callable[[int], bool]) -> Iterator[RoundReport]:
+    def play(self, number: int, needs_rows: Callable[[int], bool]) -> Iterator[RoundReport]:
         """Deal the pairs of a pass; return an iterator that trains them and yields a report for each step."""
         if number in self._submitted:
             return self._submitted.pop(number)
         if self._fits.pairs:
-            return self._play_held(number, looked_at)
+            return self._play_held(number, needs_rows)
         this = self._passes[number]
-        self._dealing = in_background(self._deal, this, self._dealing)
+        self._dealing = run_in_background(self._deal, this, self._dealing)
         return self._train_dealt(this, self._dealing)
 
-    def _play_held(self, number: int, looked_at: Callable[[int], bool]) -> Iterator[RoundReport]:
+    def _play_held(self, number: int, needs_rows: Callable[[int], bool]) -> Iterator[RoundReport]:
         """Play a pass whose pairs workers hold; submit with it all passes of its task."""
         together = self._tasks.goes_as_one_task(number)
-        numbers = up_to(looked_at, self._passes.together(number, self._fits.together)) if together else [number]
+        numbers = (
+            rounds_until_needed(needs_rows, self._passes.together(number, self._fits.together))
+            if together
+            else [number]
+        )
         self._size = len(numbers)
         works, key = [self._held(n) for n in numbers], f"{self._session}-{number}"
         steps = self._tasks.play_together(works, key) if together else [self._tasks.play(works[0], key)]
@@ -223,12 +227,12 @@ def _written_together(partitions: Sequence[HeldPartition], most: int) -> Iterato
 
 
 def _start(
-    client: Client, run: Run, place: Store, length: int, resources: Resources, listener: Listener
+    client: Client, run: Run, folder: Store, length: int, resources: Resources, listener: Listener
 ) -> RotationRun:
     """Start a run; raises a ParameterError if there are more partitions than words."""
     params, n = run.params, Rotation.of(run.params).n_partitions
     partitions = Partitions(run.vocabulary.size, n)
-    counts = partition_counts(client, run.vocabulary, partitions, params.flat().get("ns_exponent"), place / "weights")
+    counts = partition_counts(client, run.vocabulary, partitions, params.flat().get("ns_exponent"), folder / "weights")
     await_worker(client)  # the memory is that of the workers
     text = known_text(Corpus.load(run.work, run.corpus), run.vocabulary, params)
     workers = Workers(len(workers_known(client)), total_threads(client), usable_memory(client))
@@ -237,7 +241,7 @@ def _start(
         listener(Progress("train", 0, 0, "", message=message))
     context = RotationContext(run, partitions, counts, resources.device)
     dealer = Dealer(run, partitions, RotationPasses(params, length).n_steps, counts.weights)
-    return RotationRun(client, place, length, context, dealer, fits)
+    return RotationRun(client, folder, length, context, dealer, fits)
 
 
 def _advice(client: Client, n: int, n_groups: int, *, fits: bool) -> Iterator[str]:
@@ -286,7 +290,7 @@ ROTATION = Strategy(
     work=RotationWork,
     exercise=exercise_partitions,
     exercise_text=exercise_dealing,
-    tried=tried,
+    tried=candidate_settings,
     lighter=_lighter,
     describe_run=_describe_run,
     deterministic=True,

@@ -247,7 +247,7 @@ def _cold_share(load: Load, visits: float) -> float:
     return min(1.0, load.total(met) / load.pairs)
 
 
-def tried(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
+def candidate_settings(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
     """Yield as many partitions as have work for all threads, more of them, which take less memory each, and half of it.
 
     Fewer buckets take less of Python's time: of little text, 32 partitions may keep 64 threads busier than 64 do.

@@ -271,21 +271,21 @@ class RunWatch:
         """Why the run is to be stopped after the last round that ended."""
         return self.callbacks.reason_after(self._last)
 
-    def restored(self, history: Sequence[HistoryEntry]) -> None:
-        """Report the rounds that an earlier call trained."""
+    def rounds_restored(self, history: Sequence[HistoryEntry]) -> None:
+        """Report the rounds that an earlier call trained to the callbacks."""
         self.callbacks.restored(self.run, history, self.listener)
         self._last = len(history) - 1
 
-    def looks_at(self, number: int) -> bool:
-        """Return whether the model is needed after a round."""
+    def needs_rows(self, number: int) -> bool:
+        """Return whether `round_ended` needs the model's rows after the round of this number."""
         return self._evaluates(number) or self._holds_out(number) or self.may_stop(number)
 
     def may_stop(self, number: int) -> bool:
-        """Return whether the run may be stopped after a round: the next one cannot begin before."""
+        """Return whether the run may be stopped after the round of this number: the next round waits for that."""
         return not self._is_last(number) and self.callbacks.may_stop(epoch_ends=self._ends_epoch(number))
 
-    def ended(self, entry: HistoryEntry, rows: ModelRows | None) -> None:
-        """Measure the model after a round; results are added to the entry of the round."""
+    def round_ended(self, entry: HistoryEntry, rows: ModelRows | None) -> None:
+        """Measure the model after a round; results are added to the history's entry of the round."""
         self._last = number = entry["round"]
         self.measurements.note()
         self._measure(entry, rows, scores=self._evaluates(number), loss=self._holds_out(number))
@@ -296,13 +296,13 @@ class RunWatch:
         if self.reason is not None:  # then this is the model that is published
             self._measure(entry, rows, scores="scores" not in entry, loss="held_out_loss" not in entry)
 
-    def settle(self) -> None:
-        """Wait for all measurements, and report their rounds."""
+    def await_results(self) -> None:
+        """Wait for all measurements, and report the measured rounds to the callbacks."""
         self.measurements.finish()
         self._report()
 
-    def saved(self) -> None:
-        """Report a checkpoint after the last round."""
+    def checkpoint_written(self) -> None:
+        """Report a checkpoint that was written after the last round to the callbacks."""
         self.callbacks.checkpoint_written(self.listener)
 
     def _measure(self, entry: HistoryEntry, rows: ModelRows | None, *, scores: bool, loss: bool) -> None:
