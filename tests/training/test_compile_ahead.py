@@ -13,7 +13,7 @@ import pytest
 from daskw2v import Params, Resources
 from daskw2v.training import compile_ahead
 from daskw2v.training.compile_ahead import CompileAhead, compile_kernel, mark
-from daskw2v.training.devices.exercise import exercise_dealing, exercise_partitions
+from daskw2v.training.devices.exercise import exercise_distribution, exercise_partitions
 from daskw2v.training.strategies import STRATEGIES
 from tests.support.compiled import PRINT_COMPILED
 
@@ -156,7 +156,7 @@ def test_run__goes_on_where_nothing_can_be_compiled_meanwhile(cache, monkeypatch
 
 @pytest.mark.parametrize("n_partitions", [1, 8, 1000])
 def test_exercise__takes_any_number_of_partitions(n_partitions):
-    exercise_dealing(Params(n_partitions=n_partitions))
+    exercise_distribution(Params(n_partitions=n_partitions))
     exercise_partitions(Params(n_partitions=n_partitions, vector_size=16))
 
 

@@ -36,7 +36,7 @@ def text(tmp_path_factory):
 def pulled(monkeypatch):
     """Blocks of 100 rows, and what was pulled of each: its rows, and how many of them."""
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 100 * 4 * PARAMS.vector_size)
-    monkeypatch.setattr(averaging, "pull", pull)
+    monkeypatch.setattr(averaging, "pull_rows", pull)
     SEEN.clear()
     return SEEN
 

@@ -42,7 +42,7 @@ def test_rotation__of_one_worker_is_the_same_in_a_task_a_pass_and_in_a_task_a_st
     monkeypatch.setattr(RotationRun, "_reports", watched)
     for way, one_task, length in (("passes", True, 1 << 20), ("pass", True, 0), ("step", False, 1 << 20)):
         seen = []
-        monkeypatch.setattr(pass_tasks, "is_one_task", lambda *_, one_task=one_task: one_task)
+        monkeypatch.setattr(pass_tasks, "fits_one_task", lambda *_, one_task=one_task: one_task)
         monkeypatch.setattr(pass_schedule, "TASK_LENGTH", length)
         vectors = train(text, work=tmp_path / way, params=params, resources=RESOURCES, client=client)
         trained = [[sum(getattr(t, of) for t in totals) for of in ("pairs", "loss")] for totals, _ in seen]
@@ -72,10 +72,10 @@ def test_rotation__tells_of_each_pass_of_a_task_its_share_of_the_time(client, te
 def test_rotation__trains_passes_in_order_where_workers_come_and_go(client, text, tmp_path, monkeypatch):
     """A pass that waits for its turn is not overtaken by one that could be submitted at once."""
     asked = itertools.cycle([False, True, True, False, True])  # as if other workers were there at times
-    monkeypatch.setattr(pass_tasks, "is_one_task", lambda *_: next(asked))
+    monkeypatch.setattr(pass_tasks, "fits_one_task", lambda *_: next(asked))
     params = PARAMS.replace(epochs=4)
     found = train(text, work=tmp_path / "changing", params=params, resources=RESOURCES, client=client)
-    monkeypatch.setattr(pass_tasks, "is_one_task", lambda *_: False)
+    monkeypatch.setattr(pass_tasks, "fits_one_task", lambda *_: False)
     same(found, train(text, work=tmp_path / "steady", params=params, resources=RESOURCES, client=client))
 
 
@@ -116,7 +116,7 @@ def test_rotation__submits_no_more_than_two_tasks(client, text, tmp_path, monkey
 
     told = {"submitted": 0, "done": 0}
     monkeypatch.setattr(PassTasks, "play_together", submit)
-    monkeypatch.setattr(rotation_work, "most_together", lambda *_: 4)
+    monkeypatch.setattr(rotation_work, "max_passes_of_threads", lambda *_: 4)
     params = PARAMS.replace(epochs=4, passes_per_epoch=6)
     train(text, work=tmp_path, params=params, resources=RESOURCES, client=client, listener=done)
     assert told["submitted"] == 24
@@ -128,7 +128,7 @@ def test_rotation__tells_of_each_pass_how_long_its_kernels_were_compiled(client,
 
     def watched(run, work, steps, waited):
         for report in reported(run, work, steps, waited):
-            told.setdefault(work.this.number, []).extend(total.compiling for total in report.totals)
+            told.setdefault(work.current.number, []).extend(total.compiling for total in report.totals)
             yield report
 
     monkeypatch.setattr(RotationRun, "_reports", watched)

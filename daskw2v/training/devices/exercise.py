@@ -60,7 +60,7 @@ def exercise_partitions(params: Params) -> None:
     trainer.train(0, 0, Bucket(pair, pair[:0]), _ALPHA, words, np.uint64(0))
 
 
-def exercise_dealing(params: Params) -> None:
+def exercise_distribution(params: Params) -> None:
     """Deal the pairs of a sentence into buckets."""
     windows = WindowSize(params.window, params.shrink_windows, np.uint64(0))
     deal_pairs(_SENTENCE, 0, _TOKENS, windows, Partitions(_WORDS, min(_WORDS, Partitioned.of(params).n_partitions)))
