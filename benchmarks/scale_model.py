@@ -25,7 +25,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.store.storage import Store
 from daskw2v.training.estimates.seconds import MACHINE_B, TERMS, Constants, Forecast, forecast
-from daskw2v.training.sizes.text import TOP, Load, contexts_of, known_text
+from daskw2v.training.sizes.text import TOP, Load, known_text, mean_contexts
 from daskw2v.training.sizes.workers import Workers
 from daskw2v.training.strategies import work_of
 
@@ -48,7 +48,7 @@ def load_of(text: Text, params: Params) -> Load:
     """Return the load of a text, in all epochs."""
     counts, (segment, _) = text.vocabulary.load().counts, segment_of(text, params)
     kept = counts * (keep_thresholds(counts, params.sample) / 2.0**32)
-    contexts = contexts_of(np.diff(segment.bounds).astype(np.float64), params)
+    contexts = mean_contexts(np.diff(segment.bounds).astype(np.float64), params)
     pairs = float(kept.sum()) * contexts * params.epochs
     return Load(text.corpus.n_tokens * params.epochs, len(counts), pairs, kept[:TOP] / kept.sum())
 

@@ -14,7 +14,7 @@ from daskw2v.training.sizes.workers import Workers
 
 PARAMS = Params(strategy="averaging", phrases=1)
 TEXT = Text(
-    words=10**9, types=4 * 10**6, left=5 * 10**8, vocabulary=10**6, blocks=90, shards=90,
+    words=10**9, types=4 * 10**6, subsampled=5 * 10**8, vocabulary=10**6, blocks=90, shards=90,
     shard_words=11 * 10**6, shard_types=200_000, entries=18 * 10**6,
 )  # fmt: skip
 

@@ -39,7 +39,7 @@ RUNS = {
     "subwords": Params(objective="subwords", strategy="columns"),
 }
 TEXT = Text(
-    words=10**9, types=4 * 10**6, left=5 * 10**8, vocabulary=10**6, blocks=90, shards=90,
+    words=10**9, types=4 * 10**6, subsampled=5 * 10**8, vocabulary=10**6, blocks=90, shards=90,
     shard_words=11 * 10**6, shard_types=200_000, entries=18 * 10**6,
 )  # fmt: skip
 ONE = Workers()
@@ -47,7 +47,7 @@ ONE_BUCKET = st.builds(  # with more, each task has less
     Text,
     words=st.integers(10**6, 10**10),
     types=st.integers(1, 10**6),
-    left=st.integers(1, 10**10),
+    subsampled=st.integers(1, 10**10),
     vocabulary=st.integers(1, 10**6),
     blocks=st.integers(1, 1000),
     shards=st.integers(1, 1000),
@@ -201,7 +201,7 @@ def test_guess_text__has_the_types_of_wikipedia():
     assert text.words == pytest.approx(17_006_678, rel=0.01)
     assert text.types == pytest.approx(242_022, rel=0.02)
     assert text.vocabulary == pytest.approx(242_022 * 0.294, rel=0.05)
-    assert text.left == pytest.approx(0.55 * text.words, rel=0.02)
+    assert text.subsampled == pytest.approx(0.55 * text.words, rel=0.02)
     assert (text.blocks, text.shards) == (2, 2)
 
 
@@ -220,10 +220,10 @@ def test_known_text__has_the_numbers_of_the_manifests(client, file, tmp_path):
     corpus = build_corpus(file, store, params, Resources(), client)
     text = known_text(corpus, build_vocabulary(corpus, store, params, Resources(), client), params)
     assert text == Text(
-        words=9000, types=8, left=text.left, vocabulary=1, blocks=1, shards=1, shard_words=9000, shard_types=8,
-        entries=8,
+        words=9000, types=8, subsampled=text.subsampled, vocabulary=1, blocks=1, shards=1, shard_words=9000,
+        shard_types=8, entries=8,
     )  # fmt: skip
-    assert text.left == pytest.approx(2000 * (math.sqrt(1e-3) + 1e-3), abs=1)  # "the", by word2vec's rule
+    assert text.subsampled == pytest.approx(2000 * (math.sqrt(1e-3) + 1e-3), abs=1)  # "the", by word2vec's rule
 
 
 def test_check_training__refuses_what_cannot_fit_and_names_what_helps():

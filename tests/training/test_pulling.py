@@ -13,7 +13,7 @@ from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.averaging.work import pulled_share
 from daskw2v.training.planned import PlannedRun
 from daskw2v.training.request import read_text
-from daskw2v.training.sizes.text import load_of
+from daskw2v.training.sizes.text import estimate_load
 from daskw2v.training.start import blocks
 from daskw2v.training.start.blocks import TableBlock
 
@@ -106,4 +106,4 @@ def test_reach__finds_about_as_many_rows_as_are_forecast(client, tmp_path):
             for a in range(0, vocabulary.size // 300 * 300, 300)
         ]
         share = sum(300 if rows is None else len(rows) for rows in found) / (300 * len(found))
-        assert share == pytest.approx(pulled_share(load_of(planned.sizes, params), stop, 300), rel=0.25)
+        assert share == pytest.approx(pulled_share(estimate_load(planned.sizes, params), stop, 300), rel=0.25)

@@ -17,12 +17,12 @@ from daskw2v.training.rotation.work import (
     passes_ahead,
     waiting_factor,
 )
-from daskw2v.training.sizes.text import Text, load_of
+from daskw2v.training.sizes.text import Text, estimate_load
 from daskw2v.training.sizes.workers import Workers
 
 D, TYPES = 100, 100_000
 TEXT = Text(10**9, TYPES, 5 * 10**8, TYPES, 1, 1, 10**7, TYPES, TYPES)
-LOAD = load_of(TEXT, Params(vector_size=D, epochs=1))
+LOAD = estimate_load(TEXT, Params(vector_size=D, epochs=1))
 COPY, LINK, ENTRY = MACHINE_B["copy"].at(D), 1e8 * 1448 / 1514, 4  # seconds a byte; bytes/s; bytes of a pair
 TABLES = 2 * TYPES * 4 * D
 

@@ -15,7 +15,7 @@ class ColumnsWork(Work):
     """The work of a run: trained rows with their moments, fixed rows, columns of the matrix."""
 
     def train(self) -> Iterator[Moment]:
-        """Yield training, and building the matrix."""
+        """Yield the moments of training, and of building the matrix."""
         workers, n_words, follows = self.workers, self.text.vocabulary, self.objective.follows
         n, parts = workers.n, workers.n * workers.devices
         arrays = 1 + MOMENTS[settled(self.params).optimizer or ""]  # rows, and their moments

@@ -12,7 +12,7 @@ from daskw2v.kernels.simd import padded
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.reader import CHUNK, CHUNKS, OPEN_SHARDS
 from daskw2v.training.devices import find_device
-from daskw2v.training.sizes.text import Load, Text, load_of
+from daskw2v.training.sizes.text import Load, Text, estimate_load
 from daskw2v.training.sizes.workers import Workers
 
 FLOAT, INT, LONG = 4, 4, 8  # bytes
@@ -94,7 +94,7 @@ class Work(ABC):
     @cached_property
     def load(self) -> Load:
         """The expected words and pairs of the text, and how often each word occurs."""
-        return load_of(self.text, self.params)
+        return estimate_load(self.text, self.params)
 
     @abstractmethod
     def train(self) -> Iterator[Moment]:

@@ -62,7 +62,7 @@ class RotationWork(Work):
         self.n_partitions, self.sent_dtype = settings.n_partitions, settings.sent_dtype
         self.n_groups = settings.n_partitions // group_size(params)
         self.passes, self.length = params.epochs * passes, text.words // passes  # of all epochs; positions of a pass
-        self.pairs_of_pass = self._pair_bytes(text.left / passes)  # bytes
+        self.pairs_of_pass = self._pair_bytes(text.subsampled / passes)  # bytes
         self.notes = () if self.fits.model else (OUT_OF_CORE,)
 
     @cached_property
@@ -169,7 +169,7 @@ class RotationWork(Work):
         dealt = most_dealt(self.n_partitions, self.length, threads, n)
         return {
             "text": (POSITION + 2 * INT + LONG) * min(threads * self.text.words, dealt),
-            "pairs being dealt": self._pair_bytes(min(threads * self.text.left, dealt)),
+            "pairs being dealt": self._pair_bytes(min(threads * self.text.subsampled, dealt)),
             "open shards": self.open_shards(),
         }
 

@@ -149,16 +149,16 @@ class Load:
         return float(values[:-1].sum() + self.rare * values[-1])
 
 
-def load_of(text: Text, params: Params) -> Load:
+def estimate_load(text: Text, params: Params) -> Load:
     """Return the load of a text whose words have frequencies by Zipf's law, 1 / (rank * H)."""
-    share, kept = max(text.left / text.words, _LEAST), kept_frequencies(text.vocabulary, params)
-    contexts = contexts_of(np.array([_SENTENCE * share]), params)
+    share, kept = max(text.subsampled / text.words, _LEAST), subsampled_frequencies(text.vocabulary, params)
+    contexts = mean_contexts(np.array([_SENTENCE * share]), params)
     words = float(text.words * params.epochs)
     pairs = max(1.0, words * share * contexts)  # for formulas to divide by
     return Load(words, text.vocabulary, pairs, kept / max(share, kept.sum()))
 
 
-def kept_frequencies(types: int, params: Params) -> Float64Array:
+def subsampled_frequencies(types: int, params: Params) -> Float64Array:
     """Return the frequencies of the most frequent words that subsampling leaves, as shares of the whole text."""
     frequency = 1 / (np.arange(1.0, min(TOP, types) + 1) * (math.log(types) + np.euler_gamma))
     if not params.sample:
@@ -167,7 +167,7 @@ def kept_frequencies(types: int, params: Params) -> Float64Array:
     return frequency * np.minimum(1, np.sqrt(ratio) + ratio)  # as segments.keep_thresholds
 
 
-def contexts_of(lengths: Float64Array, params: Params) -> float:
+def mean_contexts(lengths: Float64Array, params: Params) -> float:
     """Return the contexts of a word, on average, in sentences of such lengths.
 
     Of the words k apart, a window that is drawn from 1..window reaches (window + 1 - k) / window.

@@ -30,7 +30,7 @@ from daskw2v.training.sizes.text import Text
 
 CUDA = Resources(device="cuda", threads=1)
 TEXT = Text(
-    words=10**6, types=2000, left=10**6, vocabulary=1000, blocks=1, shards=1, shard_words=10**6, shard_types=2000,
+    words=10**6, types=2000, subsampled=10**6, vocabulary=1000, blocks=1, shards=1, shard_words=10**6, shard_types=2000,
     entries=2000,
 )  # fmt: skip
 
