@@ -23,9 +23,9 @@ from daskw2v.progress import Listener, Progress
 from daskw2v.store.stage import Layout
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import trainers_of
-from daskw2v.training.estimates.check import workers_of
+from daskw2v.training.estimates.check import find_worker_kinds
 from daskw2v.training.estimates.memory import training_memory
-from daskw2v.training.estimates.seconds import Forecast, constants_of, forecast
+from daskw2v.training.estimates.seconds import Forecast, find_constants, forecast
 from daskw2v.training.planned import PlannedRun, run_folder
 from daskw2v.training.sizes.text import Text, known_text
 from daskw2v.training.sizes.workers import Workers
@@ -73,7 +73,7 @@ def candidates(params: Params, resources: Resources, text: Text, kinds: Sequence
 def candidate_of(params: Params, resources: Resources, text: Text, kinds: Sequence[Workers]) -> Candidate:
     """Return the candidate of a strategy that Params name."""
     works = {kind: work_of(params, resources, text, kind) for kind in kinds}
-    constants, time = constants_of(params, resources.device.name), None
+    constants, time = find_constants(params, resources.device.name), None
     if constants is not None:
         time = forecast(works[fewest_threads(kinds)], constants)
     return Candidate(params, time, all(training_memory(work).fits_into(kind) for kind, work in works.items()))
@@ -160,7 +160,7 @@ def machines_of(client: Client, resources: Resources) -> list[Workers]:
     cores = CPU_COUNT if isinstance(client.cluster, LocalCluster) else math.inf
     n = len(trainers.threads) + trainers.coming
     network = math.inf if hosts == 1 and not trainers.coming else NETWORK / math.ceil(n / max(1, hosts))
-    return [replace(kind, network=network, cores=cores) for kind in workers_of(client, resources.device.name)]
+    return [replace(kind, network=network, cores=cores) for kind in find_worker_kinds(client, resources.device.name)]
 
 
 def _settings(params: Params) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from daskw2v.cluster.waiting import waits_for_workers
 from daskw2v.cluster.workers import Trainers, find_trainers
 from daskw2v.errors import ClusterError, MissingExtraError
 from daskw2v.training.devices import DEVICES, trainers_of
-from daskw2v.training.estimates.check import workers_of
+from daskw2v.training.estimates.check import find_worker_kinds
 from daskw2v.training.sizes.workers import Workers
 
 COMMON = Params(vector_size=12, min_count=1, epochs=1, sample=1e-2)
@@ -106,7 +106,7 @@ def test_find_trainers__counts_those_that_an_adaptive_cluster_may_start(maximum,
         trainers = find_trainers(client, None)
         assert trainers == Trainers(client.nthreads(), None, coming)
         assert trainers.homes() == sorted(client.nthreads().items()) + [("", 1)] * coming
-        (kind,) = workers_of(client, "cpu")
+        (kind,) = find_worker_kinds(client, "cpu")
         assert isinstance(kind, Workers)
         assert kind.n == 2 + coming, "a model that all of them hold is not refused for those that are there"
 

@@ -14,7 +14,7 @@ from daskw2v.objectives.registry import OBJECTIVES, settled
 from daskw2v.stages import Store
 from daskw2v.training import choice
 from daskw2v.training.choice import candidates, choose
-from daskw2v.training.estimates.seconds import constants_of, forecast
+from daskw2v.training.estimates.seconds import find_constants, forecast
 from daskw2v.training.planning import parse_rate
 from daskw2v.training.sizes.text import Text, guess_text
 from daskw2v.training.sizes.workers import Workers
@@ -205,7 +205,7 @@ def test_estimate__tells_what_the_formulas_do(tmp_path):
     params = Params(strategy="rotation", n_partitions=16)
     text = guess_text(find_sources([str(path)], None, {}, 300), params, Resources(), 30_000, 20_000)
     workers = Workers(8, 16, network=parse_rate("10Gbps"))
-    wanted = forecast(work_of(params, Resources(), text, workers), constants_of(params, "cpu"))
+    wanted = forecast(work_of(params, Resources(), text, workers), find_constants(params, "cpu"))
     (row,) = [line for line in shown.output.splitlines() if "n_partitions=16" in line and line.startswith("*")]
     terms = ("text", "train", "copies", "handling", "travel", "waiting", "tasks")
     assert all(f"{wanted.seconds[term]:,.1f}" in row.split() for term in terms)
@@ -218,7 +218,7 @@ def test_forecast__has_a_replica_a_worker():
     params = PLAIN.replace(n_replicas=4)
     (four,) = [candidate for candidate in found if candidate.params == params]
     workers = replace(place(n=4)[0], cores=16)
-    wanted = forecast(work_of(params, Resources(), LONG_TEXT, workers), constants_of(params, "cpu"))
+    wanted = forecast(work_of(params, Resources(), LONG_TEXT, workers), find_constants(params, "cpu"))
     assert four.forecast.seconds == pytest.approx(wanted.seconds)
 
 

@@ -22,7 +22,7 @@ from daskw2v.shards.encode import build_corpus
 from daskw2v.store.storage import Store
 from daskw2v.training.averaging.round_schedule import max_steps
 from daskw2v.training.estimates import check
-from daskw2v.training.estimates.check import check_encoding, check_training, local_workers, workers_of
+from daskw2v.training.estimates.check import check_encoding, check_training, find_worker_kinds, local_workers
 from daskw2v.training.estimates.memory import estimate
 from daskw2v.training.sizes.text import Text, guess_text, known_text
 from daskw2v.training.sizes.workers import Workers
@@ -307,7 +307,7 @@ def test_workers_of__tells_kinds_apart():
         cluster=None,
     )
     memory = 6 * 2 * GB
-    assert workers_of(fake, "cpu") == [Workers(3, 1, memory, limit=2 * GB), Workers(3, 4, memory)]
+    assert find_worker_kinds(fake, "cpu") == [Workers(3, 1, memory, limit=2 * GB), Workers(3, 4, memory)]
 
 
 def test_workers_of__counts_again_where_all_have_left_meanwhile():
@@ -316,7 +316,7 @@ def test_workers_of__counts_again_where_all_have_left_meanwhile():
 
     first = iter([info("old"), info("old")])  # waited for, and counted: then another has its place
     fake = SimpleNamespace(scheduler_info=lambda n_workers: next(first, info("new")), cluster=None)
-    assert workers_of(fake, "cpu") == [Workers(1, 2, GB, limit=GB)]
+    assert find_worker_kinds(fake, "cpu") == [Workers(1, 2, GB, limit=GB)]
 
 
 def test_workers_of__counts_the_gpus_of_each(monkeypatch):
@@ -327,17 +327,17 @@ def test_workers_of__counts_the_gpus_of_each(monkeypatch):
         for n, gpus in enumerate((4, 1, 0, 4))
     }
     fake = SimpleNamespace(scheduler_info=lambda n_workers: {"workers": infos}, cluster=None)
-    assert workers_of(fake, "cuda") == [
+    assert find_worker_kinds(fake, "cuda") == [
         Workers(3, 8, 4 * GB, 4, limit=GB, device_limit=6.0), Workers(3, 8, 4 * GB, limit=GB, device_limit=5.0)
     ]  # fmt: skip
-    assert workers_of(fake, "cpu") == [Workers(4, 8, 4 * GB, limit=GB)]
+    assert find_worker_kinds(fake, "cpu") == [Workers(4, 8, 4 * GB, limit=GB)]
 
 
 def test_local_workers__are_those_that_dask_would_start():
     resources = Resources(workers=2, threads=3, memory_limit="1 GiB")
     with LocalCluster(n_workers=2, threads_per_worker=3, memory_limit="1 GiB", processes=False,
                       dashboard_address=":0") as cluster, Client(cluster) as client:  # fmt: skip
-        assert [local_workers(resources)] == workers_of(client, "cpu")
+        assert [local_workers(resources)] == find_worker_kinds(client, "cpu")
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.training.choice import candidate_of
 from daskw2v.training.estimates.memory import estimate
-from daskw2v.training.estimates.seconds import MACHINE_B, TERMS, constants_of, forecast
+from daskw2v.training.estimates.seconds import MACHINE_B, TERMS, find_constants, forecast
 from daskw2v.training.loop.work import Moment, Phase, Work
 from daskw2v.training.sizes.text import Text
 from daskw2v.training.sizes.workers import Workers
@@ -54,7 +54,7 @@ def test_work__gives_a_strategy_its_check_and_its_forecast():
     way = candidate_of(PARAMS, Resources(), TEXT, kinds)
     assert way.fits
     assert not candidate_of(PARAMS, Resources(), TEXT, [Workers(2, 2, limit=3 * GB)]).fits
-    assert way.forecast == forecast(Plain(PARAMS, Resources(), TEXT, kinds[0]), constants_of(PARAMS, "cpu"))
+    assert way.forecast == forecast(Plain(PARAMS, Resources(), TEXT, kinds[0]), find_constants(PARAMS, "cpu"))
 
 
 def test_forecast__has_the_slowest_of_all_threads_and_what_is_not_sent_beside_them():

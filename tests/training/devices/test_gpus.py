@@ -23,7 +23,7 @@ from daskw2v.training.columns.parts import train_part
 from daskw2v.training.columns.subwords import find_gradients, make_rows
 from daskw2v.training.devices import DEVICES, gpu
 from daskw2v.training.devices.gpu import free_memory, gpu_memory_watched
-from daskw2v.training.estimates.check import check_training, workers_of
+from daskw2v.training.estimates.check import check_training, find_worker_kinds
 from daskw2v.training.estimates.memory import estimate
 from daskw2v.training.rotation.bucket_task import train_buckets
 from daskw2v.training.sizes.text import Text
@@ -149,7 +149,7 @@ def test_connect__needs_no_gpu_where_one_is_simulated(monkeypatch):
 def test_check_training__refuses_what_a_gpu_cannot_hold(client, monkeypatch, strategy):
     objective = "context_matrix" if strategy == "columns" else "sgns"
     params = Params(objective=objective, strategy=strategy)
-    (kind,) = workers_of(client, "cpu")
+    (kind,) = find_worker_kinds(client, "cpu")
     need = estimate(params, CUDA, TEXT, kind)["train"].gpu_bytes
     for free, fits in ((need, True), (math.inf, True), (need - 1, False)):
         monkeypatch.setitem(
