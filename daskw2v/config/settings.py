@@ -104,7 +104,7 @@ def _is_separator(value: Any) -> bool:
     return isinstance(value, str) and len(value) == 1 and value.isascii() and value not in '"\r\n\0'
 
 
-def absolute_place(url: str | os.PathLike[str]) -> str:
+def absolute_location(url: str | os.PathLike[str]) -> str:
     """Return a URL as it is, or a path as workers find it."""
     return absolute(os.fspath(url))
 
@@ -118,7 +118,7 @@ def _refuse_user(name: str, address: str) -> None:
 _CONTENT = re.compile("#[0-9a-f]{20}$")
 
 
-def place_of(value: str) -> tuple[str, str]:
+def split_content(value: str) -> tuple[str, str]:
     """Return the location, and the digest of its content, of a file in settled Params; the digest of others is ""."""
     match = _CONTENT.search(value)
     return (value, "") if match is None else (value[: match.start()], match[0][1:])
@@ -134,9 +134,9 @@ def _are_vectors(value: Any) -> bool:
 def _vectors_place(value: Any) -> Any:
     if not is_location(value):
         return value
-    place, content = place_of(os.fspath(value))
+    place, content = split_content(os.fspath(value))
     # What is settled is named by a type, or is absolute already
-    return f"{place}#{content}" if content else absolute_place(place)
+    return f"{place}#{content}" if content else absolute_location(place)
 
 
 def _are_urls(value: Any) -> bool:
@@ -197,9 +197,9 @@ def _are_weights(value: Any) -> bool:
 FLAG = Constraint(lambda v: isinstance(v, bool | np.bool_), "true or false", bool)
 TEXT = Constraint(lambda v: isinstance(v, str) and bool(v), "a non-empty string")
 ADDRESS = Constraint(TEXT.check, TEXT.bound, refuse=_refuse_user)
-LOCATION = Constraint(is_location, "a URL or path", absolute_place, place=True)
+LOCATION = Constraint(is_location, "a URL or path", absolute_location, place=True)
 URLS = Constraint(
-    _are_urls, "a list of URLs or paths", lambda urls: tuple(map(absolute_place, urls)), item="FILE", place=True
+    _are_urls, "a list of URLs or paths", lambda urls: tuple(map(absolute_location, urls)), item="FILE", place=True
 )
 URL = Constraint(TEXT.check, TEXT.bound, place=True)
 VECTORS = Constraint(_are_vectors, "a URL or path, Vectors or gensim's KeyedVectors", _vectors_place, place=True)

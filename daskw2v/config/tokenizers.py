@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
-from daskw2v.config.settings import Constraint, absolute_place, place_of
+from daskw2v.config.settings import Constraint, absolute_location, split_content
 
 TOKENIZER_FILE = "tokenizer.json"  # and the digest of its content: a tokenizer of Hugging Face in settled Params
 REGEX = "regex:"
@@ -18,7 +18,7 @@ def is_tokenizer_file(tokenizer: Any) -> bool:
     if isinstance(tokenizer, os.PathLike):
         return True
     is_name = isinstance(tokenizer, str) and not tokenizer.startswith(REGEX)
-    return is_name and place_of(tokenizer)[0].endswith(".json")
+    return is_name and split_content(tokenizer)[0].endswith(".json")
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ def _converted(value: Any) -> Any:
     """Return the content of an object, and a path as workers find it."""
     if (backend := _backend_of(value)) is not None:
         return TokenizerJSON(backend.to_str())
-    is_place = is_tokenizer_file(value) and not place_of(os.fspath(value))[1]
-    return absolute_place(value) if is_place else value
+    is_place = is_tokenizer_file(value) and not split_content(os.fspath(value))[1]
+    return absolute_location(value) if is_place else value
 
 
 TOKENIZER = Constraint(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskw2v.config.params import Params
-from daskw2v.config.settings import place_of
+from daskw2v.config.settings import split_content
 from daskw2v.config.tokenizers import TOKENIZER_FILE
 from daskw2v.errors import DamageError, InputError
 from daskw2v.extras import needed
@@ -50,7 +50,7 @@ def _loaded(stored: StoredTokenizer) -> Any:
 
 def is_settled_file(tokenizer: Any) -> bool:
     """Tell whether a tokenizer is a name of settled Params for one of Hugging Face."""
-    place, content = place_of(str(tokenizer))
+    place, content = split_content(str(tokenizer))
     return place == TOKENIZER_FILE and bool(content)
 
 
@@ -118,7 +118,7 @@ def read_stored(work: Store, name: str) -> bytes:
 
 
 def _home(work: Store, name: str) -> Store:
-    return work / LAYOUT.folder / place_of(name)[1]
+    return work / LAYOUT.folder / split_content(name)[1]
 
 
 def _name(content: bytes) -> str:

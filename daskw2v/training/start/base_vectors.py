@@ -11,7 +11,7 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.config.settings import place_of
+from daskw2v.config.settings import split_content
 from daskw2v.corpus.files import version_of
 from daskw2v.errors import InputError, ParameterError, counted
 from daskw2v.models.formats.importing import import_vectors
@@ -47,7 +47,7 @@ def with_base_vectors(params: Params, work: Store, resources: Resources, listene
     """
     params = _with_vectors(params, work, listener)
     named = frozen_words_of(params)
-    if named in (None, _KNOWN) or place_of(str(named))[1]:
+    if named in (None, _KNOWN) or split_content(str(named))[1]:
         return params
     words = read_list(str(named), resources, say=saying(listener, "base", "words"))
     return params.replace(frozen_words=f"{named}#{_digest('words', *words)}")
@@ -63,7 +63,7 @@ def frozen_list(frozen_words: str, resources: Resources) -> list[str] | None:
     """
     if frozen_words == _KNOWN:
         return None
-    url, content = place_of(frozen_words)
+    url, content = split_content(frozen_words)
     words = read_list(url, resources)
     if _digest("words", *words) != content:
         raise InputError(f"The list of words {url} has changed since the run began.", "Run again.")
@@ -88,7 +88,7 @@ def _with_vectors(params: Params, work: Store, listener: Listener) -> Params:
 
 def find_base_vectors(work: Store, params: Params) -> Store:
     """Return the model that settled Params name."""
-    url, content = place_of(str(BaseVectors.of(params).vectors))
+    url, content = split_content(str(BaseVectors.of(params).vectors))
     stored = work / LAYOUT.folder / content
     return stored if stored.exists() else Store(url, work.options, work.timeout)
 
@@ -104,7 +104,7 @@ def _in_memory(value: Any, work: Store, listener: Listener) -> tuple[str, str, S
 
 def _settled(name: str, work: Store) -> tuple[str, str, Store] | None:
     """Return location, content and model that settled Params name, if the model is there."""
-    url, content = place_of(name)
+    url, content = split_content(name)
     if not content:
         return None
     models = (work / LAYOUT.folder / content, Store(url, work.options, work.timeout))
@@ -116,7 +116,7 @@ def _at(name: str, work: Store, listener: Listener) -> tuple[str, str, Store]:
 
     Where Params name a content, too, it must be that of the vectors.
     """
-    url, before = place_of(name)
+    url, before = split_content(name)
     fs, path = filesystem(url, work.options)
     try:
         info = with_retries(fs.info, path, place=url, timeout=work.timeout)

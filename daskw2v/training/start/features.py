@@ -18,7 +18,7 @@ from daskw2v.cluster.shared_memory import share
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.config.settings import place_of
+from daskw2v.config.settings import split_content
 from daskw2v.errors import ParameterError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams
 from daskw2v.features.ngram_kernel import ngrams_in
@@ -67,7 +67,7 @@ def with_feature_table(params: Params, resources: Resources) -> Params:
         return params
     named, sources = find_table(str(features.table), resources)
     options, timeout = resources.storage_options, resources.store_timeout
-    check_table(place_of(named)[0], sources, options, timeout, dict(features.weights))
+    check_table(split_content(named)[0], sources, options, timeout, dict(features.weights))
     return params.replace(features=named)
 
 

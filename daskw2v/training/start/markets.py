@@ -12,7 +12,7 @@ from typing import Any
 from daskw2v.collections.kinds import Derived, TextInputs
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.config.settings import place_of
+from daskw2v.config.settings import split_content
 from daskw2v.errors import InputError, ParameterError, counted
 from daskw2v.objectives.settings import SharedNegatives
 from daskw2v.sampling.run import Run
@@ -95,7 +95,7 @@ def write_markets(folder: Store, run: Run, resources: Resources) -> None:
     markets = counts.markets()
     if not (markets >= 0).any():
         raise InputError(
-            f"{place_of(of.markets or 'The events')[0]} names the market of none of the "
+            f"{split_content(of.markets or 'The events')[0]} names the market of none of the "
             f"{counted(run.vocabulary.size, 'word')} of the vocabulary.",
             "Give the words as they are in the text.",
         )

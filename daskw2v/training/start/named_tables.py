@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.config.settings import place_of
+from daskw2v.config.settings import split_content
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import InputError
@@ -14,13 +14,13 @@ from daskw2v.store.urls import absolute
 
 def is_settled(named: str) -> bool:
     """Return whether the name of a table ends with its content."""
-    return bool(place_of(named)[1])
+    return bool(split_content(named)[1])
 
 
 def without_contents(params: Params) -> Params:
     """Return settled Params whose tables are named by location alone: the tables grow from night to night."""
     named = {name: value for name, value in params.flat().items() if name in ("markets", "features") and value}
-    return params.replace(**{name: place_of(value)[0] for name, value in named.items()})
+    return params.replace(**{name: split_content(value)[0] for name, value in named.items()})
 
 
 def find_table(location: str, resources: Resources) -> tuple[str, list[Source]]:
@@ -44,7 +44,7 @@ def open_table(named: str, resources: Resources, kind: str) -> list[Source]:
     InputError
         If it has changed since.
     """
-    url, content = place_of(named)
+    url, content = split_content(named)
     sources = _find(url, resources)
     if _content(sources) != content:
         raise InputError(f"The table of {kind} {url} has changed since the run began.", "Run again.")
