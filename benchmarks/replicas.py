@@ -55,7 +55,7 @@ from daskw2v.training.pipeline import train
 from daskw2v.training.planned import PlannedRun, settled_params
 from daskw2v.training.request import read_text
 from daskw2v.training.start.blocks import TableBlock, cut_tables
-from daskw2v.training.start.initial_rows import first_rows, prepared_of
+from daskw2v.training.start.initial_rows import get_prepared, make_initial_rows
 from daskw2v.types import Float32Array
 
 NAMES = ("ws353", "simlex999", "google_analogy")
@@ -74,7 +74,7 @@ class Replicas:
     def __init__(self, run: Run, length: int) -> None:
         self._run, self._params, self._length = run, run.params, length
         objective = find_objective(run.params.objective.name)
-        self._train, self._prepared = find_trainer(objective, "cpu"), prepared_of(run)
+        self._train, self._prepared = find_trainer(objective, "cpu"), get_prepared(run)
         self._width, self._columns = padded(run.params.vector_size), run.params.vector_size
         tables = objective.tables(run.params, run.vocabulary.size)
         self.model = {table: self._first(table, rows) for table, rows in tables.items()}
@@ -90,7 +90,7 @@ class Replicas:
 
     def _first(self, table: str, rows: int) -> Float32Array:
         values = np.zeros((rows, self._width), np.float32)
-        values[:, : self._columns] = first_rows(self._run, table, np.arange(rows))
+        values[:, : self._columns] = make_initial_rows(self._run, table, np.arange(rows))
         return values
 
     def train(self) -> None:

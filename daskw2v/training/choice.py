@@ -22,7 +22,7 @@ from daskw2v.models.versions.finished import run_of
 from daskw2v.progress import Listener, Progress
 from daskw2v.store.stage import Layout
 from daskw2v.store.storage import Store
-from daskw2v.training.devices import trainers_of
+from daskw2v.training.devices import find_device_trainers
 from daskw2v.training.estimates.check import find_worker_kinds
 from daskw2v.training.estimates.memory import training_memory
 from daskw2v.training.estimates.seconds import Forecast, find_constants, forecast
@@ -155,7 +155,7 @@ def with_choice_of(theirs: Mapping[str, Any], params: Params) -> Params:
 
 def machines_of(client: Client, resources: Resources) -> list[Workers]:
     """Return the kinds of workers on which a cluster would train; the speed of their network is assumed."""
-    trainers = trainers_of(client, resources.device.name)
+    trainers = find_device_trainers(client, resources.device.name)
     hosts = len({get_address_host(address) for address in workers_known(client)})
     cores = CPU_COUNT if isinstance(client.cluster, LocalCluster) else math.inf
     n = len(trainers.threads) + trainers.coming

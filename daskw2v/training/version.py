@@ -29,8 +29,8 @@ from daskw2v.training.plan import plan_run
 from daskw2v.training.planned import PlannedRun
 from daskw2v.training.start.base_settings import anchor_of, frozen_words_of
 from daskw2v.training.start.blocks import declare_like, rewrite
-from daskw2v.training.start.features import composed_rows, find_features, keys_of, with_composed
-from daskw2v.training.start.initial_rows import anchored, base_tables, find_base, write_base
+from daskw2v.training.start.features import compose_model_rows, composed_rows, find_features, load_feature_keys
+from daskw2v.training.start.initial_rows import anchor_rows, base_tables, find_base, write_base
 from daskw2v.training.start.markets import write_markets
 from daskw2v.training.strategies import find_strategy
 from daskw2v.training.watch.events import RunWatch, TrainedRun
@@ -65,7 +65,7 @@ def write_version(model: Store, run: PlannedRun, client: Client, listener: Liste
     else:
         training.save_model(model)
     if shared.features is not None:
-        write_features(model, keys_of(shared))
+        write_features(model, load_feature_keys(shared))
     write_vocabulary(model, run.vocabulary)
     write_phrases(model, run.store, run.corpus)
     write_tokenizer(model, run.store, params)
@@ -110,7 +110,7 @@ def _prepared(run: PlannedRun, client: Client, listener: Listener) -> Run:
 def _finished(run: Run, trained: Store, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
     """Return trained rows as the version has them: composed of features', and led back towards the base's."""
     rows = rows if run.features is None else composed_rows(run, trained, table, ids, rows)
-    return anchored(run, table, ids, rows) if anchor_of(run.params) else rows
+    return anchor_rows(run, table, ids, rows) if anchor_of(run.params) else rows
 
 
 def check_losses(model: Store, resources: Resources) -> None:
@@ -130,7 +130,7 @@ def _watch(
     evaluation = TrainingEvaluation(client, run.vocabulary, sets, resources.storage_options) if sets else None
     held_out = None if sample is None else HeldOutText(client, shared, sample)
     measured = Measurements(client, listener), evaluation, resources.eval_every, held_out
-    return RunWatch(trained, training, run.callbacks, *measured, listener, partial(with_composed, client, shared))
+    return RunWatch(trained, training, run.callbacks, *measured, listener, partial(compose_model_rows, client, shared))
 
 
 def _manifest(

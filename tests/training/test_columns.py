@@ -309,6 +309,6 @@ def test_rounds__train_every_column_of_every_epoch_once(epochs, size, every):
     assert alphas[0] == 0.5
     assert all(a > b > 0.1 for a, b in itertools.pairwise(alphas))
     assert 1 <= len(rounds) <= 64
-    assert [rounds[number].done for number in range(len(rounds))][-1] == rounds.total == epochs * size
+    assert [rounds[number].end for number in range(len(rounds))][-1] == rounds.total == epochs * size
     assert sum(len(rounds[number]) for number in range(len(rounds))) == epochs * size
     assert rounds.ends[-1] == rounds.total

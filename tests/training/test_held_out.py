@@ -16,7 +16,7 @@ from daskw2v.shards.layout import CORPORA, Corpus
 from daskw2v.stages import Store, build_corpus, build_vocabulary
 from daskw2v.training.rotation import work as rotation_work
 from daskw2v.training.rotation.work import OUT_OF_CORE
-from daskw2v.training.start.initial_rows import prepared_of
+from daskw2v.training.start.initial_rows import get_prepared
 from daskw2v.training.watch import held_out, measurements
 from daskw2v.training.watch.held_out import split_text
 
@@ -41,7 +41,7 @@ TOKENS = 6000
 @pytest.fixture(autouse=True)
 def short_stretches(monkeypatch):
     """Several pieces in little text."""
-    monkeypatch.setattr(held_out, "_STRETCH", 1000)
+    monkeypatch.setattr(held_out, "_MIN_STRETCH", 1000)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def test_split__does_not_depend_on_how_the_text_is_cut(text, tmp_path, client):
 
 
 def test_sample__is_bounded_and_of_all_pieces(text, tmp_path, client, monkeypatch):
-    monkeypatch.setattr(held_out, "_MEASURED", 60)
+    monkeypatch.setattr(held_out, "_MAX_SAMPLE", 60)
     store, corpus = Store(str(tmp_path)), corpus_of(text, tmp_path, client)
     trained_on, sample = split_text(corpus, PARAMS)
     assert (trained_on.n_tokens, sample.n_tokens) == (5400, 60)
@@ -134,7 +134,7 @@ def reference_loss(text, work, client, vectors, params):
     segment, *_ = read_text(run, 0, 0, sample.n_tokens)
     module = importlib.import_module(f"daskw2v.objectives.{params.objective.name}.reference")
     n, loss = module.train(
-        segment, *segment.centers(0, sample.n_tokens), *tables, Rate(0.0, 0.0, 0), 0, prepared_of(run)
+        segment, *segment.centers(0, sample.n_tokens), *tables, Rate(0.0, 0.0, 0), 0, get_prepared(run)
     )
     return loss / n
 

@@ -15,7 +15,7 @@ from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.sampling.run import Base, Run
 from daskw2v.store.storage import Store
 from daskw2v.training.start import blocks
-from daskw2v.training.start.initial_rows import base_tables, find_base, first_rows, first_weights
+from daskw2v.training.start.initial_rows import base_tables, find_base, make_initial_rows, make_initial_weights
 
 ONE = Resources(threads=1)
 SMALL = Params(vector_size=8, min_count=1, epochs=1)
@@ -77,8 +77,8 @@ def test_anchored_words__are_led_back_to_the_base_and_others_are_not(grown, text
 def test_anchor__is_the_same_when_dask_runs_its_tasks_again(grown, texts, client, tmp_path, monkeypatch):
     old, new, params = grown
     shutil.copytree(Path(old.url).parents[1], tmp_path / "work")
-    anchored = params.replace(alpha=None, min_alpha=1e-4, anchor=0.25)
-    given = {"params": anchored, "resources": ONE, "client": client}
+    anchor_rows = params.replace(alpha=None, min_alpha=1e-4, anchor=0.25)
+    given = {"params": anchor_rows, "resources": ONE, "client": client}
     once = train(texts / "*.txt", work=new.url.split("/models/")[0], **given)
 
     def twice(_, __, function, jobs):
@@ -134,7 +134,7 @@ def test_first_rows__of_inner_nodes_are_drawn(grown):
         Base(Store(old.url), Store("/nowhere"), base_tables(Store(old.url), params)),
     )
     if params.objective.name == "sg_hs":
-        assert not first_rows(run, "output", np.arange(5)).any()
+        assert not make_initial_rows(run, "output", np.arange(5)).any()
 
 
 @pytest.mark.parametrize("name", ["v0009-none", "v0001/input", "v0001"])
@@ -170,5 +170,8 @@ def test_first_weights__know_the_same_characters(torch, tmp_path):
     run = Run(model, "", None, SMALL, "cpu", Base(model, model, ()))
     words = ["cab", "a", "bb"]
     np.testing.assert_allclose(  # the same weights in another order: sums of products differ in their last bits
-        rows_of(first_weights(run, new), new.encode(words)), rows_of(weights, old.encode(words)), rtol=0, atol=1e-6
+        rows_of(make_initial_weights(run, new), new.encode(words)),
+        rows_of(weights, old.encode(words)),
+        rtol=0,
+        atol=1e-6,
     )

@@ -29,7 +29,7 @@ from daskw2v.training.planned import PlannedRun, settled_params
 from daskw2v.training.request import read_text
 from daskw2v.training.rotation.rotation import RotationRun
 from daskw2v.training.start import blocks
-from daskw2v.training.start.initial_rows import first_rows, prepared_of
+from daskw2v.training.start.initial_rows import get_prepared, make_initial_rows
 
 PARAMS = Params(
     vector_size=12, min_count=1, epochs=2, sample=1e-2, n_replicas=3, rounds_per_epoch=2, merges_per_round=6,
@@ -50,13 +50,13 @@ def reference(run, length):
     params, objective = run.params, find_objective(run.params.objective.name)
     rule, trainer = find_merge_rule(Averaging.of(params).merge), find_device("cpu").replica_trainer
     sizes = objective.tables(params, run.vocabulary.size)
-    model = {table: first_rows(run, table, np.arange(rows)) for table, rows in sizes.items()}
+    model = {table: make_initial_rows(run, table, np.arange(rows)) for table, rows in sizes.items()}
     table_blocks, moments = blocks.cut_tables(sizes, params.vector_size, level_ends(params, run.vocabulary.size)), {}
 
     def trained(work, tables):
         whole = {table: [rows] for table, rows in tables.items()}
         replica = trainer(
-            objective, params, prepared_of(run), partial(touches_per_window, run), whole, Threads(1, CPU())
+            objective, params, get_prepared(run), partial(touches_per_window, run), whole, Threads(1, CPU())
         )
         replica.train(ReplicaText(run, work, trainer.positions, read_piece).loads())
         return {table: rows for table, (rows,) in replica.take().items()}
@@ -131,7 +131,10 @@ def test_replica__counts_its_tables_and_is_sent_without_them(client, text, tmp_p
     run, _ = planned(text, tmp_path, client)
     sizes = find_objective("sgns").tables(PARAMS, run.vocabulary.size)
     table_blocks = blocks.cut_tables(sizes, PARAMS.vector_size)
-    rows = {n: first_rows(run, block.table, np.arange(block.start, block.stop)) for n, block in enumerate(table_blocks)}
+    rows = {
+        n: make_initial_rows(run, block.table, np.arange(block.start, block.stop))
+        for n, block in enumerate(table_blocks)
+    }
     replica = make_replica(run, Threads(1, CPU()), table_blocks, None, rows)
     sent = pickle.loads(pickle.dumps(replica))
     assert sizeof(replica) == replica.nbytes == sum(sizes.values()) * 16 * 4

@@ -39,7 +39,7 @@ from daskw2v.training.averaging.replica import ReplicaStep, get_block_rows, get_
 from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, level_ends
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.averaging.work import AveragingWork, candidate_settings, task_threads
-from daskw2v.training.devices import Threads, find_device, threads_of, trainers_of
+from daskw2v.training.devices import Threads, find_device, find_device_trainers, make_threads
 from daskw2v.training.devices.exercise import exercise_replica
 from daskw2v.training.loop.strategy import (
     ModelRows,
@@ -58,7 +58,7 @@ from daskw2v.training.start.blocks import (
     pick_block,
     save_blocks,
 )
-from daskw2v.training.start.features import tables_of
+from daskw2v.training.start.features import count_table_rows
 
 _HOGWILD = "{} train each replica without locks: fast, but not reproducible to the last bit (one thread of a CPU is)"
 
@@ -102,7 +102,7 @@ class AveragingRun:
     def restore(self, number: int, checkpoint: Store | None, manifest: Mapping[str, Any]) -> None:
         """Load the model's blocks from a checkpoint; without one, make the blocks of the initial model."""
         params, key = self._run.params, f"{self._session}-{number}"
-        tables = tables_of(self._run)
+        tables = count_table_rows(self._run)
         cuts = self._level_ends if Averaging.of(params).n_replicas > 1 else ()
         blocks, self._final, self._moments = cut_tables(tables, params.vector_size, cuts), None, {}
         if checkpoint is None:
@@ -139,7 +139,7 @@ class AveragingRun:
         first, key = rounds[0], f"{self._session}-{rounds[0].number}"
         steps = [step for each in rounds for step in each.steps]
         tasks = [[step] for step in steps] if len(rounds) == 1 else [steps]
-        self._trainers = trainers_of(self._client, self._run.device)  # workers may have come or gone
+        self._trainers = find_device_trainers(self._client, self._run.device)  # workers may have come or gone
         replicas = self._submit_replicas(first, key)
         merged_before: tuple[int, ...] = ()  # numbers of the blocks that were merged before a task
         totals = list[list[Future]]()
@@ -369,8 +369,8 @@ def _add_rows(reports: Iterable[RoundReport], rows: ModelRows | None) -> Iterato
 def _start(
     client: Client, run: Run, folder: Store, length: int, resources: Resources, listener: Listener
 ) -> AveragingRun:
-    trainers = trainers_of(client, run.device)
-    threads = threads_of(task_threads(trainers.threads_of_workers(), run.params, resources), resources)
+    trainers = find_device_trainers(client, run.device)
+    threads = make_threads(task_threads(trainers.threads_of_workers(), run.params, resources), resources)
     if sharing := find_device(run.device).replica_trainer.trains_together(threads):
         listener(Progress("train", 0, 0, "", message=_HOGWILD.format(sharing)))
     return AveragingRun(client, run, folder, length, trainers, threads)

@@ -21,8 +21,8 @@ from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.training.start.blocks import TableBlock
-from daskw2v.training.start.features import features_of
-from daskw2v.training.start.initial_rows import prepared_of
+from daskw2v.training.start.features import load_features
+from daskw2v.training.start.initial_rows import get_prepared
 from daskw2v.types import Float32Array, Float64Array
 
 _SLOPE = 0.1  # of the sigmoid, on average: .25 at first, .104 to .108 in later training (100 MB and 300 MB, sgns)
@@ -61,8 +61,8 @@ def touches_per_window(run: Run) -> dict[str, Float64Array]:
 def _touches_per_window(run: Run) -> dict[str, Float64Array]:
     touched = find_objective(run.params.objective.name).touched
     assert touched is not None  # all objectives have it that train windows
-    rows = touched(prepared_of(run), run.vocabulary.read_counts())
-    features = features_of(run)
+    rows = touched(get_prepared(run), run.vocabulary.read_counts())
+    features = load_features(run)
     if run.features is None or features is None:
         return rows
     total = features.own + total_weights(features)

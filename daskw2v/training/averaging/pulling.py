@@ -17,8 +17,8 @@ from daskw2v.training.averaging.round_schedule import AveragingRound, ReplicaWor
 from daskw2v.training.devices import SomeRows, find_device, read_piece
 from daskw2v.training.loop.strategy import run_in_background
 from daskw2v.training.start.blocks import TableBlock
-from daskw2v.training.start.features import features_of, tables_of
-from daskw2v.training.start.initial_rows import prepared_of
+from daskw2v.training.start.features import count_table_rows, load_features
+from daskw2v.training.start.initial_rows import get_prepared
 from daskw2v.types import BoolArray, Float32Array, Int32Array, Int64Array
 
 FEW_POSITIONS = 1.0  # of a replica's round, by row: with more text, a replica reaches most rows
@@ -59,12 +59,12 @@ def find_reached_rows(run: Run, works: Sequence[ReplicaWork], blocks: Sequence[T
     """Task: find the rows of blocks that a replica's work in a round reaches, by reading its text once more."""
     objective = find_objective(run.params.objective.name)
     assert objective.reached is not None  # or nothing is pulled
-    marks = {table: np.zeros(rows, np.bool_) for table, rows in tables_of(run).items()}
+    marks = {table: np.zeros(rows, np.bool_) for table, rows in count_table_rows(run).items()}
     positions = find_device(run.device).replica_trainer.positions
     for load in (load for work in works for load in ReplicaText(run, work, positions, read_piece).loads()):
         piece = load()
-        objective.reached(prepared_of(run), piece.segment, piece.first, piece.last, piece.epoch, marks)
-    features = features_of(run)
+        objective.reached(get_prepared(run), piece.segment, piece.first, piece.last, piece.epoch, marks)
+    features = load_features(run)
     if features is not None:
         marks[FEATURES][features.of(np.flatnonzero(marks["input"])).rows] = True
     rows = [np.flatnonzero(marks[block.table][block.start : block.stop]).astype(np.int32) for block in blocks]

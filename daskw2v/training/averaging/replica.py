@@ -24,8 +24,8 @@ from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.devices import DeviceRows, ReplicaTrainer, TextTotals, Threads, find_device
 from daskw2v.training.loop.strategy import TaskClock, TaskTotals
 from daskw2v.training.start.blocks import TableBlock
-from daskw2v.training.start.features import features_of
-from daskw2v.training.start.initial_rows import frozen_rows, prepared_of
+from daskw2v.training.start.features import load_features
+from daskw2v.training.start.initial_rows import frozen_rows, get_prepared
 from daskw2v.types import Float32Array
 
 
@@ -92,12 +92,12 @@ class Replica:
         self._trainer = find_device(run.device).replica_trainer(
             find_objective(run.params.objective.name),
             run.params,
-            prepared_of(run),
+            get_prepared(run),
             partial(touches_per_window, run),
             tables,
             threads,
             frozen_rows(run),
-            features_of(run),
+            load_features(run),
         )
         self._common = dict(rows) if Averaging.of(run.params).n_replicas > 1 else {}
         self.n_trained, self.finite = 0, True

@@ -26,10 +26,10 @@ from daskw2v.store.checksums import Written
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
 from daskw2v.training.columns.step_schedule import ColumnStep
-from daskw2v.training.devices import RowTrainer, find_device, trainers_of
+from daskw2v.training.devices import RowTrainer, find_device, find_device_trainers
 from daskw2v.training.loop.strategy import TaskClock, TaskTotals
 from daskw2v.training.start.blocks import rows_per_block
-from daskw2v.training.start.initial_rows import first_rows, prepared_of
+from daskw2v.training.start.initial_rows import get_prepared, make_initial_rows
 from daskw2v.types import Float32Array, Int32Array, Int64Array
 
 _MAX_UNITS = 256  # of a vocabulary
@@ -84,7 +84,7 @@ class ColumnsContext:
             return rows
         words = self.words[part]
         if rows.store is None:
-            return first_rows(self.run, table, np.arange(*words))
+            return make_initial_rows(self.run, table, np.arange(*words))
         return read_table(rows.store, table, *words)
 
     def part_moments(self, table: str, part: int, moments: PartMoments) -> Sequence[Float32Array]:
@@ -184,7 +184,7 @@ def open_part(
     run = context.run
     tables = {t: [context.rows(t, k, rows) for k, rows in enumerate(parts)] for t, parts in fixed_rows.items()}
     objective = find_objective(run.params.objective.name)
-    return find_device(run.device).row_trainer(objective, run.params, prepared_of(run), trained_rows, tables, threads)
+    return find_device(run.device).row_trainer(objective, run.params, get_prepared(run), trained_rows, tables, threads)
 
 
 def make_columns(
@@ -278,7 +278,7 @@ def assign_words(client: Client, run: Run, matrix: ContextMatrix, resources: Res
         Part of the keys of this client's tasks.
     """
     n_words, unit = run.vocabulary.size, unit_size(run.vocabulary.size)
-    n, trainers = -(-n_words // unit), trainers_of(client, run.device)
+    n, trainers = -(-n_words // unit), find_device_trainers(client, run.device)
     known = trainers.homes()[:n] or [("", 1)]
     workers = [PartWorker(address, min(resources.threads or threads, threads)) for address, threads in known]
     ends = [0, *accumulate(worker.threads for worker in workers)]

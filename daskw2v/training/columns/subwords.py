@@ -47,7 +47,7 @@ from daskw2v.training.columns.parts import (
 from daskw2v.training.columns.step_schedule import ColumnStep
 from daskw2v.training.devices import find_device
 from daskw2v.training.loop.strategy import TaskClock, TaskTotals
-from daskw2v.training.start.initial_rows import first_weights
+from daskw2v.training.start.initial_rows import make_initial_weights
 from daskw2v.types import Float32Array, Int32Array
 
 _MOMENTS = "subwords-moments"  # group of a checkpoint
@@ -95,7 +95,7 @@ def open_network(run: Run, held: HeldNetwork) -> NetworkState:
         return held
     if held.store is not None:
         return _read_network(held.store)
-    weights = first_weights(run, _alphabet(run))
+    weights = make_initial_weights(run, _alphabet(run))
     return NetworkState(weights, first_moments(weights), 0)
 
 

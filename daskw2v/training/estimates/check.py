@@ -23,7 +23,7 @@ from daskw2v.corpus.files import Source
 from daskw2v.errors import ClusterError
 from daskw2v.shards.layout import Corpus, corpus_identity
 from daskw2v.store.storage import Store
-from daskw2v.training.devices import find_device, trainers_of
+from daskw2v.training.devices import find_device, find_device_trainers
 from daskw2v.training.estimates.memory import StageMemory, describe_sizes, encoding_memory, training_memory
 from daskw2v.training.sizes.text import Text, guess_text
 from daskw2v.training.sizes.workers import Workers
@@ -144,7 +144,7 @@ def find_worker_kinds(client: Client, device: str | None = None) -> list[Workers
     free_memory = None if device is None else find_device(device).free_memory
     kinds: dict[Workers, list[str]] = {}
     while not kinds:  # again where all workers have left since they were counted
-        trainers = trainers_of(client, device)
+        trainers = find_device_trainers(client, device)
         known = workers_known(client)
         free = {} if free_memory is None else ask_workers(client, free_memory, workers=trainers.threads)
         n, memory = len(trainers.threads) + trainers.coming, usable_memory(client)

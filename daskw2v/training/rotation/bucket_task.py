@@ -38,7 +38,7 @@ from daskw2v.training.rotation.bucket_jobs import (
 )
 from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass, group_size
 from daskw2v.training.rotation.settings import Rotation
-from daskw2v.training.start.initial_rows import first_rows
+from daskw2v.training.start.initial_rows import make_initial_rows
 from daskw2v.types import Float32Array, Int64Array, UInt16Array, UInt64Array
 from daskw2v.vocabulary.partition import Partitions
 
@@ -119,7 +119,7 @@ class RotationContext:
 
     def _read(self, table: str, partition: int, origin: PartitionOrigin) -> Float32Array:
         if origin.store is None:
-            return first_rows(self.run, table, self.partitions.words(partition))
+            return make_initial_rows(self.run, table, self.partitions.words(partition))
         if origin.file is None:
             return read_partition(origin.store, table, partition)
         sent = np.uint16 if table == OUTPUT and Rotation.of(self.run.params).sent_dtype == BFLOAT16 else np.float32

@@ -25,7 +25,7 @@ from daskw2v.cluster.waiting import gather
 from daskw2v.cluster.workers import Trainers
 from daskw2v.sampling.skipgrams import HeldPairs, SkipGrams
 from daskw2v.store.storage import Store
-from daskw2v.training.devices import find_device, trainers_of
+from daskw2v.training.devices import find_device, find_device_trainers
 from daskw2v.training.loop.strategy import TaskTotals
 from daskw2v.training.rotation.bucket_jobs import BucketRounds, PairSource, StepWork
 from daskw2v.training.rotation.bucket_task import (
@@ -119,7 +119,7 @@ class PassTasks:
         return fits_one_task(len(set(slots)), tasks, self._context.n_groups, Rotation.of(run.params).sent_dtype)
 
     def _trainers(self) -> Trainers:
-        return trainers_of(self._client, self._context.run.device)
+        return find_device_trainers(self._client, self._context.run.device)
 
     def play_together(self, passes: Sequence[PassWork], key: str) -> list[Iterator[TrainedStep]]:
         """Submit one task that trains passes; return, for each pass, an iterator that waits for its steps."""

@@ -1,7 +1,7 @@
-"""`BaseVectors`: initial rows that no version of the work directory has.
+"""`BaseVectors`: initial rows from vectors that are no version of the work directory.
 
-Models of daskw2v are read where they lie. Files of other tools, and vectors in memory, are stored once in the work
-directory, so that workers read the rows that they need, and no more. Settled Params name location and content.
+Models of daskw2v are read in their own folder. Files of other tools, and vectors in memory, are stored once in the work
+directory, so that workers read only the rows that they need. Settled Params name location and content.
 """
 
 import hashlib
@@ -32,34 +32,34 @@ from daskw2v.vocabulary.word_lists import read_list
 
 LAYOUT = Layout("base/<vectors>")
 _KNOWN = "known"
-_ROWS = 1 << 16  # of features that are read at once
+_ROWS = 1 << 16  # rows of features that are read at once
 
 
 def with_base_vectors(params: Params, work: Store, resources: Resources, listener: Listener) -> Params:
-    """Return Params whose base vectors, and list of frozen words, are named by location and content.
+    """Return Params that name their base vectors, and their list of frozen words, by location and content.
 
     Raises
     ------
     ParameterError
         If the vectors have another number of dimensions than `vector_size`.
     InputError, StoreError
-        If vectors or list cannot be read.
+        If the vectors or the list cannot be read.
     """
-    params = _with_vectors(params, work, listener)
-    named = frozen_words_of(params)
-    if named in (None, _KNOWN) or split_content(str(named))[1]:
+    params = _with_settled_vectors(params, work, listener)
+    location = frozen_words_of(params)
+    if location in (None, _KNOWN) or split_content(str(location))[1]:
         return params
-    words = read_list(str(named), resources, say=saying(listener, "base", "words"))
-    return params.replace(frozen_words=f"{named}#{_digest('words', *words)}")
+    words = read_list(str(location), resources, say=saying(listener, "base", "words"))
+    return params.replace(frozen_words=f"{location}#{_digest('words', *words)}")
 
 
 def frozen_list(frozen_words: str, resources: Resources) -> list[str] | None:
-    """Return the words that settled Params list; None if all that the base knows are frozen.
+    """Return the words of the list that `frozen_words` of settled Params names; None if it is "known".
 
     Raises
     ------
     InputError
-        If the list has changed since.
+        If the list has changed since the Params were settled.
     """
     if frozen_words == _KNOWN:
         return None
@@ -70,13 +70,15 @@ def frozen_list(frozen_words: str, resources: Resources) -> list[str] | None:
     return words
 
 
-def _with_vectors(params: Params, work: Store, listener: Listener) -> Params:
-    """Return Params whose base vectors are named by location and content, where workers can read them."""
+def _with_settled_vectors(params: Params, work: Store, listener: Listener) -> Params:
+    """Return Params that name their base vectors by location and content; workers can read them there."""
     base = BaseVectors.find(params)
     if base is None:
         return params
     source = base.vectors
-    name, content, model = _in_memory(source, work, listener) or _settled(source, work) or _at(source, work, listener)
+    name, content, model = (
+        _store_memory(source, work, listener) or _find_settled(source, work) or _open_location(source, work, listener)
+    )
     width = open_table(model, "input").shape[1]
     if width != params.vector_size:
         raise ParameterError(
@@ -87,23 +89,23 @@ def _with_vectors(params: Params, work: Store, listener: Listener) -> Params:
 
 
 def find_base_vectors(work: Store, params: Params) -> Store:
-    """Return the model that settled Params name."""
+    """Return the folder of the model with the base vectors that settled Params name."""
     url, content = split_content(str(BaseVectors.of(params).vectors))
     stored = work / LAYOUT.folder / content
     return stored if stored.exists() else Store(url, work.options, work.timeout)
 
 
-def _in_memory(value: Any, work: Store, listener: Listener) -> tuple[str, str, Store] | None:
-    """Return type and content of vectors in memory, and the model that stores them; None for a location."""
+def _store_memory(value: Any, work: Store, listener: Listener) -> tuple[str, str, Store] | None:
+    """Store vectors in memory as a model; return their type's name, content and model. Return None for a location."""
     if isinstance(value, str):
         return None
     vectors = value if isinstance(value, Vectors) else from_gensim(value)
-    content = _digest_of(vectors)
-    return type(value).__name__, content, _stored(vectors, content, work, listener)
+    content = _digest_vectors(vectors)
+    return type(value).__name__, content, _store(vectors, content, work, listener)
 
 
-def _settled(name: str, work: Store) -> tuple[str, str, Store] | None:
-    """Return location, content and model that settled Params name, if the model is there."""
+def _find_settled(name: str, work: Store) -> tuple[str, str, Store] | None:
+    """Return location, content and model for a settled name; None for other names, or if there is no such model."""
     url, content = split_content(name)
     if not content:
         return None
@@ -111,12 +113,15 @@ def _settled(name: str, work: Store) -> tuple[str, str, Store] | None:
     return next(((url, content, model) for model in models if read_finished(model) is not None), None)
 
 
-def _at(name: str, work: Store, listener: Listener) -> tuple[str, str, Store]:
-    """Return location and content of a model of daskw2v, or a file, and the model that has its vectors.
+def _open_location(name: str, work: Store, listener: Listener) -> tuple[str, str, Store]:
+    """Return location and content of a model of daskw2v, or of a file, and the model that has its vectors.
 
-    Where Params name a content, too, it must be that of the vectors.
+    Raises
+    ------
+    InputError
+        If nothing lies at the location, or the name has a content which is not the vectors'.
     """
-    url, before = split_content(name)
+    url, expected = split_content(name)
     fs, path = filesystem(url, work.options)
     try:
         info = with_retries(fs.info, path, place=url, timeout=work.timeout)
@@ -129,13 +134,13 @@ def _at(name: str, work: Store, listener: Listener) -> tuple[str, str, Store]:
         location, content = model.url, _digest("model", attempt_of(model))
     else:
         model, location, content = None, url, _digest("file", url, str(info.get("size")), version_of(info))
-    if before and before != content:
+    if expected and expected != content:
         raise InputError(f"base_vectors={url!r} has changed since.", "Give base_vectors anew, or the vectors as then.")
-    return location, content, _stored(url, content, work, listener) if model is None else model
+    return location, content, _store(url, content, work, listener) if model is None else model
 
 
-def _stored(source: str | Vectors, content: str, work: Store, listener: Listener) -> Store:
-    """Return the model of the work directory that has the vectors, written if it is not there."""
+def _store(source: str | Vectors, content: str, work: Store, listener: Listener) -> Store:
+    """Return the model in the work directory that has vectors of this content; write it if it does not exist."""
     model = work / LAYOUT.folder / content
     if read_finished(model) is None:
         with hold(work, content, model.url, waiting=saying(listener, "base", "words")) as lease:
@@ -151,11 +156,12 @@ def _digest(*parts: str) -> str:
     return hashlib.blake2b(repr(parts).encode(), digest_size=10).hexdigest()
 
 
-def _digest_of(vectors: Vectors) -> str:
+def _digest_vectors(vectors: Vectors) -> str:
+    """Return the digest of words, rows and features of vectors."""
     digest = hashlib.blake2b(vectors.vocabulary.data.tobytes() + vectors.vocabulary.offsets.tobytes(), digest_size=10)
     for ids in vectors.slices():
         digest.update(vectors.rows(ids).tobytes())
-    if vectors.features is not None:  # rows of n-grams begin with theirs
+    if vectors.features is not None:  # rows of n-grams begin with the rows of these
         keys = vectors.features.keys
         digest.update(repr((keys.columns, keys.ngrams)).encode() + keys.buckets.tobytes())
         for start in range(0, len(keys), _ROWS):
