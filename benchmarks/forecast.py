@@ -20,7 +20,7 @@ from daskw2v.training.estimates.memory import training_memory
 from daskw2v.training.estimates.seconds import MACHINE_B, forecast
 from daskw2v.training.sizes.text import Text, estimate_load, subsampled_frequencies
 from daskw2v.training.sizes.workers import Workers
-from daskw2v.training.strategies import find_strategy, work_of
+from daskw2v.training.strategies import find_strategy, make_work
 
 AVERAGING, ROTATION, AUTO = "averaging", "rotation", "rotation by auto"
 PASSES = [2**i for i in range(8)]  # an epoch, of rotation
@@ -60,7 +60,7 @@ def seconds_of(kind: str, n: int, options: argparse.Namespace) -> float:
         limit, network = options.memory * 1e9 / k, options.gbits * 1e9 / 8 / k
         workers = Workers(n * k, options.threads // k, n * k * limit, limit=limit, network=network)
         for params in tried(kind, workers, options):
-            work = work_of(params, Resources(), text, workers)
+            work = make_work(params, Resources(), text, workers)
             work.load = load  # of all works, computed once
             expected = forecast(work, MACHINE_B)
             if expected is not None and training_memory(work).fits_into(workers):

@@ -27,7 +27,7 @@ from daskw2v.store.storage import Store
 from daskw2v.training.estimates.seconds import MACHINE_B, TERMS, Constants, Forecast, forecast
 from daskw2v.training.sizes.text import TOP, Load, known_text, mean_contexts
 from daskw2v.training.sizes.workers import Workers
-from daskw2v.training.strategies import work_of
+from daskw2v.training.strategies import make_work
 
 TYPES, ROUNDS, EPOCHS = 10_000, 2, 2  # of the check; rounds an epoch
 SMALL = 300_000  # bytes of a text with next to no work in it
@@ -55,7 +55,7 @@ def load_of(text: Text, params: Params) -> Load:
 
 def forecast_of(params: Params, text: Text, load: Load, workers: Workers, c: Constants) -> Forecast:
     """Return the forecast of a training of a text, of which the load is known."""
-    work = work_of(params, Resources(), known_text(text.corpus, text.vocabulary, params), workers)
+    work = make_work(params, Resources(), known_text(text.corpus, text.vocabulary, params), workers)
     work.load = load
     expected = forecast(work, c)
     assert expected is not None

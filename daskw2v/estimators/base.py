@@ -23,7 +23,7 @@ from daskw2v.progress import Watching
 from daskw2v.safe_text import masked
 from daskw2v.store.urls import Location
 from daskw2v.training.pipeline import train
-from daskw2v.training.request import split, unknown_keyword
+from daskw2v.training.request import split_keywords, unknown_keyword
 from daskw2v.training.watch.callbacks import Callback
 from daskw2v.types import Float32Array
 
@@ -196,7 +196,7 @@ class Estimator(Answers):
         True
         """
         settings = {name: value for name, value in self.get_params().items() if name not in self._own}
-        *parts, of_params, of_resources = split(type(self).__name__, settings, *self._parts, Params, Resources)
+        *parts, of_params, of_resources = split_keywords(type(self).__name__, settings, *self._parts, Params, Resources)
         if "seed" not in of_params:  # one seed for all
             of_params["seed"] = next(part["seed"] for part in parts if "seed" in part)
         params, resources = Params(**of_params), Resources(**of_resources)

@@ -24,7 +24,7 @@ from daskw2v.corpus.files import Source
 from daskw2v.errors import ParameterError, UnknownParameterError
 from daskw2v.shards.layout import corpus_identity
 from daskw2v.training.planned import run_identity, settled_params
-from daskw2v.training.request import with_keywords
+from daskw2v.training.request import apply_keywords
 
 TEXT, WORDS = SimpleNamespace(identity="text"), SimpleNamespace(identity="words")
 SOURCES = [Source("file:///a.txt", 10, "1", "text", None)]
@@ -183,7 +183,7 @@ def test_group__is_its_flat_names(grouped, flat):
     assert params.flat() == Params(**flat).flat()
     assert Params(window=3).replace(**grouped) == Params(window=3).replace(**flat) == params.replace(window=3)
     assert pickle.loads(pickle.dumps(params)) == params
-    assert with_keywords("train", Params(), Resources(), grouped)[0] == params
+    assert apply_keywords("train", Params(), Resources(), grouped)[0] == params
 
 
 @pytest.mark.parametrize(

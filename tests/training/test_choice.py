@@ -13,12 +13,12 @@ from daskw2v.models.versions.versions import Versions
 from daskw2v.objectives.registry import OBJECTIVES, settled
 from daskw2v.stages import Store
 from daskw2v.training import choice
-from daskw2v.training.choice import candidates, choose
+from daskw2v.training.choice import choose, list_candidates
 from daskw2v.training.estimates.seconds import find_constants, forecast
 from daskw2v.training.planning import parse_rate
 from daskw2v.training.sizes.text import Text, guess_text
 from daskw2v.training.sizes.workers import Workers
-from daskw2v.training.strategies import usable, work_of
+from daskw2v.training.strategies import make_work, with_usable_strategies
 from tests.support.command_line import invoke
 
 GB = 1 << 30
@@ -38,15 +38,15 @@ def place(n=8, threads=4, limit=math.inf, network=10e9 / 8):
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_forecast__of_next_to_no_text_is_a_number(objective):
-    for params in usable(Params(objective=objective), Resources()):
+    for params in with_usable_strategies(Params(objective=objective), Resources()):
         for words, left, vocabulary, n in itertools.product((1, 60), (0, 1, 60), (8, 70_000), (1, 3)):
             text = Text(words, vocabulary, min(left, words), vocabulary, 1, 1, words, vocabulary, vocabulary)
-            found = choice.candidate_of(settled(params), Resources(), text, place(n=n, threads=2))
+            found = choice.make_candidate(settled(params), Resources(), text, place(n=n, threads=2))
             assert found.forecast is None or 0 < found.forecast.total < 100
 
 
 def chosen(text, where, params=AUTO, resources=Resources()):  # noqa: B008 (frozen)
-    return choose(candidates(params, resources, text, where), where)
+    return choose(list_candidates(params, resources, text, where), where)
 
 
 def test_choose__keeps_one_replica_where_there_is_one_worker():
@@ -89,14 +89,14 @@ def test_choose__keeps_one_replica_where_text_is_short():
 def test_choose__divides_much_text_among_workers():
     best, why = chosen(LONG_TEXT, place(n=8))
     assert best.params != PLAIN
-    plain = candidates(AUTO, Resources(), LONG_TEXT, place(n=8))[0]
+    plain = list_candidates(AUTO, Resources(), LONG_TEXT, place(n=8))[0]
     assert best.forecast.total < 0.8 * plain.forecast.total
     assert f"{plain}" in why or best.params.strategy.name == plain.params.strategy.name
 
 
 def test_choose__cuts_tables_that_no_worker_holds():
     where = place(n=4, limit=16 * GB)
-    found = candidates(AUTO, Resources(), MANY_WORDS, where)
+    found = list_candidates(AUTO, Resources(), MANY_WORDS, where)
     assert not any(candidate.fits for candidate in found if candidate.params.strategy.name == "averaging")
     best, why = choose(found, where)
     assert (best.params.strategy.name, best.fits) == ("rotation", True)
@@ -142,7 +142,7 @@ def pick(name):
 
 def candidates_in_parts(*args):
     """Return one replica, and a rotation of so few words as a test has."""
-    plain = choice.candidate_of(args[0].replace(strategy="averaging"), *args[1:])
+    plain = choice.make_candidate(args[0].replace(strategy="averaging"), *args[1:])
     return [plain, plain._replace(params=plain.params.replace(strategy="rotation", n_partitions=2))]
 
 
@@ -157,7 +157,7 @@ def test_train__with_auto_is_the_run_of_what_is_chosen(client, text, tmp_path):
 
 def test_train__keeps_what_was_chosen_first(client, text, tmp_path, monkeypatch):
     options = {"work": tmp_path, "params": SMALL, "client": client, "listener": None}
-    monkeypatch.setattr(choice, "candidates", candidates_in_parts)
+    monkeypatch.setattr(choice, "list_candidates", candidates_in_parts)
     monkeypatch.setattr(choice, "choose", pick("rotation"))
     first = train(text, **options)
     assert (first.metadata["params"]["strategy"], first.metadata["params"]["n_partitions"]) == ("rotation", 2)
@@ -173,7 +173,7 @@ def test_train__keeps_what_was_chosen_first(client, text, tmp_path, monkeypatch)
 
 def test_train__goes_on_with_what_was_chosen(client, text, tmp_path, monkeypatch):
     """Killed after the first pass, from whose checkpoint another cluster goes on."""
-    monkeypatch.setattr(choice, "candidates", candidates_in_parts)
+    monkeypatch.setattr(choice, "list_candidates", candidates_in_parts)
     monkeypatch.setattr(choice, "choose", pick("rotation"))
     options = {"work": tmp_path, "params": SMALL, "client": client}
     resources = Resources(checkpoint_seconds=0, threads=1)
@@ -205,7 +205,7 @@ def test_estimate__tells_what_the_formulas_do(tmp_path):
     params = Params(strategy="rotation", n_partitions=16)
     text = guess_text(find_sources([str(path)], None, {}, 300), params, Resources(), 30_000, 20_000)
     workers = Workers(8, 16, network=parse_rate("10Gbps"))
-    wanted = forecast(work_of(params, Resources(), text, workers), find_constants(params, "cpu"))
+    wanted = forecast(make_work(params, Resources(), text, workers), find_constants(params, "cpu"))
     (row,) = [line for line in shown.output.splitlines() if "n_partitions=16" in line and line.startswith("*")]
     terms = ("text", "train", "copies", "handling", "travel", "waiting", "tasks")
     assert all(f"{wanted.seconds[term]:,.1f}" in row.split() for term in terms)
@@ -214,11 +214,11 @@ def test_estimate__tells_what_the_formulas_do(tmp_path):
 
 
 def test_forecast__has_a_replica_a_worker():
-    found = candidates(AUTO, Resources(), LONG_TEXT, place(n=4))
+    found = list_candidates(AUTO, Resources(), LONG_TEXT, place(n=4))
     params = PLAIN.replace(n_replicas=4)
     (four,) = [candidate for candidate in found if candidate.params == params]
     workers = replace(place(n=4)[0], cores=16)
-    wanted = forecast(work_of(params, Resources(), LONG_TEXT, workers), find_constants(params, "cpu"))
+    wanted = forecast(make_work(params, Resources(), LONG_TEXT, workers), find_constants(params, "cpu"))
     assert four.forecast.seconds == pytest.approx(wanted.seconds)
 
 

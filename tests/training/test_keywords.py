@@ -14,7 +14,7 @@ import daskw2v
 from daskw2v import Params, Resources, Walks
 from daskw2v.cluster.connecting import check_here
 from daskw2v.errors import ClusterError, ParameterError, UnknownParameterError, VocabularyError
-from daskw2v.training.request import with_keywords
+from daskw2v.training.request import apply_keywords
 
 SMALL = {"vector_size": 4, "min_count": 1, "epochs": 1, "sample": 0}
 
@@ -40,13 +40,13 @@ def params_of(vectors):
 
 
 def test_keywords__are_fields_of_params_of_their_choices_and_of_resources():
-    params, resources = with_keywords("train", Params(), None, {"window": 3, "negative": 7, "workers": 2})
+    params, resources = apply_keywords("train", Params(), None, {"window": 3, "negative": 7, "workers": 2})
     assert (params, resources) == (Params(window=3, negative=7), Resources(workers=2))
 
 
 def test_keywords__change_what_is_given():
     given = Params(window=3, negative=7), Resources(threads=2, device="cuda")
-    params, resources = with_keywords("train", *given, {"window": 4, "device": "cpu"})
+    params, resources = apply_keywords("train", *given, {"window": 4, "device": "cpu"})
     assert (params, resources) == (Params(window=4, negative=7), Resources(threads=2))
 
 

@@ -11,7 +11,7 @@ from daskw2v.progress import silent
 from daskw2v.shards.layout import Corpus, open_codes
 from daskw2v.stages import Store, build_corpus, build_vocabulary
 from daskw2v.store.lease import hold_run
-from daskw2v.training.repair import _damage_of_blocks, mending, repair
+from daskw2v.training.repair import _damage_of_blocks, repair, repair_and_retry
 
 PARAMS, RESOURCES = Params(min_count=1), Resources(block_size="1 KiB")
 
@@ -144,7 +144,7 @@ def test_mending__gives_up_on_what_is_damaged_time_and_again(work):
         raise damage(work, "vocabulary", "key", f"build{len(calls)}", "counts")
 
     with pytest.raises(DamageError, match="is damaged"):
-        mending(work, silent, make, client=None)
+        repair_and_retry(work, silent, make, client=None)
     assert len(calls) == 6
 
 
@@ -157,7 +157,7 @@ def test_mending__goes_on_while_other_results_are_repaired(work):
             raise damage(work, "vocabulary", f"key{len(calls)}", "build", "counts")
         return "made"
 
-    assert mending(work, silent, make, client=None) == "made"
+    assert repair_and_retry(work, silent, make, client=None) == "made"
 
 
 @pytest.mark.sampled(1)

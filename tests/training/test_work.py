@@ -7,7 +7,7 @@ import pytest
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.training.choice import candidate_of
+from daskw2v.training.choice import make_candidate
 from daskw2v.training.estimates.memory import estimate
 from daskw2v.training.estimates.seconds import MACHINE_B, TERMS, find_constants, forecast
 from daskw2v.training.loop.work import Moment, Phase, Work
@@ -51,9 +51,9 @@ def test_work__gives_a_strategy_its_estimate():
 
 def test_work__gives_a_strategy_its_check_and_its_forecast():
     kinds = [Workers(2, 2, limit=4 * GB)]
-    way = candidate_of(PARAMS, Resources(), TEXT, kinds)
+    way = make_candidate(PARAMS, Resources(), TEXT, kinds)
     assert way.fits
-    assert not candidate_of(PARAMS, Resources(), TEXT, [Workers(2, 2, limit=3 * GB)]).fits
+    assert not make_candidate(PARAMS, Resources(), TEXT, [Workers(2, 2, limit=3 * GB)]).fits
     assert way.forecast == forecast(Plain(PARAMS, Resources(), TEXT, kinds[0]), find_constants(PARAMS, "cpu"))
 
 
@@ -71,4 +71,4 @@ def test_forecast__has_the_slowest_of_all_threads_and_what_is_not_sent_beside_th
 
 def test_forecast__is_none_for_work_without_phases(monkeypatch):
     monkeypatch.setattr(Plain, "phases", Work.phases)
-    assert candidate_of(PARAMS, Resources(), TEXT, [Workers()]).seconds == math.inf
+    assert make_candidate(PARAMS, Resources(), TEXT, [Workers()]).seconds == math.inf

@@ -27,7 +27,7 @@ from daskw2v.training.devices import find_device, find_device_trainers
 from daskw2v.training.estimates.memory import StageMemory, describe_sizes, encoding_memory, training_memory
 from daskw2v.training.sizes.text import Text, guess_text
 from daskw2v.training.sizes.workers import Workers
-from daskw2v.training.strategies import STRATEGIES, find_strategy, with_strategy, work_of
+from daskw2v.training.strategies import STRATEGIES, find_strategy, make_work, with_strategy
 
 Need: TypeAlias = Callable[[Workers], StageMemory]  # the memory of a stage on these workers
 Change: TypeAlias = tuple[str, StageMemory]  # a change of settings, and the memory of the stage after the change
@@ -72,7 +72,7 @@ def check_training(client: Client, params: Params, resources: Resources, text: T
     """Raise a ClusterError if workers, or their GPUs, lack the memory to train."""
 
     def need(workers: Workers, params: Params = params, text: Text = text) -> StageMemory:
-        return training_memory(work_of(params, resources, text, workers))
+        return training_memory(make_work(params, resources, text, workers))
 
     def changes(workers: Workers) -> Iterator[Change]:
         if lighter := find_strategy(params.strategy.name).lighter(params):

@@ -19,7 +19,7 @@ from daskw2v.shards.dictionary import ENTRY_BYTES, room_for
 from daskw2v.training.loop.work import FLOAT, INT, LONG, Moment, Sizes, Work
 from daskw2v.training.sizes.text import Text
 from daskw2v.training.sizes.workers import Workers
-from daskw2v.training.strategies import work_of
+from daskw2v.training.strategies import make_work
 from daskw2v.vocabulary.buckets import count_buckets
 from daskw2v.vocabulary.order import PIECE_TYPES
 
@@ -137,7 +137,7 @@ def estimate(params: Params, resources: Resources, text: Text, workers: Workers)
     workers
         The workers of the run.
     """
-    work = work_of(params, resources, text, workers)
+    work = make_work(params, resources, text, workers)
     joined = [phrases_memory(text, workers)] if params.phrases else []
     before = (encoding_memory(text, workers), *joined, vocabulary_memory(text, workers))
     vectors = text.vocabulary * (FLOAT * params.vector_size + LETTERS + 2 * LONG)
