@@ -53,7 +53,7 @@ def read_config(path: Path | None, more: Sequence[str] = ()) -> dict[str, Any]:
     return values
 
 
-def inputs_of(names: Inputs, config: Mapping[str, Any], path: Path | None) -> TextInputs:
+def make_inputs(names: Inputs, config: Mapping[str, Any], path: Path | None) -> TextInputs:
     """Return the inputs with these names: events or a graph, if the file has such a table; or else text.
 
     Raises
@@ -68,13 +68,13 @@ def inputs_of(names: Inputs, config: Mapping[str, Any], path: Path | None) -> Te
     if EVENTS in config and GRAPH in config:
         raise ParameterError(f"{path} has tables [{EVENTS}] and [{GRAPH}].", "Leave one of them out.")
     if EVENTS in config:
-        return Events(names, table(Sessions, config, EVENTS, path))
+        return Events(names, read_table(Sessions, config, EVENTS, path))
     if GRAPH in config:
-        return Graph(names, table(EdgeList, config, GRAPH, path), table(Walks, config, WALKS, path))
+        return Graph(names, read_table(EdgeList, config, GRAPH, path), read_table(Walks, config, WALKS, path))
     return names
 
 
-def required(config: Mapping[str, Any], name: str, option: str | None = None) -> Any:
+def get_required(config: Mapping[str, Any], name: str, option: str | None = None) -> Any:
     """Return a value of the TOML file that was not set otherwise, such as by an option.
 
     Raises
@@ -88,7 +88,7 @@ def required(config: Mapping[str, Any], name: str, option: str | None = None) ->
     return config[name]
 
 
-def table(
+def read_table(
     cls: type[T], config: Mapping[str, Any], name: str, path: Path | None, given: Mapping[str, Any] | None = None
 ) -> T:
     """Make a dataclass from a table of the TOML file; without the table, with defaults. Values `given` take precedence.
@@ -106,10 +106,10 @@ def table(
             f"[{name}] of {path} sets {', '.join(unknown)}, which is not one of its fields.",
             f"The names are: {', '.join(cls.names())}.",
         )
-    return fields_in(cls, {**values, **(given or {})})
+    return make_settings(cls, {**values, **(given or {})})
 
 
-def fields_in(cls: type[T], values: Mapping[str, Any], defaults: Any = None) -> T:
+def make_settings(cls: type[T], values: Mapping[str, Any], defaults: Any = None) -> T:
     """Make a dataclass from those values that are its fields, else from `defaults`; raises as the dataclass does."""
     given = {name: values[name] for name in cls.names() if name in values}
     return cls(**given) if defaults is None else defaults.replace(**given)

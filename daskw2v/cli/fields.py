@@ -10,15 +10,15 @@ from typing import Any, get_args, get_origin, get_type_hints
 import click
 from click.core import ParameterSource
 
-from daskw2v.cli.config_file import fields_in
+from daskw2v.cli.config_file import make_settings
 from daskw2v.cli.options import CommandFunction, Many, Option, help_for_option, storage_option
 from daskw2v.cluster.connecting import refuse_local
 from daskw2v.collections.kinds import FILES, KINDS, Derived
-from daskw2v.config.choice import KnownSetting, by_heading, honours, readers_of
+from daskw2v.config.choice import KnownSetting, find_readers, group_by_heading, reads_field
 from daskw2v.config.params import Params
 from daskw2v.config.registry import Registry
 from daskw2v.config.resources import LOCAL, Resources
-from daskw2v.config.settings import AxisName, Settings, default_of
+from daskw2v.config.settings import AxisName, Settings, get_default
 from daskw2v.corpus.formats import FORMATS
 from daskw2v.corpus.tokenizers import OTHERS, TOKENIZERS
 from daskw2v.objectives.registry import OBJECTIVES
@@ -71,7 +71,7 @@ def _readers(known: KnownSetting) -> tuple[str, ...]:
     """Return who reads a field; not the kinds of input, as a command takes one kind and has no options of others."""
     f = known.field
     axes = [axis for axis in _READERS if axis in f.metadata["honoured_by"]]
-    return (*known.choices, *(name for axis in axes for name in readers_of(f, axis, _READERS[axis])), *known.needs)
+    return (*known.choices, *(name for axis in axes for name in find_readers(f, axis, _READERS[axis])), *known.needs)
 
 
 def _variable(name: str) -> str:
@@ -110,7 +110,7 @@ def _add(
     )(function)
 
 
-def fields_of(
+def setting_options(
     *owners: type[Settings] | Settings, inputs: type[Derived] | None = None
 ) -> Callable[[CommandFunction], CommandFunction]:
     """Add an option for each field of the settings; an instance has the defaults of its options as values.
@@ -122,10 +122,10 @@ def fields_of(
     defaults = {name: v for owner in owners if not isinstance(owner, type) for name, v in owner.flat().items()}
 
     def decorate(function: CommandFunction) -> CommandFunction:
-        every = [(known.field, known, heading) for heading, of in by_heading(*classes).items() for known in of]
-        read = {f for f, _, _ in every if honours(inputs or KINDS[FILES], "input", f)}
+        every = [(known.field, known, heading) for heading, of in group_by_heading(*classes).items() for known in of]
+        read = {f for f, _, _ in every if reads_field(inputs or KINDS[FILES], "input", f)}
         for f, known, heading in reversed(every):
-            function = _add(known, defaults.get(f.name, default_of(f)), heading, function, hidden=f not in read)
+            function = _add(known, defaults.get(f.name, get_default(f)), heading, function, hidden=f not in read)
         values = (name for registry in _READERS.values() for name in registry.names())
         needed = (name for f, known, _ in every if f in read for name in known.needs)
         return help_for_option([*values, *dict.fromkeys(needed)], _read_by)(function)
@@ -140,12 +140,12 @@ def _read_by(name: str) -> Iterator[str]:
         yield from value.settings.names() if hasattr(value, "settings") else ()
 
 
-def spoken(ctx: click.Context) -> dict[str, Any]:
+def explicit_values(ctx: click.Context) -> dict[str, Any]:
     """Return the values of the command line and of the environment."""
     return {n: v for n, v in ctx.params.items() if ctx.get_parameter_source(n) in _SPOKEN}
 
 
-def choose(
+def choose_settings(
     ctx: click.Context, config: Mapping[str, Any], defaults: Params | None = None, without: Collection[str] = ()
 ) -> tuple[Params, Resources]:
     """Make `Params` and `Resources` from the command line, the environment and the TOML file, or else from `defaults`.
@@ -158,8 +158,8 @@ def choose(
         If a value is out of range, the file names an unknown field, or fields of a local cluster are given with
         `scheduler`.
     """
-    values = {**config, **{name: value for name, value in spoken(ctx).items() if name not in without}}
-    params, resources = fields_in(Params, values, defaults), fields_in(Resources, values)
+    values = {**config, **{name: value for name, value in explicit_values(ctx).items() if name not in without}}
+    params, resources = make_settings(Params, values, defaults), make_settings(Resources, values)
     if resources.scheduler is not None:  # here also values that equal the defaults
         local = {name: values[name] for name in LOCAL if name in values}
         ways = f" (options, {' and '.join(map(_variable, local))}, the TOML file)"

@@ -10,7 +10,7 @@ import click
 from daskw2v.cli.options import storage_option
 from daskw2v.cli.printing import Output, neighbours_output, print_groups, prints
 from daskw2v.cli.program import main
-from daskw2v.config.choice import by_heading
+from daskw2v.config.choice import group_by_heading
 from daskw2v.config.params import Params
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.kinds import CONNECTIVITY, EXPANSION, KINDS, PART_SIZE
@@ -121,7 +121,7 @@ def groups_of(vectors: Vectors) -> Iterator[tuple[str, Facts]]:
 
 def _params(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield a row for each heading of Params, with the values that are not None."""
-    under = {known.field.name: heading for heading, of in by_heading(Params).items() for known in of}
+    under = {known.field.name: heading for heading, of in group_by_heading(Params).items() for known in of}
     named = [name for name, value in values.items() if value is not None]
     for heading in dict.fromkeys(under.get(name, "others") for name in named):
         names = [name for name in named if under.get(name, "others") == heading]

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from daskw2v.cli.config_file import TABLES, inputs_of, read_config, required, table
-from daskw2v.cli.fields import choose, fields_of
+from daskw2v.cli.config_file import TABLES, get_required, make_inputs, read_config, read_table
+from daskw2v.cli.fields import choose_settings, setting_options
 from daskw2v.cli.options import config_option
 from daskw2v.cli.printing import Output, print_table, prints
 from daskw2v.cli.program import main
@@ -34,7 +34,7 @@ _SAYS = ("inputs", "work", *TABLES, "policy", "gates", "notices")  # names in th
 @click.option("--full", is_flag=True, help="Train from scratch, on all text.")
 @click.option("--webhook", envvar="DASKW2V_WEBHOOK", show_envvar=False, help="URL to post the summary to; never shown.")
 @prints
-@fields_of(Params, Resources)
+@setting_options(Params, Resources)
 @click.pass_context
 def retrain_command(
     ctx: click.Context,
@@ -57,19 +57,19 @@ def retrain_command(
     holds the work directory. Except with 0, the served version is unchanged.
     """
     values = read_config(config, _SAYS)
-    policy = table(Policy, values, "policy", config)
-    gates, notices = table(Gates, values, "gates", config), table(Notices, values, "notices", config)
+    policy = read_table(Policy, values, "policy", config)
+    gates, notices = read_table(Gates, values, "gates", config), read_table(Notices, values, "notices", config)
     if webhook:
         notices = notices.replace(webhook=webhook)
-    texts = inputs_of(list(inputs) or required(values, "inputs", "INPUT"), values, config)
+    texts = make_inputs(list(inputs) or get_required(values, "inputs", "INPUT"), values, config)
     others = {name: value for name, value in values.items() if name not in _SAYS}
-    params, resources = choose(ctx, others, default_params(texts))
+    params, resources = choose_settings(ctx, others, default_params(texts))
     import_from_here(params)
     signal.signal(signal.SIGTERM, _leave)
     with show_progress() as listener:
         summary = retrain(
             texts,
-            work=work or required(values, "work", "--work"),
+            work=work or get_required(values, "work", "--work"),
             params=params,
             resources=resources,
             policy=policy,

@@ -13,8 +13,8 @@ import click
 from rich.console import Console
 
 from daskw2v.cli import demo as demo_corpus
-from daskw2v.cli.config_file import EVENTS, GRAPH, WALKS, read_config, table
-from daskw2v.cli.fields import choose, fields_of, spoken
+from daskw2v.cli.config_file import EVENTS, GRAPH, WALKS, read_config, read_table
+from daskw2v.cli.fields import choose_settings, explicit_values, setting_options
 from daskw2v.cli.options import config_option
 from daskw2v.cli.printing import Output, print_table, prints, say, with_cosines
 from daskw2v.cli.program import main
@@ -65,7 +65,7 @@ def trains(
         config_option,
         click.option("--report", metavar="URL", help="Write a report about the model to this URL: one HTML file."),
         prints,
-        fields_of(*owners, inputs=inputs),
+        setting_options(*owners, inputs=inputs),
         click.pass_context,
     )
 
@@ -130,7 +130,7 @@ def train_command(ctx: click.Context, files: list[str], config: Path | None) -> 
     the environment, such as DASKW2V_VECTOR_SIZE=200, or in a TOML file. The command line takes
     precedence, then the environment.
     """
-    return files, *choose(ctx, read_config(config))
+    return files, *choose_settings(ctx, read_config(config))
 
 
 @main.command("items", no_args_is_help=True)
@@ -143,8 +143,8 @@ def items_command(ctx: click.Context, files: list[str], config: Path | None) -> 
     resumes an interrupted one.
     """
     values = read_config(config, (EVENTS,))
-    sessions = table(Sessions, values, EVENTS, config, spoken(ctx))
-    return Events(files, sessions), *choose(ctx, values, Events.params)
+    sessions = read_table(Sessions, values, EVENTS, config, explicit_values(ctx))
+    return Events(files, sessions), *choose_settings(ctx, values, Events.params)
 
 
 @main.command("walks", no_args_is_help=True)
@@ -156,9 +156,12 @@ def walks_command(ctx: click.Context, files: list[str], config: Path | None) -> 
     environment and the TOML file are as for train; the tables [graph] and [walks] of the file have the options
     about edges and walks. --seed is that of walks and of training. The same command resumes an interrupted one.
     """
-    values, options = read_config(config, (GRAPH, WALKS)), spoken(ctx)
-    edges, walks = table(EdgeList, values, GRAPH, config, options), table(Walks, values, WALKS, config, options)
-    return Graph(files, edges, walks), *choose(ctx, values, Graph.params, _OF_EDGES)
+    values, options = read_config(config, (GRAPH, WALKS)), explicit_values(ctx)
+    edges, walks = (
+        read_table(EdgeList, values, GRAPH, config, options),
+        read_table(Walks, values, WALKS, config, options),
+    )
+    return Graph(files, edges, walks), *choose_settings(ctx, values, Graph.params, _OF_EDGES)
 
 
 @main.command()
@@ -200,7 +203,7 @@ def demo(work: str) -> Output:
 @click.option("--work", help="Folder or URL of a run: the words of text that it holds are counted.")
 @config_option
 @prints
-@fields_of(Params, Resources)
+@setting_options(Params, Resources)
 @click.pass_context
 def estimate_command(
     ctx: click.Context,
@@ -220,7 +223,7 @@ def estimate_command(
     each strategy that can; a star marks the one that is trained with, which `--strategy auto` chooses. Steps are taken
     to be as fast as on the machine that they were measured on.
     """
-    params, resources = choose(ctx, read_config(config))
+    params, resources = choose_settings(ctx, read_config(config))
     if work is None:
         found = estimate(inputs, params=params, resources=resources, types=types, words=words, network=network)
     elif (types, words, network) == (None, None, None):

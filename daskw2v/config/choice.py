@@ -27,11 +27,11 @@ from daskw2v.config.settings import (
     Constraint,
     Settings,
     StageName,
-    checked,
+    check_value,
     declared_fields,
-    default_of,
+    format_value,
+    get_default,
     setting,
-    shown_value,
 )
 from daskw2v.errors import ParameterError, UnknownParameterError
 
@@ -192,12 +192,12 @@ def is_group(f: "Field[Any]") -> bool:
     return "group" in f.metadata
 
 
-def choices_of(f: "Field[Any]") -> Choices:
+def get_choices(f: "Field[Any]") -> Choices:
     """Return the classes that a field made by `axis` takes."""
     return _imported(f.metadata["axis"])  # type: ignore[no-any-return]
 
 
-def classes_of(f: "Field[Any]") -> tuple[type[Group], ...]:
+def get_group_classes(f: "Field[Any]") -> tuple[type[Group], ...]:
     """Return the classes that a field made by `group` takes."""
     return _imported(f.metadata["group"])  # type: ignore[no-any-return]
 
@@ -235,7 +235,7 @@ def known_settings(cls: type[Settings]) -> dict[str, KnownSetting]:
             found |= _flat_settings(f)
             continue
         found[f.name] = KnownSetting(f, cls, f.name)
-        for choice in choices_of(f).values() if is_axis(f) else ():
+        for choice in get_choices(f).values() if is_axis(f) else ():
             for own in declared_fields(choice):
                 before = found.get(own.name, KnownSetting(own, choice, own.name))
                 found[own.name] = before._replace(choices=(*before.choices, choice.name))
@@ -247,7 +247,7 @@ def known_fields(cls: type[Settings]) -> dict[str, "Field[Any]"]:
     return {name: known.field for name, known in known_settings(cls).items()}
 
 
-def by_heading(*classes: type[Settings]) -> dict[str, list[KnownSetting]]:
+def group_by_heading(*classes: type[Settings]) -> dict[str, list[KnownSetting]]:
     """Return the settings of classes by their headings, in the order of `HEADINGS`; of equal names the first."""
     found: dict[str, list[KnownSetting]] = {heading: [] for heading in HEADINGS}
     seen = set[str]()
@@ -265,23 +265,23 @@ class Reader(Protocol):
     """An objective, strategy, device, format or kind of input."""
 
     @property
-    def honours(self) -> tuple[str, ...]:
+    def reads_field(self) -> tuple[str, ...]:
         """The fields that it reads and others of its axis do not."""
 
 
-def honours(reader: Reader, axis: AxisName, f: "Field[Any]") -> bool:
+def reads_field(reader: Reader, axis: AxisName, f: "Field[Any]") -> bool:
     """Return whether a value of an axis reads a field."""
     return axis not in f.metadata["honoured_by"] or f.name in reader.honours
 
 
-def readers_of(f: "Field[Any]", axis: AxisName, registry: Mapping[str, Reader]) -> tuple[str, ...]:
+def find_readers(f: "Field[Any]", axis: AxisName, registry: Mapping[str, Reader]) -> tuple[str, ...]:
     """Return the names of the values of an axis that read a field."""
-    return tuple(name for name, reader in registry.items() if honours(reader, axis, f))
+    return tuple(name for name, reader in registry.items() if reads_field(reader, axis, f))
 
 
-def unread_by(cls: type[Settings], axis: AxisName, reader: Reader) -> tuple[str, ...]:
+def find_unread_fields(cls: type[Settings], axis: AxisName, reader: Reader) -> tuple[str, ...]:
     """Return the fields that a value of an axis does not read."""
-    return tuple(name for name, f in known_fields(cls).items() if not honours(reader, axis, f))
+    return tuple(name for name, f in known_fields(cls).items() if not reads_field(reader, axis, f))
 
 
 def refuse_unread(
@@ -308,8 +308,8 @@ def refuse_unread(
     names = [chosen] if isinstance(chosen, str) else chosen
     shown = shown or " or ".join(f"{axis}={name!r}" for name in names)
     for f, value in settings.items():
-        readers = readers_of(f, axis, registry)
-        if not isinstance(value, Choice) and value != default_of(f) and not {*names} & {*readers}:
+        readers = find_readers(f, axis, registry)
+        if not isinstance(value, Choice) and value != get_default(f) and not {*names} & {*readers}:
             raise ParameterError(
                 f"{f.name}={value!r} changes nothing for {shown}; it is for {', '.join(readers)}.",
                 f"Leave {f.name} out, or choose another {axis}.",
@@ -321,7 +321,7 @@ class _Signature:
 
     def __get__(self, _: Any, cls: Any) -> Signature:
         known = {f.name: f for f in declared_fields(cls)} | known_fields(cls)
-        return Signature([Parameter(n, Parameter.KEYWORD_ONLY, default=default_of(f)) for n, f in known.items()])
+        return Signature([Parameter(n, Parameter.KEYWORD_ONLY, default=get_default(f)) for n, f in known.items()])
 
 
 class WithChoices(Settings):
@@ -333,7 +333,7 @@ class WithChoices(Settings):
     def __init__(self, **values: Any) -> None:
         rest = dict(values)
         for f in declared_fields(type(self)):
-            object.__setattr__(self, f.name, rest.pop(f.name) if f.name in rest else default_of(f))
+            object.__setattr__(self, f.name, rest.pop(f.name) if f.name in rest else get_default(f))
         axes, groups = _axes(type(self)), _groups(type(self))
         for f in (*axes, *groups):
             resolved = _resolved_choice if is_axis(f) else _resolved_group
@@ -360,7 +360,7 @@ class WithChoices(Settings):
             if is_group(f):
                 flat = {} if value is None else value.flat()
                 known = _flat_settings(f).items()
-                yield from ((own.field, flat.get(name, default_of(own.field))) for name, own in known)
+                yield from ((own.field, flat.get(name, get_default(own.field))) for name, own in known)
                 continue
             yield f, value
             if isinstance(value, Choice):
@@ -378,7 +378,7 @@ class WithChoices(Settings):
         """
         for f in _axes(type(self)):
             if isinstance(name := changes.get(f.name), str):
-                cls, before = choices_of(f).find(name), getattr(self, f.name)
+                cls, before = get_choices(f).find(name), getattr(self, f.name)
                 kept = ((own, value) for own, value in before.items() if own.name in cls.names())
                 changes[f.name] = cls(**{own.name: value for own, value in kept if _is_set(own, value)})
         for f in _groups(type(self)):
@@ -392,10 +392,10 @@ class WithChoices(Settings):
         """Raise the error for the first value that nothing here reads."""
         name, value = next(iter(rest.items()))
         for f in _axes(type(self)):
-            if having := choices_of(f).having(name):
+            if having := get_choices(f).having(name):
                 chosen, owners = getattr(self, f.name), ", ".join(cls.name for cls in having)
                 raise ParameterError(
-                    f"{name}={shown_value(value)} changes nothing for {f.name}={chosen.name!r}; it is for {owners}.",
+                    f"{name}={format_value(value)} changes nothing for {f.name}={chosen.name!r}; it is for {owners}.",
                     f"Leave {name} out, or choose another {f.name}: {chosen.name} has "
                     f"{', '.join(chosen.names()) or 'no settings'}.",
                 )
@@ -414,13 +414,13 @@ def _groups(cls: type[Settings]) -> "list[Field[Any]]":
 
 def _resolved_choice(f: "Field[Any]", value: Any, rest: dict[str, Any]) -> Choice:
     """Return the choice that a value names; the settings that it has are taken out of `rest`."""
-    choices = choices_of(f)
+    choices = get_choices(f)
     chosen = choices.find(value) if isinstance(value, str) and value else value
     if isinstance(chosen, type) and issubclass(chosen, Choice):
         chosen = chosen()
     if not (isinstance(chosen, Choice) and chosen.axis == f.name):
         raise ParameterError(
-            f"{f.name}={shown_value(value)} is not {f.metadata['bound']}.",
+            f"{f.name}={format_value(value)} is not {f.metadata['bound']}.",
             f"Give {f.name} ({f.metadata['help']}) {f.metadata['bound']}: {', '.join(choices.names())}.",
         )
     if chosen.is_open:
@@ -449,7 +449,7 @@ def _flat_name(f: "Field[Any]") -> str:
 def _flat_settings(f: "Field[Any]") -> Mapping[str, KnownSetting]:
     """Return the settings of all classes of a field made by `group`, as fields with their flat names, keys first."""
     found = dict[str, KnownSetting]()
-    for cls in classes_of(f):
+    for cls in get_group_classes(f):
         for own in declared_fields(cls):
             flat = copy(own)
             flat.name = _flat_name(own)
@@ -463,12 +463,12 @@ def _resolved_group(f: "Field[Any]", value: Any, rest: dict[str, Any]) -> Group 
     """Return the group that a field holds by its value and by flat names, which are taken out of `rest`."""
     known = _flat_settings(f)
     beside = {name: rest.pop(name) for name in known if name in rest}
-    if value is None or type(value) in classes_of(f):
+    if value is None or type(value) in get_group_classes(f):
         return _changed_group(f, value, beside)
     if f.name not in known:
-        bound = " or ".join(cls.__name__ for cls in classes_of(f))
+        bound = " or ".join(cls.__name__ for cls in get_group_classes(f))
         raise ParameterError(
-            f"{f.name}={shown_value(value)} is no {bound}.",
+            f"{f.name}={format_value(value)} is no {bound}.",
             f"Give {f.name} ({f.metadata['help']}) an object of {bound}.",
         )
     return _changed_group(f, None, {**beside, f.name: value})
@@ -483,24 +483,24 @@ def _changed_group(f: "Field[Any]", before: Group | None, changes: Mapping[str, 
         If a value is out of range, keys do not go together, or a setting means nothing without a missing key.
     """
     known = _flat_settings(f)
-    changes = {name: checked(known[name].field, value) for name, value in changes.items()}
+    changes = {name: check_value(known[name].field, value) for name, value in changes.items()}
     values = {**({} if before is None else before.flat()), **changes}
     set_names = [name for name, value in values.items() if _is_set(known[name].field, value)]
     keys = [name for name in set_names if known[name].field.metadata["key"]]
-    cls = next((cls for cls in classes_of(f) if {*cls.keys()} == {*keys}), None)
+    cls = next((cls for cls in get_group_classes(f) if {*cls.keys()} == {*keys}), None)
     if keys and cls is None:
-        both = " and ".join(f"{name}={shown_value(values[name])}" for name in keys)
+        both = " and ".join(f"{name}={format_value(values[name])}" for name in keys)
         raise ParameterError(f"{both} are both given.", "Leave one of the two out.")
     own = {} if cls is None else {_flat_name(f): f.name for f in declared_fields(cls)}
     for name in changes:
         if name not in own and name in set_names:
             needs = " or ".join(known[name].needs)
             raise ParameterError(
-                f"{name}={shown_value(changes[name])} changes nothing without {needs}.",
+                f"{name}={format_value(changes[name])} changes nothing without {needs}.",
                 f"Give {needs}, or leave {name} out.",
             )
     return None if cls is None else cls(**{own[name]: value for name, value in values.items() if name in own})
 
 
 def _is_set(f: "Field[Any]", value: Any) -> bool:
-    return bool(value != default_of(f))
+    return bool(value != get_default(f))

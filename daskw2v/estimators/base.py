@@ -14,7 +14,7 @@ from daskw2v.collections.kinds import FRAMES, TextInputs, is_one_of
 from daskw2v.config.choice import is_axis
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.config.settings import Settings, declared_fields, default_of
+from daskw2v.config.settings import Settings, declared_fields, get_default
 from daskw2v.errors import NotFittedError, ParameterError
 from daskw2v.models.queries.encoding import USUAL
 from daskw2v.models.queries.other_names import INSTEAD, Answers
@@ -66,7 +66,7 @@ class Estimator(Answers):
         """Return the settings of a new estimator; those of choices, such as `negative`, are left to their choices."""
         parts: tuple[type[Settings], ...] = (Resources, Params, *cls._parts)
         return {
-            f.name: getattr(cls._params, f.name) if part is Params and not is_axis(f) else default_of(f)
+            f.name: getattr(cls._params, f.name) if part is Params and not is_axis(f) else get_default(f)
             for part in parts
             for f in declared_fields(part)
         }

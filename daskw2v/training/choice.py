@@ -17,7 +17,7 @@ from distributed.comm import get_address_host
 from daskw2v.cluster.workers import workers_known
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.config.settings import default_of
+from daskw2v.config.settings import get_default
 from daskw2v.models.versions.finished import run_of
 from daskw2v.progress import Listener, Progress
 from daskw2v.store.stage import Layout
@@ -170,7 +170,7 @@ def find_machines(client: Client, resources: Resources) -> list[Workers]:
 
 def _chosen_settings(params: Params) -> dict[str, Any]:
     """Return the strategy's name, and its settings that "auto" chooses where they differ from the default."""
-    chosen = {f.name: value for f, value in params.strategy.items() if f.name in _CHOSEN and value != default_of(f)}
+    chosen = {f.name: value for f, value in params.strategy.items() if f.name in _CHOSEN and value != get_default(f)}
     return {"strategy": params.strategy.name, **chosen}
 
 

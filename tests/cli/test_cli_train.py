@@ -8,7 +8,7 @@ import pytest
 
 from daskw2v.cli import config_file
 from daskw2v.collections.kinds import FILES, KINDS
-from daskw2v.config.choice import known_fields, unread_by
+from daskw2v.config.choice import find_unread_fields, known_fields
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.formats import FORMATS
@@ -255,7 +255,7 @@ def test_train__refuses_a_storage_option_without_value(calls):
 
 def test_train__shows_every_field_and_default_in_its_help(calls):
     text = " ".join(invoke("train", "--help-for", "all").output.split())
-    unread = unread_by(Resources, "input", KINDS[FILES])
+    unread = find_unread_fields(Resources, "input", KINDS[FILES])
     for name in {**known_fields(Params), **known_fields(Resources)}.keys() - {*unread}:
         assert f"--{name.removesuffix('s') if name == 'storage_options' else name}".replace("_", "-") in text
     assert "Dimensions of a vector. [default: 100]" in text

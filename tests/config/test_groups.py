@@ -18,7 +18,7 @@ from daskw2v import (
     PhraseDetection,
     Resources,
 )
-from daskw2v.config.choice import classes_of, is_group
+from daskw2v.config.choice import get_group_classes, is_group
 from daskw2v.config.identity import identity_fields
 from daskw2v.corpus.files import Source
 from daskw2v.errors import ParameterError, UnknownParameterError
@@ -214,7 +214,7 @@ def test_flat_names__that_mean_nothing_or_do_not_go_together_are_refused(options
 
 def test_group__without_its_key_is_refused():
     for f in filter(is_group, Params.__dataclass_fields__.values()):
-        for cls in classes_of(f):
+        for cls in get_group_classes(f):
             with pytest.raises(ParameterError, match=rf"{cls.__name__} has no \w+"):
                 cls()
     with pytest.raises(ParameterError, match=r"passes=9 is not an integer in 0\.\.8"):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from daskw2v.collections.kinds import KINDS as INPUTS
-from daskw2v.config.choice import known_fields, readers_of, refuse_unread
+from daskw2v.config.choice import find_readers, known_fields, refuse_unread
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.formats import FORMATS
@@ -53,7 +53,7 @@ def test_choices__are_those_there_are(name, registry):
     ],
 )
 def test_plug_in__reads_what_all_read_and_what_it_says(name, readers):
-    assert readers_of(FIELDS[name], "objective", {"sgns": OURS, "sg_hs": OURS, "theirs": THEIRS}) == readers
+    assert find_readers(FIELDS[name], "objective", {"sgns": OURS, "sg_hs": OURS, "theirs": THEIRS}) == readers
 
 
 def test_refuse_unread__tells_value_readers_and_remedy():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from daskw2v import Resources, Vectors, train
-from daskw2v.config.choice import choices_of
+from daskw2v.config.choice import get_choices
 from daskw2v.config.params import Params
 from daskw2v.errors import ParameterError
 from daskw2v.kernels.simd import aligned_zeros, padded
@@ -165,7 +165,7 @@ def test_frozen_words__of_what_does_not_honour_them_are_refused(registry, name, 
     asked = {"objective": "sgns", "strategy": "averaging", "device": "cpu", field: "theirs"}
     device = asked.pop("device")
     silent = replace(registry[name], name="theirs", honours=())
-    choices = choices_of((Resources if field == "device" else Params).__dataclass_fields__[field])
+    choices = get_choices((Resources if field == "device" else Params).__dataclass_fields__[field])
     theirs = type("Theirs", (choices[name],), {"name": "theirs"})
     monkeypatch.setitem(choices, "theirs", theirs)
     silent = replace(silent, settings=theirs)
