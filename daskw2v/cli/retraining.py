@@ -11,9 +11,9 @@ import click
 from daskw2v.cli.config_file import TABLES, get_required, make_inputs, read_config, read_table
 from daskw2v.cli.fields import choose_settings, setting_options
 from daskw2v.cli.options import config_option
-from daskw2v.cli.printing import Output, print_table, prints
+from daskw2v.cli.printing import Output, print_table, prints_output
 from daskw2v.cli.program import main
-from daskw2v.cli.training import import_from_here
+from daskw2v.cli.training import import_from_current_folder
 from daskw2v.cluster.console import show_progress
 from daskw2v.collections.kinds import default_params
 from daskw2v.config.params import Params
@@ -24,7 +24,7 @@ from daskw2v.retraining.outcome import Summary
 from daskw2v.retraining.policy import Policy
 from daskw2v.retraining.retrain import retrain
 
-_SAYS = ("inputs", "work", *TABLES, "policy", "gates", "notices")  # names in the TOML file, besides those of options
+_NAMES = ("inputs", "work", *TABLES, "policy", "gates", "notices")  # in the TOML file, besides names of options
 
 
 @main.command("retrain", no_args_is_help=True)
@@ -33,7 +33,7 @@ _SAYS = ("inputs", "work", *TABLES, "policy", "gates", "notices")  # names in th
 @config_option
 @click.option("--full", is_flag=True, help="Train from scratch, on all text.")
 @click.option("--webhook", envvar="DASKW2V_WEBHOOK", show_envvar=False, help="URL to post the summary to; never shown.")
-@prints
+@prints_output
 @setting_options(Params, Resources)
 @click.pass_context
 def retrain_command(
@@ -56,16 +56,16 @@ def retrain_command(
     Exit codes: 0 a new version is served; 2 an error; 3 no text is new; 4 a gate stopped the version; 5 another run
     holds the work directory. Except with 0, the served version is unchanged.
     """
-    values = read_config(config, _SAYS)
+    values = read_config(config, _NAMES)
     policy = read_table(Policy, values, "policy", config)
     gates, notices = read_table(Gates, values, "gates", config), read_table(Notices, values, "notices", config)
     if webhook:
         notices = notices.replace(webhook=webhook)
     texts = make_inputs(list(inputs) or get_required(values, "inputs", "INPUT"), values, config)
-    others = {name: value for name, value in values.items() if name not in _SAYS}
-    params, resources = choose_settings(ctx, others, default_params(texts))
-    import_from_here(params)
-    signal.signal(signal.SIGTERM, _leave)
+    settings = {name: value for name, value in values.items() if name not in _NAMES}
+    params, resources = choose_settings(ctx, settings, default_params(texts))
+    import_from_current_folder(params)
+    signal.signal(signal.SIGTERM, _exit)
     with show_progress() as listener:
         summary = retrain(
             texts,
@@ -81,13 +81,13 @@ def retrain_command(
     return Output(summary.as_dict(), lambda: print_table(("", ""), _rows(summary)), int(summary.outcome))
 
 
-def _leave(number: int, _: object) -> None:
-    """Exit in order, which releases leases at once."""
+def _exit(number: int, _: object) -> None:
+    """Handle a signal: raise SystemExit, so that leases are released at once."""
     sys.exit(128 + number)
 
 
 def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
-    """Yield the summary, the outcome last, as recipes for schedulers show the last line."""
+    """Yield the rows of a summary's table, the outcome last, as recipes for schedulers show the last line."""
     yield "served", summary.served or "nothing yet"
     for name, value in summary.figures.items():
         yield name.replace("_", " "), f"{value:,.4g}" if value % 1 else f"{value:,.0f}"

@@ -78,7 +78,7 @@ def warm_up(processes: int | None = None) -> WarmUp:
     Returns
     -------
     warm_up
-        The list_trainings, and their duration.
+        The trainings, and their duration.
 
     Raises
     ------

@@ -11,7 +11,7 @@ from daskw2v.progress import silent
 from daskw2v.shards.layout import Corpus, open_codes
 from daskw2v.stages import Store, build_corpus, build_vocabulary
 from daskw2v.store.lease import hold_run
-from daskw2v.training.repair import _damage_of_blocks, repair, repair_and_retry
+from daskw2v.training.repair import _check_blocks, repair, repair_and_retry
 
 PARAMS, RESOURCES = Params(min_count=1), Resources(block_size="1 KiB")
 
@@ -107,10 +107,10 @@ def test_repair__finds_only_the_blocks_that_are_damaged(client, work, text):
     corpus = build_corpus(text, work, PARAMS, RESOURCES, client)
     home = work / "/".join(corpus.shards[0].path.split("/")[:2])
     assert len(home.children()) == len(corpus.shards) == 3
-    assert _damage_of_blocks(home, home.children()) == []
+    assert _check_blocks(home, home.children()) == []
     chunk = Path(work.url) / corpus.shards[1].path / "codes" / "c" / "0"
     flip(chunk)
-    assert [damage.url for damage in _damage_of_blocks(home, home.children())] == [str(chunk)]
+    assert [damage.url for damage in _check_blocks(home, home.children())] == [str(chunk)]
 
 
 @pytest.mark.slow
