@@ -10,9 +10,10 @@ import numpy.typing as npt
 from distributed import Client
 
 from daskw2v.cluster.tasks import run_tasks
+from daskw2v.config.resources import Resources
 from daskw2v.config.settings import Settings, number, numbers, setting
 from daskw2v.errors import ParameterError
-from daskw2v.evaluation import Evaluation, Score, by_name
+from daskw2v.evaluation import Evaluation, Score, by_name, evaluate
 from daskw2v.evaluation.stability import neighbour_stability
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.shards.layout import Corpus, Shard, open_codes, read_places, read_words
@@ -281,6 +282,12 @@ def scores_of(evaluation: Evaluation) -> dict[str, Score]:
     for score in evaluation.rows():
         scores.setdefault(f"{score.kind}/{score.name}", score)
     return scores
+
+
+def scores_on(vectors: Vectors, resources: Resources) -> dict[str, Score]:
+    """Evaluate vectors on the evaluation sets of `resources`; return one score for each set."""
+    urls, options = dict[str, Any](resources.eval_sets), resources.storage_options
+    return scores_of(evaluate(vectors, **urls, analogy_methods=("3cosadd",), storage_options=options))
 
 
 def _lengths(vectors: Vectors) -> Float64Array:

@@ -8,6 +8,7 @@ retraining/<version>.json  summary of the run, written after notices were sent; 
 """
 
 import time
+import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -27,8 +28,16 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.sources import find_sources, plan_blocks
-from daskw2v.errors import BusyError, Daskw2vError, InputError, ParameterError, counted
-from daskw2v.evaluation import Score, evaluate
+from daskw2v.errors import (
+    BusyError,
+    Daskw2vError,
+    FrozenError,
+    InputError,
+    ParameterError,
+    SupersededError,
+    counted,
+)
+from daskw2v.evaluation import Score
 from daskw2v.extras import needed
 from daskw2v.models.alignment import Alignment, find_alignment
 from daskw2v.models.index.build import index_version
@@ -36,11 +45,11 @@ from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.store import ids_after, read_sources, write_ids, write_tokenizer
 from daskw2v.models.versions.finished import RUN, Version, next_version, number_of, run_of
 from daskw2v.models.versions.phrases import write_phrases
-from daskw2v.models.versions.versions import Versions, latest_version, was_served
+from daskw2v.models.versions.versions import Versions, fence_versions, latest_version, was_served
 from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.retraining.align import read_alignment, write_aligned
 from daskw2v.retraining.clearing import clear_unused, note_uses
-from daskw2v.retraining.gates import Evaluated, Gates, Verdict, check_gates, judge, measure_novelty, scores_of
+from daskw2v.retraining.gates import Evaluated, Gates, Verdict, check_gates, judge, measure_novelty, scores_on
 from daskw2v.retraining.notify import Notices, send_notices
 from daskw2v.retraining.outcome import Outcome, Summary
 from daskw2v.retraining.policy import Policy
@@ -151,12 +160,12 @@ def retrain(
     Returns
     -------
     summary
-        The outcome: published, nothing new, stopped by a gate, or busy. Failures raise.
+        The outcome: published, nothing new, stopped by a gate, busy, superseded or staged. Failures raise.
 
     Raises
     ------
     Daskw2vError
-        As `train` does. Notices have been sent; the served version is unchanged.
+        As `train` does. Notices have been sent; the run has not changed what is served.
 
     Examples
     --------
@@ -173,7 +182,7 @@ def retrain(
     notices = Notices() if notices is None else notices
     _check(params, resources, policy, gates, notices)
     store = request.open_store(work)
-    began, clock = datetime.now(UTC), time.monotonic()
+    began, clock, key = datetime.now(UTC), time.monotonic(), uuid.uuid4().hex
 
     def conclude(result: RunResult, listen: Listener) -> Summary:
         summary = _summary(result, store, began, time.monotonic() - clock)
@@ -183,11 +192,21 @@ def retrain(
 
     with listening(listener) as listen:
         try:
-            with hold(store, "retrain", f"the retraining in {store.url}") as lease:
+            what = f"the retraining in {store.url}"
+            with hold(store, "retrain", what, taken_over=partial(fence_versions, store)) as lease:
                 guarded, listen_guarded = lease.guard(store), lease.guarding(listen)
                 settled = settled_params(request.settled(guarded, listen_guarded))
                 run = RetrainingRun(
-                    request.inputs, guarded, settled, resources, policy, gates, full, listen_guarded, request.callbacks
+                    request.inputs,
+                    guarded,
+                    settled,
+                    resources,
+                    policy,
+                    gates,
+                    full,
+                    listen_guarded,
+                    request.callbacks,
+                    key,
                 )
                 result = run.run(client)
                 summary = conclude(result, listen)
@@ -198,8 +217,11 @@ def retrain(
             return conclude(RunResult(Outcome.BUSY, str(busy)), listen)
         except Exception as error:
             message = str(error) if isinstance(error, Daskw2vError) else type(error).__name__
-            conclude(RunResult(Outcome.FAILED, message), listen)
-            raise
+            served = _served_by(store, key)
+            if served is None:
+                conclude(RunResult(Outcome.FAILED, message), listen)
+                raise
+            return conclude(RunResult(Outcome.PUBLISHED, f"{served} is served. After that: {message}", served), listen)
 
 
 def _check(params: Params, resources: Resources, policy: Policy, gates: Gates, notices: Notices) -> None:
@@ -251,6 +273,8 @@ class RetrainingRun:
         Receives progress.
     callbacks
         Receive the events of the training.
+    key
+        Names the run in the history of the versions.
     """
 
     inputs: TextInputs
@@ -262,6 +286,7 @@ class RetrainingRun:
     full: bool
     listener: Listener
     callbacks: Callbacks
+    key: str
 
     def run(self, client: Client | None) -> RunResult:
         """Take all remaining steps. The caller holds the lease of retraining and sends notices."""
@@ -279,23 +304,25 @@ class RetrainingRun:
             problems |= {name: error.problem for name, error in foreign.items()}
             for name, problem in problems.items():
                 self._say("versions", f"{problem} {name} is passed over.")
-            run = partial(self._run, cluster, find, frozenset(damaged), frozenset(foreign))
+            run = partial(self._run, cluster, find, served, frozenset(damaged), frozenset(foreign))
             return repair_and_retry(self.work, self.listener, run, cluster)
 
     def _run(
         self,
         cluster: Callable[[], Client],
         find: Callable[[], list[Source]],
+        base: str | None,
         seen: frozenset[str],
         foreign: frozenset[str],
         met: Collection[str],
     ) -> RunResult:
         """Take all steps, and pass over damaged versions and versions of another daskw2v (`foreign`).
 
-        `seen` are versions that were damaged before the first step, and `met` those in which a step met damage.
+        `base` is the version that is served when the run begins, `seen` are versions that were damaged before the first
+        step, and `met` those in which a step met damage.
         """
         damaged = seen.union(met)
-        result = self._steps(cluster, find(), damaged | foreign)
+        result = self._steps(cluster, find(), base, damaged | foreign)
         message = result.message
         if foreign:
             message += f" Of another daskw2v and passed over: {', '.join(sorted(foreign))}."
@@ -303,22 +330,31 @@ class RetrainingRun:
             message += f" Damaged and passed over: {', '.join(sorted(damaged))}."
         return result._replace(message=message)
 
-    def _steps(self, cluster: Callable[[], Client], now: list[Source], damaged: Collection[str]) -> RunResult:
+    def _steps(
+        self, cluster: Callable[[], Client], now: list[Source], base: str | None, damaged: Collection[str]
+    ) -> RunResult:
         served = self._last_served(damaged)
         if served is None or not self._extends(served) or any(compare_sources(self._sources(served), now)):
-            return self._train(cluster(), now, served, damaged)
+            return self._train(cluster(), now, served, base, damaged)
         if not served.served:  # the version that was served since is damaged
-            return self._published(Versions(self.work).publish(served.name))
+            return self._conclude(served.name, *self._serve(served.name, base))
         if RECORD not in served.manifest or _is_recorded(self.work, served.name):
             return _nothing(f"The served version {served.name} already has this text.")
-        return self._published(served)  # by a run that was interrupted
+        return self._conclude(served.name, Outcome.PUBLISHED, f"{served.name} is served.")  # by an interrupted run
 
     def _last_served(self, damaged: Collection[str]) -> Version | None:
         """Return the last served version that is whole; None without one."""
         whole = {version.name: version for version in Versions(self.work).all() if version.name not in damaged}
         return next((whole[name] for name in was_served(self._models) if name in whole), None)
 
-    def _train(self, client: Client, now: list[Source], served: Version | None, damaged: Collection[str]) -> RunResult:
+    def _train(
+        self,
+        client: Client,
+        now: list[Source],
+        served: Version | None,
+        base: str | None,
+        damaged: Collection[str],
+    ) -> RunResult:
         corpus, vocabulary = read_text(now, self.work, self.params, self.resources, lambda: client, self.listener)
         changes = compare_sources(self._sources(served), corpus.sources)
         run = PlannedRun(corpus, vocabulary, self.work, self.params, self.resources, self.callbacks)
@@ -339,7 +375,7 @@ class RetrainingRun:
             text.save(self.work)
         run_id, halves = run.name, [half for half in run.text if half is not None]
         note_uses(self.work / RECORD, run_id, (corpus, text, *halves), vocabulary.key)
-        with hold_run(self.work, run_id) as lease:
+        with hold_run(self.work, run_id, partial(fence_versions, self.work)) as lease:
             held = replace(self, params=asked, work=lease.guard(self.work), listener=lease.guarding(self.listener))
             version = next_version(held._models, run_id, damaged)
             if (held._models / version).read_manifest() is None:
@@ -354,10 +390,11 @@ class RetrainingRun:
                 return _nothing(f"{version}, which was published before, already has this text.")
             if self.policy.index:
                 index_version(held._models / version, threads=self.resources.threads or 0)
-            published = Versions(held.work).publish(version)
-            vectors = Vectors.open((held._models / version).url, self.resources.storage_options)
-            self.callbacks.published(run.trained, vectors, held.listener)
-        return self._published(published)
+            outcome, message = held._serve(version, base)
+            if outcome is Outcome.PUBLISHED:
+                vectors = Vectors.open((held._models / version).url, self.resources.storage_options)
+                self.callbacks.published(run.trained, vectors, held.listener)
+        return self._conclude(version, outcome, message)
 
     def _finish(
         self, client: Client, version: str, candidate: Store, served: Version | None, text: RunText
@@ -411,19 +448,31 @@ class RetrainingRun:
         blocks = plan_blocks(changes.unread, resources.block_bytes, resources.storage_options, resources.store_timeout)
         return {block.key for block in blocks}
 
-    def _published(self, version: Version) -> RunResult:
-        """Delete results that are no longer needed, and return the result that the version's manifest records.
+    def _serve(self, version: str, base: str | None) -> tuple[Outcome, str]:
+        """Serve a version in place of `base`; return the outcome, and say it.
 
-        The version may have been published by an earlier run that was interrupted.
+        It is not served if it is to be staged, if the versions are frozen, or if another one than `base` is served.
         """
-        recorded = version.manifest.get(RECORD, {})
-        self._clear_up(version.name, recorded.get("parent"))
-        message = f"{version.name} is served."
-        if not recorded:  # made by `train`
-            return RunResult(Outcome.PUBLISHED, message, version.name)
-        alignment = recorded["alignment"] and read_alignment(self._models / version.name, recorded["alignment"])
+        if self.resources.stage:
+            return Outcome.STAGED, f"{version} is finished, and not served. `daskw2v versions promote` serves it."
+        try:
+            Versions(self.work).publish(version, expected=base, reason="retrain", request=self.key)
+        except FrozenError as frozen:
+            return Outcome.STAGED, str(frozen)
+        except SupersededError as superseded:
+            return Outcome.SUPERSEDED, str(superseded)
+        return Outcome.PUBLISHED, f"{version} is served."
+
+    def _conclude(self, version: str, outcome: Outcome, message: str) -> RunResult:
+        """Return the result of a run that finished a version; delete what is no longer needed if it is served."""
+        recorded = Versions(self.work).find(version).manifest.get(RECORD)
+        if outcome is Outcome.PUBLISHED:
+            self._clear_up(version, (recorded or {}).get("parent"))
+        if recorded is None:  # made by `train`
+            return RunResult(outcome, message, version)
+        alignment = recorded["alignment"] and read_alignment(self._models / version, recorded["alignment"])
         verdict = Verdict.from_dict(recorded["gates"])
-        return RunResult(Outcome.PUBLISHED, message, version.name, verdict, alignment, recorded["figures"])
+        return RunResult(outcome, message, version, verdict, alignment, recorded["figures"])
 
     def _clear_up(self, version: str, parent: str | None) -> None:
         """Delete results that are no longer needed. The parent's text and vocabulary stay, for a rollback."""
@@ -454,9 +503,7 @@ class RetrainingRun:
         recorded = vectors.metadata.get(RECORD, {})
         if sets is not None and recorded.get("sets") == sets:
             return {name: Score(**values) for name, values in recorded["scores"].items()}
-        urls: dict[str, Any] = dict(self.resources.eval_sets)
-        options = self.resources.storage_options
-        return scores_of(evaluate(vectors, **urls, analogy_methods=("3cosadd",), storage_options=options))
+        return scores_on(vectors, self.resources)
 
     def _extends(self, version: Version) -> bool:
         """Return whether the run starts from a version: it has the same Params, apart from those of the policy."""
@@ -489,6 +536,13 @@ class RetrainingRun:
 def served_version(work: Store) -> Version | None:
     """Return the version that is served, or None before the first."""
     return next((version for version in Versions(work).all() if version.served), None)
+
+
+def _served_by(work: Store, key: str) -> str | None:
+    """Return the version that a run served, by the run's key in the history; None if it served none."""
+    with suppress(Daskw2vError):  # the store itself may have failed
+        return next((state.name for state in Versions(work).log() if state.change.request == key), None)
+    return None
 
 
 def record(work: Store, summary: Summary) -> None:

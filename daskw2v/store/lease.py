@@ -5,12 +5,14 @@ or says that the lease was released. Taking, taking over and releasing are the s
 exclusively by a process that has read entry n. So of several processes that take over the lease of a dead holder, one
 gets it.
 
-A holder rewrites its own entry every BEAT seconds, with a counter. Others compare counters, never clocks: a holder on
-another machine whose counter stays the same for EXPIRY seconds counts as dead. A holder on the same machine is known to
-be alive or dead by its process id and start time. No process ever writes to the entry of another one.
+A holder rewrites its own entry every BEAT seconds, with a counter and its machine's monotonic clock. Processes of
+another machine compare counters, never clocks: a holder whose counter stays the same for EXPIRY seconds counts as dead.
+On the same machine a holder is dead if its process has ended, or if the clock says that it gave no sign of life for
+EXPIRY seconds: it is stopped, or hangs. No process ever writes to the entry of another one.
 
 A holder may be paused, lose its lease, and go on. `Lease.guard` gives a store that compares the holder's number with
-the highest one before each write and deletion, and refuses them once the lease is lost.
+the highest one before each write and deletion, and refuses them once the lease is lost. A pause between this check and
+the write is the reason for `taken_over`, by which the next holder takes what the former one was about to write.
 """
 
 import os
@@ -37,7 +39,7 @@ BEAT = 10.0  # seconds between two signs of life
 EXPIRY = 60.0  # seconds without a sign of life after which a holder counts as dead
 LOOK = 1.0  # seconds between two readings of another holder's entry
 _RELEASED = {"released": True}
-_UNKNOWN = {"beats": 0, "pid": "?", "host": "?", "machine": "?", "born": "?", "thread": "?"}
+_UNKNOWN = {"beats": 0, "pid": "?", "host": "?", "machine": "?", "born": "?", "thread": "?", "clock": float("inf")}
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,8 @@ class Lease:
                 if self._lost is not None:
                     return
                 beats += 1
-                self.token.log.rewrite(self.token.number, self.token.entry, {**self._entry, "beats": beats})
+                signs = {"beats": beats, "clock": time.monotonic()}
+                self.token.log.rewrite(self.token.number, self.token.entry, {**self._entry, **signs})
 
     def stop(self) -> None:
         """End the signs of life."""
@@ -136,7 +139,14 @@ class Lease:
 
 
 @contextmanager
-def hold(work: Store, name: str, what: str, *, waiting: Callable[[str], None] | None = None) -> Iterator[Lease]:
+def hold(
+    work: Store,
+    name: str,
+    what: str,
+    *,
+    waiting: Callable[[str], None] | None = None,
+    taken_over: Callable[[str], None] = lambda holder: None,
+) -> Iterator[Lease]:
     """Hold the lease of that name in a work directory for the time of a block.
 
     Parameters
@@ -147,6 +157,8 @@ def hold(work: Store, name: str, what: str, *, waiting: Callable[[str], None] | 
         Name of the lease, and what it is for, for messages.
     waiting
         Called with a message about the holder that is waited for. By default a living holder is an error.
+    taken_over
+        Called with the name of a holder that did not release the lease, before the block begins.
 
     Raises
     ------
@@ -157,11 +169,13 @@ def hold(work: Store, name: str, what: str, *, waiting: Callable[[str], None] | 
     """
     # Not guarded by other leases. A sign of life that takes longer than until the next one is worth nothing
     folder = replace(work / _FOLDER, timeout=min(work.timeout, BEAT), guards=())
-    token = _take(folder, name, what, waiting)
+    token, dead = _take(folder, name, what, waiting)
     lease = Lease(token)
     beating = threading.Thread(target=lease.keep_alive, daemon=True)
     beating.start()
     try:
+        if dead is not None:
+            taken_over(dead)
         with scope():  # an earlier failure of the disk is no concern of this holder
             yield lease
     finally:
@@ -170,9 +184,11 @@ def hold(work: Store, name: str, what: str, *, waiting: Callable[[str], None] | 
         _release(token)
 
 
-def hold_run(work: Store, run: str) -> AbstractContextManager[Lease]:
+def hold_run(
+    work: Store, run: str, taken_over: Callable[[str], None] = lambda holder: None
+) -> AbstractContextManager[Lease]:
     """Hold the lease of a run in a work directory; raises as `hold` does."""
-    return hold(work, run, f"the run {run} in {work.url}")
+    return hold(work, run, f"the run {run} in {work.url}", taken_over=taken_over)
 
 
 def _release(token: Token) -> None:
@@ -184,8 +200,8 @@ def _release(token: Token) -> None:
             token.log.withdraw(token.number, token.entry)
 
 
-def _take(folder: Store, name: str, what: str, waiting: Callable[[str], None] | None) -> Token:
-    """Wait until the lease has no holder that lives, and take it."""
+def _take(folder: Store, name: str, what: str, waiting: Callable[[str], None] | None) -> tuple[Token, str | None]:
+    """Wait until the lease has no holder that lives, and take it; return the holder that did not release it, too."""
     log, earlier = NumberedLog(folder / name), f"{name}.json"  # earlier releases wrote one file, and deleted it
     seen, since, reported = None, time.monotonic(), False
     while True:
@@ -213,9 +229,10 @@ def _take(folder: Store, name: str, what: str, waiting: Callable[[str], None] | 
                 continue
             if old is not None:
                 (folder / earlier).remove()
-        identity = log.append(number + 1, {**_myself(), "beats": 0})
+        identity = log.append(number + 1, {**_myself(), "beats": 0, "clock": time.monotonic()})
         if identity is not None:
-            return Token(log, number + 1, identity, what)
+            dead = None if entry.get("released") else _holder(entry)
+            return Token(log, number + 1, identity, what), dead
 
 
 def _read(read: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
@@ -250,8 +267,10 @@ def _born(pid: int) -> str | None:
 
 
 def _lives(entry: dict[str, Any]) -> bool | None:
-    """Return whether a holder on this machine lives; None where it is on another."""
-    return None if entry["machine"] != _machine() else bool(_born(entry["pid"]) == entry["born"])
+    """Return whether a holder on this machine lives, and gave a sign of life lately; None where it is on another."""
+    if entry["machine"] != _machine():
+        return None
+    return bool(_born(entry["pid"]) == entry["born"]) and time.monotonic() - entry["clock"] <= EXPIRY
 
 
 def _holder(entry: dict[str, Any]) -> str:

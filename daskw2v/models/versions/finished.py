@@ -25,7 +25,7 @@ from daskw2v.models.stored.store import (
     read_subwords,
     read_vocabulary,
 )
-from daskw2v.models.versions.served import POINTER, Served, read_served
+from daskw2v.models.versions.state import POINTER, State, read_state
 from daskw2v.store.checksums import METADATA
 from daskw2v.store.limits import refused, shown
 from daskw2v.store.storage import MANIFEST, Store
@@ -103,23 +103,23 @@ class FinishedVersions:
         >>> [(version.name, version.served) for version in daskw2v.Versions.open("work").all()]
         [('v0001-a', False), ('v0002-b', True)]
         """
-        return self._all(read_served(self.models))
+        return self._all(read_state(self.models))
 
-    def _all(self, served: Served) -> list[Version]:
+    def _all(self, state: State) -> list[Version]:
         versions = list[Version]()
         for name in self._names():
             with suppress(DamageError, FormatError):
-                if name not in served.condemned and (version := self._version(name, served)) is not None:
+                if name not in state.condemned and (version := self._version(name, state)) is not None:
                     versions.append(version)
         return versions
 
-    def _version(self, name: str, served: Served) -> Version | None:
+    def _version(self, name: str, state: State) -> Version | None:
         """Return a version, or None where it is not finished; raises as `read_finished` and the version's fields do."""
         manifest = read_finished(self.models / name)
         if manifest is None:
             return None
-        tags = tuple(tag for tag, tagged in served.tags.items() if tagged == name)
-        version = Version(name, manifest, tags, name == served.name)
+        tags = tuple(tag for tag, tagged in state.tags.items() if tagged == name)
+        version = Version(name, manifest, tags, name == state.name)
         version.created, version.words  # noqa: B018
         return version
 
@@ -152,26 +152,26 @@ class FinishedVersions:
         >>> daskw2v.Versions.open("work").problems().foreign
         {}
         """
-        served, problems = read_served(self.models), Problems({}, {})
+        state, problems = read_state(self.models), Problems({}, {})
         for name in self._once_finished():
             try:
                 damage = damage_of(self.models / name, full=full)
                 if damage:
                     problems.damaged[name] = damage
                 else:
-                    self._version(name, served)
+                    self._version(name, state)
             except FormatError as error:
                 problems.foreign[name] = error
         return problems
 
     def _once_finished(self) -> list[str]:
         """Return the names of versions that were finished, whole or not, in order of their numbers."""
-        served = read_served(self.models)
-        known = {*served.names, *served.tags.values()}  # even without a manifest
+        state = read_state(self.models)
+        known = {*state.names, *state.tags.values()}  # even without a manifest
         return [
             name
             for name in self._names()
-            if name not in served.condemned and (name in known or (self.models / name).size(MANIFEST) is not None)
+            if name not in state.condemned and (name in known or (self.models / name).size(MANIFEST) is not None)
         ]
 
     def verify(self, name: str | None = None) -> dict[str, list[DamageError]]:
@@ -268,7 +268,7 @@ class FinishedVersions:
         ('v0002-b', None)
         """
         if name == POINTER:
-            return read_served(self.models).name
+            return read_state(self.models).name
         return name if VERSION.fullmatch(name) else self.tags().get(name)
 
     def newest_with_ids(self) -> Store | None:
@@ -295,7 +295,7 @@ class FinishedVersions:
         >>> versions.tags()
         {'paper': 'v0001-a'}
         """
-        return dict(read_served(self.models).tags)
+        return dict(read_state(self.models).tags)
 
 
 def damage_of(version: Store, *, full: bool = False) -> list[DamageError]:
@@ -382,7 +382,7 @@ def next_version(models: Store, run_id: str, damaged: Collection[str] = ()) -> s
     damaged
         Names of versions that do not count as existing, like versions in deletion and versions of another daskw2v.
     """
-    condemned = read_served(models).condemned
+    condemned = read_state(models).condemned
     numbers = [0]
     for name in (*models.children(), *condemned):
         match = VERSION.fullmatch(name)

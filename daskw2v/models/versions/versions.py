@@ -6,13 +6,15 @@ reader always sees a complete version, old or new. `resolve` finds the version t
 
 import os
 import re
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
-from daskw2v.errors import BusyError, DamageError, Daskw2vError, FormatError, StoreError
+from daskw2v.errors import BusyError, DamageError, Daskw2vError, FormatError, StoreError, SupersededError
 from daskw2v.models.stored.store import finish, read_finished
 from daskw2v.models.versions.finished import (
     FOLDER,
@@ -23,7 +25,7 @@ from daskw2v.models.versions.finished import (
     number_of,
     run_of,
 )
-from daskw2v.models.versions.served import POINTER, Served, change_served, read_served
+from daskw2v.models.versions.state import POINTER, Hold, State, change_state, fence, read_history, read_state
 from daskw2v.store.checksums import METADATA
 from daskw2v.store.lease import hold, hold_run
 from daskw2v.store.retries import TIMEOUT
@@ -75,57 +77,145 @@ class Versions(FinishedVersions):
             raise StoreError(f"There is no model at {versions.work.url}.", "Give a work directory that train has used.")
         return versions
 
-    def publish(self, name: str) -> Version:
-        """Serve a version; raises as `find` does, and if files of the version are damaged or missing.
+    def publish(self, name: str, *, expected: str | None = "", reason: str = "", request: str = "") -> Version:
+        """Serve a version.
+
+        Parameters
+        ----------
+        name
+            Name or tag of the version.
+        expected
+            Name of the version that has to be served until now, or None for no version; by default any may be.
+        reason
+            Why, for the history.
+        request
+            An id of this request. A second call with the same id changes nothing and returns what the first one did.
+
+        Returns
+        -------
+        Version
+            The version.
+
+        Raises
+        ------
+        SupersededError
+            If another version than `expected` is served.
+        FrozenError
+            If the versions are frozen.
+        StoreError
+            If there is no such version, or it is being deleted.
+        DamageError
+            If files of the version are damaged or missing.
 
         Examples
         --------
         >>> import daskw2v
         >>> versions = daskw2v.Versions.open("work")
-        >>> versions.publish("v0001-a").served, versions.name_of("LATEST")
-        (True, 'v0001-a')
+        >>> versions.publish("v0001-a", expected="v0002-b", reason="v0002-b lacks names").served
+        True
+        >>> versions.name_of("LATEST")
+        'v0001-a'
         """
         with self._held() as held:
             version = held.find(name)
             check_version(held.models / version.name)
-            change_served(held.models, lambda served: served.serving(version.name))
+
+            def serve(state: State) -> State:
+                if expected != "" and state.name not in (expected, version.name):
+                    raise SupersededError(
+                        f"{version.name} was to be served in place of {expected or 'no version'}, but "
+                        f"{state.name or 'no version'} is served.",
+                        "Look at `daskw2v versions log`; publish it by its name if it is to be served all the same.",
+                    )
+                return state.serving(version.name)
+
+            change_state(held.models, serve, f"publish {version.name}", reason=reason, request=request)
         return version._replace(served=True)
 
-    def rollback(self) -> Version:
-        """Serve the previously served version again; versions that are damaged or of another daskw2v are passed over.
+    def rollback(self, to: str | None = None, *, reason: str = "", request: str = "") -> Version:
+        """Serve a version again that was served before.
+
+        Parameters
+        ----------
+        to
+            Name or tag of the version; by default the one served before the present one. Versions that are damaged or
+            of another daskw2v are passed over.
+        reason, request
+            As of `publish`. Without `to` and `request`, a second call goes back once more.
+
+        Returns
+        -------
+        Version
+            The version that is served now.
 
         Raises
         ------
+        SupersededError
+            If another process changes what is served meanwhile.
         StoreError
-            If there is none.
+            If no such version was served before.
 
         Examples
         --------
         >>> import daskw2v
         >>> versions = daskw2v.Versions.open("work")
-        >>> versions.rollback().name
-        'v0001-a'
+        >>> versions.rollback(request="ticket-7").name, versions.rollback(request="ticket-7").name
+        ('v0001-a', 'v0001-a')
         """
+        seen = read_state(self.models)
         with self._held() as held:
             damaged, foreign = held.problems()
-            others = {*damaged, *foreign}
-            finished = {version.name: version for version in held.all() if version.name not in others}
+            finished = {version.name: version for version in held.all() if version.name not in {*damaged, *foreign}}
+            wanted = None if to is None else held.find(to).name
 
-            def back(served: Served) -> Served:
-                whole = finished.keys() - served.condemned
-                earlier = [number for number, name in enumerate(served.names) if number and name in whole]
+            def back(state: State) -> State:
+                if to is None and state.name != seen.name:
+                    raise SupersededError(
+                        f"{seen.name or 'No version'} was to be rolled back, but {state.name} is served.",
+                        "Roll back again if that is to end, too; or give the version: rollback --to VERSION.",
+                    )
+                whole = finished.keys() - state.condemned if wanted is None else {wanted}
+                first = 0 if wanted == state.name else 1
+                earlier = [index for index, name in enumerate(state.names) if index >= first and name in whole]
                 if not earlier:
                     raise StoreError(
-                        f"No version was served in {self.models.url} before {served.name or 'any'}.",
+                        f"{wanted or 'No version'} was {'not ' if wanted else ''}served in {self.models.url} before "
+                        f"{state.name or 'any'}.",
                         "Publish a version by its name.",
                     )
-                return replace(served, names=served.names[earlier[0] :])
+                if wanted is not None:
+                    state.check(wanted)
+                return replace(state, names=state.names[earlier[0] :])
 
-            name = change_served(held.models, back).names[0]
-        return finished[name]._replace(served=True)
+            action = "rollback" if wanted is None else f"rollback to {wanted}"
+            name = change_state(held.models, back, action, reason=reason, request=request).names[0]
+        return finished[name]._replace(served=True) if name in finished else self.find(name)
 
-    def tag(self, name: str, tag: str) -> Version:
+    def log(self) -> list[State]:
+        """Return the states of the versions that are kept, oldest first: the last 128.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> _ = versions.rollback(reason="bad neighbours of king")
+        >>> last = versions.log()[-1]
+        >>> last.name, last.change.action, last.change.reason
+        ('v0001-a', 'rollback', 'bad neighbours of king')
+        """
+        return list(read_history(self.models))[::-1]
+
+    def tag(self, name: str, tag: str, *, reason: str = "") -> Version:
         """Give a version a tag, which moves if another version has it.
+
+        Parameters
+        ----------
+        name
+            Name or other tag of the version, or LATEST.
+        tag
+            The tag: up to 100 letters, digits, '.', '_', '-'.
+        reason
+            Why, for the history.
 
         Raises
         ------
@@ -148,10 +238,15 @@ class Versions(FinishedVersions):
             )
         with self._held() as held:
             version = held.find(name)
-            change_served(held.models, lambda served: served.tagging(tag, version.name))
+
+            def tagged(state: State) -> State:
+                state.check(version.name)
+                return replace(state, tags={**state.tags, tag: version.name})
+
+            change_state(held.models, tagged, f"tag {version.name} {tag}", reason=reason)
         return self.find(tag)
 
-    def untag(self, tag: str) -> None:
+    def untag(self, tag: str, *, reason: str = "") -> None:
         """Remove a tag; its version stays.
 
         Raises
@@ -168,15 +263,139 @@ class Versions(FinishedVersions):
         >>> versions.tags()
         {}
         """
+
+        def untagged(state: State) -> State:
+            if tag not in state.tags:
+                known = ", ".join(state.tags) or "none"
+                raise StoreError(f"{self.models.url} has no tag {tag!r}.", f"Its tags: {known}.")
+            return replace(state, tags={other: of for other, of in state.tags.items() if other != tag})
+
         with self._held() as held:
+            change_state(held.models, untagged, f"untag {tag}", reason=reason)
 
-            def without(served: Served) -> Served:
-                if tag not in served.tags:
-                    known = ", ".join(served.tags) or "none"
-                    raise StoreError(f"{self.models.url} has no tag {tag!r}.", f"Its tags: {known}.")
-                return replace(served, tags={other: of for other, of in served.tags.items() if other != tag})
+    def freeze(self, reason: str = "") -> None:
+        """Serve no other version until `unfreeze`; only `rollback` changes what is served.
 
-            change_served(held.models, without)
+        Trainings and retrainings go on, and finish versions that are not served.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> versions.freeze("audit until Monday")
+        >>> versions.log()[-1].frozen
+        'audit until Monday'
+        >>> versions.unfreeze()
+        """
+        with self._held() as held:
+            change_state(held.models, lambda state: replace(state, frozen=reason), "freeze", reason=reason)
+
+    def unfreeze(self) -> None:
+        """End `freeze`.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> versions.freeze()
+        >>> versions.unfreeze()
+        >>> versions.publish("v0001-a").served
+        True
+        """
+        with self._held() as held:
+            change_state(held.models, lambda state: replace(state, frozen=None), "unfreeze")
+
+    def hold(self, name: str, reason: str = "", hours: float | None = None) -> str:
+        """Keep a version from deletion by `gc`, and return the id of this hold.
+
+        Parameters
+        ----------
+        name
+            Name or tag of the version, or LATEST.
+        reason
+            Why, for the history.
+        hours
+            Hours after which the hold expires; None for never.
+
+        Raises
+        ------
+        StoreError
+            If there is no such version, or it is being deleted.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> key = versions.hold("v0001-a", reason="a batch job reads it", hours=12)
+        >>> versions.log()[-1].holds[key].version
+        'v0001-a'
+        >>> versions.release(key)
+        """
+        key = uuid.uuid4().hex[:8]
+        until = "" if hours is None else (datetime.now(UTC) + timedelta(hours=hours)).isoformat(timespec="seconds")
+        with self._held() as held:
+            version = held.find(name).name
+
+            def holding(state: State) -> State:
+                state.check(version)
+                return replace(state, holds={**state.holds, key: Hold(version, reason, until)})
+
+            change_state(held.models, holding, f"hold {version}", reason=reason)
+        return key
+
+    def release(self, name: str) -> None:
+        """End a hold, by its id, or all holds of a version, by its name or tag.
+
+        Raises
+        ------
+        StoreError
+            If there is no such hold.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> _ = versions.hold("v0001-a")
+        >>> versions.release("v0001-a")
+        >>> versions.log()[-1].holds
+        {}
+        """
+
+        def released(state: State) -> State:
+            version = name if VERSION.fullmatch(name) else state.tags.get(name)
+            kept = {key: hold for key, hold in state.holds.items() if name != key and hold.version != version}
+            if kept == state.holds:
+                known = ", ".join(f"{key} of {hold.version}" for key, hold in state.holds.items()) or "none"
+                raise StoreError(f"{self.models.url} has no hold {name!r}.", f"Its holds: {known}.")
+            return replace(state, holds=kept)
+
+        with self._held() as held:
+            change_state(held.models, released, f"release {name}")
+
+    @contextmanager
+    def holding(self, name: str = POINTER, *, hours: float = 24.0) -> Iterator[Version]:
+        """Keep a version from deletion while a block reads it; yield the version.
+
+        Parameters
+        ----------
+        name
+            Name or tag of the version; by default the served one.
+        hours
+            Hours after which the hold expires if this process dies.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> with versions.holding() as version:
+        ...     daskw2v.open("work", version=version.name)["king"].shape
+        (8,)
+        """
+        key = self.hold(name, "a reader", hours)
+        try:
+            yield self.find(read_state(self.models).holds[key].version)
+        finally:
+            self.release(key)
 
     def gc(self, keep: int = 3, min_age: float = 3600.0, *, damaged: bool = False) -> list[str]:
         """Delete old versions, and the folders that unfinished runs left.
@@ -211,25 +430,28 @@ class Versions(FinishedVersions):
         with self._held() as held:
             (broken, foreign), now = held.problems(full=damaged), datetime.now(UTC)
 
-            def condemn(served: Served) -> Served:
-                every = [version for version in held._all(served) if version.name not in {*broken, *foreign}]
+            def condemn(state: State) -> State:
+                holds = {key: hold for key, hold in state.holds.items() if not hold.expired(now)}
+                on_hold = {hold.version for hold in holds.values()}
+                every = [version for version in held._all(state) if version.name not in {*broken, *foreign}]
                 finished = {version.name for version in every}
-                returned_to = [name for name in served.names if name in finished][:2]
+                returned_to = [name for name in state.names if name in finished][:2]
                 spared = {version.name for version in every[max(0, len(every) - max(1, keep)) :]} | set(returned_to)
-                others = [version for version in every if not (version.name in spared or version.tags)]
+                others = [version for version in every if not (version.name in spared | on_hold or version.tags)]
                 old = [version.name for version in others if (now - version.created).total_seconds() >= min_age]
                 if damaged:
-                    old += [name for name in broken if name not in served.tags.values()]
-                    served = _serving_another(served, old, finished)
-                return replace(served, condemned=tuple(dict.fromkeys((*served.condemned, *old))))
+                    old += [name for name in broken if name not in {*state.tags.values(), *on_hold}]
+                    state = _serving_another(state, old, finished)
+                return replace(state, condemned=tuple(dict.fromkeys((*state.condemned, *old))), holds=holds)
 
             # The names are recorded before the deletion: from then on no process serves or tags these versions
-            condemned = list(filter(VERSION.fullmatch, change_served(held.models, condemn).condemned))
+            condemned = list(filter(VERSION.fullmatch, change_state(held.models, condemn, "gc").condemned))
             for name in condemned:
                 (held.models / name / MANIFEST).remove()  # from now on it cannot be opened
                 (held.models / name).remove()
             held.models.force_names()  # a version that a power loss brings back would no longer be known as condemned
-            change_served(held.models, lambda served: replace(served, condemned=()))
+            deleted = f"gc: deleted {', '.join(condemned)}"
+            change_state(held.models, lambda state: replace(state, condemned=()), deleted)
             return [*condemned, *held._remove_unfinished()]
 
     def _remove_unfinished(self) -> list[str]:
@@ -248,8 +470,15 @@ class Versions(FinishedVersions):
     def _held(self) -> Iterator["Versions"]:
         """Hold the lease; yield the versions of the work directory, which the lease guards."""
         what = f"the versions in {self.work.url}"
-        with hold(self.work, FOLDER, what, waiting=lambda message: None) as lease:
+        with hold(
+            self.work, FOLDER, what, waiting=lambda message: None, taken_over=partial(fence_versions, self.work)
+        ) as lease:
             yield Versions(lease.guard(self.work))
+
+
+def fence_versions(work: Store, holder: str) -> None:
+    """Take the number of the state that a former holder of a lease may be about to create, for `lease.hold`."""
+    fence(work / FOLDER, f"take over from {holder}")
 
 
 def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
@@ -260,17 +489,17 @@ def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
 
 def point_to(models: Store, version: str) -> None:
     """Serve a finished version, atomically."""
-    change_served(models, lambda served: served.serving(version))
+    change_state(models, lambda state: state.serving(version), f"publish {version}")
 
 
 def was_served(models: Store) -> list[str]:
     """Return the names of the served version and of the versions served before, newest first."""
-    return list(dict.fromkeys(filter(VERSION.fullmatch, read_served(models).names)))
+    return list(dict.fromkeys(filter(VERSION.fullmatch, read_state(models).names)))
 
 
 def latest_version(models: Store) -> str | None:
     """Return the name of the served version, or None before the first."""
-    return read_served(models).name
+    return read_state(models).name
 
 
 def resolve(
@@ -344,10 +573,10 @@ def read_resolved(
     return read(again)
 
 
-def _serving_another(served: Served, removed: list[str], whole: set[str]) -> Served:
+def _serving_another(state: State, removed: list[str], whole: set[str]) -> State:
     """Return a state that serves a whole version: the one before the served one if that is removed, or the newest."""
-    left = [name for name in served.names if name in whole] or sorted(whole, key=number_of)[-1:]
-    return replace(served, names=tuple(left)) if left and served.name in removed else served
+    left = [name for name in state.names if name in whole] or sorted(whole, key=number_of)[-1:]
+    return replace(state, names=tuple(left)) if left and state.name in removed else state
 
 
 def _is_begun(version: Store) -> bool:
