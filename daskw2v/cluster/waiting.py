@@ -27,7 +27,7 @@ from daskw2v.cluster.workers import (
 )
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, TrainingError
-from daskw2v.progress import Listener, saying, silent
+from daskw2v.progress import Listener, message_sender, silent
 
 _GROWING, _FIXED = 3600.0, 300.0  # default timeout in seconds, if new workers may come and if not
 _CHECK = 10.0  # seconds between checks of the cluster
@@ -73,7 +73,7 @@ class _Wait:
     def __init__(self, client: Client, takes: Mapping[str, int] | None, why: str = "") -> None:
         self._client, self._takes, self._why = client, takes, f" {why}" if why else ""
         timeout, listener = _terms.get()
-        self._tell = saying(listener, "cluster", "workers")
+        self._tell = message_sender(listener, "cluster", "workers")
         self._timeout = timeout or (_GROWING if may_grow(client) else _FIXED)
         self._which = f" with {_written(takes)}" if takes else ""
         self._since = self._said = 0.0

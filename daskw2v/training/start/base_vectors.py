@@ -20,7 +20,7 @@ from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.store import attempt_of, read_finished
 from daskw2v.models.stored.tables import open_table
 from daskw2v.models.versions.versions import resolve
-from daskw2v.progress import Listener, Progress, saying
+from daskw2v.progress import Listener, Progress, message_sender
 from daskw2v.store.durability import force
 from daskw2v.store.lease import hold
 from daskw2v.store.retries import with_retries
@@ -49,7 +49,7 @@ def with_base_vectors(params: Params, work: Store, resources: Resources, listene
     location = frozen_words_of(params)
     if location in (None, _KNOWN) or split_content(str(location))[1]:
         return params
-    words = read_list(str(location), resources, say=saying(listener, "base", "words"))
+    words = read_list(str(location), resources, say=message_sender(listener, "base", "words"))
     return params.replace(frozen_words=f"{location}#{_digest('words', *words)}")
 
 
@@ -143,7 +143,7 @@ def _store(source: str | Vectors, content: str, work: Store, listener: Listener)
     """Return the model in the work directory that has vectors of this content; write it if it does not exist."""
     model = work / LAYOUT.folder / content
     if read_finished(model) is None:
-        with hold(work, content, model.url, waiting=saying(listener, "base", "words")) as lease:
+        with hold(work, content, model.url, waiting=message_sender(listener, "base", "words")) as lease:
             if read_finished(model) is None:
                 vectors = import_vectors(source, None, work.options) if isinstance(source, str) else source
                 listener(Progress("base", 0, len(vectors), "words", message=f"storing {source}"[:200]))

@@ -38,7 +38,7 @@ from daskw2v.models.stored.store import attempt_of, read_features
 from daskw2v.models.stored.tables import open_table as open_rows
 from daskw2v.objectives.base import drawn_rows
 from daskw2v.objectives.registry import find_objective
-from daskw2v.progress import Listener, saying
+from daskw2v.progress import Listener, message_sender
 from daskw2v.sampling.run import Run, RunFeatures
 from daskw2v.sampling.segments import cut
 from daskw2v.store.arrays import read_array, write_array
@@ -104,7 +104,7 @@ def find_features(client: Client, folder: Store, run: Run, resources: Resources,
     job = {f"features-{uuid.uuid4().hex}": (folder, run, resources, buckets[np.argsort(-counts, kind="stable")])}
     ((_, (rows, summary)),) = run_tasks(client, "features", _write_keys, job)
     if summary:
-        saying(listener, "features", "words")(summary)
+        message_sender(listener, "features", "words")(summary)
     return RunFeatures(folder, rows)
 
 
