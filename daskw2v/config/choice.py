@@ -265,7 +265,7 @@ class Reader(Protocol):
     """An objective, strategy, device, format or kind of input."""
 
     @property
-    def reads_field(self) -> tuple[str, ...]:
+    def honours(self) -> tuple[str, ...]:
         """The names of the fields that the value reads and not all values of its axis do."""
 
 

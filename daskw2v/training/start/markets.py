@@ -32,8 +32,9 @@ _MARKETS = "markets"
 def check_markets(params: Params, inputs: TextInputs) -> None:
     """Raise a ParameterError for markets of inputs that no kernel reads, and for market negatives without markets."""
     has_column, objective = isinstance(inputs, Derived) and inputs.has_markets, params.objective
-    shares = isinstance(objective, SharedNegatives)
-    negative, table = (objective.market_negative, objective.markets) if shares else (0, None)
+    negative, table = 0, None
+    if isinstance(objective, SharedNegatives):
+        negative, table = objective.market_negative, objective.markets
     if has_column and not negative:
         raise ParameterError(
             "The markets of the events change nothing for market_negative=0.",
