@@ -96,7 +96,7 @@ def measure_kernels(text: Text, segment: Segment, rows: int) -> dict[str, Any]:
     with ThreadPoolExecutor(len(several)) as pool:
         together = [statistics.mean(pool.map(lambda kernel: kernel(), several)) for _ in range(3)]
     lines = {name: line_of(partial(pair, make)) for name, make in (("window", near), ("far", far), ("warm", warm))}
-    crowded = max(1.0, 1 / statistics.median(together) / lines["warm"].at(SIZES[0]))
+    crowded = max(1.0, 1 / statistics.median(together) / lines["warm"].value_for(SIZES[0]))
     return {**lines, "cold": line_of(cold), "crowded": crowded}
 
 

@@ -64,6 +64,7 @@ _HELP_ADDITIONS = {
 
 
 def _sentence(text: str) -> str:
+    """Return a text as a sentence, with a capital and a full stop."""
     return text[0].upper() + text[1:] + "."
 
 

@@ -144,6 +144,7 @@ def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 
 
 def _join(rows: Iterable[tuple[str, str]]) -> str:
+    """Return names and texts as one text."""
     return ", ".join(f"{name} {text}" for name, text in rows)
 
 

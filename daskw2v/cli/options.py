@@ -100,6 +100,7 @@ def _rows(readers: Mapping[str, Sequence[str]], width: int) -> Iterator[tuple[st
 
 
 def _as_option(_: str, name: str) -> str:
+    """Return the option for a parameter's name."""
     return f"--{name.replace('_', '-')}"
 
 

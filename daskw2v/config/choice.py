@@ -173,10 +173,12 @@ def group(help: str, classes: str, *, stage: StageName) -> Any:
 
 
 def _instance_of(cls: type[_Part], bound: str) -> Constraint:
+    """Return the constraint for an object of a class."""
     return Constraint(lambda value: isinstance(value, cls), bound, refuse=lambda *_: None)
 
 
 def _field(kind: str, classes: str, field: Any) -> Any:
+    """Return a field that is marked as an axis or a group, with the import path of its classes."""
     field.metadata = {**field.metadata, kind: classes}
     return field
 
@@ -405,10 +407,12 @@ class WithChoices(Settings):
 
 
 def _axes(cls: type[Settings]) -> "list[Field[Any]]":
+    """Return the fields of a class that hold choices."""
     return list(filter(is_axis, declared_fields(cls)))
 
 
 def _groups(cls: type[Settings]) -> "list[Field[Any]]":
+    """Return the fields of a class that hold groups."""
     return list(filter(is_group, declared_fields(cls)))
 
 

@@ -65,12 +65,14 @@ def make_filters(conditions: Any) -> Filters:
 
 
 def _is_condition(value: Any) -> bool:
+    """Return whether a value is (column, operator, value)."""
     if not isinstance(value, list | tuple) or len(value) != 3 or not all(isinstance(part, str) for part in value[:2]):
         return False
     return value[1] in {*COMPARISONS, *MEMBERSHIP, *_SYNONYMS}
 
 
 def _check_column(name: Any) -> str:
+    """Return the name of a column, or raise a ValueError if it is no text."""
     if not (isinstance(name, str) and name):
         raise ValueError(name)
     return name

@@ -37,7 +37,7 @@ class TextParams(Settings):
     )
     format: str | None = setting(
         None,
-        "format of the input; told by the names of files when not given",
+        "format of the input; decided by the names of files when not given",
         TEXT,
         stage="read",
         honoured_by=("input",),

@@ -25,12 +25,12 @@ class Registry(dict[str, T]):
         Group of the entry points.
     kind
         Class of the values.
-    own
+    values
         The package's own values by name; a plug-in cannot replace them.
     """
 
-    def __init__(self, field: str, group: str, kind: Any, own: Mapping[str, T]) -> None:
-        super().__init__(own)
+    def __init__(self, field: str, group: str, kind: Any, values: Mapping[str, T]) -> None:
+        super().__init__(values)
         self.field, self._group, self._kind = field, group, kind
 
     def names(self) -> tuple[str, ...]:

@@ -147,6 +147,7 @@ def _are_vectors(value: Any) -> bool:
 
 
 def _absolute_vectors(value: Any) -> Any:
+    """Return a location of vectors as an absolute one, and vectors in memory unchanged."""
     if not is_location(value):
         return value
     location, content = split_content(os.fspath(value))
@@ -178,6 +179,7 @@ def _parse_weights(weights: Any) -> tuple[tuple[str, float], ...]:
 
 
 def _split_weight(weight: Any) -> tuple[Any, Any]:
+    """Return name and weight of a pair, or of text such as "brand=2"."""
     if isinstance(weight, str):
         name, equals, weight = weight.rpartition("=")
         if not equals:
@@ -188,12 +190,14 @@ def _split_weight(weight: Any) -> tuple[Any, Any]:
 
 
 def _check_weight_name(name: Any) -> str:
+    """Return a name, or raise a ValueError if it is no text."""
     if not (isinstance(name, str) and name):
         raise ValueError(name)
     return name
 
 
 def _check_weight(weight: Any) -> float:
+    """Return a weight as float, or raise a ValueError if it is out of range."""
     if isinstance(weight, bool | str) or not (weight == 0 or _MIN_WEIGHT <= weight <= _MAX_WEIGHT):
         raise ValueError(weight)
     return float(weight) + 0.0

@@ -62,7 +62,7 @@ from daskw2v.training.choice import choose_strategy, find_choice, with_recorded_
 from daskw2v.training.planned import PlannedRun, run_folder, settled_params
 from daskw2v.training.repair import repair_and_retry
 from daskw2v.training.request import Request, open_cluster, read_text
-from daskw2v.training.start.base_settings import frozen_words_of
+from daskw2v.training.start.base_settings import get_frozen_words
 from daskw2v.training.start.named_tables import without_contents
 from daskw2v.training.version import finish_version, write_version
 from daskw2v.training.watch.callbacks import Callback
@@ -234,7 +234,7 @@ def _check(params: Params, resources: Resources, policy: Policy, gates: Gates, n
                 f"{name}={value!r} cannot be used in retraining, which starts from the served version.",
                 f"Leave {name} out, or use it in training.",
             )
-    if (frozen := frozen_words_of(params)) is not None:
+    if (frozen := get_frozen_words(params)) is not None:
         raise ParameterError(
             f"frozen_words={frozen!r} cannot be used in retraining: each version starts from the one "
             "before it, and is rotated as a whole.",

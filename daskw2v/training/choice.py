@@ -150,6 +150,7 @@ def find_choice(run: PlannedRun, listener: Listener) -> PlannedRun | None:
 
 
 def _record_folder(run: PlannedRun) -> Store:
+    """Return the folder with the recorded choice of a run whose strategy is "auto"."""
     return run.store / LAYOUT.folder / run.name
 
 
@@ -192,4 +193,5 @@ def _has_files(store: Store, run_id: str) -> bool:
 
 
 def _report(listener: Listener, record: Mapping[str, Any]) -> None:
+    """Send a recorded choice, and the reason for it, to the listener."""
     listener(Progress("choose", 0, 0, "", message=f"{_describe(record)}: {record['why']}"))

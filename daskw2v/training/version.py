@@ -27,7 +27,7 @@ from daskw2v.training.loop.rounds import TrainingResult, check_pairs, train_roun
 from daskw2v.training.loop.strategy import StrategyRun, WorkerShare
 from daskw2v.training.plan import plan_run
 from daskw2v.training.planned import PlannedRun
-from daskw2v.training.start.base_settings import anchor_of, frozen_words_of
+from daskw2v.training.start.base_settings import get_anchor, get_frozen_words
 from daskw2v.training.start.blocks import declare_like, rewrite
 from daskw2v.training.start.features import compose_model_rows, composed_rows, find_features, load_feature_keys
 from daskw2v.training.start.initial_rows import anchor_rows, base_tables, find_base, write_base
@@ -57,7 +57,7 @@ def write_version(model: Store, run: PlannedRun, client: Client, listener: Liste
     watch = _make_watch(trained, training, shared, run, client, listener)
     result = train_rounds(training, folder, trained.total, resources.checkpoint_seconds, listener, watch)
     check_pairs(result.history, run.vocabulary.size, params)
-    if anchor_of(params) or shared.features is not None:
+    if get_anchor(params) or shared.features is not None:
         rows = folder / "trained"
         training.save_model(rows)
         declare_like(rows, model)
@@ -93,7 +93,7 @@ def _prepare_run(run: PlannedRun, client: Client, listener: Listener) -> Run:
     params, vocabulary = shared.params, shared.vocabulary
     if params.start is not None:
         model = find_base(shared.work, params)
-        base, frozen = Base(model, folder / "base", base_tables(model, params)), frozen_words_of(params)
+        base, frozen = Base(model, folder / "base", base_tables(model, params)), get_frozen_words(params)
         activity = "Finding words in the base model"
         _call_on_worker(client, "base", activity, write_base, base, vocabulary, frozen, resources)
         shared = replace(shared, base=base)
@@ -110,7 +110,7 @@ def _prepare_run(run: PlannedRun, client: Client, listener: Listener) -> Run:
 def _finish_rows(run: Run, trained: Store, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
     """Return trained rows of a table for the version, shape (n, D): composed, and led back towards the base's rows."""
     rows = rows if run.features is None else composed_rows(run, trained, table, ids, rows)
-    return anchor_rows(run, table, ids, rows) if anchor_of(run.params) else rows
+    return anchor_rows(run, table, ids, rows) if get_anchor(run.params) else rows
 
 
 def check_losses(model: Store, resources: Resources) -> None:

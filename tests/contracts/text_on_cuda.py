@@ -67,7 +67,7 @@ def cut_on_gpu(text, on_gpu, cutter, start, stop):
     """Return tokens, positions, bounds, centers and counts."""
     way, counts = cuda.stream(), cuda.to_device(np.zeros(2, np.int64))
     piece = DevicePiece(on_gpu.load(start, stop, WINDOW, KEY), start, stop, Rate(0.1, 0.0, 0), 2, KEY)
-    segment, first, last = cutter.cut(piece.on(way), start, stop, on_gpu.keep, KEY, counts, way)
+    segment, first, last = cutter.cut(piece.in_stream(way), start, stop, on_gpu.keep, KEY, counts, way)
     way.synchronize()
     done = cuda.event()
     done.record(way)

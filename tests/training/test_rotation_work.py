@@ -23,7 +23,7 @@ from daskw2v.training.sizes.workers import Workers
 D, TYPES = 100, 100_000
 TEXT = Text(10**9, TYPES, 5 * 10**8, TYPES, 1, 1, 10**7, TYPES, TYPES)
 LOAD = estimate_load(TEXT, Params(vector_size=D, epochs=1))
-COPY, LINK, ENTRY = MACHINE_B["copy"].at(D), 1e8 * 1448 / 1514, 4  # seconds a byte; bytes/s; bytes of a pair
+COPY, LINK, ENTRY = MACHINE_B["copy"].value_for(D), 1e8 * 1448 / 1514, 4  # seconds a byte; bytes/s; bytes of a pair
 TABLES = 2 * TYPES * 4 * D
 
 

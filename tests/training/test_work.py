@@ -58,7 +58,7 @@ def test_work__gives_a_strategy_its_check_and_its_forecast():
 
 
 def test_forecast__has_the_slowest_of_all_threads_and_what_is_not_sent_beside_them():
-    pair = MACHINE_B["window"].at(100) * MACHINE_B["crowded"].fixed
+    pair = MACHINE_B["window"].value_for(100) * MACHINE_B["crowded"].fixed
     found = forecast(Plain(PARAMS, Resources(), TEXT, Workers(2, 2, network=1e8)), MACHINE_B)
     assert found.seconds["train"] == pytest.approx(1e9 * pair * 2 / 4)
     assert found.seconds["travel"] == pytest.approx(max(0.0, 1e9 / 2 / (1e8 * 1448 / 1514) - found.seconds["train"]))
@@ -66,7 +66,7 @@ def test_forecast__has_the_slowest_of_all_threads_and_what_is_not_sent_beside_th
     assert slow.seconds["travel"] == pytest.approx(1e9 / 2 / (1e6 * 1448 / 1514) - slow.seconds["train"])
     assert (tuple(found.seconds), found.sent) == (TERMS, 1e9)
     few = forecast(Plain(PARAMS, Resources(), TEXT, Workers(2, 2, cores=1)), MACHINE_B)
-    assert few.seconds["train"] == pytest.approx(1e9 * MACHINE_B["window"].at(100)), "one core is never crowded"
+    assert few.seconds["train"] == pytest.approx(1e9 * MACHINE_B["window"].value_for(100)), "one core is never crowded"
 
 
 def test_forecast__is_none_for_work_without_phases(monkeypatch):

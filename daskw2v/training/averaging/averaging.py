@@ -377,6 +377,7 @@ def _start(
 
 
 def _initial_blocks(client: Client, run: Run, blocks: Sequence[TableBlock], key: str) -> dict[TableBlock, Future]:
+    """Submit the making of the initial rows of blocks; return their futures."""
     return {
         block: client.submit(initial_block, run, block, key=f"initial-{key}-{block.table}-{block.start}")
         for block in blocks
@@ -384,6 +385,7 @@ def _initial_blocks(client: Client, run: Run, blocks: Sequence[TableBlock], key:
 
 
 def _check(params: Params) -> None:
+    """Raise a ParameterError if a merge rule needs `Objective.touched`, which the objective lacks."""
     rule, objective = find_merge_rule(Averaging.of(params).merge), find_objective(params.objective.name)
     if Averaging.of(params).n_replicas > 1 and rule.project is not None and objective.touched is None:
         raise ParameterError(
@@ -393,6 +395,7 @@ def _check(params: Params) -> None:
 
 
 def _describe_run(params: Mapping[str, Any], rounds: int) -> Iterator[str]:
+    """Yield the number of replicas, and the number of merges or rounds, as text."""
     n = params.get("n_replicas")
     if n is not None:
         yield counted(n, "replica")

@@ -155,6 +155,7 @@ Changes: TypeAlias = Delta | SummedChanges
 
 
 def _append_sum(before: SummedChanges, later: SummedChanges, _: Training) -> Float32Array:
+    """Return the sum of the changes of replicas and of later replicas: `append` of `mean`."""
     before.total[:] += later.total
     return before.total
 
@@ -244,10 +245,12 @@ def _sum_slice(rule: MergeRule, changes: Sequence[Changes], training: Training, 
 
 
 def _project_on_eigenvectors(change: Float32Array, curvature: Curvature) -> Float32Array:
+    """Return changes, shape (rows, D), in the coordinates of the curvature's eigenvectors."""
     return multiply(change, curvature.vectors)
 
 
 def _append_faded(before: SummedChanges, later: SummedChanges, training: Training) -> Float32Array:
+    """Return the changes of replicas, faded by the texts of later replicas, plus the later changes."""
     faded = before.total
     faded *= training.fading if later.n == 1 else training.fading**later.n
     faded += later.total
@@ -255,11 +258,13 @@ def _append_faded(before: SummedChanges, later: SummedChanges, training: Trainin
 
 
 def _finish_sequential(base: Float32Array, changes: SummedChanges, training: Training) -> Float32Array:
+    """Return the common rows plus the changes, converted back from the eigenvectors' coordinates."""
     back = np.ascontiguousarray(training.curvature.vectors.T)
     return np.asarray(base + multiply(changes.total, back))
 
 
 def _finish_mean(base: Float32Array, changes: SummedChanges, _: Training) -> Float32Array:
+    """Return the common rows plus the mean of the changes of all replicas."""
     return base + changes.total / np.float32(changes.n)
 
 

@@ -120,6 +120,7 @@ class ReplicaText:
             self._loads[i] = run_in_background(self._loads[i]).result
 
     def _pieces(self, length: int) -> Iterator[Callable[[], Any]]:
+        """Yield, for each piece of at most `length` positions, the function that loads it."""
         for epoch, start, stop, rate in self.work.split_by_epoch(open_text(self._run).length):
             for a, b in cut(start, stop, length):
                 yield partial(self._load_piece, self._run, epoch, a, b, rate)

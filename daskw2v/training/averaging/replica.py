@@ -125,6 +125,7 @@ class Replica:
         self._next_text.read_ahead(self.trainer.pieces_ahead)
 
     def _text(self, work: ReplicaWork) -> ReplicaText:
+        """Return the text of a step, in pieces."""
         return ReplicaText(self.run, work, self.trainer.positions, self.trainer.load)
 
     def changes(self, numbers: Sequence[int]) -> dict[int, Delta]:
@@ -211,6 +212,7 @@ def make_replica(
 
 
 def _rows_by_block(start: ReplicaStart) -> Mapping[int, Any]:
+    """Return the rows of each block at the start of a round, by the block's number."""
     return dict(enumerate(start.rows)) if isinstance(start, ReplicaResult) else start
 
 
@@ -263,10 +265,12 @@ def train_replica(
 
 
 def _return_totals(totals: TextTotals) -> TextTotals:
+    """Return the totals: with `partial`, a function that waits for nothing."""
     return totals
 
 
 def _task_totals(replica: Replica, text_totals: TextTotals, clock: TaskClock) -> TaskTotals:
+    """Return the totals of a step of a replica, and the seconds since the clock was read last."""
     examples, loss, words = text_totals
     return TaskTotals(examples, loss, replica.finite, words, this_worker(), *clock.read())
 

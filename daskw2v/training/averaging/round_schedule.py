@@ -206,6 +206,7 @@ class AveragingRounds(Sequence[AveragingRound]):
         return AveragingRound(number, cuts[0], cuts[-1], tuple(steps))
 
     def _step(self, start: int, stop: int, number: int, n_steps: int) -> AveragingStep:
+        """Return the step of this number, counted from 1, of a round, which trains start..stop-1."""
         replicas = Averaging.of(self._params).n_replicas
         rates = alpha_at(self._params, start / self._total), alpha_at(self._params, stop / self._total)
         works = (ReplicaWork(i, *even_part(start, stop, i, replicas), *rates) for i in range(replicas))

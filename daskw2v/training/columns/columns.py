@@ -86,6 +86,7 @@ class ColumnsRun:
         return self._wait(self._rounds[number], futures, self._rows())
 
     def _wait(self, current: ColumnRound, futures: list[Future], rows: ModelRows) -> Iterator[RoundReport]:
+        """Wait for a round, from the futures of its totals; yield its report with the rows after it."""
         totals = gather(self._cluster.client, futures, f"Round {current.number}", self._cluster.trainers.takes)
         words = self._matrix.text_words * len(current) // SampledContexts.of(self._run.params).context_size
         yield RoundReport(self.progress_after(current.number), current.steps[-1].alpha, totals, rows, words)

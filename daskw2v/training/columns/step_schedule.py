@@ -70,6 +70,7 @@ class ColumnRounds:
         return ColumnRound(number, steps, steps[-1].epoch * self._size + steps[-1].last)
 
     def _make_steps(self) -> Iterator[ColumnStep]:
+        """Yield all steps of a run."""
         params, number = self._params, 0
         for epoch in range(params.epochs):
             for first, last in cut(0, self._size, Columns.of(params).gather_every):

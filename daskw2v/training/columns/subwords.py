@@ -208,6 +208,7 @@ def save_network(store: Store, run: Run, held: HeldNetwork, moments: bool) -> No
 
 
 def _read_network(store: Store) -> NetworkState:
+    """Return the network of a checkpoint, with its moments and number of steps."""
     subwords = read_subwords(store)
     if subwords is None:
         raise DamageError.of(f"{store.url}/subwords", "is missing")
@@ -226,8 +227,10 @@ def _alphabet(run: Run) -> Alphabet:
 
 @lru_cache(maxsize=2)
 def _all_characters(run: Run) -> Int32Array:
+    """Return the encoded characters of all words, shape (V, length) int32; cached."""
     return _alphabet(run).encode(run.vocabulary.load().words)
 
 
 def _characters(run: Run, words: WordRange) -> Int32Array:
+    """Return the encoded characters of a range of words, shape (n, length) int32."""
     return _all_characters(run)[slice(*words)]

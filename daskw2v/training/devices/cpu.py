@@ -61,6 +61,7 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
     """
 
     def _hot_rows(self) -> int:
+        """Return the number of most used rows that each thread copies."""
         return min(count_hot_rows(self._objective, self._threads), *self._lengths.values())
 
     def _rows_behind(self) -> int:
@@ -141,6 +142,7 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
 
 
 def _total(results: Iterable[TextTotals]) -> TextTotals:
+    """Return the sums of totals."""
     examples, loss, words = 0, 0.0, 0
     for totals in results:
         examples += totals.examples

@@ -293,7 +293,7 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
         try:
             for piece in self._loaded(loads):
                 assert self._text is not None  # `load` opened it for the piece
-                spans, keep = piece.on(stream), self._text.keep
+                spans, keep = piece.in_stream(stream), self._text.keep
                 cut = self._cutter.cut(spans, piece.start, piece.stop, keep, piece.key, sums.counts, stream)
                 segment, first, last = cut
                 self._train(segment, first, last, memory, piece.rate, piece.epoch, self._prepared)

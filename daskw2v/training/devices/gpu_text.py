@@ -33,7 +33,7 @@ class _Loaded:
         self.array, self._copied = array, copied
         self.uses = uses  # events after which the array may be overwritten; None if it stays
 
-    def on(self, stream: Any) -> Any:
+    def in_stream(self, stream: Any) -> Any:
         """Return the array, for later calls in a stream, which wait until the array is copied."""
         self._copied.wait(stream)
         return self.array
@@ -69,13 +69,13 @@ class DevicePiece(NamedTuple):
     epoch: int
     key: np.uint64
 
-    def on(self, stream: Any) -> list[DeviceSpan]:
+    def in_stream(self, stream: Any) -> list[DeviceSpan]:
         """Return the spans of the piece, for later calls in a stream, which wait until the spans are copied."""
         return [
             DeviceSpan(
-                codes.on(stream)[span.first : span.first + span.n],
-                ids.on(stream),
-                starts.on(stream)[sentences] if sentences.start < sentences.stop else (),
+                codes.in_stream(stream)[span.first : span.first + span.n],
+                ids.in_stream(stream),
+                starts.in_stream(stream)[sentences] if sentences.start < sentences.stop else (),
                 span.at,
                 span.position,
             )
@@ -157,6 +157,7 @@ class DeviceText:
             self._text.reader.codes(span)
 
     def _load_span(self, reader: SegmentReader, span: Span) -> LoadedSpan:
+        """Return a span on the GPU; begin to copy what is missing."""
         starts = reader.starts(span)
         return LoadedSpan(
             span,

@@ -92,6 +92,7 @@ def check_training(client: Client, params: Params, resources: Resources, text: T
 
 
 def _one_thread(workers: Workers, need: Need) -> Iterator[Change]:
+    """Yield the change to one thread in each worker, if workers have more."""
     if workers.threads > 1:
         yield "1 thread a worker", need(Workers(workers.slots, 1, workers.memory))
 

@@ -201,6 +201,7 @@ def vocabulary_memory(text: Text, workers: Workers) -> StageMemory:
 
 
 def _stage(name: str, *moments: Sizes) -> StageMemory:
+    """Return the memory of a stage before training, from the sizes at moments that may be its peak."""
     return StageMemory.of(name, map(Moment, moments), _COMPILED_BEFORE)
 
 
@@ -220,4 +221,5 @@ def _growing(slots: int) -> int:
 
 
 def _times(n: int, sizes: Sizes) -> Sizes:
+    """Return sizes, each multiplied by `n`."""
     return {name: n * size for name, size in sizes.items()}

@@ -21,7 +21,7 @@ class Line(NamedTuple):
     fixed: float
     column: float = 0.0
 
-    def at(self, d: int) -> float:
+    def value_for(self, d: int) -> float:
         """Return the seconds of the step for vectors of `d` dimensions."""
         return self.fixed + self.column * d
 
@@ -118,9 +118,9 @@ def _seconds(phase: Phase, work: Work, constants: Constants) -> tuple[float, flo
     """
     workers, d = work.workers, work.params.vector_size
     n, busy = phase.workers or workers.n, workers.busy(phase.threads)
-    crowded = dict.fromkeys(_KERNELS, constants["crowded"].at(d)) if busy > 1 else {}
-    steps = sum(times * constants[name].at(d) * crowded.get(name, 1.0) for name, times in phase.steps.items())
-    seconds_per_byte = max(1 / (workers.network * _LINK), 2 * constants["send"].at(d) * n / workers.busy(n))
+    crowded = dict.fromkeys(_KERNELS, constants["crowded"].value_for(d)) if busy > 1 else {}
+    steps = sum(times * constants[name].value_for(d) * crowded.get(name, 1.0) for name, times in phase.steps.items())
+    seconds_per_byte = max(1 / (workers.network * _LINK), 2 * constants["send"].value_for(d) * n / workers.busy(n))
     return (
         max(steps * max(1 / busy, phase.slowest / phase.threads), phase.stored / n / workers.storage),
         phase.sent / n * phase.slowest * seconds_per_byte,

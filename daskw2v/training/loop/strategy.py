@@ -75,6 +75,7 @@ class TaskClock:
 
     @staticmethod
     def _measure() -> tuple[float, float]:
+        """Return the time in seconds, and this process's seconds of compilation until now."""
         return time.perf_counter(), compilation.here.seconds
 
 
@@ -245,10 +246,12 @@ class StartRun(Protocol):
 
 
 def _no_changes(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
+    """Yield no settings: "auto" compares the strategy with its defaults alone."""
     yield {}
 
 
 def _describe_rounds(params: Mapping[str, Any], rounds: int) -> Iterator[str]:
+    """Yield the number of rounds as text, unless it is 0."""
     if rounds:
         yield counted(rounds, "round")
 

@@ -136,7 +136,8 @@ def _buckets_in_files(
 
 
 def _get_read_bucket(buckets: Mapping[tuple[int, int], Sequence[Bucket]], size: int, work: BucketWork) -> Bucket:
-    return buckets[work.output // size, work.input // size][_index_of(work, size)]
+    """Return the pairs of a bucket from the buckets of its slice that were read, by groups."""
+    return buckets[work.output // size, work.input // size][_bucket_index(work, size)]
 
 
 def _held_buckets(parts: HeldParts, size: int, n_slices: int) -> Iterator[Callable[[BucketWork], Bucket]]:
@@ -146,11 +147,12 @@ def _held_buckets(parts: HeldParts, size: int, n_slices: int) -> Iterator[Callab
 
 
 def _join_held_bucket(buckets: Mapping[int, Callable[[int], Bucket]], size: int, work: BucketWork) -> Bucket:
+    """Return the pairs of a bucket, joined from the parts of its slice in memory, by group of inputs."""
     before = work.output // size * size**2  # number of buckets of the groups of outputs before
-    return buckets[work.input // size](before + _index_of(work, size))
+    return buckets[work.input // size](before + _bucket_index(work, size))
 
 
-def _index_of(work: BucketWork, size: int) -> int:
+def _bucket_index(work: BucketWork, size: int) -> int:
     """Return the index of a bucket among the buckets of its two groups, each of `size` partitions."""
     return work.output % size * size + work.input % size
 

@@ -118,6 +118,7 @@ class RotationContext:
         return find_objective(params.objective.name).partition_table(params, self.counts.read(partition))
 
     def _read(self, table: str, partition: int, origin: PartitionOrigin) -> Float32Array:
+        """Return a partition's rows from their origin, shape (rows, D): drawn, or read."""
         if origin.store is None:
             return make_initial_rows(self.run, table, self.partitions.words(partition))
         if origin.file is None:
@@ -128,6 +129,7 @@ class RotationContext:
 
 
 def _widened(rows: Any) -> Any:
+    """Return rows as float32, from float32 or bits of bfloat16."""
     return rows if rows.dtype == np.float32 else from_bfloat16(rows)
 
 
@@ -261,10 +263,12 @@ class _Results:
         return OutputPartition(share(sent), share(words)) if self.folder is None else self._write(OUTPUT, k, sent)
 
     def _checked(self, rows: Float32Array) -> Float32Array:
+        """Return rows, and record whether they are finite."""
         self.finite.append(is_finite(rows))
         return rows
 
     def _write(self, table: str, k: int, rows: Float32Array | UInt16Array) -> PartitionOrigin:
+        """Write the rows of a partition to a file; return its location."""
         assert self.folder is not None
         name = f"{table}-{k}-{self.attempt}"
         write_parts(self.folder, name, [0, len(rows)], rows[:, : self.columns])

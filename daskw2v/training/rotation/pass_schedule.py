@@ -158,6 +158,7 @@ class RotationPasses:
             ]
 
     def _pairs(self, group: int, shift: int, inner_shift: int) -> tuple[PartitionPair, ...]:
+        """Return the pairs of partitions of a group in a round, from the shifts of groups and of partitions."""
         size, partner = self._group, (group + shift) % self.n_steps
         return tuple(PartitionPair(group * size + i, partner * size + (i + inner_shift) % size) for i in range(size))
 

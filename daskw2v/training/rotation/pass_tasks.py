@@ -114,11 +114,13 @@ class PassTasks:
         return self._coming == number and self._fits_one_task()
 
     def _fits_one_task(self) -> bool:
+        """Return whether one task may train a pass on the workers that train now."""
         run, slots = self._context.run, self._trainers().slots()
         tasks = find_device(run.device).tasks(len(slots))
         return fits_one_task(len(set(slots)), tasks, self._context.n_groups, Rotation.of(run.params).sent_dtype)
 
     def _trainers(self) -> Trainers:
+        """Return the workers that train now."""
         return find_device_trainers(self._client, self._context.run.device)
 
     def play_together(self, passes: Sequence[PassWork], key: str) -> list[Iterator[TrainedStep]]:
@@ -167,7 +169,9 @@ class PassTasks:
             return TrainedStep(list(chain(*totals)), list(self.input), list(self.output))
 
         for step, groups in enumerate(work.works(self._context)):
-            jobs = [([StepWork(0, rounds)], [work], _slot_of(slots, k, len(groups))) for k, rounds in enumerate(groups)]
+            jobs = [
+                ([StepWork(0, rounds)], [work], _assign_slot(slots, k, len(groups))) for k, rounds in enumerate(groups)
+            ]
             waiting.append([self._submit(trainers, *job, f"{key}-{step}", step) for job in jobs])
             if len(waiting) == _N_AHEAD:
                 yield await_step()
@@ -246,7 +250,7 @@ class PassTasks:
             yield TrainedStep(totals, list(self.input), list(self.output))
 
 
-def _slot_of(slots: Sequence[str], group: int, n_groups: int) -> tuple[str, int]:
+def _assign_slot(slots: Sequence[str], group: int, n_groups: int) -> tuple[str, int]:
     """Return the worker of a group, from the worker of each thread, and the number of threads for the group alone."""
     first, last = (len(slots) * k // n_groups for k in (group, group + 1))
     return slots[first], max(1, slots[first:last].count(slots[first]))

@@ -262,6 +262,7 @@ def _advice(client: Client, n_partitions: int, n_groups: int, *, fits: bool) -> 
 
 
 def _pairs_folder(folder: Store, current: RotationPass) -> Store:
+    """Return the folder, in the run's folder, with the pairs of a pass."""
     return folder / "pairs" / f"{current.epoch}-{current.start}-{current.stop}"
 
 
@@ -274,10 +275,12 @@ def _remove_pairs(folder: Store, coming: Sequence[RotationPass]) -> None:
 
 
 def _lighter(params: Params) -> Mapping[str, Any]:
+    """Return settings with twice as many partitions, of which each needs half the memory."""
     return {"n_partitions": 2 * Rotation.of(params).n_partitions, "n_groups": None}
 
 
 def _describe_run(params: Mapping[str, Any], rounds: int) -> Iterator[str]:
+    """Yield the number of partitions, and the number of passes, as text."""
     if "n_partitions" in params:
         yield counted(params["n_partitions"], "partition")
     if rounds:

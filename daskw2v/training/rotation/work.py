@@ -166,10 +166,10 @@ class RotationWork(Work):
         if not threads:
             return {}
         n = self.workers.n if self.fits.pairs else None
-        dealt = most_dealt(self.n_partitions, self.length, threads, n)
+        n_distributed = most_dealt(self.n_partitions, self.length, threads, n)
         return {
-            "text": (POSITION + 2 * INT + LONG) * min(threads * self.text.words, dealt),
-            "pairs being dealt": self._pair_bytes(min(threads * self.text.subsampled, dealt)),
+            "text": (POSITION + 2 * INT + LONG) * min(threads * self.text.words, n_distributed),
+            "pairs being dealt": self._pair_bytes(min(threads * self.text.subsampled, n_distributed)),
             "open shards": self.open_shards(),
         }
 

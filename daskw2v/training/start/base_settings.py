@@ -102,13 +102,13 @@ class BaseVectors(StartVectors):
 CLASSES = (BaseModel, BaseVectors)
 
 
-def anchor_of(params: Params) -> float:
+def get_anchor(params: Params) -> float:
     """Return the weight of the base's rows in the final rows; 0 where there is no base."""
     base = StartVectors.find(params)
     return 0.0 if base is None else base.anchor
 
 
-def frozen_words_of(params: Params) -> str | None:
+def get_frozen_words(params: Params) -> str | None:
     """Return the setting `frozen_words`: "known", or the location of a list; None where no word is frozen."""
     base = StartVectors.find(params)
     return None if base is None else base.frozen_words

@@ -27,7 +27,7 @@ from daskw2v.store.retries import with_retries
 from daskw2v.store.stage import Layout
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import filesystem
-from daskw2v.training.start.base_settings import BaseVectors, frozen_words_of
+from daskw2v.training.start.base_settings import BaseVectors, get_frozen_words
 from daskw2v.vocabulary.word_lists import read_list
 
 LAYOUT = Layout("base/<vectors>")
@@ -46,7 +46,7 @@ def with_base_vectors(params: Params, work: Store, resources: Resources, listene
         If the vectors or the list cannot be read.
     """
     params = _with_settled_vectors(params, work, listener)
-    location = frozen_words_of(params)
+    location = get_frozen_words(params)
     if location in (None, _KNOWN) or split_content(str(location))[1]:
         return params
     words = read_list(str(location), resources, say=message_sender(listener, "base", "words"))
@@ -153,6 +153,7 @@ def _store(source: str | Vectors, content: str, work: Store, listener: Listener)
 
 
 def _digest(*parts: str) -> str:
+    """Return the digest of texts."""
     return hashlib.blake2b(repr(parts).encode(), digest_size=10).hexdigest()
 
 

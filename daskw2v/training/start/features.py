@@ -251,35 +251,38 @@ def _all_features(trained: Store, attempt: str) -> Float32Array:
     return open_rows(trained, FEATURES)[:]
 
 
-def _compose(run: Run, own: Float32Array, ids: RowIds, features: Float32Array) -> Float32Array:
+def _compose(run: Run, word_rows: Float32Array, ids: RowIds, features: Float32Array) -> Float32Array:
+    """Return the composed vectors of words, shape (n, D), from their own rows and the table of features."""
     word_features = load_features(run)
     assert word_features is not None
-    return compose_vectors(word_features.of(np.asarray(ids, np.int64)), own, lambda rows: features[rows])
+    return compose_vectors(word_features.of(np.asarray(ids, np.int64)), word_rows, lambda rows: features[rows])
 
 
 def compose_model_rows(client: Client, run: Run, rows: ModelRows) -> ModelRows:
     """Return the tables after a round with composed input rows, all on one worker; unchanged without features."""
     if run.features is None:
         return rows
-    own, features = rows["input"], rows[FEATURES]
-    assert own.join is not None
+    word_rows, features = rows["input"], rows[FEATURES]
+    assert word_rows.join is not None
     assert features.join is not None
-    parts = (own.join, features.join, list(own.parts), list(features.parts))
+    parts = (word_rows.join, features.join, list(word_rows.parts), list(features.parts))
     composed = client.submit(_compose_table, run, *parts, key=f"compose-{uuid.uuid4().hex}", retries=1)
     words = {name: table for name, table in rows.items() if name != FEATURES}
     return {**words, "input": TableParts([composed], _pick_rows, _return_table)}
 
 
 def _compose_table(
-    run: Run, join: Callable[..., Any], join_features: Callable[..., Any], own: list[Any], features: list[Any]
+    run: Run, join: Callable[..., Any], join_features: Callable[..., Any], word_rows: list[Any], features: list[Any]
 ) -> Float32Array:
     """Task: return the composed vectors of all words, shape (V, D), from the parts of both tables."""
-    return share(_compose(run, join(*own), np.arange(run.vocabulary.size), join_features(*features)))
+    return share(_compose(run, join(*word_rows), np.arange(run.vocabulary.size), join_features(*features)))
 
 
 def _pick_rows(rows: Float32Array, _: int, wanted: Int64Array) -> tuple[Int64Array, Float32Array]:
+    """Return all wanted rows from the table, which is a single part: `TableParts.pick`."""
     return np.arange(len(wanted)), np.asarray(rows)[wanted]
 
 
 def _return_table(rows: Float32Array) -> Float32Array:
+    """Return the table, which is a single part: `TableParts.join`."""
     return rows

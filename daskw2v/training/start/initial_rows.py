@@ -27,7 +27,7 @@ from daskw2v.sampling.run import Base, Run
 from daskw2v.store.arrays import open_array, write_array
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
-from daskw2v.training.start.base_settings import BaseModel, BaseVectors, anchor_of, frozen_words_of
+from daskw2v.training.start.base_settings import BaseModel, BaseVectors, get_anchor, get_frozen_words
 from daskw2v.training.start.base_vectors import find_base_vectors, frozen_list
 from daskw2v.training.start.features import make_initial_feature_rows, make_initial_own_rows
 from daskw2v.training.start.markets import read_word_markets
@@ -41,7 +41,7 @@ _EQUAL = ("objective", "vector_size")  # Params that a version and a run that st
 
 def check_base(params: Params, resources: Resources) -> None:
     """Raise a ParameterError for a base or an anchor that an objective with a network, or `word_losses`, rules out."""
-    objective, anchor = params.objective.name, anchor_of(params)
+    objective, anchor = params.objective.name, get_anchor(params)
     follows = find_objective(objective).follows
     if follows and BaseVectors.find(params) is not None:
         raise ParameterError(
@@ -116,7 +116,7 @@ def write_base(base: Base, vocabulary: StoredVocabulary, frozen: str | None, res
 
 def frozen_rows(run: Run) -> UInt8Array:
     """Return whether each word is frozen, 1 or 0, shape (V,); of length 0 without `frozen_words`."""
-    if frozen_words_of(run.params) is None:
+    if get_frozen_words(run.params) is None:
         return NOT_FROZEN
     assert run.base is not None
     frozen: UInt8Array = open_array(run.base.rows.open_group(), _FROZEN)[:]
@@ -146,7 +146,7 @@ def anchor_rows(run: Run, table: str, ids: RowIds, rows: Float32Array) -> Float3
     if table not in run.base.tables:
         return rows
     known, base_rows = _read_base_rows(run.base, table, ids)
-    mixed, share = rows.copy(), np.float32(anchor_of(run.params))
+    mixed, share = rows.copy(), np.float32(get_anchor(run.params))
     mixed[known] += share * (base_rows - mixed[known])
     return mixed
 

@@ -49,6 +49,7 @@ def check_markets(params: Params, inputs: TextInputs) -> None:
 
 
 def _no_markets(negative: int) -> ParameterError:
+    """Return the error for negatives of markets without markets."""
     return ParameterError(
         f"market_negative={negative} has no markets to draw from.",
         "Give markets, the URL of a table; or events, and the column of their markets.",

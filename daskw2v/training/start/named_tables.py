@@ -52,8 +52,10 @@ def open_table(name: str, resources: Resources, kind: str) -> list[Source]:
 
 
 def _find_files(url: str, resources: Resources) -> list[Source]:
+    """Return the files of a table at a URL."""
     return find_sources(url, None, resources.storage_options, resources.store_timeout)
 
 
 def _digest_files(sources: Sequence[Source]) -> str:
+    """Return the digest of the names, sizes and versions of files."""
     return digest([[source.url, source.size, source.version] for source in sources])

@@ -7,7 +7,7 @@ from daskw2v.evaluation import by_name
 from daskw2v.evaluation.reading import read_lines
 from daskw2v.shards.layout import digest
 from daskw2v.training.watch.callbacks import Callback, TrainingRecord
-from daskw2v.training.watch.stopping_settings import HELD_OUT_LOSS, EarlyStopping, monitor_of
+from daskw2v.training.watch.stopping_settings import HELD_OUT_LOSS, EarlyStopping, get_monitor
 
 
 class EarlyStopper(Callback):
@@ -54,7 +54,7 @@ class EarlyStopper(Callback):
 
 def check_monitor(params: Params, resources: Resources) -> None:
     """Raise a ParameterError if the monitored value will not be measured in a run, or its name is ambiguous."""
-    monitor = monitor_of(params)
+    monitor = get_monitor(params)
     if monitor in (None, HELD_OUT_LOSS):
         return
     sets = _sets(resources)
@@ -70,7 +70,7 @@ def check_monitor(params: Params, resources: Resources) -> None:
 
 def monitored_content(params: Params, resources: Resources) -> tuple[str, ...]:
     """Return the digest of the evaluation set that may stop a run, a part of the run's name; empty where none may."""
-    monitor = monitor_of(params)
+    monitor = get_monitor(params)
     if monitor in (None, HELD_OUT_LOSS):
         return ()
     lines = read_lines(_sets(resources)[monitor], resources.storage_options)

@@ -322,6 +322,7 @@ class RunWatch:
         self.callbacks.checkpoint_written(self.listener)
 
     def _measure(self, entry: HistoryEntry, rows: ModelRows | None, *, scores: bool, loss: bool) -> None:
+        """Submit the measurements of a round: evaluation `scores`, and the `loss` on held-out text."""
         needed = self._is_last(entry["round"]) or self.may_stop(entry["round"])
         if rows is not None and (scores or loss):
             rows = self.compose_rows(rows)
@@ -331,10 +332,12 @@ class RunWatch:
             self.held_out.measure(entry, rows, self.measurements)
 
     def _report(self) -> None:
+        """Report the measured rounds to the callbacks, in order, up to the first that is not measured."""
         while self._waiting and self.measurements.is_complete(self._waiting[0]):
             self.callbacks.round_ended(self._waiting.pop(0), self.listener)
 
     def _evaluates(self, number: int) -> bool:
+        """Return whether the evaluation sets are evaluated after the round of this number."""
         if self.evaluation is None:
             return False
         is_nth = self.every is not None and (number + 1) % self.every == 0
@@ -342,6 +345,7 @@ class RunWatch:
         return is_nth or stops or self._is_last(number)
 
     def _measures_loss(self, number: int) -> bool:
+        """Return whether the loss on held-out text is measured after the round of this number."""
         return self.held_out is not None and (self._is_last(number) or self._ends_epoch(number))
 
     def _is_last(self, number: int) -> bool:

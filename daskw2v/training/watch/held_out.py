@@ -143,6 +143,7 @@ class HeldOutText:
 
 
 def _describe(loss: float | None) -> str:
+    """Return the loss on held-out text as a message."""
     return f"loss on held-out text {'undefined, as it has no pair' if loss is None else f'{loss:.4f}'}"
 
 

@@ -144,6 +144,7 @@ class TrainingEvaluation:
 
 
 def _describe(scores: Mapping[str, float | None]) -> str:
+    """Return the scores of evaluation sets, by name, as a message."""
     return ", ".join(f"{name} {'undefined' if score is None else f'{score:.3f}'}" for name, score in scores.items())
 
 

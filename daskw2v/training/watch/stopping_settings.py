@@ -67,7 +67,7 @@ class EarlyStopping(Group):
 CLASSES = (EarlyStopping,)
 
 
-def monitor_of(params: Params) -> str | None:
+def get_monitor(params: Params) -> str | None:
     """Return the name of the value that early stopping monitors; None without early stopping."""
     settings = EarlyStopping.find(params)
     return None if settings is None else settings.monitor
