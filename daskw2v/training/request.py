@@ -67,9 +67,15 @@ class Request:
 
     @classmethod
     def from_call(
-        cls, call: str, inputs: TextInputs, params: Params | None, resources: Resources | None,
-        client: Client | None, callbacks: Sequence[Callback], settings: Mapping[str, Any],
-    ) -> Self:  # fmt: skip
+        cls,
+        call: str,
+        inputs: TextInputs,
+        params: Params | None,
+        resources: Resources | None,
+        client: Client | None,
+        callbacks: Sequence[Callback],
+        settings: Mapping[str, Any],
+    ) -> Self:
         """Return the request of a call with these arguments; `call` is the function's name, for errors.
 
         Raises

@@ -42,14 +42,14 @@ def test_train__defaults_are_those_of_the_dataclasses(calls):
 
 
 def test_train__prints_the_same_facts_as_json(calls, monkeypatch):
-    told = {
+    facts = {
         "vocabulary": {"total": 1234},
         "phrases": [{"n_phrases": 7, "delimiter": "_"}, {"n_phrases": 2, "delimiter": "_"}],
         "choice": {"strategy": "rotation", "why": "it is fastest"},
         "held_out": {"tokens": 4000, "measured": 4000, "loss": 2.25},
         "metrics": {**FakeVectors.metadata["metrics"], "seconds": 14.0, "compiling_seconds": 12.0, "loss": None},
     }
-    monkeypatch.setattr(FakeVectors, "metadata", {**FakeVectors.metadata, **told})
+    monkeypatch.setattr(FakeVectors, "metadata", {**FakeVectors.metadata, **facts})
     result = invoke("train", "a", "--work", "w", "--report", "page.html", "--json")
     assert result.exit_code == 0, result.output
     assert result.stderr.splitlines() == ["cluster: dashboard at http://here", "count: 1/1 blocks"]
@@ -82,12 +82,12 @@ def test_train__prefers_the_command_line_then_the_environment_then_the_file(call
 
 
 @pytest.mark.parametrize(("name", "value"), [("workers", 1), ("memory_limit", "2 GiB")])
-@pytest.mark.parametrize("place", ["command line", "environment", "file"])
-def test_train__refuses_to_describe_a_local_cluster_beside_a_scheduler(calls, tmp_path, name, value, place):
+@pytest.mark.parametrize("source", ["command line", "environment", "file"])
+def test_train__refuses_to_describe_a_local_cluster_beside_a_scheduler(calls, tmp_path, name, value, source):
     config = tmp_path / "c.toml"
-    config.write_text(f"{name} = {value!r}\n" if place == "file" else "")
-    options_given = (f"--{name.replace('_', '-')}", str(value)) if place == "command line" else ()
-    env = {f"DASKW2V_{name.upper()}": str(value)} if place == "environment" else {}
+    config.write_text(f"{name} = {value!r}\n" if source == "file" else "")
+    options_given = (f"--{name.replace('_', '-')}", str(value)) if source == "command line" else ()
+    env = {f"DASKW2V_{name.upper()}": str(value)} if source == "environment" else {}
     args = ("train", "a", "--work", "w", "--config", str(config), *options_given)
     result = invoke(*args, "--scheduler", "tcp://here:1", env=env)
     assert result.exit_code == 2
@@ -144,11 +144,11 @@ def test_train__tells_the_speed_without_compiling_of_kernels(calls, monkeypatch)
 
 
 def test_train__tells_why_it_stopped_and_the_loss_on_held_out_text(calls, monkeypatch):
-    told = {
+    facts = {
         "held_out": {"tokens": 4000, "measured": 4000, "loss": 2.25},
         "stopped": {"round": 3, "epochs": 2, "progress": 80, "of": 200, "reason": "held_out_loss was 2.3"},
     }
-    monkeypatch.setattr(FakeVectors, "metadata", {**FakeVectors.metadata, **told})
+    monkeypatch.setattr(FakeVectors, "metadata", {**FakeVectors.metadata, **facts})
     options = ("--held-out", ".01", "--monitor", "held_out_loss", "--patience", "3", "--tensorboard", "runs")
     rows = dict(line.split("  ", 1) for line in invoke("train", "a", "--work", "w", *options).stdout.splitlines())
     assert rows["held out"].strip() == "4,000 tokens, loss there 2.2500"

@@ -47,8 +47,8 @@ def test_list__marks_what_is_served(work):
     assert first.split()[0] == OLD
     assert first.split()[-2:] == ["2", "stable"]
     assert second.split()[:2] == ["*", NEW]
-    found = json.loads(run("list", work, "--json"))["versions"]
-    assert [(v["name"], v["served"], v["tags"]) for v in found] == [(OLD, False, ["stable"]), (NEW, True, [])]
+    answer = json.loads(run("list", work, "--json"))["versions"]
+    assert [(v["name"], v["served"], v["tags"]) for v in answer] == [(OLD, False, ["stable"]), (NEW, True, [])]
 
 
 def test_show__tells_what_a_version_is(work):
@@ -115,13 +115,13 @@ def test_hold__keeps_a_version_until_its_release(work):
 
 
 def test_diff__tells_words_that_entered_and_left(work):
-    told = run("diff", work, OLD)
-    assert "+ new" in told
-    assert "- old" in told
-    assert "1 word entered, 1 left, 1 stayed; 50 -> 20 tokens." in told
-    assert "window: 5 -> 2" in told
-    found = json.loads(run("diff", work, NEW, OLD, "--json"))
-    assert (found["entered"], found["left"], found["params"]) == ([["old", 3]], [["new", 3]], {"window": [2, 5]})
+    output = run("diff", work, OLD)
+    assert "+ new" in output
+    assert "- old" in output
+    assert "1 word entered, 1 left, 1 stayed; 50 -> 20 tokens." in output
+    assert "window: 5 -> 2" in output
+    answer = json.loads(run("diff", work, NEW, OLD, "--json"))
+    assert (answer["entered"], answer["left"], answer["params"]) == ([["old", 3]], [["new", 3]], {"window": [2, 5]})
 
 
 def test_diff__tells_why_words_entered_and_left_and_their_ids(tmp_path):
@@ -138,15 +138,15 @@ def test_diff__tells_why_words_entered_and_left_and_their_ids(tmp_path):
         ["-", "rare", "5", "2", "min_count", "is", "6", "now,", "was", "5"],
     ]
     assert "1 left: min_count is 6 now, was 5" in run("diff", str(tmp_path), OLD)
-    found = json.loads(run("diff", str(tmp_path), OLD, "--json"))
-    assert found["ids"] == {"entered": [3], "left": [1, 2]}
-    assert found["reasons"]["left"] == ["fewer than min_count=6", "min_count is 6 now, was 5"]
+    answer = json.loads(run("diff", str(tmp_path), OLD, "--json"))
+    assert answer["ids"] == {"entered": [3], "left": [1, 2]}
+    assert answer["reasons"]["left"] == ["fewer than min_count=6", "min_count is 6 now, was 5"]
 
 
 def test_diff__of_versions_without_ids_and_rules(work):
-    found = json.loads(run("diff", work, OLD, "--json"))
-    assert found["ids"] is None
-    assert found["reasons"]["entered"] == ["unknown: the Params of a version are not known"]
+    answer = json.loads(run("diff", work, OLD, "--json"))
+    assert answer["ids"] is None
+    assert answer["reasons"]["entered"] == ["unknown: the Params of a version are not known"]
     assert run("diff", work, OLD).split()[:3] == ["word", "count", "reason"]
 
 

@@ -1,4 +1,4 @@
-"""Callbacks: told of each event once, in order, by each call; what they stop, and what that run is called."""
+"""Callbacks: each call reports each event once, in order; callbacks stop runs, and are part of the run's name."""
 
 from dataclasses import FrozenInstanceError, InitVar, dataclass, field
 from typing import ClassVar
@@ -34,7 +34,7 @@ def text(tmp_path_factory):
 
 
 class Log(Callback):
-    """Keeps what it is told."""
+    """Keeps the records that it receives."""
 
     def __init__(self):
         self.events = []
@@ -314,9 +314,9 @@ def test_error_of_who_watches__is_told_and_training_goes_on(text, tmp_path, clie
     vectors = trained(text, tmp_path, client, COMMON, broken, messages=messages)
     assert vectors.metadata["metrics"]["pairs"] > 0
     assert [kind for kind, _ in broken.events] == ["round"]
-    told = [message for message in messages if "Broken" in message]
-    assert len(told) == 1
-    assert told[0].endswith("Broken failed in on_round and is not called again: ValueError: no more room")
+    broken = [message for message in messages if "Broken" in message]
+    assert len(broken) == 1
+    assert broken[0].endswith("Broken failed in on_round and is not called again: ValueError: no more room")
 
 
 def test_error_of_who_may_stop__ends_the_call_which_resumes(text, tmp_path, client):

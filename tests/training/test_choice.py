@@ -32,7 +32,7 @@ LONG_TEXT = replace(SMALL_TEXT, words=2 * 10**10, subsampled=10**10, vocabulary=
 MANY_WORDS = replace(LONG_TEXT, vocabulary=30 * 10**6, types=40 * 10**6)
 
 
-def place(n=8, threads=4, limit=math.inf, network=10e9 / 8):
+def workers_like(n=8, threads=4, limit=math.inf, network=10e9 / 8):
     return [Workers(n, threads, n * limit, limit=limit, network=network)]
 
 
@@ -41,8 +41,8 @@ def test_forecast__of_next_to_no_text_is_a_number(objective):
     for params in with_usable_strategies(Params(objective=objective), Resources()):
         for words, left, vocabulary, n in itertools.product((1, 60), (0, 1, 60), (8, 70_000), (1, 3)):
             text = Text(words, vocabulary, min(left, words), vocabulary, 1, 1, words, vocabulary, vocabulary)
-            found = choice.make_candidate(settled(params), Resources(), text, place(n=n, threads=2))
-            assert found.forecast is None or 0 < found.forecast.total < 100
+            candidate = choice.make_candidate(settled(params), Resources(), text, workers_like(n=n, threads=2))
+            assert candidate.forecast is None or 0 < candidate.forecast.total < 100
 
 
 def chosen(text, where, params=AUTO, resources=Resources()):  # noqa: B008 (frozen)
@@ -51,12 +51,12 @@ def chosen(text, where, params=AUTO, resources=Resources()):  # noqa: B008 (froz
 
 def test_choose__keeps_one_replica_where_there_is_one_worker():
     for text in (SMALL_TEXT, LONG_TEXT):
-        assert chosen(text, place(n=1, threads=1))[0].params == PLAIN
+        assert chosen(text, workers_like(n=1, threads=1))[0].params == PLAIN
 
 
 @pytest.mark.parametrize("objective", ["sgns", "sg_hs"])
 def test_choose__takes_one_threads_bits_where_a_worker_has_several(objective):
-    best, why = chosen(SMALL_TEXT, place(n=1, threads=2), AUTO.replace(objective=objective))
+    best, why = chosen(SMALL_TEXT, workers_like(n=1, threads=2), AUTO.replace(objective=objective))
     assert best.params == Params(objective=objective, strategy="rotation")
     assert "2 threads" in why
 
@@ -72,7 +72,7 @@ def test_choose__takes_one_threads_bits_where_a_worker_has_several(objective):
 )
 def test_choose__keeps_one_replica_of_several_threads_where_it(params, resources, vocabulary):
     text = replace(SMALL_TEXT, vocabulary=vocabulary)
-    assert chosen(text, place(n=1), params, resources)[0].params.strategy.name == "averaging"
+    assert chosen(text, workers_like(n=1), params, resources)[0].params.strategy.name == "averaging"
 
 
 def test_choose__keeps_one_replica_on_a_gpu():
@@ -81,31 +81,31 @@ def test_choose__keeps_one_replica_on_a_gpu():
 
 
 def test_choose__keeps_one_replica_where_text_is_short():
-    best, why = chosen(SMALL_TEXT, place(n=64))
+    best, why = chosen(SMALL_TEXT, workers_like(n=64))
     assert best.params == PLAIN
     assert "n_replicas=2" in why
 
 
 def test_choose__divides_much_text_among_workers():
-    best, why = chosen(LONG_TEXT, place(n=8))
+    best, why = chosen(LONG_TEXT, workers_like(n=8))
     assert best.params != PLAIN
-    plain = list_candidates(AUTO, Resources(), LONG_TEXT, place(n=8))[0]
+    plain = list_candidates(AUTO, Resources(), LONG_TEXT, workers_like(n=8))[0]
     assert best.forecast.total < 0.8 * plain.forecast.total
     assert f"{plain}" in why or best.params.strategy.name == plain.params.strategy.name
 
 
 def test_choose__cuts_tables_that_no_worker_holds():
-    where = place(n=4, limit=16 * GB)
-    found = list_candidates(AUTO, Resources(), MANY_WORDS, where)
-    assert not any(candidate.fits for candidate in found if candidate.params.strategy.name == "averaging")
-    best, why = choose(found, where)
+    where = workers_like(n=4, limit=16 * GB)
+    candidates = list_candidates(AUTO, Resources(), MANY_WORDS, where)
+    assert not any(candidate.fits for candidate in candidates if candidate.params.strategy.name == "averaging")
+    best, why = choose(candidates, where)
     assert (best.params.strategy.name, best.fits) == ("rotation", True)
     assert "does not fit into memory" in why
 
 
 def test_choose__takes_the_only_strategy_of_an_objective():
-    assert chosen(LONG_TEXT, place(), AUTO.replace(objective="subwords"))[0].params.strategy.name == "columns"
-    assert chosen(LONG_TEXT, place(), AUTO.replace(objective="cbow_hs"))[0].params.strategy.name == "averaging"
+    assert chosen(LONG_TEXT, workers_like(), AUTO.replace(objective="subwords"))[0].params.strategy.name == "columns"
+    assert chosen(LONG_TEXT, workers_like(), AUTO.replace(objective="cbow_hs"))[0].params.strategy.name == "averaging"
 
 
 def test_choose__leaves_options_as_they_are_given():
@@ -116,7 +116,7 @@ def test_choose__leaves_options_as_they_are_given():
 
 
 def test_choose__has_no_forecast_of_kernels_that_were_not_measured():
-    best, why = chosen(LONG_TEXT, place(), AUTO.replace(objective="cbow_ns"))
+    best, why = chosen(LONG_TEXT, workers_like(), AUTO.replace(objective="cbow_ns"))
     assert best.params == PLAIN.replace(objective="cbow_ns")
     assert "no forecast" in why
 
@@ -137,7 +137,7 @@ def text(tmp_path):
 
 def pick(name):
     """Return a choice that takes the first candidate of a strategy."""
-    return lambda found, _: (next(c for c in found if c.params.strategy.name == name), "it was picked")
+    return lambda candidates, _: (next(c for c in candidates if c.params.strategy.name == name), "it was picked")
 
 
 def candidates_in_parts(*args):
@@ -149,10 +149,10 @@ def candidates_in_parts(*args):
 def test_train__with_auto_is_the_run_of_what_is_chosen(client, text, tmp_path):
     """One worker: one replica, under the name that it always had."""
     plain = train(text, work=tmp_path, params=SMALL.replace(strategy="averaging"), client=client, listener=None)
-    told = []
-    auto = train(text, work=tmp_path, params=SMALL, client=client, listener=told.append)
+    reports = []
+    auto = train(text, work=tmp_path, params=SMALL, client=client, listener=reports.append)
     assert auto.url == plain.url
-    assert any("strategy=averaging" in (p.message or "") and "one worker" in p.message for p in told)
+    assert any("strategy=averaging" in (p.message or "") and "one worker" in p.message for p in reports)
 
 
 def test_train__keeps_what_was_chosen_first(client, text, tmp_path, monkeypatch):
@@ -214,10 +214,10 @@ def test_estimate__tells_what_the_formulas_do(tmp_path):
 
 
 def test_forecast__has_a_replica_a_worker():
-    found = list_candidates(AUTO, Resources(), LONG_TEXT, place(n=4))
+    candidates = list_candidates(AUTO, Resources(), LONG_TEXT, workers_like(n=4))
     params = PLAIN.replace(n_replicas=4)
-    (four,) = [candidate for candidate in found if candidate.params == params]
-    workers = replace(place(n=4)[0], cores=16)
+    (four,) = [candidate for candidate in candidates if candidate.params == params]
+    workers = replace(workers_like(n=4)[0], cores=16)
     wanted = forecast(make_work(params, Resources(), LONG_TEXT, workers), find_constants(params, "cpu"))
     assert four.forecast.seconds == pytest.approx(wanted.seconds)
 

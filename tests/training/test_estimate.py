@@ -89,8 +89,8 @@ def test_prepared_bytes__are_those_of_what_is_prepared(objective):
     counts = 10**6 // np.arange(1, 20_001)
     prepared = objective.prepare(Params(objective=objective.name), counts)
     arrays = [value for part in prepared for value in (part if isinstance(part, tuple) else [part])]
-    found = sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
-    assert found <= sum(objective.prepared_bytes(Params(), len(counts)).values()) < 2 * found
+    size = sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
+    assert size <= sum(objective.prepared_bytes(Params(), len(counts)).values()) < 2 * size
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_prepared_bytes__are_those_of_markets(objective):
     """Where all words have one."""
     counts, params = 10**6 // np.arange(1, 20_001), Params(objective=objective.name, market_negative=3)
     prepared = objective.with_markets(objective.prepare(params, counts), counts, np.arange(20_000, dtype=np.int32) % 7)
-    found = prepared.noise.nbytes + sum(array.nbytes for array in prepared.markets)
-    assert found == sum(objective.prepared_bytes(params, len(counts)).values())
+    size = prepared.noise.nbytes + sum(array.nbytes for array in prepared.markets)
+    assert size == sum(objective.prepared_bytes(params, len(counts)).values())
 
 
 def test_estimate__of_negatives_of_markets_has_their_tables():
@@ -113,15 +113,15 @@ def test_estimate__of_negatives_of_markets_has_their_tables():
 @pytest.mark.parametrize("params", RUNS.values(), ids=RUNS)
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_estimate__is_the_sum_of_its_parts(params, device):
-    found = of(params, workers=Workers(2, 3), device=device)
-    assert [stage.name for stage in found.stages] == ["encode", "vocabulary", "train", "publish"]
-    for stage in found.stages:
+    memory = of(params, workers=Workers(2, 3), device=device)
+    assert [stage.name for stage in memory.stages] == ["encode", "vocabulary", "train", "publish"]
+    for stage in memory.stages:
         assert stage.bytes == sum(stage.worker.values())
         assert stage.gpu_bytes == sum(stage.gpu.values())
         assert all(size > 0 for size in (*stage.worker.values(), *stage.gpu.values()))
-    assert found.bytes == max(stage.bytes for stage in found.stages)
-    assert bool(found["train"].gpu) == (device == "cuda")
-    assert found["train"].bytes > TEXT.vocabulary * params.vector_size * 4
+    assert memory.bytes == max(stage.bytes for stage in memory.stages)
+    assert bool(memory["train"].gpu) == (device == "cuda")
+    assert memory["train"].bytes > TEXT.vocabulary * params.vector_size * 4
 
 
 def test_estimate__counts_a_network_on_a_gpu():
@@ -176,9 +176,9 @@ def test_estimate__counts_replicas_that_stay_on_a_worker_between_steps():
     tables = 2 * 4 * 96 * TEXT.vocabulary
 
     def parts(params):
-        found = (of(params, workers=Workers(n, 1))["train"].worker for n in (1, 2, 4))
+        workers = (of(params, workers=Workers(n, 1))["train"].worker for n in (1, 2, 4))
         names = "tables of replicas", "changes of replicas", "rows given in a round"
-        return [tuple(part.get(name) for name in names) for part in found]
+        return [tuple(part.get(name) for name in names) for part in workers]
 
     steps = max_steps(params, TEXT.words, TEXT.vocabulary)
     assert steps == 16

@@ -187,10 +187,10 @@ def test_rounds_of_one_task__are_those_of_several(client, text, tmp_path, monkey
     """Rounds of little text are one task on a GPU; here on the processor. It ends with what is evaluated."""
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("w1\tw2\t1\nw1\tw3\t2\nw2\tw3\t3\n")
-    told = {"eval_similarity": (str(pairs),)} if resources.get("eval_every") else {}
+    evaluation = {"eval_similarity": (str(pairs),)} if resources.get("eval_every") else {}
     options = {
         "params": PARAMS.replace(n_replicas=1, rounds_per_epoch=4, merges_per_round=None), "client": client,
-        "resources": Resources(threads=1, **resources, **told),
+        "resources": Resources(threads=1, **resources, **evaluation),
     }  # fmt: skip
     expected = train(text, work=tmp_path / "each", **options)
     monkeypatch.setattr(CpuReplicaTrainer, "task", 5 * 400 * 12 // 4)  # five rounds of eight
@@ -257,7 +257,7 @@ ROTATED = Params(vector_size=12, min_count=1, epochs=2, sample=1e-2, strategy="r
 @pytest.mark.parametrize(("kind", "params"), [(AveragingRun, PARAMS), (RotationRun, ROTATED)])
 def test_checkpoint__of_other_rounds_is_made_again(client, text, tmp_path, monkeypatch, kind, params):
     """Those of daskw2v 0.1 had a merge of all rows in each round, and more rounds; or fewer passes."""
-    save, restore, told = kind.save_checkpoint, kind.restore, []
+    save, restore, messages = kind.save_checkpoint, kind.restore, []
     options = {"params": params, "resources": Resources(threads=1, checkpoint_seconds=0), "client": client}
     expected = train(text, work=tmp_path / "undisturbed", **options)
 
@@ -277,6 +277,6 @@ def test_checkpoint__of_other_rounds_is_made_again(client, text, tmp_path, monke
         patch.setattr(kind, "restore", stop)
         with pytest.raises(StoppedError):
             train(text, work=tmp_path / "work", **options)
-    again = train(text, work=tmp_path / "work", listener=lambda p: told.append(p.message), **options)
+    again = train(text, work=tmp_path / "work", listener=lambda p: messages.append(p.message), **options)
     np.testing.assert_array_equal(again.vectors, expected.vectors)
-    assert any("older daskw2v, whose rounds were others" in message for message in told if message)
+    assert any("older daskw2v, whose rounds were others" in message for message in messages if message)

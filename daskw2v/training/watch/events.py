@@ -165,12 +165,23 @@ class Callbacks:
         run, last = self._run, entries[-1]
         words, pairs, loss, seconds = (sum(e[name] for e in entries) for name in ("words", "pairs", "loss", "seconds"))
         return TrainingRecord(
-            run=run.name, work=run.work, params=run.params, plan=run.plan, round=last["round"],
-            epoch=run.epochs_after(last["progress"]), progress=last["progress"] / max(1, run.total),
-            words=words, pairs=pairs, loss=loss / pairs if pairs else None, alpha=last["alpha"], seconds=seconds,
-            held_out_loss=last.get("held_out_loss"), scores=MappingProxyType(dict(last.get("scores", {}))),
-            restored=self._restored, **{"metadata": _EMPTY, **more},
-        )  # fmt: skip
+            run=run.name,
+            work=run.work,
+            params=run.params,
+            plan=run.plan,
+            round=last["round"],
+            epoch=run.epochs_after(last["progress"]),
+            progress=last["progress"] / max(1, run.total),
+            words=words,
+            pairs=pairs,
+            loss=loss / pairs if pairs else None,
+            alpha=last["alpha"],
+            seconds=seconds,
+            held_out_loss=last.get("held_out_loss"),
+            scores=MappingProxyType(dict(last.get("scores", {}))),
+            restored=self._restored,
+            **{"metadata": _EMPTY, **more},
+        )
 
     def _call_each(
         self, method: str, record: TrainingRecord, listener: Listener, stopping: Sequence[str] = ()

@@ -25,19 +25,19 @@ CUTS = (0, 7, 8, 20, WORDS)
 
 
 def make_blocks(objective="sgns", words=WORDS):
-    found, params = find_objective(objective), Params(objective=objective, vector_size=10)
+    value, params = find_objective(objective), Params(objective=objective, vector_size=10)
     return {
-        table: [found.initial(params, table, np.arange(a, min(b, n))) for a, b in itertools.pairwise(CUTS) if a < n]
-        for table, n in found.tables(params, words).items()
+        table: [value.initial(params, table, np.arange(a, min(b, n))) for a, b in itertools.pairwise(CUTS) if a < n]
+        for table, n in value.tables(params, words).items()
     }
 
 
 def make_replica(threads, blocks, objective="sgns", words=WORDS, **options):
     """Make a replica whose threads flush every seven centers."""
-    found, params = find_objective(objective), Params(objective=objective, vector_size=10, **options)
-    found = replace(found, flush_words=7 * threads.n)
-    prepared = found.prepare(params, np.arange(words, 0, -1))
-    return find_device("cpu").replica_trainer(found, params, prepared, dict, blocks, threads)
+    value, params = find_objective(objective), Params(objective=objective, vector_size=10, **options)
+    value = replace(value, flush_words=7 * threads.n)
+    prepared = value.prepare(params, np.arange(words, 0, -1))
+    return find_device("cpu").replica_trainer(value, params, prepared, dict, blocks, threads)
 
 
 def make_segment(n, words=WORDS):
@@ -113,9 +113,9 @@ def test_replica__several_threads_learn_what_one_learns(monkeypatch, objective, 
         vectors[threads] = np.concatenate(replica.take()["input"])
     assert losses[1][2] < losses[1][0]
     assert losses[3] == pytest.approx(losses[1], rel=0.1)
-    for found in vectors.values():  # a word is closest to the one of its sentences
-        found /= np.linalg.norm(found, axis=1, keepdims=True)
-        closest = (found @ found.T - 2 * np.eye(WORDS)).argmax(axis=1)
+    for rows in vectors.values():  # a word is closest to the one of its sentences
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        closest = (rows @ rows.T - 2 * np.eye(WORDS)).argmax(axis=1)
         assert (closest == np.arange(WORDS) ^ 1).mean() > 0.6  # by chance 1 of 29; threads that wait long see old rows
 
 
