@@ -137,6 +137,7 @@ class Choices(Registry[type[Choice]]):
         super().__init__(field, group, _Chosen, {cls.name: cls for cls in classes})
 
     def _load(self, name: str) -> type[Choice]:
+        """Return the class of settings of the value that a plug-in adds by this name."""
         cls: type[Choice] = super()._load(name).settings  # type: ignore[attr-defined]
         if (cls.axis, cls.name) != (self.field, name):
             raise ParameterError(

@@ -65,6 +65,7 @@ class Registry(dict[str, T]):
         return {**self, name: self.find(name)}
 
     def _load(self, name: str) -> T:
+        """Return the value that a plug-in adds by this name, or raise a ParameterError."""
         setting, entries = f"{self.field}={name!r}", [entry for entry in _installed(self._group) if entry.name == name]
         if not entries:
             raise unknown(self.field, name, self.names())
@@ -92,11 +93,13 @@ def _installed(group: str) -> tuple[EntryPoint, ...]:
 
 @lru_cache(maxsize=8)  # one of each group, all of the same folders
 def _select_group(group: str, folders: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+    """Return the entry points of a group; cached by the folders and their times of modification."""
     return tuple(_all_installed(folders).select(group=group))
 
 
 @lru_cache(maxsize=1)  # reading entry points takes 5 to 20 ms
 def _all_installed(folders: tuple[tuple[str, int], ...]) -> Any:
+    """Return all entry points; cached by the folders and their times of modification."""
     return entry_points()  # of a type that Python 3.12 changed
 
 

@@ -125,6 +125,19 @@ def check_losses(model: Store, resources: Resources) -> None:
 def _make_watch(
     trained: TrainedRun, training: StrategyRun, shared: Run, run: PlannedRun, client: Client, listener: Listener
 ) -> RunWatch:
+    """Return the watch that measures a run's rounds and calls its callbacks.
+
+    Parameters
+    ----------
+    trained
+        The facts of the run for callbacks.
+    training
+        The run as its strategy trains it.
+    shared
+        The run that is sent with tasks.
+    run, client, listener
+        As in `write_version`.
+    """
     resources, sample = run.resources, run.text.held_out
     sets = {kind: urls for kind, urls in resources.eval_sets.items() if urls}
     evaluation = TrainingEvaluation(client, run.vocabulary, sets, resources.storage_options) if sets else None

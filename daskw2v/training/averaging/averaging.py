@@ -369,6 +369,7 @@ def _add_rows(reports: Iterable[RoundReport], rows: ModelRows | None) -> Iterato
 def _start(
     client: Client, run: Run, folder: Store, length: int, resources: Resources, listener: Listener
 ) -> AveragingRun:
+    """Start or resume a run, as `StartRun` says; report training without locks to the listener."""
     trainers = find_device_trainers(client, run.device)
     threads = make_threads(task_threads(trainers.threads_of_workers(), run.params, resources), resources)
     if sharing := find_device(run.device).replica_trainer.trains_together(threads):

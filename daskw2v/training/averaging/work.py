@@ -77,8 +77,8 @@ class AveragingWork(Work):
     def phases(self) -> Iterator[Phase]:
         """Yield the phases of training.
 
-        text, train: `replica.train_replica`. Where rows are pulled, `pulling.reach` reads the text once more. Rows of
-        rare words are in no cache (`far_share`).
+        text, train: `replica.train_replica`. Where rows are pulled, `pulling.find_reached_rows` reads the text once
+        more. Rows of rare words are in no cache (`far_share`).
         copies: `replica.Replica` copies both tables, or the rows that were pulled, at the start of a round; then its
         changes, and the merged rows.
         handling: `merge_tasks`, each block by one thread of a worker, frequent rows in each step; tasks in workers.

@@ -117,6 +117,7 @@ class ColumnsRun:
 def _start(
     client: Client, run: Run, folder: Store, length: int, resources: Resources, listener: Listener
 ) -> ColumnsRun:
+    """Start or resume a run, as `StartRun` says; build its word-context matrix if the store has none."""
     matrix = build_matrix(client, run, listener)
     cluster = assign_words(client, run, matrix, resources, f"{folder.name}-{uuid.uuid4().hex[:8]}")
     losses = None

@@ -79,7 +79,7 @@ class WordLosses:
         finish_arrays(model.open_group(writable=True), gather(self._client, copies, "Writing losses"))
 
     def _declare(self, group: zarr.Group, ends: Sequence[int]) -> None:
-        """Create the array of losses in a group, for steps after which `ends` columns are trained."""
+        """Create the array of losses in a group; `ends` has the number of columns trained by the end of each step."""
         shape, steps = (len(ends), self._n_words), self._rounds.steps_per_round
         create_array(group, LOSS, shape, np.float32, steps, attributes={COLUMNS: ends}, fill_value=float("nan"))
 

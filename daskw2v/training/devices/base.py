@@ -175,6 +175,7 @@ class PartitionTrainer(DeviceTrainer):
         return self._leave(self._outputs, number, stays=stays)
 
     def _leave(self, tables: dict[int, Any], number: int, *, stays: bool) -> tuple[Any, bool]:
+        """Return a partition's trained rows as a task's result, and whether they are finite; release it."""
         rows = self._take(tables, number)
         return share(rows), is_finite(rows)
 
@@ -183,6 +184,7 @@ class PartitionTrainer(DeviceTrainer):
         return self.to_device(padded_copy(np.asarray(rows), self._width))
 
     def _take(self, tables: dict[int, Any], number: int) -> Float32Array:
+        """Return a partition's trained rows, shape (rows, padded(D)), and release it."""
         rows: Float32Array = self.from_device(tables.pop(number)).reshape(-1, self._width)
         return rows
 

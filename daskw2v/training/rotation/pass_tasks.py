@@ -110,7 +110,7 @@ class PassTasks:
         self._ended_at = 0.0  # end of the last task that trained passes, by `time.monotonic`
 
     def can_be_one_task(self, number: int) -> bool:
-        """Return whether one task may train the pass of this number, and passes after it: the next to be submitted."""
+        """Return whether the pass of this number is submitted next, and one task may train it, and passes after it."""
         return self._coming == number and self._fits_one_task()
 
     def _fits_one_task(self) -> bool:
