@@ -136,7 +136,7 @@ class Params(WithChoices, TextParams):
     strategy: Choice = axis(
         "auto",
         "how workers train one model together; auto: the one that is forecast to be fastest, among those that fit into "
-        "memory and train all that is given",
+        "memory and read all settings",
         "daskw2v.training.strategy_choices:STRATEGIES",
         stage="train",
         heading="Training",

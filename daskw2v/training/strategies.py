@@ -84,12 +84,13 @@ def _check_auto(params: Params, resources: Resources) -> None:
         return
     refusals = {name: _find_refusal(params, name, resources) for name in STRATEGIES}
     refused = {name: error for name, error in refusals.items() if error is not None}
-    of_values = [error for name, error in refused.items() if _could_train(name, params, resources)]
-    if len({error.problem for error in of_values or refused.values()}) == 1:
-        raise (of_values or list(refused.values()))[0]
+    value_errors = [error for name, error in refused.items() if _could_train(name, params, resources)]
+    if len({error.problem for error in value_errors or refused.values()}) == 1:
+        raise (value_errors or list(refused.values()))[0]
     problems = " ".join(f"{name}: {error.problem}" for name, error in refused.items())
     raise ParameterError(
-        f"No strategy takes all that is given. {problems}", "Leave out what the wanted strategy does not take."
+        f"No strategy reads all settings of this call. {problems}",
+        "Leave out the settings that the wanted strategy does not read.",
     )
 
 

@@ -254,7 +254,7 @@ class AveragingRun:
             began = time.monotonic()
             replica_totals = gather(self._client, futures, f"Round {number}", self._trainers.takes)
             waited = time.monotonic() - began
-            total = sum(of_step.seconds for of_step in chain.from_iterable(replica_totals))
+            total = sum(step_totals.seconds for step_totals in chain.from_iterable(replica_totals))
             for step, step_totals in zip(steps, zip(*replica_totals, strict=True), strict=True):
                 seconds = None if len(steps) == 1 else waited * step_totals[0].seconds / total
                 yield RoundReport(step.stop, step.works[0].alpha_stop, step_totals, None, seconds=seconds)

@@ -68,11 +68,11 @@ def _touches_per_window(run: Run) -> dict[str, Float64Array]:
     total = features.own + total_weights(features)
     owners = np.repeat(np.arange(features.n_words), np.diff(features.offsets))
     known, shares = features.rows >= 0, features.with_weights() / total[owners]
-    of_features = (rows["input"][owners] * shares**2)[known]
+    feature_touches = (rows["input"][owners] * shares**2)[known]
     return {
         **rows,
         "input": rows["input"] * (features.own / total) ** 2,
-        FEATURES: np.bincount(features.rows[known], of_features, run.features.rows),
+        FEATURES: np.bincount(features.rows[known], feature_touches, run.features.rows),
     }
 
 

@@ -318,7 +318,7 @@ def check_rounds(checkpoint: Store, manifest: Mapping[str, Any], n_rounds: int) 
     """Raise a DamageError if the run of a checkpoint was cut into another number of rounds than `n_rounds`."""
     if manifest.get("rounds") != n_rounds:
         raise DamageError(
-            f"{checkpoint.url} was written by an older daskw2v, whose rounds were others.",
+            f"{checkpoint.url} was written by an older daskw2v, which cut runs into other rounds.",
             "The same command makes it again.",
             url=checkpoint.url,
         )

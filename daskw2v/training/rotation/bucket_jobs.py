@@ -125,7 +125,7 @@ def _buckets_in_files(
     groups = sorted({(work.output // size, work.input // size) for work in rounds[0]})
 
     def read(number: int) -> dict[tuple[int, int], list[Bucket]]:
-        return {of_groups: read_buckets(stored, number, *of_groups) for of_groups in groups}
+        return {group_pair: read_buckets(stored, number, *group_pair) for group_pair in groups}
 
     n, coming = len(rounds[0][0].alphas), pool.submit(read, 0)
     for number in range(n):

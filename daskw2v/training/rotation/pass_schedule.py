@@ -148,11 +148,11 @@ class RotationPasses:
         outer, inner = _shuffled(key, 0, n_groups), _shuffled(key, n_groups, size)
         rounds = range(Rotation.of(params).n_partitions)
         for step, shift in enumerate(outer):
-            of_step = [(r, inner[r % size]) for r in rounds[step * size : (step + 1) * size]]
+            step_rounds = [(r, inner[r % size]) for r in rounds[step * size : (step + 1) * size]]
             yield [
                 [
                     BucketRound(r, self._alphas(number, r, n_slices), self._pairs(group, shift, inner_shift))
-                    for r, inner_shift in of_step
+                    for r, inner_shift in step_rounds
                 ]
                 for group in range(n_groups)
             ]

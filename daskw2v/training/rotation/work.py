@@ -127,7 +127,7 @@ class RotationWork(Work):
         groups = 1 if one_task else self.n_groups
         tasks = min(groups, workers.slots)  # side by side
         threads = min(max(1, workers.slots // groups), workers.threads, p // groups) if fits.model else 1
-        all_threads, of_value = tasks * threads, SENT_BYTES[self.sent_dtype]
+        all_threads, value_bytes = tasks * threads, SENT_BYTES[self.sent_dtype]
         length, tasks_of_piece = max(1, self.length), 1 + self.n_groups if fits.pairs else 1
         pieces = self.passes * math.ceil(length / dealt_length(p, length, workers.slots if fits.pairs else None))
         distribution = {"deal": load.pairs, "piece": pieces, "result": pieces * tasks_of_piece}
@@ -135,7 +135,7 @@ class RotationWork(Work):
         submitted = math.ceil(self.passes / fits.passes_of_task) if one_task else self.passes
         n_tasks, pairs = submitted * groups**2, load.pairs * pair_type(-(-load.types // p)).itemsize
         rows = 2 * n_tasks * load.types / groups  # of all tasks
-        filed = 0.0 if fits.model else rows * (FLOAT + of_value) * d
+        filed = 0.0 if fits.model else rows * (FLOAT + value_bytes) * d
         stored = load.words * INT + (0 if fits.pairs else 2 * pairs) + filed
         yield Phase("store", {"file": filed}, tasks, stored=stored)
         buckets = self.passes * math.ceil(length / slice_length(p, length)) * p**2
@@ -146,7 +146,7 @@ class RotationWork(Work):
         yield Phase("handling", {"bucket_task": n_tasks, "bucket": buckets}, min(tasks, workers.n))
         moved = count_moves(groups, self.passes, workers.n) if fits.model else 0.0
         hidden = ("train", "copies") if groups >= 2 * all_threads else ()
-        yield Phase("travel", sent=moved * load.types * (of_value * padded(d) + LONG), beside=hidden)
+        yield Phase("travel", sent=moved * load.types * (value_bytes * padded(d) + LONG), beside=hidden)
         yield Phase("travel", sent=pairs * (1 - 1 / workers.n) if fits.pairs else 0.0, beside=("train",))
         yield Phase("waiting", {"hop": submitted * groups * HOPS if fits.model else 0})
         yield Phase("tasks", {"task": TASKS * n_tasks + pieces * tasks_of_piece})
