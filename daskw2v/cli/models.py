@@ -144,7 +144,7 @@ def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 
 
 def _join(rows: Iterable[tuple[str, str]]) -> str:
-    """Return names and texts as one text."""
+    """Return names and texts as one text: "name text, name text"."""
     return ", ".join(f"{name} {text}" for name, text in rows)
 
 

@@ -64,7 +64,7 @@ class Command(click.Command):
                 readers.setdefault(name, []).append(option.opts[0])
         if readers:
             with formatter.section("Options that only these read (--help-for NAME explains them)"):
-                formatter.write_dl(list(_rows(readers, formatter.width)))
+                formatter.write_dl(list(_reader_rows(readers, formatter.width)))
 
     def help_for(self, ctx: click.Context, name: str, fields: Collection[str]) -> str:
         """Return the help of the options that the value `name` reads and others do not, and of `fields`; or of all."""
@@ -91,7 +91,7 @@ class Command(click.Command):
                 formatter.write_dl(records)
 
 
-def _rows(readers: Mapping[str, Sequence[str]], width: int) -> Iterator[tuple[str, str]]:
+def _reader_rows(readers: Mapping[str, Sequence[str]], width: int) -> Iterator[tuple[str, str]]:
     """Yield rows with a reader's name and a line of its options; click would break names of options at hyphens."""
     width -= max(map(len, readers)) + 6  # indentation, and the space between columns
     for name, options in readers.items():

@@ -43,7 +43,7 @@ class Registry(dict[str, T]):
         return name not in self and name in self.names()
 
     def find(self, name: str) -> T:
-        """Return the value of this name.
+        """Return the value of this name, the package's own or a plug-in's.
 
         Raises
         ------

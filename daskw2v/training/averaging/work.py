@@ -47,7 +47,7 @@ class AveragingWork(Work):
             **self.prepared,
             **features_bytes(self.params, n_words),
             "counts and thresholds": 2 * LONG * n_words,
-            "open shards": self.open_shards(),
+            "open shards": self.open_shard_bytes(),
         }
         device = {
             "tables": (-(-replicas // workers.devices) if several else 1) * self.copies,

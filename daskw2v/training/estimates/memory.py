@@ -58,7 +58,7 @@ class StageMemory:
     def of(cls, name: str, moments: Iterable[Moment], compiled: int = _COMPILED) -> Self:
         """Return the largest memory of a stage's moments; `compiled` are the bytes of compiled kernels."""
         workers, devices = (max(sizes, key=lambda each: sum(each.values())) for sizes in zip(*moments, strict=True))
-        return cls(name, _rounded({"process": _PROCESS, "compiled kernels": compiled, **workers}), _rounded(devices))
+        return cls(name, _round_up({"process": _PROCESS, "compiled kernels": compiled, **workers}), _round_up(devices))
 
     @property
     def bytes(self) -> int:
@@ -81,7 +81,7 @@ def describe_sizes(sizes: Sizes) -> str:
     return ", ".join(f"{name} {format_bytes(size)}" for name, size in sorted(sizes.items(), key=lambda part: -part[1]))
 
 
-def _rounded(sizes: Sizes) -> dict[str, int]:
+def _round_up(sizes: Sizes) -> dict[str, int]:
     """Return the sizes that are not 0, rounded up to integers."""
     return {name: math.ceil(size) for name, size in sizes.items() if size}
 
@@ -143,7 +143,7 @@ def estimate(params: Params, resources: Resources, text: Text, workers: Workers)
     vectors = text.vocabulary * (FLOAT * params.vector_size + LETTERS + 2 * LONG)
     client = {"process": _CLIENT, "shards": _SHARD * text.shards, "vectors it returns": vectors}
     stages = (*before, training_memory(work), StageMemory.of("publish", work.publish()))
-    return Estimate(stages, _rounded(client), tuple(work.notes))
+    return Estimate(stages, _round_up(client), tuple(work.notes))
 
 
 def training_memory(work: Work) -> StageMemory:
@@ -155,15 +155,15 @@ def training_memory(work: Work) -> StageMemory:
 def encoding_memory(text: Text, workers: Workers) -> StageMemory:
     """Return the memory of reading text, where each thread has a block and makes a shard of it."""
     slots, types, words = room_for(text.shard_types), text.shard_types, text.shard_words
-    growing = {"dictionary": _growing(slots), "codes": 2 * words}  # half of them are read
+    growing = {"dictionary": _growing_dictionary_bytes(slots), "codes": 2 * words}  # half of them are read
     writing = {
-        "dictionary": _table(slots, types),
+        "dictionary": _dictionary_bytes(slots, types),
         "codes": 2 * INT * words,  # in parts, and joined
         "words in order": types * (LETTERS + 5 * LONG),
         "compression": _WRITING,
     }
     tasks = min(workers.threads, text.blocks)
-    return _stage("encode", _times(tasks, growing), _times(tasks, writing))
+    return _stage("encode", _multiply(tasks, growing), _multiply(tasks, writing))
 
 
 def phrases_memory(text: Text, workers: Workers) -> StageMemory:
@@ -174,13 +174,13 @@ def phrases_memory(text: Text, workers: Workers) -> StageMemory:
     merging = {"bigrams": BIGRAM.itemsize * merged, "keys in order": 3 * LONG * merged, "counts": 2 * LONG * merged}
     joining = {
         "codes": 4 * INT * words,
-        "dictionary": _table(room_for(types), types),
+        "dictionary": _dictionary_bytes(room_for(types), types),
         "words": types * (2 * LETTERS + 6 * LONG),
         "phrases": 2 * INT * PIECE,
         "compression": _WRITING,
     }
     tasks, maps = min(workers.threads, text.shards), {"maps of shards": INT * KEPT_MAPS * types}
-    return _stage("phrases", *({**maps, **_times(tasks, sizes)} for sizes in (counting, merging, joining)))
+    return _stage("phrases", *({**maps, **_multiply(tasks, sizes)} for sizes in (counting, merging, joining)))
 
 
 def vocabulary_memory(text: Text, workers: Workers) -> StageMemory:
@@ -189,14 +189,18 @@ def vocabulary_memory(text: Text, workers: Workers) -> StageMemory:
     entries, types, shard_types = (-(-n // buckets) for n in (text.entries, text.types, text.shard_types))
     slots, index = room_for(max(types, shard_types)), {"index": INT * entries}
     shard = shard_types * (_SPEC + LETTERS)
-    growing = {"merged dictionary": _growing(slots), "a shard's words": shard, **index}
+    growing = {"merged dictionary": _growing_dictionary_bytes(slots), "a shard's words": shard, **index}
     # Words exist twice, once with padding, and codes
-    merging = {"merged dictionary": _table(slots, types), "a shard's words": shard + INT * shard_types, **index}
+    merging = {
+        "merged dictionary": _dictionary_bytes(slots, types),
+        "a shard's words": shard + INT * shard_types,
+        **index,
+    }
     tasks, pieces = min(workers.threads, buckets), min(workers.threads, -(-text.vocabulary // PIECE_TYPES))
     return _stage(
         "vocabulary",
-        *(_times(tasks, sizes) for sizes in (merging, growing, {**_ordering(types), **index})),
-        _times(pieces, _ordering(min(PIECE_TYPES, text.vocabulary))),
+        *(_multiply(tasks, sizes) for sizes in (merging, growing, {**_sorting_sizes(types), **index})),
+        _multiply(pieces, _sorting_sizes(min(PIECE_TYPES, text.vocabulary))),
     )
 
 
@@ -205,21 +209,21 @@ def _stage(name: str, *moments: Sizes) -> StageMemory:
     return StageMemory.of(name, map(Moment, moments), _COMPILED_BEFORE)
 
 
-def _ordering(types: int) -> Sizes:
+def _sorting_sizes(types: int) -> Sizes:
     """Return the bytes of sorting `types` words, by content."""
     return {"words": types * _SPEC, "sorting": types * _ORDER}
 
 
-def _table(slots: int, types: int) -> int:
+def _dictionary_bytes(slots: int, types: int) -> int:
     """Return the bytes of a dictionary: of its hash table, and of each word's offset, hash and letters."""
     return 2 * ENTRY_BYTES * slots + types * (2 * LONG + LETTERS)
 
 
-def _growing(slots: int) -> int:
+def _growing_dictionary_bytes(slots: int) -> int:
     """Return the bytes of a dictionary that grows to `slots` slots, while the table of half as many still exists."""
     return 2 * ENTRY_BYTES * (slots + slots // 2) + slots * (2 * LONG + LETTERS // 2)
 
 
-def _times(n: int, sizes: Sizes) -> Sizes:
+def _multiply(n: int, sizes: Sizes) -> Sizes:
     """Return sizes, each multiplied by `n`."""
     return {name: n * size for name, size in sizes.items()}

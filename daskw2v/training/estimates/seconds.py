@@ -91,7 +91,7 @@ class Forecast(NamedTuple):
 
     @property
     def total(self) -> float:
-        """Seconds of workers or scheduler, whichever takes longer."""
+        """Seconds of training: of the workers or of the scheduler, whichever takes longer."""
         return max(sum(self.seconds.values()) - self.seconds["tasks"], self.seconds["tasks"])
 
 

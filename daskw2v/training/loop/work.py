@@ -114,7 +114,7 @@ class Work(ABC):
         """Yield the phases of training, from which the seconds are computed; none if these are not known."""
         return iter(())
 
-    def open_shards(self) -> int:
+    def open_shard_bytes(self) -> int:
         """Return the bytes of the shards that one reader has open: ids by code, starts of sentences, chunks."""
         shard = INT * self.text.shard_types + self.text.shard_words // 2
         return min(OPEN_SHARDS, self.text.shards) * shard + INT * min(CHUNKS * CHUNK, self.text.words)

@@ -170,7 +170,7 @@ class RotationWork(Work):
         return {
             "text": (POSITION + 2 * INT + LONG) * min(threads * self.text.words, n_distributed),
             "pairs being dealt": self._pair_bytes(min(threads * self.text.subsampled, n_distributed)),
-            "open shards": self.open_shards(),
+            "open shards": self.open_shard_bytes(),
         }
 
 

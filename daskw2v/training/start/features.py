@@ -165,7 +165,7 @@ def _write_keys(folder: Store, run: Run, resources: Resources, buckets: Int32Arr
 
 
 def load_feature_keys(run: Run) -> FeatureKeys:
-    """Return the feature that each row of a run's table of features stands for."""
+    """Return the feature that each row of a run's table of features belongs to."""
     assert run.features is not None
     return FeatureKeys.load((run.features.home / _KEYS).open_group())
 
