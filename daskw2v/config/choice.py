@@ -111,7 +111,7 @@ class Group(_Part):
 
     @classmethod
     def find(cls, settings: Any) -> Self | None:
-        """Return the group of this class, or of a derived class, that settings hold; None where they hold no such."""
+        """Return the group of this class, or of a derived class, that settings hold; None where they hold no group of it."""
         held = getattr(settings, cls.axis)
         return held if isinstance(held, cls) else None
 
@@ -290,7 +290,7 @@ def find_unread_fields(cls: type[Settings], axis: AxisName, reader: Reader) -> t
 def refuse_unread(
     settings: Settings, axis: AxisName, chosen: str | Sequence[str], registry: Mapping[str, Reader], text: str = ""
 ) -> None:
-    """Raise a ParameterError if a field is set that the chosen value, or none of the chosen values, of an axis reads.
+    """Raise a ParameterError if a field is set that none of the chosen values of an axis reads.
 
     Parameters
     ----------

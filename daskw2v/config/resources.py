@@ -155,5 +155,5 @@ class Resources(WithChoices):
 
     @property
     def block_bytes(self) -> int:
-        """`block_size` in bytes."""
+        """Size of a block of text in bytes, from `block_size`."""
         return int(parse_bytes(self.block_size))

@@ -304,7 +304,7 @@ def setting(
 
 
 def declared_fields(cls: "type[Settings]") -> "tuple[Field[Any], ...]":
-    """Return the fields of a class of settings, as dataclasses have them."""
+    """Return the dataclass fields of a class of settings."""
     return fields(cls)  # type: ignore[arg-type]
 
 

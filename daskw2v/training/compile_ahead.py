@@ -60,10 +60,10 @@ class CompileAhead:
         with suppress(OSError):  # no memory for another process
             self._process = subprocess.Popen(line, stdin=nothing, stdout=nothing, stderr=nothing, env=environment)
 
-    def wait(self, longest: float = 60.0) -> None:
+    def wait(self, max_seconds: float = 60.0) -> None:
         """Wait until the kernel is compiled; meanwhile compile the kernels that read text in this process.
 
-        After `longest` seconds the process is killed: the run compiles its kernel itself.
+        After `max_seconds` seconds the process is killed: the run compiles its kernel itself.
         """
         if self._process is None:
             return
@@ -72,7 +72,7 @@ class CompileAhead:
             if exercise_text is not None:
                 exercise_text(self._params)
         try:
-            self._process.wait(longest)
+            self._process.wait(max_seconds)
         except subprocess.TimeoutExpired:
             self._process.kill()
 

@@ -237,7 +237,7 @@ def _cache_slices(rows: Float32Array) -> list[slice]:
 
 
 def _sum_slice(rule: MergeRule, changes: Sequence[Changes], training: Training, rows: slice) -> SummedChanges:
-    """Return the sum of changes in a slice of the rows, of which `training` is."""
+    """Return the sum of changes in a slice of the rows; `training` is that of the slice."""
     total, *rest = (part.slice_rows(rows) for part in changes)
     for later in rest:
         total = SummedChanges(rule.append(total, later, training), total.n + later.n)

@@ -232,7 +232,7 @@ def _group_by_holder(partitions: Sequence[HeldPartition], max_partitions: int) -
 def _start(
     client: Client, run: Run, folder: Store, length: int, resources: Resources, listener: Listener
 ) -> RotationRun:
-    """Start a run; raises a ParameterError if there are more partitions than words."""
+    """Start or resume a run, as `StartRun` says; raise a ParameterError if there are more partitions than words."""
     params, n = run.params, Rotation.of(run.params).n_partitions
     partitions = Partitions(run.vocabulary.size, n)
     counts = partition_counts(client, run.vocabulary, partitions, params.flat().get("ns_exponent"), folder / "weights")

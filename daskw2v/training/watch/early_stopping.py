@@ -57,7 +57,7 @@ def check_monitor(params: Params, resources: Resources) -> None:
     monitor = get_monitor(params)
     if monitor in (None, HELD_OUT_LOSS):
         return
-    sets = _sets(resources)
+    sets = _name_sets(resources)
     if monitor not in sets:
         raise ParameterError(
             f"monitor={monitor!r} will not be measured.",
@@ -73,11 +73,11 @@ def monitored_content(params: Params, resources: Resources) -> tuple[str, ...]:
     monitor = get_monitor(params)
     if monitor in (None, HELD_OUT_LOSS):
         return ()
-    lines = read_lines(_sets(resources)[monitor], resources.storage_options)
+    lines = read_lines(_name_sets(resources)[monitor], resources.storage_options)
     return (digest([monitor, *(line for _, line in lines)]),)
 
 
-def _sets(resources: Resources) -> dict[str, str]:
+def _name_sets(resources: Resources) -> dict[str, str]:
     """Return the URL of each evaluation set, by kind and name, such as similarity/ws353."""
     sets = resources.eval_sets
     return {f"{kind}/{name}": url for kind, urls in sets.items() for name, url in by_name(kind, urls).items()}
