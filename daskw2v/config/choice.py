@@ -111,7 +111,7 @@ class Group(_Part):
 
     @classmethod
     def find(cls, settings: Any) -> Self | None:
-        """Return the group of this class, or of a derived class, that settings hold; None where they hold no group of it."""
+        """Return the group of this class, or of a derived class, that settings hold, or None."""
         held = getattr(settings, cls.axis)
         return held if isinstance(held, cls) else None
 

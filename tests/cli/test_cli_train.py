@@ -98,7 +98,7 @@ def test_train__refuses_to_describe_a_local_cluster_beside_a_scheduler(calls, tm
     assert invoke(*args, env=env).exit_code == 0
 
 
-def test_train__tells_what_was_repaired_and_what_is_missing(calls, monkeypatch):
+def test_train__reports_repairs_and_missing_words(calls, monkeypatch):
     report = ReadReport(replaced=1200, skipped=1, cut=2, first_offence="[a].txt at byte 7: invalid start byte")
     changes = {
         "corpus": {"tokens": 4321, "report": report.as_dict()},
@@ -136,14 +136,14 @@ def test_train__imports_a_tokenizer_from_the_current_directory_last(
     assert not added or path[-1] == os.getcwd()
 
 
-def test_train__tells_the_speed_without_compiling_of_kernels(calls, monkeypatch):
+def test_train__shows_the_speed_without_compilation(calls, monkeypatch):
     metrics = {**FakeVectors.metadata["metrics"], "seconds": 14.0, "compiling_seconds": 12.0}
     monkeypatch.setattr(FakeVectors, "metadata", {**FakeVectors.metadata, "metrics": metrics})
     result = invoke("train", "a", "--work", "w")
     assert "12,345 words/s in 2.0 s, after compiling kernels for 12.0 s" in result.stdout
 
 
-def test_train__tells_why_it_stopped_and_the_loss_on_held_out_text(calls, monkeypatch):
+def test_train__shows_why_it_stopped_and_the_loss_on_held_out_text(calls, monkeypatch):
     facts = {
         "held_out": {"tokens": 4000, "measured": 4000, "loss": 2.25},
         "stopped": {"round": 3, "epochs": 2, "progress": 80, "of": 200, "reason": "held_out_loss was 2.3"},
@@ -169,13 +169,13 @@ def test_train__tells_why_it_stopped_and_the_loss_on_held_out_text(calls, monkey
         (("--vector-sise", "5"), "No such option: --vector-sise. Give --vector-size."),
     ],
 )
-def test_train__answers_names_of_others_by_its_own(calls, given, remedy):
+def test_train__answers_names_of_other_libraries_by_parameters(calls, given, remedy):
     result = invoke("train", "a", "--work", "w", *given)
     assert result.exit_code == 2
     assert remedy in " ".join(result.stderr.split())
 
 
-def test_config__answers_names_of_others_by_its_own(tmp_path):
+def test_config__answers_names_of_other_libraries_by_parameters(tmp_path):
     config = tmp_path / "c.toml"
     config.write_text("size = 3\n")
     with pytest.raises(
@@ -232,7 +232,7 @@ def test_help_for__explains_what_only_one_reads(calls, command):
         assert not any(f"--{field.replace('_', '-')}" in words for field in hidden)
 
 
-def test_help_for__tells_of_what_reads_no_more_than_all_do(calls):
+def test_help_for__says_that_a_value_reads_no_further_options(calls):
     assert invoke("train", "--help-for", "text").output == "text reads the options of --help, and no others.\n"
     refused = invoke("train", "--help-for", "abacus")
     assert refused.exit_code == 2

@@ -51,7 +51,7 @@ def test_list__marks_what_is_served(work):
     assert [(v["name"], v["served"], v["tags"]) for v in answer] == [(OLD, False, ["stable"]), (NEW, True, [])]
 
 
-def test_show__tells_what_a_version_is(work):
+def test_show__shows_the_metadata_of_a_version(work):
     assert json.loads(run("show", work, "--json"))["name"] == NEW
     assert json.loads(run("show", work, OLD, "--json"))["params"] == {"window": 5}
     assert "params.window" in run("show", work)
@@ -114,7 +114,7 @@ def test_hold__keeps_a_version_until_its_release(work):
     assert "Its holds: none" in run("release", work, OLD, status=2)
 
 
-def test_diff__tells_words_that_entered_and_left(work):
+def test_diff__shows_words_that_entered_and_left(work):
     output = run("diff", work, OLD)
     assert "+ new" in output
     assert "- old" in output
@@ -124,7 +124,7 @@ def test_diff__tells_words_that_entered_and_left(work):
     assert (answer["entered"], answer["left"], answer["params"]) == ([["old", 3]], [["new", 3]], {"window": [2, 5]})
 
 
-def test_diff__tells_why_words_entered_and_left_and_their_ids(tmp_path):
+def test_diff__shows_why_words_entered_and_left_and_their_ids(tmp_path):
     models = Store(str(tmp_path)) / "models"
     old, words = write_version(models, OLD, ["the", "old", "rare"], [9, 7, 5], {"params": {"min_count": 5}})
     write_ids(old, ids_after(None, words))
@@ -150,7 +150,7 @@ def test_diff__of_versions_without_ids_and_rules(work):
     assert run("diff", work, OLD).split()[:3] == ["word", "count", "reason"]
 
 
-def test_tag__is_taken_away(work):
+def test_tag__is_removed(work):
     run("tag", work, NEW, "stable")
     assert "has no tag stable" in run("tag", work, OLD, "stable", "--remove", status=2)
     run("tag", work, "stable", "stable", "--remove")

@@ -44,7 +44,7 @@ def trained(text, work, params, client):
 
 
 @pytest.mark.slow
-def test_later_fields__leave_what_is_there_until_they_are_set(client, text, tmp_path):
+def test_later_fields__leave_results_unchanged_until_they_are_set(client, text, tmp_path):
     url, made = trained(text, tmp_path, Params(**CHOSEN), client)
     assert made == AFTER["read"]
     assert trained(text, tmp_path, LaterParams(**CHOSEN), client) == (url, set())

@@ -37,7 +37,7 @@ def mean_of(vectors, words):
 
 
 @pytest.mark.parametrize("cls", [Word2Vec, Item2Vec, Node2Vec])
-def test_constructor__stores_settings_as_they_are_given(cls):
+def test_constructor__stores_settings_unchanged(cls):
     options, callbacks = {"key": "k"}, []
     given = {"vector_size": -5, "negative": "many", "storage_options": options, "callbacks": callbacks}
     made = cls(**given)

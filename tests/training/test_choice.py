@@ -108,7 +108,7 @@ def test_choose__takes_the_only_strategy_of_an_objective():
     assert chosen(LONG_TEXT, workers_like(), AUTO.replace(objective="cbow_hs"))[0].params.strategy.name == "averaging"
 
 
-def test_choose__leaves_options_as_they_are_given():
+def test_choose__leaves_options_unchanged():
     """Settings of a strategy choose it."""
     assert AUTO.replace(n_replicas=3) == PLAIN.replace(n_replicas=3)
     assert AUTO.replace(n_partitions=24) == Params(strategy="rotation", n_partitions=24)
@@ -196,7 +196,7 @@ def test_train__chooses_anew_where_the_record_is_damaged(client, text, tmp_path,
     assert train(text, **options).url == first.url
 
 
-def test_estimate__tells_what_the_formulas_do(tmp_path):
+def test_estimate__has_the_seconds_of_the_formulas(tmp_path):
     path = tmp_path / "text.txt"
     path.write_text("one two three\n" * 100_000)
     given = ["--workers", "8", "--threads", "16", "--network", "10Gbps", "--words", "20000", "--types", "30000"]
@@ -228,6 +228,6 @@ def test_parse_rate__reads_bits_a_second(text, rate):
 
 
 @pytest.mark.parametrize("text", ["", "10", "0Gbps", "-1Gbps", "10 GB/s", "nanGbps"])
-def test_parse_rate__refuses_others(text):
+def test_parse_rate__refuses_other_texts(text):
     with pytest.raises(ParameterError, match="network="):
         parse_rate(text)

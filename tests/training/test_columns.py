@@ -284,7 +284,7 @@ def test_columns__refuse_what_they_do_not_read(client, tmp_path, change, message
         train(tmp_path / "none.txt", work=tmp_path, params=PARAMS.replace(**change), client=client)
 
 
-def test_columns__refuse_losses_elsewhere(client, tmp_path):
+def test_other_strategies__refuse_word_losses(client, tmp_path):
     with pytest.raises(ParameterError, match=r"word_losses=True changes nothing for strategy='averaging'"):
         train(tmp_path / "none.txt", work=tmp_path, resources=Resources(word_losses=True), client=client)
 

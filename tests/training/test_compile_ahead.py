@@ -100,7 +100,7 @@ def number_of(tmp_path):
         ({"strategy": "averaging"}, 2, "averaging"),
     ],
 )
-def test_process__is_given_the_strategy_that_auto_will_take_and_ends_with_the_run(
+def test_process__compiles_the_strategy_that_auto_will_choose_and_ends_with_the_run(
     cache, python, tmp_path, changes, threads, strategy
 ):
     with CompileAhead(Params(**changes), Resources(threads=threads)) as ahead:

@@ -163,7 +163,7 @@ def test_estimate__never_falls_with_more_replicas(data):
     assert small["train"].bytes <= large["train"].bytes
 
 
-def test_estimate__of_one_replica_is_the_model_its_own_tables_and_one_taken_out():
+def test_estimate__of_one_replica_is_the_model_its_tables_and_one_copied_out():
     parts = of(Params(strategy="averaging", vector_size=100))["train"].worker
     table = 4 * 100 * TEXT.vocabulary
     assert parts["model"] == 2 * table
@@ -215,7 +215,7 @@ def test_guess_text__takes_what_is_known():
     assert guess_text([], Params(), Resources()).words == 1
 
 
-def test_known_text__has_the_numbers_of_the_manifests(client, file, tmp_path):
+def test_known_text__has_the_sizes_of_the_manifests(client, file, tmp_path):
     store, params = Store(str(tmp_path / "work")), Params(min_count=1001, sample=1e-3)
     corpus = build_corpus(file, store, params, Resources(), client)
     text = known_text(corpus, build_vocabulary(corpus, store, params, Resources(), client), params)
@@ -299,7 +299,7 @@ def test_train__refuses_before_it_reads(file, tmp_path):
     assert not (tmp_path / "work" / "shards").exists()
 
 
-def test_workers_of__tells_kinds_apart():
+def test_find_worker_kinds__distinguishes_kinds():
     small, large = {"nthreads": 1, "memory_limit": 2 * GB}, {"nthreads": 4, "memory_limit": None}
     infos = {str(n): {**info, "resources": {}} for n, info in enumerate([small, large, small])}
     fake = SimpleNamespace(
@@ -310,7 +310,7 @@ def test_workers_of__tells_kinds_apart():
     assert find_worker_kinds(fake, "cpu") == [Workers(3, 1, memory, limit=2 * GB), Workers(3, 4, memory)]
 
 
-def test_workers_of__counts_again_where_all_have_left_meanwhile():
+def test_find_worker_kinds__counts_again_if_all_workers_left_meanwhile():
     def info(address):
         return {"workers": {address: {"nthreads": 2, "memory_limit": GB, "resources": {}}}}
 

@@ -60,7 +60,7 @@ def test_judge__scores_the_rounds_asked_for_and_the_last(text, pairs, tmp_path, 
     assert sum(message.startswith("round ") for message in messages) == len(scored)
 
 
-def test_judge__without_eval_every_scores_the_last_round_only(text, pairs, tmp_path, client):
+def test_evaluation__without_eval_every_scores_the_last_round_only(text, pairs, tmp_path, client):
     metrics = trained(text, tmp_path, client, eval_similarity=[pairs]).metadata["metrics"]
     assert ["scores" in entry for entry in metrics["history"]] == [False] * (len(metrics["history"]) - 1) + [True]
 
@@ -116,7 +116,7 @@ def test_train__refuses_eval_every_without_sets(text, tmp_path, client):
         trained(text, tmp_path, client, eval_every=2)
 
 
-def test_train__tells_what_each_worker_and_stage_took(plain):
+def test_train__reports_the_time_of_each_worker_and_stage(plain):
     metrics = plain[1].metadata["metrics"]
     assert [stage["stage"] for stage in metrics["stages"]] == ["encode", "vocabulary", "train"]
     assert all(stage["seconds"] > 0 for stage in metrics["stages"])

@@ -59,7 +59,7 @@ def test_words_that_the_base_knows__begin_with_its_rows(grown):
 
 
 @pytest.mark.sampled(1)
-def test_anchored_words__are_led_back_to_the_base_and_others_are_not(grown, texts, client):
+def test_anchored_words__are_led_back_to_the_base_and_other_words_are_not(grown, texts, client):
     old, new, params = grown
     work, trained = new.url.split("/models/")[0], {}
     for anchor in (0.0, 0.25):
@@ -117,7 +117,7 @@ def test_new_words__begin_as_they_do_without_a_base(grown):
     np.testing.assert_allclose(new.vectors[ids], drawn, atol=1e-6)
 
 
-def test_model__tells_its_base(grown):
+def test_model__names_its_base(grown):
     old, new, params = grown
     assert new.metadata["params"]["base_model"] == params.start.version == old.url.rsplit("/", 1)[1]
 
@@ -143,7 +143,7 @@ def test_base__that_is_no_version_is_refused(tmp_path, texts, client, name):
         train(texts / "*.txt", work=tmp_path, params=SMALL.replace(base_model=name), resources=ONE, client=client)
 
 
-def test_base__that_is_none_is_told_which_versions_there_are(grown):
+def test_base_that_does_not_exist__lists_the_versions(grown):
     """Finished ones only: neither the pointer nor what is being written."""
     old, _, params = grown
     work = Store(old.url.split("/models/")[0])

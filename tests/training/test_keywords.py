@@ -44,7 +44,7 @@ def test_keywords__are_fields_of_params_of_their_choices_and_of_resources():
     assert (params, resources) == (Params(window=3, negative=7), Resources(workers=2))
 
 
-def test_keywords__change_what_is_given():
+def test_keywords__change_params_and_resources():
     given = Params(window=3, negative=7), Resources(threads=2, device="cuda")
     params, resources = apply_keywords("train", *given, {"window": 4, "device": "cpu"})
     assert (params, resources) == (Params(window=4, negative=7), Resources(threads=2))
@@ -147,7 +147,7 @@ def test_check_here__takes_a_cluster_of_this_machine(resources):
     check_here(None, resources, "", "")
 
 
-def test_check_here__looks_at_the_client():
+def test_check_here__checks_the_client():
     options = {"n_workers": 0, "dashboard_address": ":0"}
     for host, is_here in (("127.0.0.1", True), ("0.0.0.0", False)):
         with LocalCluster(host=host, **options) as cluster, Client(cluster, set_as_default=False) as client:

@@ -178,7 +178,7 @@ def test_tensorboard__has_params_metrics_and_the_version(text, tmp_path, client)
     assert "one is enough" in texts[1]
 
 
-def test_tensorboard__shows_a_training_that_is_told_again_once(text, tmp_path, client):
+def test_tensorboard__shows_a_training_that_is_reported_twice_once(text, tmp_path, client):
     pytest.importorskip("tensorboardX", reason="no tensorboardX")
     for _ in range(2):
         trained(text, tmp_path / "work", client, TensorBoardLogger(tmp_path / "runs"))

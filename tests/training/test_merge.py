@@ -131,7 +131,7 @@ def test_delta__is_rounded_to_nearest(trained):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_delta__tells_of_rows_that_are_not_finite(value):
+def test_delta__reports_rows_that_are_not_finite(value):
     trained = ONE.copy()
     trained[1, 1] = value
     assert subtract_rows(BASE, ONE)[1]
@@ -153,7 +153,7 @@ def test_merge__changes_no_argument():
             merge_block(rule, base, changes, training)
 
 
-def test_delta__of_some_rows_is_that_of_all_where_others_did_not_change():
+def test_delta__of_changed_rows_is_that_of_all_rows():
     some = np.array([1, 4, 5], np.int32)
     changes = np.random.default_rng(1).normal(size=(3, 2)).astype(np.float32)
     bits = subtract_rows(np.zeros_like(changes), changes)[0]

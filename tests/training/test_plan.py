@@ -77,7 +77,7 @@ def test_version_and_callbacks__have_the_plan(text, tmp_path, client):
     assert 0 < facts["seconds"] < 10
 
 
-def test_plan__prints_memory_and_the_way_that_is_taken(text):
+def test_plan__prints_memory_and_the_chosen_way(text):
     planned = plan(text, **SMALL)
     assert re.search(r"\* +strategy=", str(planned))
     assert "train, a worker" in str(planned)

@@ -58,7 +58,7 @@ def pull(rows, reached, block):
     ],
     ids=str,
 )  # fmt: skip
-def test_pull__gives_the_bits_of_whole_tables(client, text, tmp_path, monkeypatch, pulled, changes):
+def test_pull_rows__gives_the_bits_of_complete_tables(client, text, tmp_path, monkeypatch, pulled, changes):
     markets = {"markets": str(text.with_name("markets.csv"))} if "market_negative" in changes else {}
     params = PARAMS.replace(**changes, **markets)
     options = {"params": params, "resources": Resources(threads=1), "client": client}
@@ -75,7 +75,7 @@ def test_pull__gives_the_bits_of_whole_tables(client, text, tmp_path, monkeypatc
 
 
 @pytest.mark.slow
-def test_pulls__where_a_replicas_round_has_less_text_than_there_are_words(client, text, tmp_path, pulled):
+def test_pulls_rows__if_a_replicas_round_has_less_text_than_there_are_words(client, text, tmp_path, pulled):
     options = {"resources": Resources(threads=1), "client": client}
     train(text, work=tmp_path, params=PARAMS.replace(rounds_per_epoch=1), **options)  # 1080 positions a replica
     assert not pulled

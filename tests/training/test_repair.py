@@ -90,7 +90,7 @@ def test_corpus__that_was_removed_meanwhile_is_made_again(work):
 
 
 @pytest.mark.parametrize("parts", [("models", "v0001-r", "input"), ("models", "LATEST"), ("elsewhere",)])
-def test_repair__removes_nothing_that_nobody_would_make_again(work, parts):
+def test_repair__removes_nothing_that_no_run_would_make_again(work, parts):
     (work / "models" / "v0001-r").write_manifest({})
     (work / "/".join(parts[:-1])).write_bytes(parts[-1], b"1")
     assert repair(work, damage(work, *parts)) is None

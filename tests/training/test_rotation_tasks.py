@@ -56,7 +56,7 @@ def test_rotation__of_one_worker_is_the_same_in_a_task_a_pass_and_in_a_task_a_st
         same(results[way][2], results["step"][2])
 
 
-def test_rotation__tells_of_each_pass_of_a_task_its_share_of_the_time(client, text, tmp_path):
+def test_rotation__reports_for_each_pass_of_a_task_its_share_of_the_time(client, text, tmp_path):
     vectors = train(text, work=tmp_path, params=PARAMS.replace(epochs=4), resources=RESOURCES, client=client)
     metrics = vectors.metadata["metrics"]
     pairs, seconds = (np.array([entry[of] for entry in metrics["history"]]) for of in ("pairs", "seconds"))
@@ -123,7 +123,7 @@ def test_rotation__submits_no_more_than_two_tasks(client, text, tmp_path, monkey
     assert max(most) <= 8
 
 
-def test_rotation__tells_of_each_pass_how_long_its_kernels_were_compiled(client, text, tmp_path, monkeypatch):
+def test_rotation__reports_for_each_pass_the_seconds_of_compilation(client, text, tmp_path, monkeypatch):
     reported, compiling = RotationRun._reports, {}
 
     def watched(run, work, steps, waited):

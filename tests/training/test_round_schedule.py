@@ -104,7 +104,7 @@ def test_steps__merge_rows_as_often_as_they_are_frequent():
 
 
 @given(params, st.integers(1, 500), st.integers(1, 5000))
-def test_steps__name_levels_that_there_are(params, length, n_words):
+def test_steps__have_levels_that_exist(params, length, n_words):
     """Also of few words, which are one level."""
     ends = level_ends(params, n_words)
     for this in AveragingRounds(params, length, n_words):

@@ -53,7 +53,7 @@ def test_warm_up__leaves_nothing_to_compile(tmp_path):
     assert run("-m", "daskw2v", "warm-up").startswith("All kernels are compiled: ")
 
 
-def test_trainings__have_every_objective_and_strategy():
+def test_list_trainings__has_every_objective_and_strategy():
     assert {params.objective.name for params in list_trainings()} == set(OBJECTIVES)
     assert {params.strategy.name for params in list_trainings()} == set(STRATEGIES)
 
@@ -74,7 +74,7 @@ def test_warm_up__is_done_once_unless_a_file_is_lost(tmp_path, monkeypatch):
     assert len(warm_up().trained) == 1, "kernels are of one version of Python"
 
 
-def test_warm_up__refuses_a_cache_that_nobody_else_will_find(tmp_path, monkeypatch):
+def test_warm_up__refuses_a_cache_of_this_process_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "is_kept", lambda: False)
     with pytest.raises(StoreError, match=r"cannot be kept.*NUMBA_CACHE_DIR"):
         warm_up()

@@ -64,7 +64,7 @@ def test_replica__gives_its_blocks_back_as_they_came():
             assert back.flags.c_contiguous
 
 
-def test_replica__has_rows_that_it_is_given_where_they_belong():
+def test_replica__has_merged_rows_at_their_indices():
     blocks, segment = make_blocks(), make_segment(1000, 10)  # the first ten words, and negatives from all
     some = {"input": [], "output": blocks["output"]}
     for a, part in zip(CUTS, blocks["input"], strict=False):

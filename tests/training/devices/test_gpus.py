@@ -190,7 +190,7 @@ def test_free_memory__is_that_after_what_was_let_go(monkeypatch):
     assert free_memory() == math.inf
 
 
-def test_gpu_memory_watched__tells_what_numba_raises(monkeypatch):
+def test_gpu_memory_watched__explains_what_numba_raises(monkeypatch):
     pytest.importorskip("numba_cuda", reason="it comes with daskw2v[cuda]")
     codes = pytest.importorskip("cuda.bindings.driver").CUresult
     driver = import_module("numba.cuda.cudadrv.driver")
@@ -202,7 +202,7 @@ def test_gpu_memory_watched__tells_what_numba_raises(monkeypatch):
         full(refused, codes.CUDA_ERROR_ILLEGAL_ADDRESS)
 
 
-def test_gpu_memory_watched__tells_what_pytorch_raises(torch):
+def test_gpu_memory_watched__explains_what_pytorch_raises(torch):
     with pytest.raises(ClusterError, match=r"memory of a GPU is full on .*CUDA out of memory"), gpu_memory_watched():
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
 
