@@ -40,7 +40,7 @@ from daskw2v.training.watch.callbacks import Callback
 from daskw2v.training.watch.early_stopping import check_monitor, monitored_content
 from daskw2v.training.watch.events import Callbacks
 from daskw2v.training.watch.held_out import check_held_out
-from daskw2v.training.watch.loggers import make_loggers
+from daskw2v.training.watch.loggers import loggers_of
 from daskw2v.vocabulary.count import StoredVocabulary, count_words
 
 
@@ -157,7 +157,7 @@ def with_table_contents(params: Params, resources: Resources) -> Params:
 
 def make_callbacks(callbacks: Sequence[Callback], params: Params, resources: Resources) -> Callbacks:
     """Return the callbacks of a call together with the loggers of its Resources."""
-    return Callbacks(callbacks, list(make_loggers(resources)), monitored_content(params, resources))
+    return Callbacks(callbacks, list(loggers_of(resources)), monitored_content(params, resources))
 
 
 @contextmanager

@@ -206,7 +206,7 @@ def _table(values: dict[str, Any]) -> str:
     return "\n".join(["| name | value |", "|---|---|", *rows])
 
 
-def make_loggers(resources: Resources) -> Iterator[Callback]:
+def loggers_of(resources: Resources) -> Iterator[Callback]:
     """Yield the loggers that Resources ask for; raises the errors of the loggers' classes."""
     if resources.mlflow is not None:
         yield MLflowLogger(resources.mlflow)
