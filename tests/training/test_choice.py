@@ -121,10 +121,10 @@ def test_choose__has_no_forecast_of_kernels_that_were_not_measured():
     assert "no forecast" in why
 
 
-def test_train__refuses_options_that_no_strategy_takes_together(tmp_path):
-    given = {"params": AUTO.replace(maxn=3), "resources": Resources(word_losses=True)}
-    with pytest.raises(ParameterError, match="No strategy takes all") as refused:
-        train("text.txt", work=tmp_path, **given, listener=None)
+def test_train__refuses_options_that_no_strategy_reads_together(tmp_path):
+    settings = {"params": AUTO.replace(maxn=3), "resources": Resources(word_losses=True)}
+    with pytest.raises(ParameterError, match="No strategy reads all settings") as refused:
+        train("text.txt", work=tmp_path, **settings, listener=None)
     assert "maxn=3 changes nothing for strategy='rotation'" in str(refused.value)
 
 
