@@ -271,7 +271,7 @@ class RunWatch:
         The pending results.
     evaluation
         Evaluates rounds; None without evaluation sets.
-    every
+    interval
         Every n-th round is evaluated, and the last round; None for the last round only.
     held_out
         Measures the loss on held-out text after each epoch; None if no text is held out.
@@ -286,7 +286,7 @@ class RunWatch:
     callbacks: Callbacks
     measurements: Measurements
     evaluation: TrainingEvaluation | None
-    every: int | None
+    interval: int | None
     held_out: HeldOutText | None
     listener: Listener
     compose_rows: Callable[[ModelRows], ModelRows]
@@ -351,7 +351,7 @@ class RunWatch:
         """Return whether the evaluation sets are evaluated after the round of this number."""
         if self.evaluation is None:
             return False
-        is_nth = self.every is not None and (number + 1) % self.every == 0
+        is_nth = self.interval is not None and (number + 1) % self.interval == 0
         stops = self.run.params.early_stopping is not None and self.may_stop(number)
         return is_nth or stops or self._is_last(number)
 
