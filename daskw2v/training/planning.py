@@ -167,7 +167,10 @@ def _guess_plan(
     types: int | None = None,
     words: int | None = None,
 ) -> Plan:
-    """Return the plan for text of which only the sizes of its files are known."""
+    """Return the plan for text of which only the sizes of its files are known.
+
+    `types` and `words` are the numbers of distinct words and of words in the vocabulary, where they are known.
+    """
     params, resources = settled_params(with_table_contents(request.params, request.resources)), request.resources
     text = guess_text(sources, params, resources, types, words)
     trainings, chosen, why = alternatives(params, resources, text, kinds)

@@ -164,7 +164,7 @@ def far_share(load: Load, d: int) -> float:
     return max(0.0, 1 - cached / 2)
 
 
-def candidate_settings(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
+def candidate_settings(params: Params, n_words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
     """Yield settings for "auto" to compare: one replica, powers of two, and a replica for each worker, 64 at most."""
     largest = min(workers.n, _MAX_TRIED)
     yield {}

@@ -245,7 +245,7 @@ class StartRun(Protocol):
         """
 
 
-def _no_changes(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
+def _no_changes(params: Params, n_words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
     """Yield no settings: "auto" compares the strategy with its defaults alone."""
     yield {}
 

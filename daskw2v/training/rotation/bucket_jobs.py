@@ -83,7 +83,7 @@ class BucketJob(NamedTuple):
 
 
 def bucket_jobs(
-    steps: Sequence[StepWork], pairs: Sequence[PairSource], size: int, pool: Executor
+    steps: Sequence[StepWork], pairs: Sequence[PairSource], group_size: int, pool: Executor
 ) -> Iterator[list[BucketJob]]:
     """Yield lists of the buckets of steps, in their order: one list of all held buckets, or one a slice from files.
 
@@ -95,7 +95,7 @@ def bucket_jobs(
         The steps of a task.
     pairs
         The source of the pairs of each pass of the task.
-    size
+    group_size
         Number of partitions in a group.
     pool
         Reads files in the background.
@@ -104,9 +104,9 @@ def bucket_jobs(
     for step, (number_of_pass, rounds) in enumerate(steps):
         source, works = pairs[number_of_pass], [work for works in rounds for work in works]
         if isinstance(source, StoredPairs):
-            slices = _buckets_in_files(source, rounds, size, pool)
+            slices = _buckets_in_files(source, rounds, group_size, pool)
         else:
-            slices = _held_buckets(source, size, len(works[0].alphas))
+            slices = _held_buckets(source, group_size, len(works[0].alphas))
         for number, load_bucket in enumerate(slices):
             keys = draws(np.array([work.key for work in works], np.uint64), np.array([number], np.uint64))
             jobs = [BucketJob(step, number, work, key, load_bucket) for work, key in zip(works, keys, strict=True)]
@@ -119,10 +119,10 @@ def bucket_jobs(
 
 
 def _buckets_in_files(
-    stored: StoredPairs, rounds: BucketRounds, size: int, pool: Executor
+    stored: StoredPairs, rounds: BucketRounds, group_size: int, pool: Executor
 ) -> Iterator[Callable[[BucketWork], Bucket]]:
     """Yield, for each slice, the function that returns its buckets; read a slice while the one before is trained."""
-    groups = sorted({(work.output // size, work.input // size) for work in rounds[0]})
+    groups = sorted({(work.output // group_size, work.input // group_size) for work in rounds[0]})
 
     def read(number: int) -> dict[tuple[int, int], list[Bucket]]:
         return {group_pair: read_buckets(stored, number, *group_pair) for group_pair in groups}
@@ -132,29 +132,31 @@ def _buckets_in_files(
         buckets = coming.result()
         if number + 1 < n:
             coming = pool.submit(read, number + 1)
-        yield partial(_get_read_bucket, buckets, size)
+        yield partial(_get_read_bucket, buckets, group_size)
 
 
-def _get_read_bucket(buckets: Mapping[tuple[int, int], Sequence[Bucket]], size: int, work: BucketWork) -> Bucket:
+def _get_read_bucket(buckets: Mapping[tuple[int, int], Sequence[Bucket]], group_size: int, work: BucketWork) -> Bucket:
     """Return the pairs of a bucket from the buckets of its slice that were read, by groups."""
-    return buckets[work.output // size, work.input // size][_bucket_index(work, size)]
+    return buckets[work.output // group_size, work.input // group_size][_bucket_index(work, group_size)]
 
 
-def _held_buckets(parts: HeldParts, size: int, n_slices: int) -> Iterator[Callable[[BucketWork], Bucket]]:
+def _held_buckets(parts: HeldParts, group_size: int, n_slices: int) -> Iterator[Callable[[BucketWork], Bucket]]:
     """Yield, for each slice, the function that joins the parts of one of its buckets, in the thread that trains it."""
     for number in range(n_slices):
-        yield partial(_join_held_bucket, {group: held_buckets(slices[number]) for group, slices in parts.items()}, size)
+        yield partial(
+            _join_held_bucket, {group: held_buckets(slices[number]) for group, slices in parts.items()}, group_size
+        )
 
 
-def _join_held_bucket(buckets: Mapping[int, Callable[[int], Bucket]], size: int, work: BucketWork) -> Bucket:
+def _join_held_bucket(buckets: Mapping[int, Callable[[int], Bucket]], group_size: int, work: BucketWork) -> Bucket:
     """Return the pairs of a bucket, joined from the parts of its slice in memory, by group of inputs."""
-    before = work.output // size * size**2  # number of buckets of the groups of outputs before
-    return buckets[work.input // size](before + _bucket_index(work, size))
+    before = work.output // group_size * group_size**2  # number of buckets of the groups of outputs before
+    return buckets[work.input // group_size](before + _bucket_index(work, group_size))
 
 
-def _bucket_index(work: BucketWork, size: int) -> int:
-    """Return the index of a bucket among the buckets of its two groups, each of `size` partitions."""
-    return work.output % size * size + work.input % size
+def _bucket_index(work: BucketWork, group_size: int) -> int:
+    """Return the index of a bucket among the buckets of its two groups, each of `group_size` partitions."""
+    return work.output % group_size * group_size + work.input % group_size
 
 
 def train_in_order(

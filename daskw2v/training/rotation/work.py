@@ -207,31 +207,31 @@ def passes_ahead(n_workers: int) -> int:
 
 
 @lru_cache(8)  # many plans have the same number of partitions
-def barrier(load: Load, p: int, groups: int) -> float:
-    """Return the pairs of a round's largest bucket divided by the mean, for `p` partitions in `groups` groups.
+def barrier(load: Load, n_partitions: int, groups: int) -> float:
+    """Return the pairs of a round's largest bucket divided by the mean, of partitions in `groups` groups.
 
     A bucket is as large as its partitions' shares of the words. `vocabulary.partition` assigns words back and forth; a
     round pairs partitions at random; neighbouring partitions form a group.
     """
-    shares = _shares_of_partitions(load, p).reshape(groups, -1).sum(1)
+    shares = _shares_of_partitions(load, n_partitions).reshape(groups, -1).sum(1)
     return float(np.mean([(shares * np.roll(shares, k)).max() for k in range(groups)]) * groups**2)
 
 
-def waiting_factor(load: Load, p: int, size: int, threads: int) -> float:
-    """Return the time of a task's threads divided by their time if they waited for no bucket, of groups of `size`.
+def waiting_factor(load: Load, n_partitions: int, group_size: int, threads: int) -> float:
+    """Return the time of a task's threads divided by their time if no thread waited for a bucket.
 
     `train_in_order` lets no thread wait for the end of a round: either a bucket waits for a thread, or a thread waits
-    for a partition, of which the largest takes most time.
+    for a partition, of which the largest takes most time. A task trains two groups of `group_size` partitions.
     """
-    largest = _shares_of_partitions(load, p).max() * p
-    return float(max(math.ceil(size**2 / threads) * threads / size**2, largest * threads / size))
+    largest = _shares_of_partitions(load, n_partitions).max() * n_partitions
+    return float(max(math.ceil(group_size**2 / threads) * threads / group_size**2, largest * threads / group_size))
 
 
 @lru_cache(2)
-def _shares_of_partitions(load: Load, p: int) -> Float64Array:
-    """Return the share of each of `p` partitions in the running words, shape (p,) float64."""
-    numbers, _ = Partitions(load.types, p).place(np.arange(len(load.top)))
-    return np.asarray(np.bincount(numbers, load.top, p) + (1 - load.top.sum()) / p)
+def _shares_of_partitions(load: Load, n_partitions: int) -> Float64Array:
+    """Return the share of each of `n_partitions` partitions in the running words, shape (n_partitions,) float64."""
+    numbers, _ = Partitions(load.types, n_partitions).place(np.arange(len(load.top)))
+    return np.asarray(np.bincount(numbers, load.top, n_partitions) + (1 - load.top.sum()) / n_partitions)
 
 
 def count_moves(groups: int, passes: int, nodes: int) -> float:
@@ -251,13 +251,13 @@ def _cold_share(load: Load, visits: float) -> float:
     return min(1.0, load.total(met) / load.pairs)
 
 
-def candidate_settings(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
+def candidate_settings(params: Params, n_words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
     """Yield numbers of partitions for "auto" to compare: powers of two from half the number of threads on.
 
     More partitions take less memory each. Fewer buckets take less of Python's time: with little text, 32 partitions may
     keep 64 threads busier than 64 do.
     """
     doubled = (Rotation.n_partitions << i for i in itertools.count())
-    for p in itertools.takewhile(lambda p: p <= min(_MAX_PARTITIONS, words // _MIN_WORDS), doubled):
+    for p in itertools.takewhile(lambda p: p <= min(_MAX_PARTITIONS, n_words // _MIN_WORDS), doubled):
         if 2 * p >= workers.slots:
             yield {"n_partitions": p}
