@@ -12,7 +12,7 @@ from pathlib import Path
 
 from daskw2v import Gates, Notices, Params, Policy, Resources, Vectors, export, retrain
 from daskw2v.cli.config_file import TABLES as DERIVED
-from daskw2v.cli.config_file import make_settings, make_inputs, read_config, get_required, read_table
+from daskw2v.cli.config_file import get_required, make_inputs, make_settings, read_config, read_table
 from daskw2v.cli.exits import one_sentence
 from daskw2v.collections.kinds import default_params
 from daskw2v.retraining.outcome import Outcome
