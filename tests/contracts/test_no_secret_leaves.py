@@ -97,7 +97,7 @@ def vectors():
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("format", [*exporting._WRITERS, *exporting._SEVERAL_FILES])
+@pytest.mark.parametrize("format", [*exporting._WRITERS, *exporting._FOLDER_WRITERS])
 def test_export__names_no_place(work, tmp_path, format):
     for extra in {"lance": ["lance", "pyarrow"], "parquet": ["pyarrow"]}.get(format, []):
         pytest.importorskip(extra)
@@ -187,7 +187,7 @@ def _errors(cls):
     return [cls, *(one for below in cls.__subclasses__() for one in _errors(below))]
 
 
-GIVEN = {
+GIVEN = {"version": "v0001-a",
     "work": "work", "inputs": "a.txt", "vectors": np.zeros((1, 2), np.float32), "vocabulary": ["word"],
     "params": Params(), "resources": Resources(), "store": Store("memory://nowhere"),
 }  # fmt: skip

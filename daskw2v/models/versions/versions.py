@@ -331,17 +331,21 @@ class Versions(FinishedVersions):
         'v0001-a'
         >>> versions.release(key)
         """
+        return self._hold(name, reason, hours)[0]
+
+    def _hold(self, name: str, reason: str, hours: float | None) -> tuple[str, Version]:
+        """Keep a version from deletion; return the id of the hold, and the version."""
         key = uuid.uuid4().hex[:8]
         until = "" if hours is None else (datetime.now(UTC) + timedelta(hours=hours)).isoformat(timespec="seconds")
         with self._held() as held:
-            version = held.find(name).name
+            version = held.find(name)
 
             def holding(state: State) -> State:
-                state.check(version)
-                return replace(state, holds={**state.holds, key: Hold(version, reason, until)})
+                state.check(version.name)
+                return replace(state, holds={**state.holds, key: Hold(version.name, reason, until)})
 
-            change_state(held.models, holding, f"hold {version}", reason=reason)
-        return key
+            change_state(held.models, holding, f"hold {version.name}", reason=reason)
+        return key, version
 
     def release(self, name: str) -> None:
         """End a hold, by its id, or all holds of a version, by its name or tag.
@@ -362,12 +366,11 @@ class Versions(FinishedVersions):
         """
 
         def released(state: State) -> State:
-            version = name if VERSION.fullmatch(name) else state.tags.get(name)
-            kept = {key: hold for key, hold in state.holds.items() if name != key and hold.version != version}
-            if kept == state.holds:
+            after = state.without_holds(name, state.tags.get(name, name))
+            if after == state:
                 known = ", ".join(f"{key} of {hold.version}" for key, hold in state.holds.items()) or "none"
                 raise StoreError(f"{self.models.url} has no hold {name!r}.", f"Its holds: {known}.")
-            return replace(state, holds=kept)
+            return after
 
         with self._held() as held:
             change_state(held.models, released, f"release {name}")
@@ -391,11 +394,12 @@ class Versions(FinishedVersions):
         ...     daskw2v.open("work", version=version.name)["king"].shape
         (8,)
         """
-        key = self.hold(name, "a reader", hours)
+        key, version = self._hold(name, "a reader", hours)
         try:
-            yield self.find(read_state(self.models).holds[key].version)
+            yield version
         finally:
-            self.release(key)
+            with self._held() as held:
+                change_state(held.models, lambda state: state.without_holds(key), f"release {key}")
 
     def gc(self, keep: int = 3, min_age: float = 3600.0, *, damaged: bool = False) -> list[str]:
         """Delete old versions, and the folders that unfinished runs left.

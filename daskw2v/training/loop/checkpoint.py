@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from daskw2v.models.stored.store import ATTEMPT, attempt_of, check_attempt
+from daskw2v.models.stored.store import ATTEMPT, check_attempt, read_attempt
 from daskw2v.store.stage import Layout, groups_exist
 from daskw2v.store.storage import Store
 
@@ -21,7 +21,7 @@ def finish(run: Store, checkpoint: Store, manifest: dict[str, Any]) -> None:
     The older one is kept in case the newest is damaged.
     """
     if groups_exist(run / "checkpoints", [checkpoint.name]):  # plug-ins may write a folder that is no group
-        manifest = manifest | {ATTEMPT: attempt_of(checkpoint)}
+        manifest = manifest | {ATTEMPT: read_attempt(checkpoint)}
     checkpoint.finish_manifest(manifest)
     checkpoints = run / "checkpoints"
     finished = [name for name in checkpoints.children() if (checkpoints / name).read_manifest() is not None]
