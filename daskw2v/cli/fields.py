@@ -14,7 +14,7 @@ from daskw2v.cli.config_file import make_settings
 from daskw2v.cli.options import CommandFunction, Many, Option, help_for_option, storage_option
 from daskw2v.cluster.connecting import refuse_local
 from daskw2v.collections.kinds import FILES, KINDS, Derived
-from daskw2v.config.choice import KnownSetting, find_readers, group_by_heading, reads_field
+from daskw2v.config.choice import KnownSetting, find_readers, group_by_heading, is_field_read
 from daskw2v.config.params import Params
 from daskw2v.config.registry import Registry
 from daskw2v.config.resources import LOCAL, Resources
@@ -134,7 +134,7 @@ def setting_options(
     def decorate(function: CommandFunction) -> CommandFunction:
         by_heading = group_by_heading(*classes)
         options = [(known.field, known, heading) for heading, group in by_heading.items() for known in group]
-        read = {f for f, _, _ in options if reads_field(inputs or KINDS[FILES], "input", f)}
+        read = {f for f, _, _ in options if is_field_read(inputs or KINDS[FILES], "input", f)}
         for f, known, heading in reversed(options):
             function = _add_option(known, defaults.get(f.name, get_default(f)), heading, function, hidden=f not in read)
         values = (name for registry in _READERS.values() for name in registry.names())

@@ -272,19 +272,19 @@ class Reader(Protocol):
         """The names of the fields that the value reads and not all values of its axis do."""
 
 
-def reads_field(reader: Reader, axis: AxisName, f: "Field[Any]") -> bool:
+def is_field_read(reader: Reader, axis: AxisName, f: "Field[Any]") -> bool:
     """Return whether a value of an axis, such as an objective, reads a field of Params or Resources."""
     return axis not in f.metadata["honoured_by"] or f.name in reader.honours
 
 
 def find_readers(f: "Field[Any]", axis: AxisName, registry: Mapping[str, Reader]) -> tuple[str, ...]:
     """Return the names of the values of an axis, which are in a registry, that read a field."""
-    return tuple(name for name, reader in registry.items() if reads_field(reader, axis, f))
+    return tuple(name for name, reader in registry.items() if is_field_read(reader, axis, f))
 
 
 def find_unread_fields(cls: type[Settings], axis: AxisName, reader: Reader) -> tuple[str, ...]:
     """Return the names of the fields of a class of settings that a value of an axis does not read."""
-    return tuple(name for name, f in known_fields(cls).items() if not reads_field(reader, axis, f))
+    return tuple(name for name, f in known_fields(cls).items() if not is_field_read(reader, axis, f))
 
 
 def refuse_unread(
