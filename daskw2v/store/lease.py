@@ -39,6 +39,7 @@ BEAT = 10.0  # seconds between two signs of life
 EXPIRY = 60.0  # seconds without a sign of life after which a holder counts as dead
 LOOK = 1.0  # seconds between two readings of another holder's entry
 _RELEASED = {"released": True}
+_PROBE = "probe"  # a lease that nobody holds: its entry says that the store was probed
 _UNKNOWN = {"beats": 0, "pid": "?", "host": "?", "machine": "?", "born": "?", "thread": "?", "clock": float("inf")}
 
 
@@ -206,6 +207,8 @@ def _take(folder: Store, name: str, what: str, waiting: Callable[[str], None] | 
     seen, since, reported = None, time.monotonic(), False
     while True:
         number = log.newest_number()
+        if not number:
+            NumberedLog(folder / _PROBE).probe()
         old = _read(partial(folder.read_manifest, earlier))
         entry = old if old is not None else _read(partial(log.read, number)) if number else _RELEASED
         if entry is None:  # deleted meanwhile, as there is a newer one
