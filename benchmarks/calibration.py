@@ -31,7 +31,7 @@ from daskw2v.sampling.weights import NS_EXPONENT, partition_counts
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.storage import Store
 from daskw2v.training.averaging.curvature import Curvature
-from daskw2v.training.averaging.merge import Delta, Training, delta_of, find_merge_rule, merge_block, project_delta
+from daskw2v.training.averaging.merge import Delta, Training, find_merge_rule, merge_block, project_delta, subtract_rows
 from daskw2v.training.devices import Threads
 from daskw2v.training.devices.cpu import CpuReplicaTrainer
 from daskw2v.training.devices.settings import CPU
@@ -96,7 +96,7 @@ def measure_kernels(text: Text, segment: Segment, rows: int) -> dict[str, Any]:
     with ThreadPoolExecutor(len(several)) as pool:
         together = [statistics.mean(pool.map(lambda kernel: kernel(), several)) for _ in range(3)]
     lines = {name: line_of(partial(pair, make)) for name, make in (("window", near), ("far", far), ("warm", warm))}
-    crowded = max(1.0, 1 / statistics.median(together) / lines["warm"].at(SIZES[0]))
+    crowded = max(1.0, 1 / statistics.median(together) / lines["warm"].value_for(SIZES[0]))
     return {**lines, "cold": line_of(cold), "crowded": crowded}
 
 
@@ -118,7 +118,7 @@ def measure_merge(rows: int, d: int, n: int = 4) -> float:
     """Return the seconds that a byte of a replica's rows takes to be projected and merged, of n replicas."""
     rule, rng = find_merge_rule(None), np.random.default_rng(0)
     base, *others = (rng.normal(size=(rows, d)).astype(np.float32) for _ in range(n + 1))
-    deltas = [Delta(delta_of(base, other)[0]) for other in others]
+    deltas = [Delta(subtract_rows(base, other)[0]) for other in others]
     vectors = np.linalg.qr(rng.normal(size=(d, d)))[0].astype(np.float32)
     training = Training(Curvature(np.ones(d, np.float32), vectors), np.ones(rows, np.float32))
 

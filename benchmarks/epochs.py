@@ -24,10 +24,10 @@ from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import SEGMENT, Segment, keep_thresholds
 from daskw2v.training.averaging.replica import ReplicaStep, make_replica, train_replica
 from daskw2v.training.averaging.round_schedule import ReplicaWork
-from daskw2v.training.devices import Threads, threads_of
+from daskw2v.training.devices import Threads, make_threads
 from daskw2v.training.pipeline import train_model
 from daskw2v.training.start.blocks import TableBlock, cut_tables, initial_block
-from daskw2v.training.start.features import find_features, tables_of
+from daskw2v.training.start.features import count_table_rows, find_features
 from daskw2v.types import Float32Array
 
 ONE = Resources(threads=1)
@@ -61,7 +61,7 @@ def task_of(
         with one_thread() as client:
             found = find_features(client, text.work / f"features-{uuid.uuid4().hex[:8]}", run, Resources(), silent)
         run = replace(run, features=found)
-    blocks = cut_tables(tables_of(run), params.vector_size)
+    blocks = cut_tables(count_table_rows(run), params.vector_size)
     rows = {number: initial_block(run, block) for number, block in enumerate(blocks)}
     return run, blocks, rows, ReplicaWork(0, 0, text.corpus.n_tokens, start_alpha(params), params.min_alpha)
 
@@ -81,7 +81,7 @@ def our_epoch(text: Text, params: Params, width: Threads) -> Callable[[], Epoch]
 
 def our_speed(text: Text, params: Params, threads: int, device: str = "cpu") -> Callable[[], float]:
     """Return what trains an epoch, and returns words/s."""
-    run = our_epoch(text, params, threads_of(threads, Resources(device=device)))
+    run = our_epoch(text, params, make_threads(threads, Resources(device=device)))
     return lambda: run().speed
 
 

@@ -18,9 +18,9 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.training.estimates.memory import training_memory
 from daskw2v.training.estimates.seconds import MACHINE_B, forecast
-from daskw2v.training.sizes.text import Text, kept_frequencies, load_of
+from daskw2v.training.sizes.text import Text, estimate_load, subsampled_frequencies
 from daskw2v.training.sizes.workers import Workers
-from daskw2v.training.strategies import find_strategy, work_of
+from daskw2v.training.strategies import find_strategy, make_work
 
 AVERAGING, ROTATION, AUTO = "averaging", "rotation", "rotation by auto"
 PASSES = [2**i for i in range(8)]  # an epoch, of rotation
@@ -45,7 +45,7 @@ def tried(kind: str, workers: Workers, options: argparse.Namespace) -> Iterator[
 
 def text_of(options: argparse.Namespace) -> Text:
     """Return the numbers of a text by Zipf's law, of which words besides the most frequent ones are never dropped."""
-    plain, kept = (kept_frequencies(options.types, Params(sample=sample)) for sample in (0, Params.sample))
+    plain, kept = (subsampled_frequencies(options.types, Params(sample=sample)) for sample in (0, Params.sample))
     left, types = int(options.words * (1 - plain.sum() + kept.sum())), options.types
     return Text(int(options.words), types, left, types, 1, 1, 1, types, types)
 
@@ -53,14 +53,14 @@ def text_of(options: argparse.Namespace) -> Text:
 def seconds_of(kind: str, n: int, options: argparse.Namespace) -> float:
     """Return the least seconds of an epoch on n machines, whose workers share memory and link of a machine."""
     text, least = text_of(options), math.inf
-    load = load_of(text, Params(epochs=1))
+    load = estimate_load(text, Params(epochs=1))
     for k in (k for k in range(1, options.threads + 1) if options.threads % k == 0):
         if k > 1 and kind == AVERAGING:  # a replica a worker
             break
         limit, network = options.memory * 1e9 / k, options.gbits * 1e9 / 8 / k
         workers = Workers(n * k, options.threads // k, n * k * limit, limit=limit, network=network)
         for params in tried(kind, workers, options):
-            work = work_of(params, Resources(), text, workers)
+            work = make_work(params, Resources(), text, workers)
             work.load = load  # of all works, computed once
             expected = forecast(work, MACHINE_B)
             if expected is not None and training_memory(work).fits_into(workers):

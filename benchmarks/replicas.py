@@ -38,24 +38,24 @@ from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut
 from daskw2v.shards.layout import digest
 from daskw2v.store.storage import Store
-from daskw2v.training.averaging.curvature import Curvature, curvature_of, moments_of
+from daskw2v.training.averaging.curvature import Curvature, compute_curvatures, compute_moments
 from daskw2v.training.averaging.merge import (
     FAN_IN,
     Delta,
     add_changes,
-    delta_of,
     merge_block,
     project_delta,
+    subtract_rows,
 )
 from daskw2v.training.averaging.merge_tasks import BlockTraining
-from daskw2v.training.averaging.round_schedule import AveragingRounds, AveragingStep, levels
+from daskw2v.training.averaging.round_schedule import AveragingRounds, AveragingStep, level_ends
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.devices import read_piece
 from daskw2v.training.pipeline import train
 from daskw2v.training.planned import PlannedRun, settled_params
 from daskw2v.training.request import read_text
 from daskw2v.training.start.blocks import TableBlock, cut_tables
-from daskw2v.training.start.initial_rows import first_rows, prepared_of
+from daskw2v.training.start.initial_rows import get_prepared, make_initial_rows
 from daskw2v.types import Float32Array
 
 NAMES = ("ws353", "simlex999", "google_analogy")
@@ -74,7 +74,7 @@ class Replicas:
     def __init__(self, run: Run, length: int) -> None:
         self._run, self._params, self._length = run, run.params, length
         objective = find_objective(run.params.objective.name)
-        self._train, self._prepared = find_trainer(objective, "cpu"), prepared_of(run)
+        self._train, self._prepared = find_trainer(objective, "cpu"), get_prepared(run)
         self._width, self._columns = padded(run.params.vector_size), run.params.vector_size
         tables = objective.tables(run.params, run.vocabulary.size)
         self.model = {table: self._first(table, rows) for table, rows in tables.items()}
@@ -83,14 +83,14 @@ class Replicas:
             {table: rows.copy() for table, rows in self.model.items()} if several else self.model
             for _ in range(Averaging.of(run.params).n_replicas)
         ]
-        self._levels = levels(run.params, run.vocabulary.size)
+        self._levels = level_ends(run.params, run.vocabulary.size)
         self._blocks = cut_tables(tables, run.params.vector_size, self._levels)
         self._moments = dict[int, Moments]()
         self.sent = 0  # bytes of what a replica changed
 
     def _first(self, table: str, rows: int) -> Float32Array:
         values = np.zeros((rows, self._width), np.float32)
-        values[:, : self._columns] = first_rows(self._run, table, np.arange(rows))
+        values[:, : self._columns] = make_initial_rows(self._run, table, np.arange(rows))
         return values
 
     def train(self) -> None:
@@ -103,7 +103,8 @@ class Replicas:
                 if this.n_replicas > 1:
                     merged = [*self._merged_after(step)]
                     rates = {
-                        number: rounds.rate(merged_at[block], step.stop) / this.n_replicas for number, block in merged
+                        number: rounds.sum_rates(merged_at[block], step.stop) / this.n_replicas
+                        for number, block in merged
                     }
                     self._merge(rates)
                     merged_at |= dict.fromkeys((block for _, block in merged), step.stop)
@@ -112,7 +113,7 @@ class Replicas:
     def _train_step(self, step: AveragingStep) -> None:
         for work, own in zip(step.works, self._own, strict=True):
             tables = Tables(own["input"].reshape(-1), own["output"].reshape(-1), self._width, HotRows(0, 0, 0, 1))
-            for epoch, start, stop, rate in work.pieces(self._length):
+            for epoch, start, stop, rate in work.split_by_epoch(self._length):
                 for a, b in cut(start, stop, 1 << 22):
                     piece = read_piece(self._run, epoch, a, b, rate)
                     self._train(piece.segment, piece.first, piece.last, tables, piece.rate, piece.epoch, self._prepared)
@@ -134,7 +135,7 @@ class Replicas:
         for number, rate in rates.items():
             block = self._blocks[number]
             how, base = BlockTraining(self._run, block, rate), self._common(block)
-            training = how.of_rows(curvatures)
+            training = how.row_training(curvatures)
             merged = self._merged(how, base, training)
             for tables in (self.model, *self._own):
                 self._rows(tables, block)[:, : self._columns] = merged
@@ -142,15 +143,15 @@ class Replicas:
     def _curvature(self) -> dict[str, Curvature]:
         for number, block in enumerate(self._blocks):
             if number not in self._moments:
-                self._moments[number] = moments_of(self._run, block, self._common(block))
+                self._moments[number] = compute_moments(self._run, block, self._common(block))
         moments = [self._moments[number] for number in range(len(self._blocks))]
-        return curvature_of(self._run, self._blocks, moments)
+        return compute_curvatures(self._run, self._blocks, moments)
 
     def _merged(self, how: BlockTraining, base: Float32Array, training: Any) -> Float32Array:
         """Return a block merged by the tree of `submit_merge`; one group of replicas is in memory at a time."""
         parts, few = [], len(self._own) <= FAN_IN
         for i in range(0, len(self._own), FAN_IN):
-            deltas = [Delta(delta_of(base, self._rows(own, how.block))[0]) for own in self._own[i : i + FAN_IN]]
+            deltas = [Delta(subtract_rows(base, self._rows(own, how.block))[0]) for own in self._own[i : i + FAN_IN]]
             self.sent += deltas[0].bits.nbytes if i == 0 else 0
             projected = [project_delta(how.rule, delta, training.curvature) for delta in deltas]
             if few:

@@ -25,9 +25,9 @@ from daskw2v.config.resources import Resources
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.store.storage import Store
 from daskw2v.training.estimates.seconds import MACHINE_B, TERMS, Constants, Forecast, forecast
-from daskw2v.training.sizes.text import TOP, Load, contexts_of, known_text
+from daskw2v.training.sizes.text import TOP, Load, known_text, mean_contexts
 from daskw2v.training.sizes.workers import Workers
-from daskw2v.training.strategies import work_of
+from daskw2v.training.strategies import make_work
 
 TYPES, ROUNDS, EPOCHS = 10_000, 2, 2  # of the check; rounds an epoch
 SMALL = 300_000  # bytes of a text with next to no work in it
@@ -48,14 +48,14 @@ def load_of(text: Text, params: Params) -> Load:
     """Return the load of a text, in all epochs."""
     counts, (segment, _) = text.vocabulary.load().counts, segment_of(text, params)
     kept = counts * (keep_thresholds(counts, params.sample) / 2.0**32)
-    contexts = contexts_of(np.diff(segment.bounds).astype(np.float64), params)
+    contexts = mean_contexts(np.diff(segment.bounds).astype(np.float64), params)
     pairs = float(kept.sum()) * contexts * params.epochs
     return Load(text.corpus.n_tokens * params.epochs, len(counts), pairs, kept[:TOP] / kept.sum())
 
 
 def forecast_of(params: Params, text: Text, load: Load, workers: Workers, c: Constants) -> Forecast:
     """Return the forecast of a training of a text, of which the load is known."""
-    work = work_of(params, Resources(), known_text(text.corpus, text.vocabulary, params), workers)
+    work = make_work(params, Resources(), known_text(text.corpus, text.vocabulary, params), workers)
     work.load = load
     expected = forecast(work, c)
     assert expected is not None

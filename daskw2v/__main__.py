@@ -5,13 +5,13 @@ import sys
 
 import daskw2v
 
-_HERE, _HOME = os.getcwd(), os.path.dirname(daskw2v.__path__[0])
+_CURRENT_FOLDER, _PACKAGE_FOLDER = os.getcwd(), os.path.dirname(daskw2v.__path__[0])
 
-# Python put the current directory first, before what is installed. It is needed if the package itself lies there.
-if not sys.flags.safe_path and sys.path[0] == _HERE != _HOME:
+# Python searches the current folder first, before installed packages. That is needed only if daskw2v lies in it
+if not sys.flags.safe_path and sys.path[0] == _CURRENT_FOLDER != _PACKAGE_FOLDER:
     del sys.path[0]
 
-from daskw2v.cli import run  # noqa: E402  # only now, as it imports what is installed
+from daskw2v.cli import run  # noqa: E402  # after the change of sys.path, as it imports installed packages
 
 if __name__ == "__main__":
     run()

@@ -1,4 +1,4 @@
-"""The errors of daskw2v; every message names the value, the rule it broke and the remedy."""
+"""The errors of daskw2v. A message has the value, the rule that the value breaks, and the remedy."""
 
 from daskw2v.safe_text import escaped_lines, masked
 
@@ -9,9 +9,9 @@ class Daskw2vError(Exception):
     Parameters
     ----------
     problem
-        The value, and the rule it breaks.
+        A sentence with the value, and the rule that it breaks.
     remedy
-        The user's way out.
+        A sentence that says what the user can do; "" if nothing.
 
     Examples
     --------
@@ -25,14 +25,14 @@ class Daskw2vError(Exception):
     'Check the path'
     """
 
-    # Both are positional arguments, so that an error of a worker can be pickled and unpickled.
+    # Both are positional arguments, so that an error of a worker can be pickled and unpickled
     def __init__(self, problem: str, remedy: str = "") -> None:
-        # They may quote a value of the user's, or an error of a library, which may name any URL
+        # Both may quote a value of the user's, or an error of a library, with any URL
         self.problem, self.remedy = masked(problem), masked(remedy)
         super().__init__(self.problem, self.remedy)
 
     def __str__(self) -> str:
-        return escaped_lines(f"{self.problem} {self.remedy}".rstrip())  # a message may quote another program's text
+        return escaped_lines(f"{self.problem} {self.remedy}".rstrip())  # a message may quote text of another program
 
 
 class ParameterError(Daskw2vError, ValueError):
@@ -91,13 +91,13 @@ class StoreError(Daskw2vError):
     """
 
     @classmethod
-    def no_space(cls, place: str) -> "StoreError":
-        """Return the error of a full disk."""
-        return cls(f"No space is left where {place} should be written.", "Make room; the same command goes on.")
+    def no_space(cls, location: str) -> "StoreError":
+        """Return the error for a file or folder that cannot be written because the disk is full."""
+        return cls(f"No space is left where {location} should be written.", "Make room; the same command goes on.")
 
 
 class FormatError(StoreError):
-    """Content of a store that this daskw2v does not write: another release or another program wrote it.
+    """Content of a store in a format that this daskw2v does not read: another release or program wrote it.
 
     Examples
     --------
@@ -142,10 +142,10 @@ class DamageError(StoreError):
         self.args = (*self.args, self.url)
 
     @classmethod
-    def of(cls, url: str, what: str) -> "DamageError":
-        """Return the error for the file at a URL; `what` says what is wrong with it."""
+    def of(cls, url: str, damage: str) -> "DamageError":
+        """Return the error for the file at a URL; `damage` continues the sentence after the URL: "is missing"."""
         return cls(
-            f"{url} {what}.",
+            f"{url} {damage}.",
             "In a work directory the same command makes it again where it can. For a published model, restore a copy, "
             "train again, or serve another version: `daskw2v versions rollback`. Check the disk.",
             url,
@@ -252,7 +252,7 @@ class TrainingError(Daskw2vError):
 
 
 class ClusterError(Daskw2vError):
-    """A Dask cluster that cannot do the work: no workers, mixed versions, a work URL it does not share.
+    """A Dask cluster that cannot do the work: without workers, with mixed versions, or with a folder it cannot read.
 
     Examples
     --------
@@ -266,7 +266,7 @@ class ClusterError(Daskw2vError):
 
 
 class NotFittedError(Daskw2vError, ValueError, AttributeError):
-    """An estimator that was not fitted, where scikit-learn, which has an error of this name, is not installed.
+    """An estimator that was not fitted; where scikit-learn is installed, its error of the same name is raised instead.
 
     Examples
     --------
@@ -280,7 +280,7 @@ class NotFittedError(Daskw2vError, ValueError, AttributeError):
 
 
 class MissingExtraError(Daskw2vError, ImportError):
-    """An optional dependency of the requested feature that is not installed.
+    """An optional dependency that the requested feature needs and that is not installed.
 
     Examples
     --------
@@ -294,5 +294,5 @@ class MissingExtraError(Daskw2vError, ImportError):
 
 
 def counted(number: int, thing: str) -> str:
-    """Return a number and a regular noun, in the plural if needed: "1 file", "2,000 files"."""
+    """Return a number and a noun in singular or plural, which has to end with s: "1 file", "2,000 files"."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"

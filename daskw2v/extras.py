@@ -9,9 +9,10 @@ from daskw2v.errors import MissingExtraError
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Limit BLAS and OpenMP to one thread, as more threads are slower for matrices of a few hundred rows.
+    """Return a context manager that limits BLAS and OpenMP to one thread.
 
-    On a busy machine, threads that wait for each other take ten times as long.
+    More threads are slower for matrices of a few hundred rows; on a busy machine, threads that wait for each other take
+    ten times as long.
 
     Raises
     ------
@@ -23,36 +24,36 @@ def one_thread() -> AbstractContextManager[Any]:
 
 
 class Extra:
-    """A module of an extra, imported when one of its names is first used.
+    """A module of an optional dependency, imported when one of its names is first used.
 
-    Most runs read no Parquet: Arrow takes 40 MB and .07 s.
+    Most runs read no Parquet, and importing Arrow takes 40 MB and .07 s.
 
     Parameters
     ----------
     module, extra
-        As for `needed`, which raises where a name is used.
+        As for `needed`, which raises its error when a name is used.
     """
 
     def __init__(self, module: str, extra: str) -> None:
         self._module, self._extra = module, extra
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # inspection asks for such names, and imports nothing
+        if name.startswith("__"):  # `inspect` reads such names, and is to import nothing
             raise AttributeError(name)
         return getattr(needed(self._module, self._extra), name)
 
 
 def needed(module: str, extra: str, instead: str = "") -> ModuleType:
-    """Import a module that comes with an extra of this package.
+    """Import a module of an optional dependency and return it, or raise a MissingExtraError.
 
     Parameters
     ----------
     module
         Full name of the module, such as `sklearn.cluster`.
     extra
-        The extra that installs it, such as `evaluation`.
+        The extra of this package that installs the module, such as `evaluation`.
     instead
-        Sentence to add to the remedy.
+        A sentence to add to the error's remedy.
 
     Raises
     ------

@@ -9,7 +9,10 @@ from daskw2v.safe_text import masked
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a stage: `done` of `total` in `unit`, with speed, loss or a message if known."""
+    """The progress of a stage: `done` of `total` units, where `unit` names them; with speed, loss or a message if any.
+
+    `total` is 0 where there is only a message.
+    """
 
     stage: str
     done: float
@@ -20,18 +23,18 @@ class Progress:
     message: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "message", masked(self.message))  # it may quote an error of a library
+        object.__setattr__(self, "message", masked(self.message))  # the message may quote an error of a library
 
 
 Listener = Callable[[Progress], None]
-# The argument `listener` of calls: "show" shows progress on stderr, None does not
+# The type of the argument `listener` of calls: "show" shows progress on stderr, None shows nothing
 Watching = Listener | Literal["show"] | None
 
 
-def saying(listener: Listener, stage: str, unit: str) -> Callable[[str], None]:
-    """Return a function that sends messages of a stage to a listener, without progress."""
+def message_sender(listener: Listener, stage: str, unit: str) -> Callable[[str], None]:
+    """Return a function that sends a message of a stage to a listener; `unit` is as in `Progress`."""
     return lambda message: listener(Progress(stage, 0, 0, unit, message=message))
 
 
 def silent(_: Progress) -> None:
-    """Ignore progress."""
+    """Ignore progress: a listener that does nothing."""

@@ -4,7 +4,7 @@ from importlib import metadata
 
 
 def installed() -> str:
-    """Return the installed release; a text if the package runs from its sources without being installed."""
+    """Return the version of the installed package, or "unknown (not installed)" if it runs from its sources."""
     try:
         return metadata.version("daskw2v")
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""The stages of `train` one by one, and the folder that they write to: building blocks for experts.
+"""The stages of `train` as functions, and the class of the folder that they write to: building blocks for experts.
 
 Examples
 --------

@@ -15,4 +15,4 @@ UInt64Array = npt.NDArray[np.uint64]
 Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
 
-RowIds = Int64Array  # rows of a table, which are ids of words, or nodes of the tree
+RowIds = Int64Array  # indices of rows of a table: ids of words, or numbers of nodes of the tree

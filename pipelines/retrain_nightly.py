@@ -12,7 +12,7 @@ from pathlib import Path
 
 from daskw2v import Gates, Notices, Params, Policy, Resources, Vectors, export, retrain
 from daskw2v.cli.config_file import TABLES as DERIVED
-from daskw2v.cli.config_file import fields_in, inputs_of, read_config, required, table
+from daskw2v.cli.config_file import get_required, make_inputs, make_settings, read_config, read_table
 from daskw2v.cli.exits import one_sentence
 from daskw2v.collections.kinds import default_params
 from daskw2v.retraining.outcome import Outcome
@@ -27,15 +27,15 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="train from scratch, on all text")
     options = parser.parse_args()
     values = read_config(options.config, ("inputs", "work", *DERIVED, *TABLES))
-    resources = fields_in(Resources, values)
-    inputs = inputs_of(required(values, "inputs"), values, options.config)
+    resources = make_settings(Resources, values)
+    inputs = make_inputs(get_required(values, "inputs"), values, options.config)
     summary = retrain(
         inputs,
-        work=required(values, "work"),
-        params=fields_in(Params, values, default_params(inputs)),
+        work=get_required(values, "work"),
+        params=make_settings(Params, values, default_params(inputs)),
         resources=resources,
         full=options.full,
-        **{name: table(cls, values, name, options.config) for name, cls in TABLES.items()},
+        **{name: read_table(cls, values, name, options.config) for name, cls in TABLES.items()},
     )
     print(f"{summary.outcome.label}: {summary.message}")
     if summary.outcome in (Outcome.PUBLISHED, Outcome.NOTHING_NEW):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from daskw2v import Events, Gates, Notices, Params, Policy, Resources
-from daskw2v.cli.config_file import fields_in, inputs_of, read_config, table
+from daskw2v.cli.config_file import make_inputs, make_settings, read_config, read_table
 
 ROOT = Path(__file__).parents[1]
 EDGES = "".join(f"{a} {b}\n" for group in ("abcdefgh", "ABCDEFGH") for a in group for b in group if a < b) + "a A\n"
@@ -100,10 +100,11 @@ def test_retrain_nightly__says_what_lacks_by_the_exit_code_of_a_failure(tmp_path
 def test_retrain_nightly__has_a_config_that_is_right():
     config = ROOT / "pipelines" / "retrain_nightly.toml"
     values = read_config(config, ("inputs", "work", "policy", "gates", "notices"))
-    assert fields_in(Params, values).vector_size == 300
-    assert fields_in(Resources, values).eval_analogy
+    assert make_settings(Params, values).vector_size == 300
+    assert make_settings(Resources, values).eval_analogy
     policy, gates, notices = (
-        table(cls, values, name, config) for name, cls in (("policy", Policy), ("gates", Gates), ("notices", Notices))
+        read_table(cls, values, name, config)
+        for name, cls in (("policy", Policy), ("gates", Gates), ("notices", Notices))
     )
     assert (policy, gates.min_score) == (Policy(), {"similarity/ws353": 0.5})
     assert notices.summary.endswith("last-run.json")
@@ -112,11 +113,11 @@ def test_retrain_nightly__has_a_config_that_is_right():
 def test_items_nightly__has_a_config_that_is_right():
     config = ROOT / "pipelines" / "items_nightly.toml"
     values = read_config(config, ("inputs", "work", "events", "policy", "gates", "notices"))
-    events = inputs_of(values["inputs"], values, config)
+    events = make_inputs(values["inputs"], values, config)
     assert isinstance(events, Events)
     assert (events.sessions.per, events.sessions.gap, events.sessions.goal) == ("file", "30 min", "bought")
-    params = fields_in(Params, values, events.params)
+    params = make_settings(Params, values, events.params)
     assert (params.vector_size, params.window, params.shrink_windows) == (64, 100, False)
-    assert fields_in(Resources, values).scheduler
-    assert table(Gates, values, "gates", config) == Gates(min_kept=0.9, max_unknown=0.2)
-    assert table(Policy, values, "policy", config) == Policy(keep=7)
+    assert make_settings(Resources, values).scheduler
+    assert read_table(Gates, values, "gates", config) == Gates(min_kept=0.9, max_unknown=0.2)
+    assert read_table(Policy, values, "policy", config) == Policy(keep=7)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from daskw2v.cli.printing import print_groups, print_json, print_table, say
+from daskw2v.cli.printing import print_groups, print_json, print_lines, print_table
 from daskw2v.cluster.console import show_progress
 from daskw2v.errors import InputError, StoreError, UnknownWordError
 from daskw2v.models.stored.store import write_vocabulary
@@ -52,7 +52,7 @@ def test_json__keeps_its_values():
         lambda: print_table(("word", NASTY[1]), [(word, word) for word in NASTY]),
         lambda: print_groups([(TITLE, [(word, word) for word in NASTY])]),
         lambda: print_json(dict.fromkeys(NASTY, NASTY)),
-        lambda: say("\n".join(NASTY)),
+        lambda: print_lines("\n".join(NASTY)),
     ],
 )
 def test_printing__escapes(show, capsys):

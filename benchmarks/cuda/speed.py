@@ -124,7 +124,7 @@ def cutting(text: RunText, window: int) -> dict[str, Callable[[], float]]:
     def cut_all() -> None:
         for a, b, spans in pieces:
             piece = DevicePiece(spans, a, b, Rate(0.0, 0.0, 0), 0, key)
-            cutter.cut(piece.on(way), a, b, on_gpu.keep, key, counts, way)
+            cutter.cut(piece.in_stream(way), a, b, on_gpu.keep, key, counts, way)
 
     def by_host() -> float:
         began = time.perf_counter()

@@ -83,9 +83,9 @@ def host(session: Session, text: Text) -> None:
         )
         for _ in range(1 + session.options.times):
             began, busy = time.perf_counter(), time.thread_time()
-            ended = replica.begin(work)
+            await_totals = replica.begin_step(work)
             busy = time.thread_time() - busy
-            ended()
+            await_totals()
             found.append([1e3 * seconds / pieces for seconds in (busy, time.perf_counter() - began)])
         table.row(f"pieces of {positions:,}", *map(Spread.of, zip(*found[1:], strict=True)), pieces)
     CudaReplicaTrainer.positions = default

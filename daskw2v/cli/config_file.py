@@ -1,4 +1,4 @@
-"""The TOML file of commands and pipelines: settings, and tables that say what text is derived from."""
+"""The TOML file of commands and pipelines: settings, and tables of settings of events and graphs."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -16,16 +16,18 @@ from daskw2v.sequences.settings import EdgeList, Sessions, Walks
 from daskw2v.sequences.sources import Events, Graph
 
 T = TypeVar("T", bound=Settings)
-_LARGEST = 1 << 20  # bytes
+_MAX_SIZE = 1 << 20  # bytes
 
-# Tables of inputs that are no text
+# Tables of inputs that text is derived from
 EVENTS = "events"
 GRAPH, WALKS = "graph", "walks"
 TABLES = (EVENTS, GRAPH, WALKS)
 
 
 def read_config(path: Path | None, more: Sequence[str] = ()) -> dict[str, Any]:
-    """Read fields of `Params` and `Resources` from a TOML file, and the further names `more` that a command knows.
+    """Return the values in a TOML file by name; empty for None.
+
+    Names are those of fields of `Params` and `Resources`, and the names `more` that a command reads.
 
     Raises
     ------
@@ -35,9 +37,9 @@ def read_config(path: Path | None, more: Sequence[str] = ()) -> dict[str, Any]:
     if path is None:
         return {}
     with path.open("rb") as file:
-        content = file.read(_LARGEST + 1)
-    if len(content) > _LARGEST:
-        raise ParameterError(f"{path} has more than {_LARGEST:,} bytes.", "Give a file of settings.")
+        content = file.read(_MAX_SIZE + 1)
+    if len(content) > _MAX_SIZE:
+        raise ParameterError(f"{path} has more than {_MAX_SIZE:,} bytes.", "Give a file of settings.")
     try:
         values = tomllib.loads(content.decode())
     except RecursionError:
@@ -48,18 +50,25 @@ def read_config(path: Path | None, more: Sequence[str] = ()) -> dict[str, Any]:
     if unknown := sorted(values.keys() - set(known)):
         raise ParameterError(
             f"{path} sets {', '.join(unknown)}, which is not a parameter.",
-            " ".join([f"The names are: {', '.join(known)}.", *_meant(unknown)]),
+            " ".join([f"The names are: {', '.join(known)}.", *_suggest(unknown)]),
         )
     return values
 
 
-def inputs_of(names: Inputs, config: Mapping[str, Any], path: Path | None) -> TextInputs:
-    """Return the inputs with these names: events or a graph, if the file has such a table; or else text.
+def make_inputs(names: Inputs, config: Mapping[str, Any], path: Path | None) -> TextInputs:
+    """Return the inputs with these names of files: events or a graph, if the TOML file has their table; else text.
+
+    Parameters
+    ----------
+    names
+        Names of files.
+    config, path
+        The values of the TOML file, and its path, for errors.
 
     Raises
     ------
     ParameterError
-        If it has tables of both, or walks on no graph; or if a table is wrong.
+        If the file has tables of both, or of walks without a graph; or if a table is wrong.
     """
     if WALKS in config and GRAPH not in config:
         raise ParameterError(
@@ -68,35 +77,37 @@ def inputs_of(names: Inputs, config: Mapping[str, Any], path: Path | None) -> Te
     if EVENTS in config and GRAPH in config:
         raise ParameterError(f"{path} has tables [{EVENTS}] and [{GRAPH}].", "Leave one of them out.")
     if EVENTS in config:
-        return Events(names, table(Sessions, config, EVENTS, path))
+        return Events(names, read_table(Sessions, config, EVENTS, path))
     if GRAPH in config:
-        return Graph(names, table(EdgeList, config, GRAPH, path), table(Walks, config, WALKS, path))
+        return Graph(names, read_table(EdgeList, config, GRAPH, path), read_table(Walks, config, WALKS, path))
     return names
 
 
-def required(config: Mapping[str, Any], name: str, option: str | None = None) -> Any:
-    """Return a value of the TOML file that was not set otherwise, such as by an option.
+def get_required(config: Mapping[str, Any], name: str, option: str | None = None) -> Any:
+    """Return the value of this name in the TOML file; `option` is the argument or option that sets it, too.
 
     Raises
     ------
     ParameterError
-        If the file does not have it either.
+        If the file does not have the value.
     """
     if name not in config:
-        given = "" if option is None else f"{option}, or "
-        raise ParameterError(f"There is no {name}.", f"Give {given}{name} in the file of --config.")
+        alternative = "" if option is None else f"{option}, or "
+        raise ParameterError(f"There is no {name}.", f"Give {alternative}{name} in the file of --config.")
     return config[name]
 
 
-def table(
-    cls: type[T], config: Mapping[str, Any], name: str, path: Path | None, given: Mapping[str, Any] | None = None
+def read_table(
+    cls: type[T], config: Mapping[str, Any], name: str, path: Path | None, options: Mapping[str, Any] | None = None
 ) -> T:
-    """Make a dataclass from a table of the TOML file; without the table, with defaults. Values `given` take precedence.
+    """Return settings of a class from the TOML file's table of this name, or with defaults without the table.
+
+    Values of `options` take precedence. `path` is the file's, for errors.
 
     Raises
     ------
     ParameterError
-        If the name is not of a table, a field does not exist, or a value is out of range.
+        If the file has a value instead of the table, a field does not exist, or a value is out of range.
     """
     values = config.get(name, {})
     if not isinstance(values, dict):
@@ -106,17 +117,20 @@ def table(
             f"[{name}] of {path} sets {', '.join(unknown)}, which is not one of its fields.",
             f"The names are: {', '.join(cls.names())}.",
         )
-    return fields_in(cls, {**values, **(given or {})})
+    return make_settings(cls, {**values, **(options or {})})
 
 
-def fields_in(cls: type[T], values: Mapping[str, Any], defaults: Any = None) -> T:
-    """Make a dataclass from those values that are its fields, else from `defaults`; raises as the dataclass does."""
-    given = {name: values[name] for name in cls.names() if name in values}
-    return cls(**given) if defaults is None else defaults.replace(**given)
+def make_settings(cls: type[T], values: Mapping[str, Any], defaults: Any = None) -> T:
+    """Return settings of a class with the values that are its fields, and else with those of `defaults`, if not None.
+
+    Raises as the class does.
+    """
+    fields = {name: values[name] for name in cls.names() if name in values}
+    return cls(**fields) if defaults is None else defaults.replace(**fields)
 
 
-def _meant(names: Sequence[str]) -> list[str]:
-    """Return suggestions for unknown names, as far as there are any."""
+def _suggest(names: Sequence[str]) -> list[str]:
+    """Return sentences with suggestions for unknown names, without names that nothing resembles."""
     known = {cls.__name__: cls.names() for cls in (Params, Resources)}
-    found = {name: suggest(name, known, lambda _, field: field) for name in names}
-    return [f"For {name}: {text}" for name, text in found.items() if text is not None]
+    suggestions = {name: suggest(name, known, lambda _, field: field) for name in names}
+    return [f"For {name}: {text}" for name, text in suggestions.items() if text is not None]

@@ -22,9 +22,9 @@ _BREAK = re.compile(r"\n\s*\n|(?<=[.:;!?])\s+")
 
 
 def _strings(source: bytes) -> Iterator[str]:
-    """Yield docstrings, messages and help texts: every literal that is a sentence."""
+    """Yield all string literals of Python source: docstrings, messages and help texts among them."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of escapes in other people's literals
+        warnings.simplefilter("ignore")  # of escapes in literals
         try:
             tree = ast.parse(source)
         except SyntaxError:  # templates and samples of other Pythons that some systems ship
@@ -35,25 +35,25 @@ def _strings(source: bytes) -> Iterator[str]:
 
 
 def _comments(source: bytes) -> Iterator[str]:
-    """Yield runs of comment lines, each as one text."""
+    """Yield each run of comment lines of Python source as one text."""
     for run in re.findall(r"(?:^[ \t]*#.*\n)+", source.decode("utf-8", "replace"), re.MULTILINE):
         yield "\n".join(_COMMENT.findall(run))
 
 
 def normalize(texts: Iterable[str]) -> Iterator[str]:
     """Yield the sentences of texts in lower case, words separated by spaces, without duplicates such as licenses."""
-    seen: set[str] = set()
+    written: set[str] = set()
     for text in texts:
         for sentence in _BREAK.split(text.lower()):
             words = _WORD.findall(sentence)
             line = " ".join(words)
-            if len(words) >= _SENTENCE_WORDS and line not in seen:
-                seen.add(line)
+            if len(words) >= _SENTENCE_WORDS and line not in written:
+                written.add(line)
                 yield line
 
 
 def write_text(folder: Path, library: Path | None = None) -> list[Path]:
-    """Write the prose of the standard library as plain text, one sentence on each line, and return the files.
+    """Write the prose of the standard library as plain text, one sentence on each line; return the paths of the files.
 
     Parameters
     ----------

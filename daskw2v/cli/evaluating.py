@@ -5,9 +5,9 @@ from typing import Any, get_args
 
 import click
 
-from daskw2v.cli.models import model_argument, open_once
+from daskw2v.cli.models import model_argument, open_on_disk
 from daskw2v.cli.options import CommandFunction, Many, storage_option
-from daskw2v.cli.printing import Output, json_option, named_output, print_json, print_table, prints, say
+from daskw2v.cli.printing import Output, json_option, named_output, print_json, print_lines, print_table, prints_output
 from daskw2v.cli.program import main
 from daskw2v.evaluation import COLUMNS, Evaluation, evaluate
 from daskw2v.evaluation.analogy import Method
@@ -27,20 +27,21 @@ _KINDS = {
 _METHODS = get_args(Method)
 
 
-def _sets(function: CommandFunction) -> CommandFunction:
-    """Add an option for each kind of set."""
+def _set_options(function: CommandFunction) -> CommandFunction:
+    """Add an option for each kind of evaluation set to a command."""
     for kind, help in reversed(_KINDS.items()):
         function = click.option(f"--{kind}", cls=Many, metavar="FILE...", help=help)(function)
     return function
 
 
-def _evaluated(vectors: Vectors, sets: dict[str, Any], storage_options: dict[str, Any]) -> Evaluation:
+def _evaluate(vectors: Vectors, sets: dict[str, Any], storage_options: dict[str, Any]) -> Evaluation:
+    """Return the evaluation of vectors on sets, by kind."""
     return evaluate(vectors, **sets, storage_options=storage_options)
 
 
 @main.command("evaluate", no_args_is_help=True)
 @model_argument
-@_sets
+@_set_options
 @click.option(
     "--method",
     "methods",
@@ -85,7 +86,7 @@ def evaluate_command(
     if as_json:
         print_json(evaluation.as_dict())
     elif markdown:
-        say(evaluation.as_markdown())
+        print_lines(evaluation.as_markdown())
     else:
         print_table(COLUMNS, evaluation.cells())
 
@@ -94,9 +95,9 @@ def evaluate_command(
 @click.argument("first")
 @click.argument("second")
 @click.option("--word", "words", cls=Many, metavar="WORD...", help="Words whose neighbours are shown.")
-@_sets
+@_set_options
 @click.option("--html", metavar="URL", help="Write a report about SECOND, compared with FIRST, to this URL.")
-@prints
+@prints_output
 @storage_option
 def compare_command(
     first: str,
@@ -107,8 +108,8 @@ def compare_command(
     **sets: Any,
 ) -> Output:
     """Show how the models FIRST and SECOND differ."""
-    models = [open_once(model, storage_options) for model in (first, second)]
-    before, after = (_evaluated(model, sets, storage_options) for model in models)
+    models = [open_on_disk(model, storage_options) for model in (first, second)]
+    before, after = (_evaluate(model, sets, storage_options) for model in models)
     chosen = list(words) or None
     if html is not None:
         page = report(
@@ -128,7 +129,7 @@ def compare_command(
 @main.command("report", no_args_is_help=True)
 @model_argument
 @click.argument("url")
-@_sets
+@_set_options
 @click.option("--other", metavar="MODEL", help="Model to compare with, such as the previous version.")
 @click.option("--word", "words", cls=Many, metavar="WORD...", help="Words whose neighbours are shown.")
 @click.option(
@@ -139,7 +140,7 @@ def compare_command(
     show_default=True,
     help="Method that lays out words in two dimensions.",
 )
-@prints
+@prints_output
 @storage_option
 def report_command(
     model: str,
@@ -151,14 +152,14 @@ def report_command(
     **sets: Any,
 ) -> Output:
     """Write a report about MODEL to URL: one HTML file, which needs no network."""
-    vectors = open_once(model, storage_options)
-    before = None if other is None else open_once(other, storage_options)
+    vectors = open_on_disk(model, storage_options)
+    before = None if other is None else open_on_disk(other, storage_options)
     page = report(
         vectors,
         url,
-        evaluation=_evaluated(vectors, sets, storage_options),
+        evaluation=_evaluate(vectors, sets, storage_options),
         other=before,
-        other_evaluation=None if before is None else _evaluated(before, sets, storage_options),
+        other_evaluation=None if before is None else _evaluate(before, sets, storage_options),
         words=list(words) or None,
         map_method=map_method,
         storage_options=storage_options,
@@ -169,16 +170,16 @@ def report_command(
 @main.command("datasets")
 @click.argument("names", nargs=-1, metavar="[NAME...]")
 @click.option("--folder", default="datasets", show_default=True, help="Folder or URL to download to.")
-@prints
+@prints_output
 def datasets_command(names: tuple[str, ...], folder: str) -> Output:
     """List published evaluation sets, or download the sets NAME."""
-    found = datasets(*names, folder=folder)
+    sets = datasets(*names, folder=folder)
 
     def show() -> None:
         if names:
-            say("\n".join(str(dataset.path) for dataset in found.values()))
+            print_lines("\n".join(str(dataset.path) for dataset in sets.values()))
             return
-        rows = ((name, d.kind, d.licence, d.url or f"by hand, from {d.page}") for name, d in found.items())
+        rows = ((name, d.kind, d.licence, d.url or f"by hand, from {d.page}") for name, d in sets.items())
         print_table(("name", "kind", "licence", "from"), rows)
 
-    return Output({name: asdict(dataset) for name, dataset in found.items()}, show)
+    return Output({name: asdict(dataset) for name, dataset in sets.items()}, show)

@@ -1,6 +1,6 @@
-"""Errors of programs: one sentence on stderr, and an exit code. URLs in them are shown without secrets.
+"""Errors of programs: one sentence on stderr, and an exit code. URLs are shown without secrets.
 
-Those of libraries, which a traceback shows too, may name a URL of `storage_options`.
+Errors of libraries, which a traceback shows, too, may name a URL of `storage_options`.
 """
 
 import _thread
@@ -24,12 +24,12 @@ FAILED, INTERRUPTED = 2, 130
 
 @contextmanager
 def one_sentence(wants_traceback: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Exit with 2 after a Daskw2vError or OSError, with 130 after Ctrl-C.
+    """Run a block; print an error as one sentence and exit: with 2 after a Daskw2vError or OSError, 130 after Ctrl-C.
 
     Parameters
     ----------
     wants_traceback
-        Called after an error; whether to print the traceback instead of one sentence.
+        Function, called after an error, that returns whether to print the traceback instead of one sentence.
     """
     before = sys.unraisablehook
     sys.unraisablehook = partial(_interrupt_again, before)
@@ -37,7 +37,7 @@ def one_sentence(wants_traceback: Callable[[], bool] = lambda: False) -> Iterato
         yield
     except BrokenPipeError:  # as in `daskw2v similar ... | head`, which is not an error
         raise
-    except click.UsageError as error:  # it may quote any word of the command line
+    except click.UsageError as error:  # the message may quote any word of the command line
         message = error.format_message()
         if (safe := masked(message)) == message:
             raise
@@ -55,21 +55,22 @@ def one_sentence(wants_traceback: Callable[[], bool] = lambda: False) -> Iterato
         sys.unraisablehook = before
 
 
-def show_traceback(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
-    """Print the traceback of an error on stderr, as `sys.excepthook` does."""
-    print(escaped_lines(masked("".join(traceback.format_exception(kind, error, at)))), end="", file=sys.stderr)
+def show_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print the traceback of an error on stderr without secrets; a `sys.excepthook`."""
+    print(escaped_lines(masked("".join(traceback.format_exception(kind, error, trace)))), end="", file=sys.stderr)
 
 
-def _interrupt_again(otherwise: Callable[[Any], object], ignored: Any) -> None:
-    """Repeat a Ctrl-C that came while an object was deleted: Python ignores what is raised then, and the run goes on.
+def _interrupt_again(hook: Callable[[Any], object], ignored: Any) -> None:
+    """Repeat a Ctrl-C that came while an object was deleted, when Python ignores errors; else call the earlier hook.
 
-    Dask's futures send a message when they are deleted, after each round.
+    Dask's futures send a message when they are deleted, after each round. `ignored` is the argument of
+    `sys.unraisablehook`.
     """
     if isinstance(ignored.exc_value, KeyboardInterrupt):
         if sys.platform == "win32":
-            again: Callable[[], object] = _thread.interrupt_main
+            interrupt: Callable[[], object] = _thread.interrupt_main
         else:  # a signal to the main thread ends what it waits for
-            again = partial(signal.pthread_kill, threading.main_thread().ident or 0, signal.SIGINT)
-        threading.Timer(0.05, again).start()
+            interrupt = partial(signal.pthread_kill, threading.main_thread().ident or 0, signal.SIGINT)
+        threading.Timer(0.05, interrupt).start()
     else:
-        otherwise(ignored)
+        hook(ignored)

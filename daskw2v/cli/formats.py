@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from daskw2v.cli.models import model_argument, open_once
+from daskw2v.cli.models import model_argument, open_on_disk
 from daskw2v.cli.options import storage_option
-from daskw2v.cli.printing import Output, named_output, prints
+from daskw2v.cli.printing import Output, named_output, prints_output
 from daskw2v.cli.program import main
 from daskw2v.models.formats.export import WITH_NGRAMS, check_option, export, format_by_name
 from daskw2v.models.formats.fasttext.model import PART_SIZE
@@ -19,7 +19,7 @@ from daskw2v.models.stored.quantization import MAX_PART_SIZE
 @click.argument("file")
 @click.argument("url")
 @click.option("--format", help="Format of FILE; decided by its suffix when not given.")
-@prints
+@prints_output
 @storage_option
 def import_command(file: str, url: str, format: str | None, storage_options: dict[str, Any]) -> Output:
     """Write the vectors of FILE, from another tool, to URL: a folder, which is a MODEL.
@@ -53,7 +53,7 @@ def import_command(file: str, url: str, format: str | None, storage_options: dic
     type=click.IntRange(1, MAX_PART_SIZE),
     help=f"For ftz: dimensions that a byte stands for, {PART_SIZE} by default; 1 for int8.",
 )
-@prints
+@prints_output
 @storage_option
 def export_command(
     model: str,
@@ -74,7 +74,7 @@ def export_command(
     written = format or format_by_name(url)
     if ngrams is not None and written is not None:
         check_option("--ngrams", f"--ngrams {ngrams}", written, *WITH_NGRAMS)
-    vectors = open_once(model, storage_options)
+    vectors = open_on_disk(model, storage_options)
     vectors = vectors if prefix is None else vectors.prefix(prefix)
     vectors = vectors if ngrams is None else vectors.prune(ngrams)
     export(vectors, url, format, storage_options, sif=sif, part_size=part_size)

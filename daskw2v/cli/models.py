@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from daskw2v.cli.options import storage_option
-from daskw2v.cli.printing import Output, neighbours_output, print_groups, prints
+from daskw2v.cli.printing import Output, neighbours_output, print_groups, prints_output
 from daskw2v.cli.program import main
-from daskw2v.config.choice import by_heading
+from daskw2v.config.choice import group_by_heading
 from daskw2v.config.params import Params
 from daskw2v.models.index.build import build_index
 from daskw2v.models.index.kinds import CONNECTIVITY, EXPANSION, KINDS, PART_SIZE
@@ -18,7 +18,7 @@ from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.quantization import MAX_PART_SIZE
 
-_LONG = 4  # most entries of a list that are shown
+_MAX_ENTRIES = 4  # of a list that are shown
 _TITLES = {"corpus": "text", "metrics": "training", "resources": "trained on"}
 
 Facts = list[tuple[str, str]]
@@ -26,8 +26,8 @@ Facts = list[tuple[str, str]]
 model_argument = click.argument("model")
 
 
-def open_once(model: str, storage_options: Mapping[str, Any]) -> Vectors:
-    """Open a model without loading it, as a command reads each row at most once."""
+def open_on_disk(model: str, storage_options: Mapping[str, Any]) -> Vectors:
+    """Open a model without loading its rows into memory, as a command reads each row at most once."""
     return Vectors.open(model, storage_options, in_memory=False)
 
 
@@ -37,7 +37,7 @@ def open_once(model: str, storage_options: Mapping[str, Any]) -> Vectors:
 @click.option("--negative", multiple=True, metavar="WORD", help="Word with negative weight. Repeatable.")
 @click.option("--topn", type=click.IntRange(1), default=10, show_default=True, help="How many words to show.")
 @click.option("--approximate", is_flag=True, help="Search the index that `daskw2v index` has built.")
-@prints
+@prints_output
 @storage_option
 def similar(
     model: str,
@@ -54,7 +54,7 @@ def similar(
     vectors = (
         IndexedVectors.open(model, storage_options, in_memory=False)
         if approximate
-        else open_once(model, storage_options)
+        else open_on_disk(model, storage_options)
     )
     return neighbours_output(vectors.most_similar(positive=list(words), negative=list(negative), topn=topn))
 
@@ -65,14 +65,14 @@ def similar(
 @click.argument("b")
 @click.argument("c")
 @click.option("--topn", type=click.IntRange(1), default=10, show_default=True, help="How many words to show.")
-@prints
+@prints_output
 @storage_option
 def analogy(model: str, a: str, b: str, c: str, topn: int, storage_options: dict[str, Any]) -> Output:
     """Show the words that are to C as B is to A.
 
     For example: daskw2v analogy MODEL man king woman.
     """
-    return neighbours_output(open_once(model, storage_options).analogy(a, b, c, topn=topn))
+    return neighbours_output(open_on_disk(model, storage_options).analogy(a, b, c, topn=topn))
 
 
 @main.command(no_args_is_help=True)
@@ -86,7 +86,7 @@ def analogy(model: str, a: str, b: str, c: str, topn: int, storage_options: dict
     "--part-size", type=click.IntRange(1, MAX_PART_SIZE), help=f"Dimensions of a byte.  [default: {PART_SIZE}]"
 )
 @click.option("--threads", type=click.IntRange(0), default=0, help="Threads to build with; 0 uses all cores.")
-@prints
+@prints_output
 @storage_option
 def index(model: str, storage_options: dict[str, Any], **options: Any) -> Output:
     """Build an index of MODEL for nearest neighbours.
@@ -102,54 +102,56 @@ def index(model: str, storage_options: dict[str, Any], **options: Any) -> Output
 
 @main.command(no_args_is_help=True)
 @model_argument
-@prints
+@prints_output
 @storage_option
 def info(model: str, storage_options: dict[str, Any]) -> Output:
     """Show the metadata of MODEL: parameters, corpus, sizes, loss."""
-    vectors = open_once(model, storage_options)
+    vectors = open_on_disk(model, storage_options)
     facts = {"words": len(vectors), "vector_size": vectors.vector_size, "url": vectors.url, **vectors.metadata}
-    return Output(facts, lambda: print_groups(groups_of(vectors)))
+    return Output(facts, lambda: print_groups(make_groups(vectors)))
 
 
-def groups_of(vectors: Vectors) -> Iterator[tuple[str, Facts]]:
-    """Yield the title and the rows of each group that has any."""
+def make_groups(vectors: Vectors) -> Iterator[tuple[str, Facts]]:
+    """Yield the title and the rows of each group of a model's facts, without empty groups."""
     size = f"{len(vectors):,} words x {vectors.vector_size}"
     single = {name: value for name, value in vectors.metadata.items() if not isinstance(value, Mapping | list)}
-    yield "model", [("url", str(vectors.url)), ("size", size), *_rows(single)]
+    yield "model", [("url", str(vectors.url)), ("size", size), *_leaves(single)]
     for name, value in vectors.metadata.items():
-        if name not in single and (rows := list(_params(value) if name == "params" else _rows({"": value}))):
+        if name not in single and (rows := list(_params(value) if name == "params" else _leaves({"": value}))):
             yield _TITLES.get(name, name.replace("_", " ")), rows
 
 
 def _params(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield a row for each heading of Params, with the values that are not None."""
-    under = {known.field.name: heading for heading, of in by_heading(Params).items() for known in of}
-    named = [name for name, value in values.items() if value is not None]
-    for heading in dict.fromkeys(under.get(name, "others") for name in named):
-        names = [name for name in named if under.get(name, "others") == heading]
-        yield heading.lower(), ", ".join(f"{name} {_brief(values[name])}" for name in names)
+    headings = {known.field.name: heading for heading, group in group_by_heading(Params).items() for known in group}
+    set_names = [name for name, value in values.items() if value is not None]
+    for heading in dict.fromkeys(headings.get(name, "others") for name in set_names):
+        names = [name for name in set_names if headings.get(name, "others") == heading]
+        yield heading.lower(), ", ".join(f"{name} {_format_value(values[name])}" for name in names)
 
 
-def _rows(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the leaves of nested mappings and lists, without empty ones."""
+def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the names and texts of the leaves of nested mappings and lists, without empty ones."""
     for key, value in values.items():
         name = " ".join(part for part in (prefix, key.replace("_", " ")) if part)
         if isinstance(value, Mapping):
-            yield from _rows(value, name)
-        elif isinstance(value, list) and len(value) > _LONG:
+            yield from _leaves(value, name)
+        elif isinstance(value, list) and len(value) > _MAX_ENTRIES:
             yield name, f"{len(value)} entries (shown by --json)"
         elif isinstance(value, list) and value and all(isinstance(entry, Mapping) for entry in value):
             for number, entry in enumerate(value):
-                yield name if number == 0 else "", _joined(_rows(entry))
+                yield name if number == 0 else "", _join(_leaves(entry))
         elif value is not None and value != []:
-            yield name, _brief(value)
+            yield name, _format_value(value)
 
 
-def _joined(rows: Iterable[tuple[str, str]]) -> str:
+def _join(rows: Iterable[tuple[str, str]]) -> str:
+    """Return names and texts as one text: "name text, name text"."""
     return ", ".join(f"{name} {text}" for name, text in rows)
 
 
-def _brief(value: Any) -> str:
+def _format_value(value: Any) -> str:
+    """Return a value as short text for people."""
     match value:
         case bool():
             return "yes" if value else "no"
@@ -158,5 +160,5 @@ def _brief(value: Any) -> str:
         case float():
             return f"{value:.4g}"
         case list():
-            return ", ".join(map(_brief, value))
+            return ", ".join(map(_format_value, value))
     return str(value)

@@ -17,7 +17,7 @@ _DEBUG = "daskw2v.debug"  # key in the context's `meta`, which a command shares 
 
 
 class Option(click.Option):
-    """An option that the help shows under a heading, or only by name if not all combinations read it (`readers`)."""
+    """An option that the help shows under a heading; only by its name if `readers` names the values that read it."""
 
     def __init__(self, *args: Any, heading: str = "", readers: tuple[str, ...] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -25,7 +25,7 @@ class Option(click.Option):
 
 
 class Many(Option):
-    """An option that can be repeated, or have several values: `--similarity a.tsv b.tsv`."""
+    """An option that can be repeated, or followed by several values: `--similarity a.tsv b.tsv`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{**kwargs, "multiple": True})
@@ -46,17 +46,17 @@ class Command(click.Command):
         except click.NoSuchOption as error:
             # For -size, as in word2vec.c and fastText, click reports -s
             typed = next((word for word in args if word.startswith(error.option_name)), error.option_name)
-            meant = suggest(
+            suggestion = suggest(
                 typed.partition("=")[0],
                 {"": [p.name for p in self.params if p.name and isinstance(p, click.Option)]},
                 _as_option,
             )
-            if meant is None:
+            if suggestion is None:
                 raise
-            raise click.UsageError(f"No such option: {typed.partition('=')[0]}. {meant}", ctx) from None
+            raise click.UsageError(f"No such option: {typed.partition('=')[0]}. {suggestion}", ctx) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options that all combinations read, and the names of others, by their readers."""
+        """Write the help of the options that are always read, and the names of other options by their readers."""
         self._write_options(ctx, formatter, lambda option: not getattr(option, "readers", ()))
         readers: dict[str, list[str]] = {}
         for option in self.get_params(ctx):
@@ -64,10 +64,10 @@ class Command(click.Command):
                 readers.setdefault(name, []).append(option.opts[0])
         if readers:
             with formatter.section("Options that only these read (--help-for NAME explains them)"):
-                formatter.write_dl(list(_rows(readers, formatter.width)))
+                formatter.write_dl(list(_reader_rows(readers, formatter.width)))
 
     def help_for(self, ctx: click.Context, name: str, fields: Collection[str]) -> str:
-        """Return the help of all options, or of options that `name` reads and others do not, `fields` among them."""
+        """Return the help of the options that the value `name` reads and others do not, and of `fields`; or of all."""
         formatter = ctx.make_formatter()
 
         def is_read(option: click.Option) -> bool:
@@ -77,12 +77,12 @@ class Command(click.Command):
         return formatter.getvalue().strip() or f"{name} reads the options of --help, and no others."
 
     def _write_options(
-        self, ctx: click.Context, formatter: click.HelpFormatter, shown: Callable[[click.Option], bool]
+        self, ctx: click.Context, formatter: click.HelpFormatter, is_shown: Callable[[click.Option], bool]
     ) -> None:
-        """Write options under their headings, if `shown` returns True for them."""
+        """Write the help of options for which `is_shown` returns True, under their headings."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for option in self.get_params(ctx):
-            if not isinstance(option, click.Option) or not shown(option):
+            if not isinstance(option, click.Option) or not is_shown(option):
                 continue
             if (record := option.get_help_record(ctx)) is not None:
                 sections.setdefault(getattr(option, "heading", "") or "Options", []).append(record)
@@ -91,8 +91,8 @@ class Command(click.Command):
                 formatter.write_dl(records)
 
 
-def _rows(readers: Mapping[str, Sequence[str]], width: int) -> Iterator[tuple[str, str]]:
-    """Yield one or more rows for each reader; click would break names of options at their hyphens."""
+def _reader_rows(readers: Mapping[str, Sequence[str]], width: int) -> Iterator[tuple[str, str]]:
+    """Yield rows with a reader's name and a line of its options; click would break names of options at hyphens."""
     width -= max(map(len, readers)) + 6  # indentation, and the space between columns
     for name, options in readers.items():
         for number, line in enumerate(textwrap.wrap(", ".join(options), width, break_on_hyphens=False)):
@@ -100,11 +100,12 @@ def _rows(readers: Mapping[str, Sequence[str]], width: int) -> Iterator[tuple[st
 
 
 def _as_option(_: str, name: str) -> str:
+    """Return the option for a parameter's name."""
     return f"--{name.replace('_', '-')}"
 
 
 def _repeat(args: list[str], names: set[str]) -> list[str]:
-    """Repeat the option before every value: `--x a b` becomes `--x a --x b`."""
+    """Return arguments in which an option of `names` precedes each value: `--x a b` becomes `--x a --x b`."""
     repeated: list[str] = []
     option = None
     for position, word in enumerate(args):
@@ -136,9 +137,14 @@ _debug = click.Option(
 def help_for_option(
     names: Sequence[str], read_by: Callable[[str], Iterable[str]]
 ) -> Callable[[CommandFunction], CommandFunction]:
-    """Add `--help-for`, which shows the options that one of `names` reads and others do not, and ends the command.
+    """Return a decorator that adds `--help-for` to a command, which prints the help of options that one value reads.
 
-    `read_by` returns the fields that a value of an axis reads and others do not.
+    Parameters
+    ----------
+    names
+        Names of values, such as objectives, that `--help-for` takes.
+    read_by
+        Function from such a name to the names of fields that the value reads and others do not.
     """
 
     def show(ctx: click.Context, _: click.Parameter, name: str | None) -> None:
@@ -162,7 +168,8 @@ def wants_traceback(ctx: click.Context) -> bool:
     return bool(ctx.meta.get(_DEBUG))
 
 
-def _read_pair(pair: str) -> tuple[str, Any]:
+def _parse_pair(pair: str) -> tuple[str, Any]:
+    """Return key and value of an argument KEY=VALUE."""
     key, separator, value = pair.partition("=")
     if not (key and separator):
         raise click.BadParameter("it is not KEY=VALUE.")  # not shown, as it may be a secret
@@ -172,12 +179,12 @@ def _read_pair(pair: str) -> tuple[str, Any]:
         return key, value
 
 
-def _read_pairs(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> dict[str, Any]:
-    return dict(_read_pair(pair) for pair in pairs)
+def _parse_pairs(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) -> dict[str, Any]:
+    return dict(_parse_pair(pair) for pair in pairs)
 
 
 def storage_option(function: CommandFunction, heading: str = "") -> CommandFunction:
-    """Add the repeated option `--storage-option KEY=VALUE`, collected in `storage_options`."""
+    """Add the repeatable option `--storage-option KEY=VALUE` to a command, which gets the dict `storage_options`."""
     return click.option(
         "--storage-option",
         "storage_options",
@@ -185,7 +192,7 @@ def storage_option(function: CommandFunction, heading: str = "") -> CommandFunct
         heading=heading,
         multiple=True,
         metavar="KEY=VALUE",
-        callback=_read_pairs,
+        callback=_parse_pairs,
         envvar="DASKW2V_STORAGE_OPTION",
         help="Option for fsspec (credentials, endpoints); VALUE is JSON or plain text. Repeatable.",
     )(function)

@@ -14,8 +14,8 @@ from rich.cells import cell_len
 
 from daskw2v.safe_text import escaped, escaped_json, escaped_lines
 
-_LONG = 4  # entries of a list that a table still shows
-_NARROW = 20  # characters that a column has at least
+_MAX_ENTRIES = 4  # of a list that a table shows
+_MIN_WIDTH = 20  # characters of a column that is folded
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -26,9 +26,9 @@ class Output(NamedTuple):
     Parameters
     ----------
     facts
-        The document that `--json` prints.
+        The values that `--json` prints.
     show
-        Prints the same for people.
+        Function that prints the output for people.
     exit_code
         The exit code of the command.
     """
@@ -38,8 +38,8 @@ class Output(NamedTuple):
     exit_code: int = 0
 
 
-def prints(command: Callable[..., Output]) -> Callable[..., None]:
-    """Add `--json` to a command that returns its output."""
+def prints_output(command: Callable[..., Output]) -> Callable[..., None]:
+    """Return a command that prints the output which a function returns, as JSON with the option `--json`."""
 
     @json_option
     @wraps(command)
@@ -55,19 +55,19 @@ def prints(command: Callable[..., Output]) -> Callable[..., None]:
     return printing
 
 
-def say(text: str) -> None:
-    """Print lines of text, which may hold what others wrote."""
+def print_lines(text: str) -> None:
+    """Print lines of text, without control characters, as the text may be another program's."""
     click.echo(escaped_lines(text))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Iterable[str]]) -> None:
-    """Print a table, with a header if a column has a name. A terminal that is too narrow folds the widest column."""
+    """Print a table, with a header if a column has a name; fold the widest column where a terminal is too narrow."""
     lines = [tuple(map(escaped, cells)) for cells in (*([columns] if any(columns) else []), *rows)]
     widths = [max(map(cell_len, cells)) for cells in zip(*lines, strict=True)]
-    if widths and sys.stdout.isatty():  # programs that read from a pipe need whole lines
+    if widths and sys.stdout.isatty():  # programs that read from a pipe need complete lines
         beyond = sum(widths) + 2 * (len(widths) - 1) - shutil.get_terminal_size().columns
         widest = widths.index(max(widths))
-        widths[widest] = min(widths[widest], max(widths[widest] - beyond, _NARROW))
+        widths[widest] = min(widths[widest], max(widths[widest] - beyond, _MIN_WIDTH))
     for number, cells in enumerate(lines):
         folded = [_fold(cell, width) for cell, width in zip(cells, widths, strict=True)]
         for parts in zip_longest(*folded, fillvalue=""):
@@ -77,49 +77,51 @@ def print_table(columns: Sequence[str], rows: Iterable[Iterable[str]]) -> None:
 
 
 def _fold(cell: str, width: int) -> list[str]:
+    """Return the lines of a cell in a column of `width` characters."""
     return [cell] if cell_len(cell) <= width else textwrap.wrap(cell, width, break_on_hyphens=False)
 
 
 def print_groups(groups: Iterable[tuple[str, Sequence[tuple[str, str]]]]) -> None:
-    """Print tables of two columns, each below its title."""
+    """Print tables of two columns, names and texts, each below its title."""
     for number, (title, rows) in enumerate(groups):
         click.echo(f"{'' if number == 0 else chr(10)}{escaped(title)}")
         print_table(("", ""), ((f"  {name}", text) for name, text in rows))
 
 
-def with_cosines(neighbours: Iterable[tuple[str, float]]) -> list[dict[str, Any]]:
-    """Return words with their cosines as JSON has them."""
+def cosine_facts(neighbours: Iterable[tuple[str, float]]) -> list[dict[str, Any]]:
+    """Return words and their cosines as a list of dicts, for JSON."""
     return [{"word": word, "cosine": float(cosine)} for word, cosine in neighbours]
 
 
 def neighbours_output(neighbours: Sequence[tuple[str, float]]) -> Output:
-    """Return the output of words with their cosines."""
+    """Return the output of words and their cosines."""
     rows = ((word, f"{cosine:.4f}") for word, cosine in neighbours)
-    return Output({"neighbours": with_cosines(neighbours)}, lambda: print_table(("word", "cosine"), rows))
+    return Output({"neighbours": cosine_facts(neighbours)}, lambda: print_table(("word", "cosine"), rows))
 
 
 def named_output(name: str, value: str) -> Output:
-    """Return the output of one value, which `--json` names."""
-    return Output({name: value}, partial(say, value))
+    """Return the output of one value, which has this name in JSON."""
+    return Output({name: value}, partial(print_lines, value))
 
 
 def print_json(values: Mapping[str, Any]) -> None:
-    """Print one document of JSON."""
+    """Print values as one document of JSON."""
     click.echo(escaped_json(json.dumps(values, indent=1, ensure_ascii=False)))
 
 
-def flat(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
-    """Yield the leaves of nested mappings: {"a": {"b": 1}} gives ("a.b", "1")."""
+def flatten(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
+    """Yield the names and texts of the leaves of nested mappings: {"a": {"b": 1}} gives ("a.b", "1")."""
     for key, value in values.items():
         if isinstance(value, Mapping):
-            yield from flat(value, f"{prefix}{key}.")
+            yield from flatten(value, f"{prefix}{key}.")
         else:
-            yield f"{prefix}{key}", _brief(value)
+            yield f"{prefix}{key}", _format_leaf(value)
 
 
-def _brief(value: Any) -> str:
+def _format_leaf(value: Any) -> str:
+    """Return a value as short text."""
     if isinstance(value, float):
         return f"{value:.4g}"
-    if isinstance(value, list) and len(value) > _LONG:
+    if isinstance(value, list) and len(value) > _MAX_ENTRIES:
         return f"{len(value)} entries (shown by --json)"
     return str(value)

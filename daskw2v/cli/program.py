@@ -16,7 +16,7 @@ from daskw2v.cli.options import Command, wants_traceback
 
 
 class Listed(NamedTuple):
-    """A command before its module is imported: the module, and the first sentence of the command's help."""
+    """A command before its module is imported: the module's name, and the first sentence of the command's help."""
 
     module: str
     help: str
@@ -63,7 +63,7 @@ class Program(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command's module and return the command; None if there is no such command."""
         if cmd_name in COMMANDS:
-            with _without_collections():
+            with _without_garbage_collection():
                 import_module(f"daskw2v.cli.{COMMANDS[cmd_name].module}")
         return super().get_command(ctx, cmd_name)
 
@@ -79,14 +79,14 @@ class Program(click.Group):
 
 
 @contextmanager
-def _without_collections() -> Iterator[None]:
-    """Look for no garbage in the block, which makes modules alone: nearly all that they hold stays."""
-    before = gc.isenabled()
+def _without_garbage_collection() -> Iterator[None]:
+    """Disable garbage collection in a block that imports modules, as nearly all of their objects stay."""
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if before:
+        if was_enabled:
             gc.enable()
 
 
@@ -97,9 +97,9 @@ def main() -> None:
 
 
 def run() -> None:
-    """Run the command line as a program, whose processes import nothing from the current directory."""
-    # Python would search it first in processes that it starts with -c, such as workers
+    """Run the command line as a program, whose processes import nothing from the current folder."""
+    # Python would search the current folder first in processes that it starts with -c, such as workers
     os.environ.setdefault("PYTHONSAFEPATH", "1")
-    sys.excepthook = show_traceback  # of what is no error of the user's
-    atexit.register(gc.freeze)  # to look for garbage among all modules in the end takes a quarter of a second
+    sys.excepthook = show_traceback  # for errors that are not the user's
+    atexit.register(gc.freeze)  # a collection over all modules at the end takes a quarter of a second
     main()

@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from daskw2v.cli.config_file import TABLES, fields_in, inputs_of, read_config, required, table
-from daskw2v.cli.fields import choose, fields_of
+from daskw2v.cli.config_file import TABLES, get_required, make_inputs, make_settings, read_config, read_table
+from daskw2v.cli.fields import choose_settings, setting_options
 from daskw2v.cli.options import config_option, storage_option
-from daskw2v.cli.printing import Output, print_table, prints
+from daskw2v.cli.printing import Output, print_table, prints_output
 from daskw2v.cli.program import main
-from daskw2v.cli.training import import_from_here
+from daskw2v.cli.training import import_from_current_folder
 from daskw2v.cli.versions import reason_option, request_option, versions
 from daskw2v.cluster.console import show_progress
 from daskw2v.collections.kinds import default_params
@@ -26,10 +26,10 @@ from daskw2v.retraining.policy import Policy
 from daskw2v.retraining.promote import promote
 from daskw2v.retraining.retrain import retrain
 
-_SAYS = ("inputs", "work", *TABLES, "policy", "gates", "notices")  # names in the TOML file, besides those of options
+_NAMES = ("inputs", "work", *TABLES, "policy", "gates", "notices")  # in the TOML file, besides names of options
 
 # Fields of Resources that a promotion reads
-_PROMOTES = ("eval_similarity", "eval_analogy", "eval_categorization", "storage_options", "store_timeout")
+_PROMOTION_FIELDS = ("eval_similarity", "eval_analogy", "eval_categorization", "storage_options", "store_timeout")
 
 
 @main.command("retrain", no_args_is_help=True)
@@ -38,8 +38,8 @@ _PROMOTES = ("eval_similarity", "eval_analogy", "eval_categorization", "storage_
 @config_option
 @click.option("--full", is_flag=True, help="Train from scratch, on all text.")
 @click.option("--webhook", envvar="DASKW2V_WEBHOOK", show_envvar=False, help="URL to post the summary to; never shown.")
-@prints
-@fields_of(Params, Resources)
+@prints_output
+@setting_options(Params, Resources)
 @click.pass_context
 def retrain_command(
     ctx: click.Context,
@@ -62,20 +62,20 @@ def retrain_command(
     holds the work directory; 6 another process changed what is served meanwhile; 7 the version is finished, and not
     served. Except with 0, the run has not changed what is served.
     """
-    values = read_config(config, _SAYS)
-    policy = table(Policy, values, "policy", config)
-    gates, notices = table(Gates, values, "gates", config), table(Notices, values, "notices", config)
+    values = read_config(config, _NAMES)
+    policy = read_table(Policy, values, "policy", config)
+    gates, notices = read_table(Gates, values, "gates", config), read_table(Notices, values, "notices", config)
     if webhook:
         notices = notices.replace(webhook=webhook)
-    texts = inputs_of(list(inputs) or required(values, "inputs", "INPUT"), values, config)
-    others = {name: value for name, value in values.items() if name not in _SAYS}
-    params, resources = choose(ctx, others, default_params(texts))
-    import_from_here(params)
-    signal.signal(signal.SIGTERM, _leave)
+    texts = make_inputs(list(inputs) or get_required(values, "inputs", "INPUT"), values, config)
+    settings = {name: value for name, value in values.items() if name not in _NAMES}
+    params, resources = choose_settings(ctx, settings, default_params(texts))
+    import_from_current_folder(params)
+    signal.signal(signal.SIGTERM, _exit)
     with show_progress() as listener:
         summary = retrain(
             texts,
-            work=work or required(values, "work", "--work"),
+            work=work or get_required(values, "work", "--work"),
             params=params,
             resources=resources,
             policy=policy,
@@ -93,7 +93,7 @@ def retrain_command(
 @config_option
 @reason_option
 @request_option
-@prints
+@prints_output
 @storage_option
 def promote_command(
     work: str, version: str, config: Path | None, reason: str, request: str, storage_options: dict[str, Any]
@@ -104,24 +104,24 @@ def promote_command(
 
     Exit codes: 0 it is served; 2 an error, such as another version that was served meanwhile; 4 a gate stopped it.
     """
-    values = read_config(config, _SAYS)
-    resources = fields_in(Resources, {name: values[name] for name in _PROMOTES if name in values})
+    values = read_config(config, _NAMES)
+    resources = make_settings(Resources, {name: values[name] for name in _PROMOTION_FIELDS if name in values})
     if storage_options:
         resources = resources.replace(storage_options=storage_options)
-    gates = table(Gates, values, "gates", config)
+    gates = read_table(Gates, values, "gates", config)
     verdict = promote(work, version, gates=gates, resources=resources, reason=reason, request=request)
     facts = {"version": version, "served": verdict.passed, "gates": verdict.as_dict()}
     rows = [(f"{state} {name}", text) for state, name, text in verdict.rows()]
     return Output(facts, lambda: print_table(("", ""), rows), 0 if verdict.passed else int(Outcome.STOPPED))
 
 
-def _leave(number: int, _: object) -> None:
-    """Exit in order, which releases leases at once."""
+def _exit(number: int, _: object) -> None:
+    """Handle a signal: raise SystemExit, so that leases are released at once."""
     sys.exit(128 + number)
 
 
 def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
-    """Yield the summary, the outcome last, as recipes for schedulers show the last line."""
+    """Yield the rows of a summary's table, the outcome last, as recipes for schedulers show the last line."""
     yield "served", summary.served or "nothing yet"
     for name, value in summary.figures.items():
         yield name.replace("_", " "), f"{value:,.4g}" if value % 1 else f"{value:,.0f}"

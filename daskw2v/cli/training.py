@@ -1,4 +1,4 @@
-"""Commands that train, `train`, `items`, `walks` and `demo`, and those about training: `estimate` and `warm-up`."""
+"""The commands `train`, `items`, `walks` and `demo`, which train, and `estimate` and `warm-up`, about training."""
 
 import os
 import shutil
@@ -13,10 +13,10 @@ import click
 from rich.console import Console
 
 from daskw2v.cli import demo as demo_corpus
-from daskw2v.cli.config_file import EVENTS, GRAPH, WALKS, read_config, table
-from daskw2v.cli.fields import choose, fields_of, spoken
+from daskw2v.cli.config_file import EVENTS, GRAPH, WALKS, read_config, read_table
+from daskw2v.cli.fields import choose_settings, explicit_values, setting_options
 from daskw2v.cli.options import config_option
-from daskw2v.cli.printing import Output, print_table, prints, say, with_cosines
+from daskw2v.cli.printing import Output, cosine_facts, print_lines, print_table, prints_output
 from daskw2v.cli.program import main
 from daskw2v.cluster.console import show_progress
 from daskw2v.collections.kinds import Derived, TextInputs
@@ -35,24 +35,24 @@ from daskw2v.training.plan import automatic_choice
 from daskw2v.training.planning import estimate, plan
 from daskw2v.training.warm_up import warm_up
 
-# Makes inputs and settings of the context, the files and the TOML file
-_Choosing = Callable[[click.Context, list[str], Path | None], tuple[TextInputs, Params, Resources]]
-_OF_EDGES = ("weight",)  # not of rows of text
+# Function from the context, the names of files and the TOML file to inputs and settings
+_ChooseInputs = Callable[[click.Context, list[str], Path | None], tuple[TextInputs, Params, Resources]]
+_OF_EDGES = ("weight",)  # options that set a field of edges, not of rows of text
 
 
-def trains(
+def training_command(
     metavar: str, *owners: type[Settings] | Settings, inputs: type[Derived] | None = None
-) -> Callable[[_Choosing], Callable[..., Any]]:
-    """Make a command that trains from a function that chooses inputs and settings.
+) -> Callable[[_ChooseInputs], Callable[..., Any]]:
+    """Return a decorator that makes a command which trains, from a function that returns inputs and settings.
 
     Parameters
     ----------
     metavar
-        What the help calls a file.
+        The help's name for a file.
     owners
-        Settings whose fields are options; an instance has their defaults as values.
+        Settings whose fields are options; an instance has the options' defaults as values.
     inputs
-        What the files are read as, if not as text.
+        The class of inputs that the files are read as; None for text.
     """
     parts: Sequence[Callable[[Any], Any]] = (
         click.argument("inputs", nargs=-1, required=True, metavar=f"{metavar}..."),
@@ -64,12 +64,12 @@ def trains(
         ),
         config_option,
         click.option("--report", metavar="URL", help="Write a report about the model to this URL: one HTML file."),
-        prints,
-        fields_of(*owners, inputs=inputs),
+        prints_output,
+        setting_options(*owners, inputs=inputs),
         click.pass_context,
     )
 
-    def decorate(function: _Choosing) -> Callable[..., Any]:
+    def decorate(function: _ChooseInputs) -> Callable[..., Any]:
         @wraps(function)
         def command(
             ctx: click.Context,
@@ -83,14 +83,14 @@ def trains(
             texts, params, resources = function(ctx, list(inputs), config)
             return train_on(texts, work, params, resources, report)
 
-        return reduce(lambda made, part: part(made), reversed(parts), command)
+        return reduce(lambda decorated, part: part(decorated), reversed(parts), command)
 
     return decorate
 
 
 def train_on(inputs: TextInputs, work: str, params: Params, resources: Resources, report: str | None) -> Output:
-    """Train on inputs, and write a report to a URL, if any."""
-    import_from_here(params)
+    """Train on inputs, write a report to a URL unless it is None, and return the command's output."""
+    import_from_current_folder(params)
     vectors, page = _train(inputs, work, params, resources), None
     facts = _facts(vectors)
     if report is not None:
@@ -101,28 +101,28 @@ def train_on(inputs: TextInputs, work: str, params: Params, resources: Resources
     def show() -> None:
         print_table(("", ""), _rows(facts))
         if page is not None:
-            say(page)
+            print_lines(page)
 
     return Output({**facts, "report": page}, show)
 
 
-def import_from_here(params: Params) -> None:
-    """Allow a tokenizer package.module:function of the current directory; local workers inherit the path.
+def import_from_current_folder(params: Params) -> None:
+    """Search the current folder for a tokenizer package.module:function; local workers inherit the search path.
 
-    The directory is searched last, so that its files replace no installed module.
+    The folder is searched last, so that its files replace no installed module.
     """
-    here = os.getcwd()
-    if is_import_path(params.tokenizer) and not sys.flags.safe_path and here not in sys.path:
-        sys.path.append(here)
+    folder = os.getcwd()
+    if is_import_path(params.tokenizer) and not sys.flags.safe_path and folder not in sys.path:
+        sys.path.append(folder)
 
 
 def write_report(*args: Any, **options: Any) -> str:
-    """Write a report, by the function of that name, whose plots are loaded only now: that takes half a second."""
+    """Call `reports.page.report`, whose module takes half a second to import; return the URL of the report."""
     return str(import_module("daskw2v.reports.page").report(*args, **options))
 
 
 @main.command("train", no_args_is_help=True)
-@trains("INPUT", Params, Resources)
+@training_command("INPUT", Params, Resources)
 def train_command(ctx: click.Context, files: list[str], config: Path | None) -> tuple[TextInputs, Params, Resources]:
     """Train vectors on text at INPUT (files, folders, patterns, URLs).
 
@@ -130,11 +130,11 @@ def train_command(ctx: click.Context, files: list[str], config: Path | None) -> 
     the environment, such as DASKW2V_VECTOR_SIZE=200, or in a TOML file. The command line takes
     precedence, then the environment.
     """
-    return files, *choose(ctx, read_config(config))
+    return files, *choose_settings(ctx, read_config(config))
 
 
 @main.command("items", no_args_is_help=True)
-@trains("EVENTS", Sessions, Events.params, Resources, inputs=Events)
+@training_command("EVENTS", Sessions, Events.params, Resources, inputs=Events)
 def items_command(ctx: click.Context, files: list[str], config: Path | None) -> tuple[TextInputs, Params, Resources]:
     """Train vectors of items on the sessions of users, from EVENTS (Parquet, or CSV).
 
@@ -143,12 +143,12 @@ def items_command(ctx: click.Context, files: list[str], config: Path | None) -> 
     resumes an interrupted one.
     """
     values = read_config(config, (EVENTS,))
-    sessions = table(Sessions, values, EVENTS, config, spoken(ctx))
-    return Events(files, sessions), *choose(ctx, values, Events.params)
+    sessions = read_table(Sessions, values, EVENTS, config, explicit_values(ctx))
+    return Events(files, sessions), *choose_settings(ctx, values, Events.params)
 
 
 @main.command("walks", no_args_is_help=True)
-@trains("EDGES", EdgeList, Walks, Graph.params, Resources, inputs=Graph)
+@training_command("EDGES", EdgeList, Walks, Graph.params, Resources, inputs=Graph)
 def walks_command(ctx: click.Context, files: list[str], config: Path | None) -> tuple[TextInputs, Params, Resources]:
     """Train vectors of nodes on random walks, from EDGES (Parquet, CSV, or text).
 
@@ -156,24 +156,27 @@ def walks_command(ctx: click.Context, files: list[str], config: Path | None) -> 
     environment and the TOML file are as for train; the tables [graph] and [walks] of the file have the options
     about edges and walks. --seed is that of walks and of training. The same command resumes an interrupted one.
     """
-    values, options = read_config(config, (GRAPH, WALKS)), spoken(ctx)
-    edges, walks = table(EdgeList, values, GRAPH, config, options), table(Walks, values, WALKS, config, options)
-    return Graph(files, edges, walks), *choose(ctx, values, Graph.params, _OF_EDGES)
+    values, options = read_config(config, (GRAPH, WALKS)), explicit_values(ctx)
+    edges, walks = (
+        read_table(EdgeList, values, GRAPH, config, options),
+        read_table(Walks, values, WALKS, config, options),
+    )
+    return Graph(files, edges, walks), *choose_settings(ctx, values, Graph.params, _OF_EDGES)
 
 
 @main.command()
 @click.option("--work", default="demo-work", show_default=True, help="Folder for everything that the demo writes.")
-@prints
+@prints_output
 def demo(work: str) -> Output:
     """Train on the text of Python's library, and show what was learned."""
     files = demo_corpus.write_text(Path(work) / "text")
     vectors = _train([str(path) for path in files], work, demo_corpus.PARAMS, Resources())
     facts = _facts(vectors)
-    found = {word: vectors.most_similar(positive=[word], topn=6) for word in demo_corpus.WORDS if word in vectors}
+    neighbours = {word: vectors.most_similar(positive=[word], topn=6) for word in demo_corpus.WORDS if word in vectors}
 
     def show() -> None:
         print_table(("", ""), _rows(facts))
-        rows = ((word, ", ".join(neighbour for neighbour, _ in near)) for word, near in found.items())
+        rows = ((word, ", ".join(neighbour for neighbour, _ in near)) for word, near in neighbours.items())
         print_table(("word", "its nearest words"), rows)
         program = "daskw2v" if shutil.which("daskw2v") else sys.argv[0]
         commands = (
@@ -184,7 +187,7 @@ def demo(work: str) -> Output:
         )
         click.echo("\n".join(["\nNow try:", *(f"  {program} {command}" for command in commands)]))
 
-    return Output({**facts, "neighbours": {word: with_cosines(near) for word, near in found.items()}}, show)
+    return Output({**facts, "neighbours": {word: cosine_facts(near) for word, near in neighbours.items()}}, show)
 
 
 @main.command("estimate", no_args_is_help=True)
@@ -199,8 +202,8 @@ def demo(work: str) -> Output:
 )
 @click.option("--work", help="Folder or URL of a run: the words of text that it holds are counted.")
 @config_option
-@prints
-@fields_of(Params, Resources)
+@prints_output
+@setting_options(Params, Resources)
 @click.pass_context
 def estimate_command(
     ctx: click.Context,
@@ -217,51 +220,51 @@ def estimate_command(
 
     The options are those of `train`. With a scheduler, the estimate is for its workers; otherwise for a local cluster,
     which is not started. Words are counted where --work holds the text already. Time is that of training alone, by
-    each strategy that can; a star marks the one that is trained with, which `--strategy auto` chooses. Steps are taken
-    to be as fast as on the machine that they were measured on.
+    each strategy that can; a star marks the one that is trained with, which `--strategy auto` chooses. Steps are
+    assumed to be as fast as on the machine that they were measured on.
     """
-    params, resources = choose(ctx, read_config(config))
+    params, resources = choose_settings(ctx, read_config(config))
     if work is None:
-        found = estimate(inputs, params=params, resources=resources, types=types, words=words, network=network)
+        forecast = estimate(inputs, params=params, resources=resources, types=types, words=words, network=network)
     elif (types, words, network) == (None, None, None):
-        found = plan(inputs, work=work, params=params, resources=resources)
+        forecast = plan(inputs, work=work, params=params, resources=resources)
     else:
         raise click.UsageError("--work counts the words of a run: leave out --types, --words and --network.")
 
     def show() -> None:
-        for kind in found.workers:
+        for kind in forecast.workers:
             print_table(kind.columns, kind.memory.rows())
-            for note in (*found.notes(), *kind.memory.notes, kind.verdict):
-                say(note)
-        print_table(found.columns, found.rows())
+            for note in (*forecast.notes(), *kind.memory.notes, kind.verdict):
+                print_lines(note)
+        print_table(forecast.columns, forecast.rows())
 
-    return Output(found.as_dict(), show)
+    return Output(forecast.as_dict(), show)
 
 
 @main.command("warm-up")
 @click.option("--processes", type=click.IntRange(1), help="Processes that compile; one for each core by default.")
-@prints
+@prints_output
 def warm_up_command(processes: int | None) -> Output:
     """Compile all kernels for this processor, so that runs need not.
 
     The compiled kernels are stored in NUMBA_CACHE_DIR, or else in XDG_CACHE_HOME or ~/.cache.
     """
-    done = warm_up(processes)
-    for objective, strategy in done.skipped:
+    result = warm_up(processes)
+    for objective, strategy in result.skipped:
         click.echo(f"Note: {objective} with {strategy} is skipped: it needs a package that is not installed.", err=True)
     compiled, skipped = (
         [{"objective": objective, "strategy": strategy} for objective, strategy in pairs]
-        for pairs in (done.trained, done.skipped)
+        for pairs in (result.trained, result.skipped)
     )
     text = "All kernels are compiled"
     if compiled:
-        text = f"Kernels of {counted(len(compiled), 'combination')} were compiled in {done.seconds:.0f} s"
-    facts = {"folder": str(done.folder), "compiled": compiled, "skipped": skipped, "seconds": done.seconds}
-    return Output(facts, lambda: click.echo(f"{text}: {done.folder}"))
+        text = f"Kernels of {counted(len(compiled), 'combination')} were compiled in {result.seconds:.0f} s"
+    facts = {"folder": str(result.folder), "compiled": compiled, "skipped": skipped, "seconds": result.seconds}
+    return Output(facts, lambda: click.echo(f"{text}: {result.folder}"))
 
 
 def _train(inputs: TextInputs, work: str, params: Params, resources: Resources) -> Vectors:
-    """Train, with progress and notes on stderr."""
+    """Train with progress and notes on stderr; return the vectors."""
     console = Console(stderr=True, highlight=False)
     with show_progress(console) as listener:
         vectors = train(inputs, work=work, params=params, resources=resources, listener=listener)
@@ -271,7 +274,7 @@ def _train(inputs: TextInputs, work: str, params: Params, resources: Resources) 
 
 
 def _facts(vectors: Vectors) -> dict[str, Any]:
-    """Return what is printed of the result; metadata of models of earlier releases lacks some."""
+    """Return the facts of a trained model that commands print; None for facts that earlier releases did not write."""
     metadata = vectors.metadata
     metrics, compiling = metadata["metrics"], metadata["metrics"].get("compiling_seconds", 0.0)
     return {
@@ -280,7 +283,7 @@ def _facts(vectors: Vectors) -> dict[str, Any]:
         "vector_size": vectors.vector_size,
         "tokens": metadata["corpus"]["tokens"],
         "known_tokens": metadata.get("vocabulary", {}).get("total"),
-        "phrases": [found["n_phrases"] for found in metadata.get("phrases") or ()],
+        "phrases": [joined["n_phrases"] for joined in metadata.get("phrases") or ()],
         "words_per_second": metrics["words_per_second"],
         "seconds": metrics["seconds"] - compiling,
         "compiling_seconds": compiling,
@@ -291,7 +294,7 @@ def _facts(vectors: Vectors) -> dict[str, Any]:
 
 
 def _rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the rows of the table."""
+    """Yield the rows of the table that shows the facts of a trained model."""
     known, compiling, loss = facts["known_tokens"], facts["compiling_seconds"], facts["loss"]
     yield "model", str(facts["url"])
     if choice := facts["choice"]:
@@ -304,17 +307,17 @@ def _rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "speed", f"{facts['words_per_second']:,} words/s in {facts['seconds']:,.1f} s{after}"
     yield "loss", "none: no pair of words was left" if loss is None else f"{loss:.4f}"
     if held_out := facts["held_out"]:
-        yield "held out", f"{held_out['tokens']:,} tokens, loss there {_shown(held_out['loss'])}"
+        yield "held out", f"{held_out['tokens']:,} tokens, loss there {_format_loss(held_out['loss'])}"
     if stopped := facts["stopped"]:
         yield "stopped", f"after {counted(stopped['epochs'], 'epoch')}: {stopped['reason']}"
 
 
-def _shown(loss: float | None) -> str:
+def _format_loss(loss: float | None) -> str:
     return "unknown" if loss is None else f"{loss:.4f}"
 
 
 def _notes(metadata: Mapping[str, Any]) -> Iterator[str]:
-    """Yield notes about lines that were changed or skipped, and words that were not found."""
+    """Yield notes, from a model's metadata, about lines that were changed or skipped, and words without occurrences."""
     report = metadata["corpus"]["report"]
     if count := report["replaced"]:
         yield f"{counted(count, 'line')} had invalid Unicode, which was replaced by U+FFFD."
@@ -324,7 +327,7 @@ def _notes(metadata: Mapping[str, Any]) -> Iterator[str]:
         yield f"The first of them: {report['first_offence']}."
     if count := report["cut"]:
         yield f"Lines longer than 4 MiB were cut at whitespace, {counted(count, 'time')}."
-    vocabulary = metadata.get("vocabulary", {})  # models of earlier releases have none
+    vocabulary = metadata.get("vocabulary", {})  # earlier releases wrote none
     if count := vocabulary.get("missing", 0):
-        shown = ", ".join(vocabulary.get("missing_words", ()))
-        yield f"{counted(count, 'word')} of the given vocabulary did not occur in the text, such as {shown}."
+        examples = ", ".join(vocabulary.get("missing_words", ()))
+        yield f"{counted(count, 'word')} of the given vocabulary did not occur in the text, such as {examples}."

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from daskw2v.cli.options import Command, storage_option
-from daskw2v.cli.printing import Output, flat, named_output, print_table, prints, say
+from daskw2v.cli.printing import Output, flatten, named_output, print_lines, print_table, prints_output
 from daskw2v.cli.program import main
 from daskw2v.errors import counted
 from daskw2v.models.versions.difference import Difference, differences
@@ -16,7 +16,7 @@ from daskw2v.models.versions.finished import Problems, Version
 from daskw2v.models.versions.versions import Versions
 from daskw2v.safe_text import escaped
 
-_SHOWN = 20  # words
+_MAX_WORDS = 20  # of a difference that are shown
 
 
 class _Group(click.Group):
@@ -48,42 +48,42 @@ reason_option = click.option("--reason", default="", help="Why, for `versions lo
 request_option = click.option(
     "--request", default="", metavar="ID", help="Id of this request: the same command given twice is one change."
 )
-_WHOLE = "whole"
+_UNDAMAGED = "whole"
 _NOT_BOUND = "whole; an older daskw2v wrote it: its checksums say nothing of places, so swapped files are not found"
 
 
 @versions.command("list", no_args_is_help=True)
 @_work
-@prints
+@prints_output
 @storage_option
 def list_versions(work: str, storage_options: dict[str, Any]) -> Output:
     """List the finished versions in WORK, oldest first; a star marks the served one."""
-    every = Versions.open(work, storage_options)
-    found, problems = every.all(), every.problems()
+    all_versions = Versions.open(work, storage_options)
+    finished, problems = all_versions.all(), all_versions.problems()
     damaged = {name: [damage.problem for damage in files] for name, files in problems.damaged.items()}
     foreign = {name: error.problem for name, error in problems.foreign.items()}
 
     def show() -> None:
         rows = (
             ("*" if v.served else "", v.name, str(v.manifest.get("created")), str(v.words), ", ".join(v.tags))
-            for v in found
+            for v in finished
         )
         print_table(("", "version", "finished", "words", "tags"), rows)
         _warn(problems)
 
-    return Output({"versions": [*map(_summary, found)], "damaged": damaged, "foreign": foreign}, show)
+    return Output({"versions": [*map(_summary, finished)], "damaged": damaged, "foreign": foreign}, show)
 
 
 @versions.command(no_args_is_help=True)
 @_work
 @click.argument("version", default="LATEST")
-@prints
+@prints_output
 @storage_option
 def show(work: str, version: str, storage_options: dict[str, Any]) -> Output:
     """Show the metadata of a VERSION: tables, text, Params, base model, training."""
-    found = Versions.open(work, storage_options).find(version)
-    values = {**_summary(found), **found.manifest}
-    return Output(values, lambda: print_table(("", ""), flat(values)))
+    chosen = Versions.open(work, storage_options).find(version)
+    values = {**_summary(chosen), **chosen.manifest}
+    return Output(values, lambda: print_table(("", ""), flatten(values)))
 
 
 @versions.command(no_args_is_help=True)
@@ -92,7 +92,7 @@ def show(work: str, version: str, storage_options: dict[str, Any]) -> Output:
 @click.option("--expected", default="", metavar="VERSION", help="The version that has to be served until now.")
 @reason_option
 @request_option
-@prints
+@prints_output
 @storage_option
 def publish(
     work: str, version: str, expected: str, reason: str, request: str, storage_options: dict[str, Any]
@@ -108,22 +108,22 @@ def publish(
 @click.option("--to", metavar="VERSION", help="The version to serve again; by default the one served before.")
 @reason_option
 @request_option
-@prints
+@prints_output
 @storage_option
 def rollback(work: str, to: str | None, reason: str, request: str, storage_options: dict[str, Any]) -> Output:
     """Serve the previously served version again; damaged ones are passed over.
 
     Given twice without --to and --request, it goes back twice.
     """
-    every = Versions.open(work, storage_options)
-    served = every.rollback(to, reason=reason, request=request).name
-    _warn(every.problems())
+    all_versions = Versions.open(work, storage_options)
+    served = all_versions.rollback(to, reason=reason, request=request).name
+    _warn(all_versions.problems())
     return named_output("served", served)
 
 
 @versions.command(no_args_is_help=True)
 @_work
-@prints
+@prints_output
 @storage_option
 def log(work: str, storage_options: dict[str, Any]) -> Output:
     """Show the changes of what WORK serves, oldest first: number, time, user, action, served version, reason."""
@@ -144,7 +144,7 @@ def log(work: str, storage_options: dict[str, Any]) -> Output:
 @click.argument("version")
 @click.option("--hours", type=click.FloatRange(0, min_open=True), help="Hours after which the hold expires.")
 @reason_option
-@prints
+@prints_output
 @storage_option
 def hold(work: str, version: str, hours: float | None, reason: str, storage_options: dict[str, Any]) -> Output:
     """Keep a VERSION from deletion until `versions release`; print the id of the hold."""
@@ -189,45 +189,47 @@ def unfreeze(work: str, storage_options: dict[str, Any]) -> None:
 @storage_option
 def tag(work: str, version: str, tag: str, remove: bool, reason: str, storage_options: dict[str, Any]) -> None:
     """Give a VERSION a TAG, which protects it from deletion; the tag moves if another version has it."""
-    every = Versions.open(work, storage_options)
+    all_versions = Versions.open(work, storage_options)
     if remove:
-        if tag not in every.find(version).tags:
+        if tag not in all_versions.find(version).tags:
             raise click.UsageError(f"{version} has no tag {tag}.")
-        every.untag(tag, reason=reason)
+        all_versions.untag(tag, reason=reason)
     else:
-        every.tag(version, tag, reason=reason)
+        all_versions.tag(version, tag, reason=reason)
 
 
 @versions.command(no_args_is_help=True)
 @_work
 @click.argument("earlier")
 @click.argument("later", default="LATEST")
-@prints
+@prints_output
 @storage_option
 def diff(work: str, earlier: str, later: str, storage_options: dict[str, Any]) -> Output:
     """Show the differences between two versions: words that entered and left, with reasons; Params; text.
 
     `daskw2v compare` compares their vectors.
     """
-    every = Versions.open(work, storage_options)
-    found = differences(every, every.find(earlier), every.find(later))
-    return Output(found.as_dict(), lambda: _show_differences(found))
+    all_versions = Versions.open(work, storage_options)
+    difference = differences(all_versions, all_versions.find(earlier), all_versions.find(later))
+    return Output(difference.as_dict(), lambda: _show_difference(difference))
 
 
-def _show_differences(found: Difference) -> None:
+def _show_difference(difference: Difference) -> None:
+    """Print the differences between two versions."""
     rows = [
-        (f"{sign} {entry.word}", str(entry.occurrences), *([str(entry.id)] if found.ids else []), entry.reason)
-        for sign, entries in (("+", found.entered), ("-", found.left))
-        for entry in entries[:_SHOWN]
+        (f"{sign} {entry.word}", str(entry.occurrences), *([str(entry.id)] if difference.ids else []), entry.reason)
+        for sign, entries in (("+", difference.entered), ("-", difference.left))
+        for entry in entries[:_MAX_WORDS]
     ]
-    print_table(("word", "count", *(["id"] if found.ids else []), "reason"), rows)
-    entered, left = len(found.entered), len(found.left)
-    say(f"{counted(entered, 'word')} entered, {left} left, {found.kept} stayed; {_arrow(found.tokens)} tokens.")
-    for name, entries in (("entered", found.entered), ("left", found.left)):
+    print_table(("word", "count", *(["id"] if difference.ids else []), "reason"), rows)
+    n_entered, n_left = len(difference.entered), len(difference.left)
+    tokens = _arrow(difference.tokens)
+    print_lines(f"{counted(n_entered, 'word')} entered, {n_left} left, {difference.kept} stayed; {tokens} tokens.")
+    for name, entries in (("entered", difference.entered), ("left", difference.left)):
         for reason, words in Counter(entry.reason for entry in entries).most_common():
-            say(f"{words} {name}: {reason}")
-    for name, values in found.params.items():
-        say(f"{name}: {_arrow(values)}")
+            print_lines(f"{words} {name}: {reason}")
+    for name, values in difference.params.items():
+        print_lines(f"{name}: {_arrow(values)}")
 
 
 @versions.command(no_args_is_help=True)
@@ -235,26 +237,26 @@ def _show_differences(found: Difference) -> None:
 @click.option("--keep", type=click.IntRange(1), default=3, show_default=True, help="Number of newest versions to keep.")
 @click.option("--min-age", type=click.FloatRange(0), default=1.0, show_default=True, help="Hours to keep a new one.")
 @click.option("--damaged", is_flag=True, help="Read all versions, and delete damaged ones that have no tag.")
-@prints
+@prints_output
 @storage_option
 def gc(work: str, keep: int, min_age: float, damaged: bool, storage_options: dict[str, Any]) -> Output:
     """Delete old versions, except served, previously served and tagged ones, and remains of interrupted runs.
 
     With --damaged, the version served before is served again if the served one is deleted.
     """
-    every = Versions.open(work, storage_options)
-    deleted = list(every.gc(keep, min_age * 3600, damaged=damaged))
-    _warn(every.problems())
-    return Output({"deleted": deleted}, lambda: [*map(say, deleted)])
+    all_versions = Versions.open(work, storage_options)
+    deleted = list(all_versions.gc(keep, min_age * 3600, damaged=damaged))
+    _warn(all_versions.problems())
+    return Output({"deleted": deleted}, lambda: [*map(print_lines, deleted)])
 
 
 @versions.command(no_args_is_help=True)
 @_work
 @click.argument("version", default="LATEST")
-@click.option("--all", "every", is_flag=True, help="Check all versions.")
-@prints
+@click.option("--all", "verify_all", is_flag=True, help="Check all versions.")
+@prints_output
 @storage_option
-def verify(work: str, version: str, every: bool, storage_options: dict[str, Any]) -> Output:
+def verify(work: str, version: str, verify_all: bool, storage_options: dict[str, Any]) -> Output:
     """Read a VERSION and compare it with its checksums.
 
     Exit codes: 0 all is whole; 1 files are damaged or missing; 2 an error.
@@ -262,21 +264,21 @@ def verify(work: str, version: str, every: bool, storage_options: dict[str, Any]
     versions = Versions.open(work, storage_options)
     problems = {
         name: [damage.problem for damage in files]
-        for name, files in versions.verify(None if every else version).items()
+        for name, files in versions.verify(None if verify_all else version).items()
     }
-    if every:
+    if verify_all:
         _warn(Problems({}, versions.problems().foreign))
 
     def show() -> None:
-        whole = {name: [_WHOLE if versions.is_bound(name) else _NOT_BOUND] for name in problems}
-        rows = ((name, line) for name, lines in problems.items() for line in lines or whole[name])
+        answers = {name: [_UNDAMAGED if versions.is_bound(name) else _NOT_BOUND] for name in problems}
+        rows = ((name, line) for name, lines in problems.items() for line in lines or answers[name])
         print_table(("version", "found"), rows)
 
     return Output(problems, show, int(any(problems.values())))
 
 
 def _warn(problems: Problems) -> None:
-    """Name damaged versions, what helps, and those of another daskw2v."""
+    """Print, on stderr, the damaged versions and the remedy, and the versions that another daskw2v wrote."""
     for name, error in problems.foreign.items():
         click.echo(escaped(f"{name} is of another daskw2v, and is passed over: {error.problem}"), err=True)
     for name, files in problems.damaged.items():
@@ -286,9 +288,11 @@ def _warn(problems: Problems) -> None:
 
 
 def _summary(version: Version) -> dict[str, Any]:
+    """Return the facts of a version that lists show."""
     values = {"name": version.name, "created": version.manifest.get("created"), "served": version.served}
     return {**values, "tags": list(version.tags), "words": version.words}
 
 
 def _arrow(values: tuple[Any, Any]) -> str:
+    """Return the values before and after as text: "1 -> 2"."""
     return " -> ".join(map(str, values))

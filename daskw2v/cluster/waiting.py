@@ -27,7 +27,7 @@ from daskw2v.cluster.workers import (
 )
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, TrainingError
-from daskw2v.progress import Listener, saying, silent
+from daskw2v.progress import Listener, message_sender, silent
 
 _GROWING, _FIXED = 3600.0, 300.0  # default timeout in seconds, if new workers may come and if not
 _CHECK = 10.0  # seconds between checks of the cluster
@@ -81,7 +81,7 @@ class _Wait:
     def __init__(self, client: Client, task_resources: Mapping[str, int] | None, why: str = "") -> None:
         self._client, self._takes, self._why = client, task_resources, f" {why}" if why else ""
         timeout, listener = _terms.get()
-        self._report = saying(listener, "cluster", "workers")
+        self._report = message_sender(listener, "cluster", "workers")
         self._timeout = timeout or (_GROWING if may_grow(client) else _FIXED)
         self._which = f" with {_as_options(task_resources)}" if task_resources else ""
         self._since = self._reported = 0.0  # monotonic times of the begin of the wait, and of the last message

@@ -1,4 +1,4 @@
-"""Checks the types of the arguments that stages share, before anything is done with them."""
+"""Checks of the types of the arguments that stages share."""
 
 from typing import Any
 
@@ -18,19 +18,16 @@ _TYPES: dict[str, tuple[Any, str]] = {
 
 
 def check_arguments(**arguments: Any) -> None:
-    """Refuse arguments that are not of the types that their names say; values, which may hold secrets, are not shown.
+    """Raise a ParameterError if an argument is not of the type that its name says: `store`, `params` and so on.
 
-    Raises
-    ------
-    ParameterError
-        If one is of another type.
+    Values, which may hold secrets, are not shown.
     """
     for name, value in arguments.items():
         check_type(name, value, *_TYPES[name])
 
 
 def check_type(name: str, value: Any, cls: Any, example: str) -> None:
-    """Refuse one argument that is not of its type, of which a call is an example; raises as `check_arguments` does."""
+    """Raise a ParameterError if the argument of this name is not of a class; `example` is a call that makes one."""
     if not isinstance(value, cls):
         wanted = example.partition("(")[0]
         raise ParameterError(f"{name} must be a {wanted}, not a {type(value).__name__}.", f"Give {example}.")

@@ -1,15 +1,15 @@
-"""Choices and groups: settings in classes of their own, objects of which other settings hold; and who reads a setting.
+"""Choices and groups: settings in classes of their own, which fields of other settings hold; and readers of settings.
 
 A field made by `axis` holds a choice: an objective or a strategy with the settings that only it reads. The name of its
-class stands for it. A field made by `group` holds settings that only mean something together, or None. A group has one
-or more keys: settings without which the others mean nothing. The keys that are not as by default choose its class.
+class may be written instead. A field made by `group` holds settings that only mean something together, or None. A group
+has one or more keys: settings without which its other settings mean nothing. The keys that are set choose its class.
 
-The settings of both may be written beside the others, as on the command line, in files and in manifests:
+The settings of both may be written beside other settings, as on the command line, in files and in manifests:
 Params(strategy=Rotation(n_partitions=64)) is Params(strategy="rotation", n_partitions=64), and
 Params(features=NGrams(maxn=6)) is Params(maxn=6).
 
-A field of `Params` or `Resources` may name axes of which not all values read it, in `honoured_by`; the values that do
-name the field in `honours`. A field that is set for another value is refused, not ignored.
+A field of `Params` or `Resources` may name, in `honoured_by`, axes of which not all values read the field; the values
+that read it name the field in `honours`. A field that is set for another value is refused, not ignored.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,22 +27,22 @@ from daskw2v.config.settings import (
     Constraint,
     Settings,
     StageName,
-    checked,
+    check_value,
     declared_fields,
-    default_of,
+    format_value,
+    get_default,
     setting,
-    shown_value,
 )
 from daskw2v.errors import ParameterError, UnknownParameterError
 
 
 class _Part(Settings):
-    """Settings in a class of their own; it is a frozen dataclass.
+    """Settings in a class of their own, a frozen dataclass, which a field of other settings holds.
 
     Parameters
     ----------
     axis
-        The field that holds it.
+        Name of the field that holds it.
     """
 
     _is_part = True
@@ -50,7 +50,7 @@ class _Part(Settings):
     axis: ClassVar[str]
 
     def check(self, settings: Any) -> None:
-        """Refuse settings that this is part of, where a value of it does not go with the others."""
+        """Raise a ParameterError if a value does not go with others of `settings`, which hold this part."""
 
 
 class Choice(_Part):
@@ -59,9 +59,9 @@ class Choice(_Part):
     Parameters
     ----------
     name
-        What stands for it on the command line, in files and in manifests.
+        The choice's name on the command line, in files and in manifests.
     is_open
-        Whether it leaves the choice to others: settings beside it then choose the class that has them.
+        Whether the choice is made later, such as by "auto"; settings of a class then choose the class.
     """
 
     name: ClassVar[str]
@@ -69,12 +69,12 @@ class Choice(_Part):
 
     @classmethod
     def of(cls, settings: "WithChoices") -> Self:
-        """Return the choice of this class, or of one derived from it, that settings hold.
+        """Return the choice of this class, or of a derived class, that settings hold.
 
         Raises
         ------
         ParameterError
-            If they hold another one.
+            If the settings hold a choice of another class.
         """
         chosen = getattr(settings, cls.axis)
         if not isinstance(chosen, cls):
@@ -101,42 +101,43 @@ class Group(_Part):
         super().__post_init__()
 
     def flat(self) -> dict[str, Any]:
-        """Return all values by their flat names."""
+        """Return the values of all fields, by their names among the fields of `Params`."""
         return {_flat_name(f): value for f, value in self.items()}
 
     @classmethod
     def keys(cls) -> tuple[str, ...]:
-        """Return the flat names of the settings without which it means nothing."""
+        """Return the names, among the fields of `Params`, of the settings without which the group means nothing."""
         return tuple(_flat_name(f) for f in declared_fields(cls) if f.metadata["key"])
 
     @classmethod
     def find(cls, settings: Any) -> Self | None:
-        """Return the group of this class, or of one derived from it, that settings hold; None where they hold none."""
-        found = getattr(settings, cls.axis)
-        return found if isinstance(found, cls) else None
+        """Return the group of this class, or of a derived class, that settings hold, or None."""
+        held = getattr(settings, cls.axis)
+        return held if isinstance(held, cls) else None
 
     @classmethod
     def of(cls, settings: Any) -> Self:
-        """Return the group of this class that settings are known to hold."""
-        found = cls.find(settings)
-        assert found is not None, f"{cls.axis} is no {cls.__name__}"
-        return found
+        """Return the group of this class that settings hold, where the caller knows that they hold it."""
+        held = cls.find(settings)
+        assert held is not None, f"{cls.axis} is no {cls.__name__}"
+        return held
 
 
 @runtime_checkable
 class _Chosen(Protocol):
-    """A value that a plug-in adds: an objective, a strategy."""
+    """A value that a plug-in adds, such as an objective or a strategy, with the class of its settings."""
 
     settings: type[Choice]
 
 
 class Choices(Registry[type[Choice]]):
-    """The classes of an axis by name: ours, and those of the values that installed distributions add."""
+    """The classes of settings of an axis, by name, also of values that installed distributions add."""
 
-    def __init__(self, field: str, group: str, *own: type[Choice]) -> None:
-        super().__init__(field, group, _Chosen, {cls.name: cls for cls in own})
+    def __init__(self, field: str, group: str, *classes: type[Choice]) -> None:
+        super().__init__(field, group, _Chosen, {cls.name: cls for cls in classes})
 
     def _load(self, name: str) -> type[Choice]:
+        """Return the class of settings of the value that a plug-in adds by this name."""
         cls: type[Choice] = super()._load(name).settings  # type: ignore[attr-defined]
         if (cls.axis, cls.name) != (self.field, name):
             raise ParameterError(
@@ -145,8 +146,8 @@ class Choices(Registry[type[Choice]]):
             )
         return cls
 
-    def having(self, name: str) -> list[type[Choice]]:
-        """Return the package's own classes that have a setting."""
+    def with_setting(self, name: str) -> list[type[Choice]]:
+        """Return the package's own classes that have a setting of this name."""
         return [cls for cls in self.values() if name in cls.names()]
 
 
@@ -160,24 +161,25 @@ def axis(default: str, help: str, choices: str, *, stage: StageName | None = Non
     help, stage, heading
         As in `setting`.
     choices
-        Module and name of its `Choices`, as in "package.module:NAME": no module of choices is imported before there is
-        one to make.
+        Import path of the field's `Choices`, "package.module:NAME"; the module is imported when a choice is made.
     """
     bound = "the name of a choice or an object of its class"
     return _field("axis", choices, setting(default, help, _instance_of(Choice, bound), stage=stage, heading=heading))
 
 
 def group(help: str, classes: str, *, stage: StageName) -> Any:
-    """Declare a field that holds a group, or None; `classes` names the tuple of its classes, as `choices` of `axis`."""
+    """Declare a field that holds a group, or None; `classes` is the import path of the tuple of the group's classes."""
     constraint = _instance_of(Group, "an object of its class")
     return _field("group", classes, setting(None, help, constraint, stage=stage))
 
 
 def _instance_of(cls: type[_Part], bound: str) -> Constraint:
+    """Return the constraint for an object of a class."""
     return Constraint(lambda value: isinstance(value, cls), bound, refuse=lambda *_: None)
 
 
 def _field(kind: str, classes: str, field: Any) -> Any:
+    """Return a field that is marked as an axis or a group, with the import path of its classes."""
     field.metadata = {**field.metadata, kind: classes}
     return field
 
@@ -192,17 +194,18 @@ def is_group(f: "Field[Any]") -> bool:
     return "group" in f.metadata
 
 
-def choices_of(f: "Field[Any]") -> Choices:
+def get_choices(f: "Field[Any]") -> Choices:
     """Return the classes that a field made by `axis` takes."""
-    return _imported(f.metadata["axis"])  # type: ignore[no-any-return]
+    return _import_name(f.metadata["axis"])  # type: ignore[no-any-return]
 
 
-def classes_of(f: "Field[Any]") -> tuple[type[Group], ...]:
+def get_group_classes(f: "Field[Any]") -> tuple[type[Group], ...]:
     """Return the classes that a field made by `group` takes."""
-    return _imported(f.metadata["group"])  # type: ignore[no-any-return]
+    return _import_name(f.metadata["group"])  # type: ignore[no-any-return]
 
 
-def _imported(path: str) -> Any:
+def _import_name(path: str) -> Any:
+    """Return the object at an import path "package.module:NAME"."""
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)
 
@@ -213,11 +216,11 @@ class KnownSetting(NamedTuple):
     Parameters
     ----------
     field, owner, attribute
-        The field, the class that declares it, and its name there.
+        The field, the class that declares it, and its name in the class.
     choices
-        The choices that have it.
+        Names of the choices that have the field; empty for other fields.
     needs
-        The keys of groups of which one must be set for it to be read.
+        Keys of groups, of which one must be set for the field to be read; empty for fields of no group.
     """
 
     field: "Field[Any]"
@@ -229,36 +232,36 @@ class KnownSetting(NamedTuple):
 
 def known_settings(cls: type[Settings]) -> dict[str, KnownSetting]:
     """Return the fields of a class of settings, of its choices and of its groups, by name."""
-    found = dict[str, KnownSetting]()
+    settings = dict[str, KnownSetting]()
     for f in declared_fields(cls):
         if is_group(f):
-            found |= _flat_settings(f)
+            settings |= _flat_settings(f)
             continue
-        found[f.name] = KnownSetting(f, cls, f.name)
-        for choice in choices_of(f).values() if is_axis(f) else ():
-            for own in declared_fields(choice):
-                before = found.get(own.name, KnownSetting(own, choice, own.name))
-                found[own.name] = before._replace(choices=(*before.choices, choice.name))
-    return found
+        settings[f.name] = KnownSetting(f, cls, f.name)
+        for choice in get_choices(f).values() if is_axis(f) else ():
+            for inner in declared_fields(choice):
+                before = settings.get(inner.name, KnownSetting(inner, choice, inner.name))
+                settings[inner.name] = before._replace(choices=(*before.choices, choice.name))
+    return settings
 
 
 def known_fields(cls: type[Settings]) -> dict[str, "Field[Any]"]:
-    """Return the fields of `known_settings` alone."""
+    """Return the fields of a class of settings, of its choices and of its groups, by name, without their owners."""
     return {name: known.field for name, known in known_settings(cls).items()}
 
 
-def by_heading(*classes: type[Settings]) -> dict[str, list[KnownSetting]]:
-    """Return the settings of classes by their headings, in the order of `HEADINGS`; of equal names the first."""
-    found: dict[str, list[KnownSetting]] = {heading: [] for heading in HEADINGS}
-    seen = set[str]()
+def group_by_heading(*classes: type[Settings]) -> dict[str, list[KnownSetting]]:
+    """Return the settings of classes by heading, in the order of `HEADINGS`; of equal names the first."""
+    groups: dict[str, list[KnownSetting]] = {heading: [] for heading in HEADINGS}
+    names = set[str]()
     for cls in classes:
         heading = ""
         for name, known in known_settings(cls).items():
             heading = known.field.metadata["heading"] or heading
-            if name not in seen:
-                found[heading].append(known)
-            seen.add(name)
-    return found
+            if name not in names:
+                groups[heading].append(known)
+            names.add(name)
+    return groups
 
 
 class Reader(Protocol):
@@ -266,66 +269,66 @@ class Reader(Protocol):
 
     @property
     def honours(self) -> tuple[str, ...]:
-        """The fields that it reads and others of its axis do not."""
+        """The names of the fields that the value reads and not all values of its axis do."""
 
 
-def honours(reader: Reader, axis: AxisName, f: "Field[Any]") -> bool:
-    """Return whether a value of an axis reads a field."""
+def is_field_read(reader: Reader, axis: AxisName, f: "Field[Any]") -> bool:
+    """Return whether a value of an axis, such as an objective, reads a field of Params or Resources."""
     return axis not in f.metadata["honoured_by"] or f.name in reader.honours
 
 
-def readers_of(f: "Field[Any]", axis: AxisName, registry: Mapping[str, Reader]) -> tuple[str, ...]:
-    """Return the names of the values of an axis that read a field."""
-    return tuple(name for name, reader in registry.items() if honours(reader, axis, f))
+def find_readers(f: "Field[Any]", axis: AxisName, registry: Mapping[str, Reader]) -> tuple[str, ...]:
+    """Return the names of the values of an axis, which are in a registry, that read a field."""
+    return tuple(name for name, reader in registry.items() if is_field_read(reader, axis, f))
 
 
-def unread_by(cls: type[Settings], axis: AxisName, reader: Reader) -> tuple[str, ...]:
-    """Return the fields that a value of an axis does not read."""
-    return tuple(name for name, f in known_fields(cls).items() if not honours(reader, axis, f))
+def find_unread_fields(cls: type[Settings], axis: AxisName, reader: Reader) -> tuple[str, ...]:
+    """Return the names of the fields of a class of settings that a value of an axis does not read."""
+    return tuple(name for name, f in known_fields(cls).items() if not is_field_read(reader, axis, f))
 
 
 def refuse_unread(
-    settings: Settings, axis: AxisName, chosen: str | Sequence[str], registry: Mapping[str, Reader], shown: str = ""
+    settings: Settings, axis: AxisName, chosen: str | Sequence[str], registry: Mapping[str, Reader], text: str = ""
 ) -> None:
-    """Refuse what the chosen value of an axis would not read; of several, what none would.
+    """Raise a ParameterError if a field is set that none of the chosen values of an axis reads.
 
     Parameters
     ----------
     settings
         Params or Resources.
     axis, chosen
-        The axis, and the name or names of what was chosen.
+        The axis, and the name or names of the chosen values.
     registry
-        All values of the axis, the chosen among them.
-    shown
-        What was chosen, in words; `axis=name` by default.
+        All values of the axis, with the chosen ones.
+    text
+        The chosen values in words, for the message; `axis=name` by default.
 
     Raises
     ------
     ParameterError
-        If a field that only others read is not as by default.
+        If a field that only other values read differs from its default.
     """
     names = [chosen] if isinstance(chosen, str) else chosen
-    shown = shown or " or ".join(f"{axis}={name!r}" for name in names)
+    text = text or " or ".join(f"{axis}={name!r}" for name in names)
     for f, value in settings.items():
-        readers = readers_of(f, axis, registry)
-        if not isinstance(value, Choice) and value != default_of(f) and not {*names} & {*readers}:
+        readers = find_readers(f, axis, registry)
+        if not isinstance(value, Choice) and value != get_default(f) and not {*names} & {*readers}:
             raise ParameterError(
-                f"{f.name}={value!r} changes nothing for {shown}; it is for {', '.join(readers)}.",
+                f"{f.name}={value!r} changes nothing for {text}; it is for {', '.join(readers)}.",
                 f"Leave {f.name} out, or choose another {axis}.",
             )
 
 
 class _Signature:
-    """The signature of a class with choices, which `help` shows: its fields, and the settings of choices."""
+    """The signature of a class with choices, which `help` shows: its fields, and the settings of its choices."""
 
     def __get__(self, _: Any, cls: Any) -> Signature:
         known = {f.name: f for f in declared_fields(cls)} | known_fields(cls)
-        return Signature([Parameter(n, Parameter.KEYWORD_ONLY, default=default_of(f)) for n, f in known.items()])
+        return Signature([Parameter(n, Parameter.KEYWORD_ONLY, default=get_default(f)) for n, f in known.items()])
 
 
 class WithChoices(Settings):
-    """Settings that hold choices and groups, whose settings may be passed, and replaced, beside its own."""
+    """Settings that hold choices and groups; the settings of these may be passed, and replaced, like own fields."""
 
     _is_part = True
     __signature__ = _Signature()
@@ -333,69 +336,69 @@ class WithChoices(Settings):
     def __init__(self, **values: Any) -> None:
         rest = dict(values)
         for f in declared_fields(type(self)):
-            object.__setattr__(self, f.name, rest.pop(f.name) if f.name in rest else default_of(f))
+            object.__setattr__(self, f.name, rest.pop(f.name) if f.name in rest else get_default(f))
         axes, groups = _axes(type(self)), _groups(type(self))
         for f in (*axes, *groups):
-            resolved = _resolved_choice if is_axis(f) else _resolved_group
-            object.__setattr__(self, f.name, resolved(f, getattr(self, f.name), rest))
+            resolve = _resolve_choice if is_axis(f) else _resolve_group
+            object.__setattr__(self, f.name, resolve(f, getattr(self, f.name), rest))
         if rest:
-            self._refuse(rest)
+            self._refuse_unknown(rest)
         self.__post_init__()
         for f in (*axes, *groups):
             if (part := getattr(self, f.name)) is not None:
                 part.check(self)
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
-        """Leave it to `__init__` to refuse names that are none."""
+        """Return an empty object; `__init__` refuses names that are no settings."""
         return object.__new__(cls)
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """Return the names of its fields, and of the settings of choices and groups."""
+        """Return the names of the class's fields, and of the settings of its choices and groups."""
         return tuple(dict.fromkeys([*known_settings(cls), *(f.name for f in _groups(cls))]))
 
     def items(self) -> Iterator[tuple["Field[Any]", Any]]:
-        """Yield each field and its value, behind each choice the settings of it; of a group its settings alone."""
+        """Yield each field and its value, after each choice the choice's settings; of a group its settings alone."""
         for f, value in super().items():
             if is_group(f):
                 flat = {} if value is None else value.flat()
                 known = _flat_settings(f).items()
-                yield from ((own.field, flat.get(name, default_of(own.field))) for name, own in known)
+                yield from ((inner.field, flat.get(name, get_default(inner.field))) for name, inner in known)
                 continue
             yield f, value
             if isinstance(value, Choice):
                 yield from value.items()
 
     def flat(self) -> dict[str, Any]:
-        """Return all values by name; a choice is its name."""
+        """Return the values of all fields and of the settings of choices and groups, by name; a choice as its name."""
         return {f.name: value.name if isinstance(value, Choice) else value for f, value in self.items()}
 
     def replace(self, **changes: Any) -> Self:
-        """Return a copy with some fields, or settings of choices, changed.
+        """Return a copy in which fields, or settings of choices and groups, of these names have other values.
 
-        A choice that is named takes over what both have, where that is not as by default. Settings of a group go with
-        its key: maxn=0 also ends minn.
+        A new choice, passed as a name, takes over the settings that the old choice has, too, and that differ from their
+        defaults. Settings of a group end with its key: maxn=0 also resets minn.
         """
         for f in _axes(type(self)):
             if isinstance(name := changes.get(f.name), str):
-                cls, before = choices_of(f).find(name), getattr(self, f.name)
-                kept = ((own, value) for own, value in before.items() if own.name in cls.names())
-                changes[f.name] = cls(**{own.name: value for own, value in kept if _is_set(own, value)})
+                cls, before = get_choices(f).find(name), getattr(self, f.name)
+                common = ((inner, value) for inner, value in before.items() if inner.name in cls.names())
+                changes[f.name] = cls(**{inner.name: value for inner, value in common if _is_set(inner, value)})
         for f in _groups(type(self)):
             if isinstance(changes.get(f.name, ""), Group | None):
                 continue
             if flat := {name: changes.pop(name) for name in _flat_settings(f) if name in changes}:
-                changes[f.name] = _changed_group(f, getattr(self, f.name), flat)
+                changes[f.name] = _change_group(f, getattr(self, f.name), flat)
         return super().replace(**changes)
 
-    def _refuse(self, rest: Mapping[str, Any]) -> None:
-        """Raise the error for the first value that nothing here reads."""
+    def _refuse_unknown(self, rest: Mapping[str, Any]) -> None:
+        """Raise the error for the first of the values whose name is no setting of this object."""
         name, value = next(iter(rest.items()))
         for f in _axes(type(self)):
-            if having := choices_of(f).having(name):
-                chosen, owners = getattr(self, f.name), ", ".join(cls.name for cls in having)
+            if classes := get_choices(f).with_setting(name):
+                chosen, owners = getattr(self, f.name), ", ".join(cls.name for cls in classes)
                 raise ParameterError(
-                    f"{name}={shown_value(value)} changes nothing for {f.name}={chosen.name!r}; it is for {owners}.",
+                    f"{name}={format_value(value)} changes nothing for {f.name}={chosen.name!r}; it is for {owners}.",
                     f"Leave {name} out, or choose another {f.name}: {chosen.name} has "
                     f"{', '.join(chosen.names()) or 'no settings'}.",
                 )
@@ -405,77 +408,79 @@ class WithChoices(Settings):
 
 
 def _axes(cls: type[Settings]) -> "list[Field[Any]]":
+    """Return the fields of a class that hold choices."""
     return list(filter(is_axis, declared_fields(cls)))
 
 
 def _groups(cls: type[Settings]) -> "list[Field[Any]]":
+    """Return the fields of a class that hold groups."""
     return list(filter(is_group, declared_fields(cls)))
 
 
-def _resolved_choice(f: "Field[Any]", value: Any, rest: dict[str, Any]) -> Choice:
-    """Return the choice that a value names; the settings that it has are taken out of `rest`."""
-    choices = choices_of(f)
+def _resolve_choice(f: "Field[Any]", value: Any, rest: dict[str, Any]) -> Choice:
+    """Return the choice for a field's value: a name, a class or a choice; move the choice's settings out of `rest`."""
+    choices = get_choices(f)
     chosen = choices.find(value) if isinstance(value, str) and value else value
     if isinstance(chosen, type) and issubclass(chosen, Choice):
         chosen = chosen()
     if not (isinstance(chosen, Choice) and chosen.axis == f.name):
         raise ParameterError(
-            f"{f.name}={shown_value(value)} is not {f.metadata['bound']}.",
+            f"{f.name}={format_value(value)} is not {f.metadata['bound']}.",
             f"Give {f.name} ({f.metadata['help']}) {f.metadata['bound']}: {', '.join(choices.names())}.",
         )
     if chosen.is_open:
-        chosen = _implied(f, choices, rest) or chosen
+        chosen = _find_implied(f, choices, rest) or chosen
     return chosen.replace(**{name: rest.pop(name) for name in chosen.names() if name in rest})
 
 
-def _implied(f: "Field[Any]", choices: Choices, rest: Mapping[str, Any]) -> Choice | None:
-    """Return the choice that has the settings beside an open one; None where no choice has any."""
-    having = {name: found for name in rest if (found := choices.having(name))}
-    fitting = [cls for cls in choices.values() if all(cls in found for found in having.values())]
-    if not having:
+def _find_implied(f: "Field[Any]", choices: Choices, rest: Mapping[str, Any]) -> Choice | None:
+    """Return the choice that has all settings in `rest` that any choice has; None where no choice has any of them."""
+    owners = {name: classes for name in rest if (classes := choices.with_setting(name))}
+    fitting = [cls for cls in choices.values() if all(cls in classes for classes in owners.values())]
+    if not owners:
         return None
     if len(fitting) != 1:
-        owners = "; ".join(f"{name}: {', '.join(cls.name for cls in found)}" for name, found in having.items())
-        raise ParameterError(f"There is no {f.name} that has all of {', '.join(having)}.", f"They are of {owners}.")
+        text = "; ".join(f"{name}: {', '.join(cls.name for cls in classes)}" for name, classes in owners.items())
+        raise ParameterError(f"There is no {f.name} that has all of {', '.join(owners)}.", f"They are of {text}.")
     return fitting[0]()
 
 
 def _flat_name(f: "Field[Any]") -> str:
-    """Return the name of a group's setting beside those of other groups."""
+    """Return the name of a group's setting among the fields of `Params`."""
     return str(f.metadata["flat"] or f.name)
 
 
 @cache
 def _flat_settings(f: "Field[Any]") -> Mapping[str, KnownSetting]:
     """Return the settings of all classes of a field made by `group`, as fields with their flat names, keys first."""
-    found = dict[str, KnownSetting]()
-    for cls in classes_of(f):
-        for own in declared_fields(cls):
-            flat = copy(own)
-            flat.name = _flat_name(own)
-            known = found.get(flat.name, KnownSetting(flat, cls, own.name))
-            alone = len(cls.keys()) == 1 and not own.metadata["key"]
-            found[flat.name] = known._replace(needs=(*known.needs, *cls.keys())) if alone else known
-    return dict(sorted(found.items(), key=lambda item: not item[1].field.metadata["key"]))
+    settings = dict[str, KnownSetting]()
+    for cls in get_group_classes(f):
+        for inner in declared_fields(cls):
+            flat = copy(inner)
+            flat.name = _flat_name(inner)
+            known = settings.get(flat.name, KnownSetting(flat, cls, inner.name))
+            needs_key = len(cls.keys()) == 1 and not inner.metadata["key"]
+            settings[flat.name] = known._replace(needs=(*known.needs, *cls.keys())) if needs_key else known
+    return dict(sorted(settings.items(), key=lambda item: not item[1].field.metadata["key"]))
 
 
-def _resolved_group(f: "Field[Any]", value: Any, rest: dict[str, Any]) -> Group | None:
-    """Return the group that a field holds by its value and by flat names, which are taken out of `rest`."""
+def _resolve_group(f: "Field[Any]", value: Any, rest: dict[str, Any]) -> Group | None:
+    """Return the group for a field's value and the group's settings in `rest`, by flat names; move these out of it."""
     known = _flat_settings(f)
-    beside = {name: rest.pop(name) for name in known if name in rest}
-    if value is None or type(value) in classes_of(f):
-        return _changed_group(f, value, beside)
+    flat = {name: rest.pop(name) for name in known if name in rest}
+    if value is None or type(value) in get_group_classes(f):
+        return _change_group(f, value, flat)
     if f.name not in known:
-        bound = " or ".join(cls.__name__ for cls in classes_of(f))
+        bound = " or ".join(cls.__name__ for cls in get_group_classes(f))
         raise ParameterError(
-            f"{f.name}={shown_value(value)} is no {bound}.",
+            f"{f.name}={format_value(value)} is no {bound}.",
             f"Give {f.name} ({f.metadata['help']}) an object of {bound}.",
         )
-    return _changed_group(f, None, {**beside, f.name: value})
+    return _change_group(f, None, {**flat, f.name: value})
 
 
-def _changed_group(f: "Field[Any]", before: Group | None, changes: Mapping[str, Any]) -> Group | None:
-    """Return a group with some settings changed by flat names; None where no key is set any more.
+def _change_group(f: "Field[Any]", before: Group | None, changes: Mapping[str, Any]) -> Group | None:
+    """Return a group in which settings, by flat names, have other values; None where no key is set any more.
 
     Raises
     ------
@@ -483,24 +488,25 @@ def _changed_group(f: "Field[Any]", before: Group | None, changes: Mapping[str, 
         If a value is out of range, keys do not go together, or a setting means nothing without a missing key.
     """
     known = _flat_settings(f)
-    changes = {name: checked(known[name].field, value) for name, value in changes.items()}
+    changes = {name: check_value(known[name].field, value) for name, value in changes.items()}
     values = {**({} if before is None else before.flat()), **changes}
     set_names = [name for name, value in values.items() if _is_set(known[name].field, value)]
     keys = [name for name in set_names if known[name].field.metadata["key"]]
-    cls = next((cls for cls in classes_of(f) if {*cls.keys()} == {*keys}), None)
+    cls = next((cls for cls in get_group_classes(f) if {*cls.keys()} == {*keys}), None)
     if keys and cls is None:
-        both = " and ".join(f"{name}={shown_value(values[name])}" for name in keys)
+        both = " and ".join(f"{name}={format_value(values[name])}" for name in keys)
         raise ParameterError(f"{both} are both given.", "Leave one of the two out.")
-    own = {} if cls is None else {_flat_name(f): f.name for f in declared_fields(cls)}
+    names = {} if cls is None else {_flat_name(f): f.name for f in declared_fields(cls)}
     for name in changes:
-        if name not in own and name in set_names:
+        if name not in names and name in set_names:
             needs = " or ".join(known[name].needs)
             raise ParameterError(
-                f"{name}={shown_value(changes[name])} changes nothing without {needs}.",
+                f"{name}={format_value(changes[name])} changes nothing without {needs}.",
                 f"Give {needs}, or leave {name} out.",
             )
-    return None if cls is None else cls(**{own[name]: value for name, value in values.items() if name in own})
+    return None if cls is None else cls(**{names[name]: value for name, value in values.items() if name in names})
 
 
 def _is_set(f: "Field[Any]", value: Any) -> bool:
-    return bool(value != default_of(f))
+    """Return whether a field's value differs from its default."""
+    return bool(value != get_default(f))

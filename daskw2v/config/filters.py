@@ -12,28 +12,28 @@ Value = str | int | float | tuple[str | int | float, ...]
 
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {"==": eq, "!=": ne, "<=": le, ">=": ge, "<": lt, ">": gt}
 MEMBERSHIP = {"in": True, "not in": False}  # and whether members pass
-_SAME = {"=": "=="}
+_SYNONYMS = {"=": "=="}
 _TEXT = re.compile(r"\s*([^\s=!<>]+)\s*(==|!=|<=|>=|=|<|>)(?![=!<>])\s*(.*?)\s*")
 
 
 class Filter(NamedTuple):
-    """A condition: what a column is compared with, and how."""
+    """A condition on the value of a column: the value that it is compared with, and the comparison."""
 
     column: str
     operator: str
     value: Value
 
 
-Filters = tuple[tuple[Filter, ...], ...]  # files pass that meet all conditions of one group
+Filters = tuple[tuple[Filter, ...], ...]  # files pass that meet all conditions of at least one group
 
 
-def filter_of(condition: Any) -> Filter:
-    """Return a filter, from (column, operator, value) or text such as "day>=2026-11-01".
+def make_filter(condition: Any) -> Filter:
+    """Return the filter from (column, operator, value), or from text such as "day>=2026-11-01".
 
     Raises
     ------
     ValueError, TypeError
-        If it is neither.
+        If the condition is neither.
     """
     if isinstance(condition, str):
         match = _TEXT.fullmatch(condition)
@@ -41,43 +41,45 @@ def filter_of(condition: Any) -> Filter:
             raise ValueError(condition)
         condition = match.groups()
     column, operator, value = condition
-    operator = _SAME.get(operator, operator)
+    operator = _SYNONYMS.get(operator, operator)
     if operator in MEMBERSHIP and isinstance(value, list | tuple | set | frozenset):
-        return Filter(_column(column), operator, tuple(sorted(map(_plain, value), key=str)))
+        return Filter(_check_column(column), operator, tuple(sorted(map(_plain, value), key=str)))
     if operator not in COMPARISONS:
         raise ValueError(operator)
-    return Filter(_column(column), operator, _plain(value))
+    return Filter(_check_column(column), operator, _plain(value))
 
 
-def filters_of(conditions: Any) -> Filters:
-    """Return conditions that all hold, or groups of such, of which one holds.
+def make_filters(conditions: Any) -> Filters:
+    """Return groups of filters, from one condition, a list of conditions that all hold, or a list of such lists.
 
     Raises
     ------
     ValueError, TypeError
-        If a condition is none.
+        If a condition is no condition, as in `make_filter`.
     """
     if isinstance(conditions, str) or _is_condition(conditions):
-        return ((filter_of(conditions),),)
+        return ((make_filter(conditions),),)
     nested = all(isinstance(member, list | tuple) and not _is_condition(member) for member in conditions)
     groups = conditions if nested and conditions else [conditions]
-    return tuple(tuple(map(filter_of, group)) for group in groups if group)
+    return tuple(tuple(map(make_filter, group)) for group in groups if group)
 
 
 def _is_condition(value: Any) -> bool:
+    """Return whether a value is (column, operator, value)."""
     if not isinstance(value, list | tuple) or len(value) != 3 or not all(isinstance(part, str) for part in value[:2]):
         return False
-    return value[1] in {*COMPARISONS, *MEMBERSHIP, *_SAME}
+    return value[1] in {*COMPARISONS, *MEMBERSHIP, *_SYNONYMS}
 
 
-def _column(name: Any) -> str:
+def _check_column(name: Any) -> str:
+    """Return the name of a column, or raise a ValueError if it is no text."""
     if not (isinstance(name, str) and name):
         raise ValueError(name)
     return name
 
 
 def _plain(value: Any) -> str | int | float:
-    """Return a value as folders' names can be compared with it."""
+    """Return a value that can be compared with folders' names: a date as ISO text, text and numbers unchanged."""
     if isinstance(value, datetime.date):  # and datetime
         return value.isoformat()
     if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -87,7 +89,7 @@ def _plain(value: Any) -> str | int | float:
 
 def _are_filters(value: Any) -> bool:
     try:
-        filters_of(value)
+        make_filters(value)
     except (ValueError, TypeError):
         return False
     return isinstance(value, Sequence)
@@ -97,6 +99,6 @@ FILTERS = Constraint(
     _are_filters,
     'conditions (column, operator, value) or texts such as "day>=2026-11-01", with ==, !=, <, <=, >, >=; '
     "or in, not in and a list",
-    filters_of,
+    make_filters,
     item="CONDITION",
 )

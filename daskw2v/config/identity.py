@@ -1,12 +1,13 @@
-"""The fields that the name of a result stands for.
+"""The fields of Params that the name of a result depends on.
 
-A stage writes its result under a digest of its input and of the fields that change it, each of which says its `stage`.
-Names must stay the same from release to release, or finished work is not found. So the fields of the first release
-always count, in one order; a field that came later counts only where it is not as by default. A new field with its
-default renames nothing.
+A stage writes its result under a digest of its input and of the fields that change the result, each of which says its
+`stage`. Names must stay the same from release to release, or finished work is not found. So the fields of the first
+release always count, in one order; a field of a later release counts only where it does not have its default. A new
+field with its default renames nothing.
 
-A later field whose None means "chosen for you" must keep that None: filled in, it is no longer as by default. Where a
-field of the first release had another default there, that still counts in the names of runs for which it did not end.
+A later field whose None means "chosen for you" must keep its None: a filled-in value would no longer be the default.
+Where a field had another default in the first release, that default still counts in the names of runs to which the new
+default does not apply.
 """
 
 from collections.abc import Collection
@@ -15,9 +16,9 @@ from typing import Any
 
 from daskw2v.config.choice import is_axis, known_fields
 from daskw2v.config.params import REMOVED, Params
-from daskw2v.config.settings import STAGE_NAMES, StageName, default_of
+from daskw2v.config.settings import STAGE_NAMES, StageName, get_default
 
-# Never changed: digests hold these in this order
+# Never changed: digests have these fields in this order
 FIRST_RELEASE = (
     "tokenizer", "format", "column", "errors", "max_bad_blocks", "phrases", "phrase_min_count", "phrase_threshold",
     "phrase_scoring", "phrase_delimiter", "min_count", "max_final_vocab", "vocabulary", "objective", "vector_size",
@@ -29,9 +30,9 @@ FIRST_RELEASE = (
 
 
 def identity_fields(params: Params, *stages: StageName, without: Collection[str] = ()) -> dict[str, Any]:
-    """Return the settings, as JSON types, from which the names of the results of stages are made.
+    """Return the settings, as JSON types by name, that the names of the results of stages depend on.
 
-    They are all settings of the first release, and of later ones those that are not as by default.
+    These are all settings of the first release, and settings of later releases that do not have their default.
 
     Parameters
     ----------
@@ -40,29 +41,32 @@ def identity_fields(params: Params, *stages: StageName, without: Collection[str]
     stages
         The stages; all by default.
     without
-        Settings to leave out, as the caller adds them to the name itself.
+        Names of settings to leave out, as the caller adds them to the name itself.
     """
     values = params.as_dict()
     known = known_fields(type(params)) | {f.name: f for f, _ in params.items()}
-    wanted, left_out = stages or STAGE_NAMES, {*without, *(name for name, f in known.items() if f.metadata["told"])}
-    own = {name: f for name, f in known.items() if f.metadata["stage"] in wanted and name not in left_out}
+    wanted, left_out = (
+        stages or STAGE_NAMES,
+        {*without, *(name for name, f in known.items() if f.metadata["in_file_list"])},
+    )
+    fields = {name: f for name, f in known.items() if f.metadata["stage"] in wanted and name not in left_out}
     changed = changed_fields(params)
-    later = sorted(name for name in own.keys() & changed if name not in FIRST_RELEASE)
+    later = sorted(name for name in fields.keys() & changed if name not in FIRST_RELEASE)
     removed = {name: value for name, (stage, value) in REMOVED.items() if stage in wanted and name not in without}
-    # Of what the choices do not read, the first release counted the defaults
-    all_values = {name: values.get(name, default_of(f)) for name, f in own.items()}
-    counted = removed | {name: _as_in_first_release(f, params, all_values[name]) for name, f in own.items()}
+    # The first release counted the defaults of settings that the choices do not read
+    all_values = {name: values.get(name, get_default(f)) for name, f in fields.items()}
+    counted = removed | {name: _as_in_first_release(f, params, all_values[name]) for name, f in fields.items()}
     first = {name: counted[name] for name in FIRST_RELEASE if name in counted}
     return {**first, **{name: values[name] for name in later}}
 
 
 def changed_fields(params: Params) -> set[str]:
-    """Return the names of fields that are not as by default."""
-    return {f.name for f, value in params.items() if not is_axis(f) and value != default_of(f)}
+    """Return the names of fields whose values differ from their defaults."""
+    return {f.name for f, value in params.items() if not is_axis(f) and value != get_default(f)}
 
 
 def _as_in_first_release(f: "Field[Any]", params: Params, value: Any) -> Any:
-    """Return the value of a field, or its first default where it is None and that default still holds."""
+    """Return the value of a field, or its default of the first release where it is None and that default applies."""
     if value is not None or f.metadata["first"] is None:
         return value
     names = {params.objective.name, params.strategy.name, *changed_fields(params)}
@@ -70,7 +74,7 @@ def _as_in_first_release(f: "Field[Any]", params: Params, value: Any) -> Any:
 
 
 def identity_values(params: Params, *stages: StageName, without: Collection[str] = ()) -> list[Any]:
-    """Return `identity_fields` as a list: values of the first release's fields, then a dict of later ones, if any."""
-    found = identity_fields(params, *stages, without=without)
-    later = {name: value for name, value in found.items() if name not in FIRST_RELEASE}
-    return [value for name, value in found.items() if name not in later] + ([later] if later else [])
+    """Return `identity_fields` as a list: the values of the first release's fields, and a dict of later ones if any."""
+    fields = identity_fields(params, *stages, without=without)
+    later = {name: value for name, value in fields.items() if name not in FIRST_RELEASE}
+    return [value for name, value in fields.items() if name not in later] + ([later] if later else [])

@@ -1,4 +1,4 @@
-"""`Params`: what the user may choose that changes the vectors; `TextParams`: those of them from text to words."""
+"""`Params`: the settings that change the vectors; `TextParams`: the settings among them from text to words."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -13,7 +13,7 @@ from daskw2v.config.settings import (
     URL,
     Settings,
     StageName,
-    default_of,
+    get_default,
     integer,
     number,
     one_of,
@@ -22,7 +22,7 @@ from daskw2v.config.settings import (
 from daskw2v.config.tokenizers import TOKENIZER, tokenizer_name
 from daskw2v.errors import ParameterError, UnknownParameterError
 
-# Parameters of earlier releases: the stage of each, and the value that still stands in names of results and manifests
+# Parameters of earlier releases: the stage of each, and its value, which names of results still depend on
 REMOVED: Mapping[str, tuple[StageName, Any]] = {"warmup": ("train", None), "pair_epochs": ("train", 1)}
 
 
@@ -37,7 +37,7 @@ class TextParams(Settings):
     )
     format: str | None = setting(
         None,
-        "format of the input; told by the names of files when not given",
+        "format of the input; decided by the names of files when not given",
         TEXT,
         stage="read",
         honoured_by=("input",),
@@ -70,7 +70,7 @@ class TextParams(Settings):
         FILTERS,
         stage="read",
         honoured_by=("input",),
-        told=True,
+        in_file_list=True,
     )
     errors: str = setting(
         "replace",
@@ -100,9 +100,9 @@ class TextParams(Settings):
 class Params(WithChoices, TextParams):
     """Everything that changes the vectors: equal Params and an equal corpus are an equal experiment.
 
-    The names are gensim's wherever it has one. A function as tokenizer counts by its name and by its code: where
-    that is edited, text is read again. Edits of what it calls or of globals that it reads are not seen; give the
-    function another name then. A tokenizer of Hugging Face counts by its content.
+    The names are gensim's wherever gensim has the setting. A function as tokenizer counts by its name and by its code:
+    where the code is edited, text is read again. Edits of functions that it calls, or of globals that it reads, are not
+    noticed; give the function another name then. A tokenizer of Hugging Face counts by its content.
 
     Raises
     ------
@@ -136,7 +136,7 @@ class Params(WithChoices, TextParams):
     strategy: Choice = axis(
         "auto",
         "how workers train one model together; auto: the one that is forecast to be fastest, among those that fit into "
-        "memory and train all that is given",
+        "memory and read all settings",
         "daskw2v.training.strategy_choices:STRATEGIES",
         stage="train",
         heading="Training",
@@ -182,7 +182,7 @@ class Params(WithChoices, TextParams):
             )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON types; a callable tokenizer becomes its import path, vectors their type.
+        """Return all values as JSON types, by name; a tokenizer function becomes its import path, vectors their type.
 
         Examples
         --------
@@ -202,7 +202,7 @@ class Params(WithChoices, TextParams):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Make Params from `as_dict`'s result; names it does not know are refused.
+        """Return Params from a result of `as_dict`, also of an earlier release; unknown names are refused.
 
         Raises
         ------
@@ -219,20 +219,20 @@ class Params(WithChoices, TextParams):
         for name, value in values.items():
             if name not in known and not (name in REMOVED and value == REMOVED[name][1]):
                 raise UnknownParameterError(f"{name!r} is no parameter.", cls.remedy(name))
-        # Earlier releases wrote all fields, also those that their choices did not read: these were as by default
+        # Earlier releases wrote all fields, also fields that their choices did not read, with their defaults
         read = cls(**{f.name: values[f.name] for f in fields(cls) if is_axis(f) and f.name in values}).flat()
-        unread = {n for n, f in known.items() if n not in read and values.get(n, default_of(f)) == default_of(f)}
+        unread = {n for n, f in known.items() if n not in read and values.get(n, get_default(f)) == get_default(f)}
         return cls(**{name: value for name, value in values.items() if name in known and name not in unread})
 
 
 def published(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the Params of a manifest for what is published: a location, such as a URL, is only True.
+    """Return the Params of a manifest, by name, for published files, with True instead of a location such as a URL.
 
-    Names that this version does not know are left out, as their values may be locations.
+    Names that this release does not know are left out, as their values may be locations.
     """
     known = known_fields(Params)
     return {
-        name: True if known[name].metadata["place"] and value is not None else value
+        name: True if known[name].metadata["is_location"] and value is not None else value
         for name, value in params.items()
         if name in known
     }

@@ -1,4 +1,4 @@
-"""`Resources`: what the user may choose that does not change the vectors."""
+"""`Resources`: the settings that do not change the vectors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -27,14 +27,14 @@ LOCAL = ("workers", "processes", "memory_limit", "host")  # fields that only des
 
 def _is_size(value: Any) -> bool:
     try:
-        is_there = bool(value.strip()) if isinstance(value, str) else is_number(value, Real)
-        return is_there and parse_bytes(_plain_size(value)) > 0
+        is_given = bool(value.strip()) if isinstance(value, str) else is_number(value, Real)
+        return is_given and parse_bytes(_plain_size(value)) > 0
     except (ValueError, OverflowError):
         return False
 
 
 def _plain_size(size: Any) -> str | int:
-    """Return text as it is, and a number as Python's own."""
+    """Return text unchanged, and a number, such as NumPy's, as an int."""
     return size if isinstance(size, str) else int(size)
 
 
@@ -48,10 +48,10 @@ MEMORY = Constraint(
 
 @dataclass(frozen=True, kw_only=True, init=False)
 class Resources(WithChoices):
-    """Everything that must not change the vectors: where, how wide, and how much memory.
+    """Everything that must not change the vectors: the cluster, its threads and memory, stores, and logs.
 
     More than one thread in a training task of `averaging` is the exception (Hogwild): results are then statistically,
-    not bitwise, the same. And which strategy `auto` takes depends on the workers.
+    not bitwise, the same. And the strategy that `auto` chooses depends on the workers.
 
     Raises
     ------
@@ -143,17 +143,17 @@ class Resources(WithChoices):
 
     @property
     def local_cluster(self) -> dict[str, Any]:
-        """The fields that only describe a local cluster, where they are not their defaults."""
-        asked = {f.name: getattr(self, f.name) for f in fields(self) if f.name in LOCAL}
-        return {name: value for name, value in asked.items() if value != getattr(Resources, name)}
+        """The fields that only describe a local cluster, by name, where they differ from their defaults."""
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name in LOCAL}
+        return {name: value for name, value in values.items() if value != getattr(Resources, name)}
 
     @property
     def eval_sets(self) -> dict[str, tuple[str, ...]]:
-        """The sets to evaluate training on, by kind."""
+        """The URLs of the sets to evaluate training on, by kind."""
         kinds = ("similarity", "analogy", "categorization")
         return {kind: getattr(self, f"eval_{kind}") for kind in kinds}
 
     @property
     def block_bytes(self) -> int:
-        """`block_size` in bytes."""
+        """Size of a block of text in bytes, from `block_size`."""
         return int(parse_bytes(self.block_size))

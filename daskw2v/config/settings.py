@@ -32,16 +32,31 @@ HEADINGS = (
 )  # in the order of the help
 
 _FINITE = sys.float_info.max
-_SHOWN = 200  # characters of a value that a message shows
-_LEAST_WEIGHT, _MOST_WEIGHT = 1e-6, 1e6  # of weights that are not 0: their sums and squares are float32
+_MAX_SHOWN = 200  # characters of a value that a message shows
+_MIN_WEIGHT, _MAX_WEIGHT = 1e-6, 1e6  # of weights that are not 0: their sums and squares are float32
 
 
 class Constraint(NamedTuple):
-    """The values that a field takes, in code and in words; `convert` makes equal ones look the same.
+    """The values that a field takes.
 
-    `item` is what the help calls an item of a list. `place` says that values are locations of the user's, URLs and
-    paths, which published files do not name (`config.params.published`). `refuse` refuses values that hold a secret; it
-    is called with the name of the field, too.
+    Parameters
+    ----------
+    check
+        Function that returns whether a value is one of them.
+    bound
+        These values in words, for messages.
+    convert
+        Function from a value to the value that the field holds, the same for equal values; None to hold values as they
+        are.
+    choices
+        All values, where they are a few names.
+    item
+        What the help calls an item of a list.
+    is_location
+        Whether values are locations of the user's, URLs or paths, which published files do not name
+        (`config.params.published`).
+    refuse
+        Function from the field's name and a value that raises an error if the value holds a secret.
     """
 
     check: Callable[[Any], bool]
@@ -49,18 +64,18 @@ class Constraint(NamedTuple):
     convert: Callable[[Any], Any] | None = None
     choices: tuple[str, ...] = ()
     item: str = ""
-    place: bool = False
+    is_location: bool = False
     refuse: Callable[[str, Any], None] = refuse_secret
 
 
 def integer(low: int, high: int | None = None) -> Constraint:
-    """Return the constraint for an integer in a range that holds its ends."""
+    """Return the constraint for an integer in low..high, both included; without `high`, of at least `low`."""
     bound = f"an integer >= {low}" if high is None else f"an integer in {low}..{high}"
     return Constraint(lambda v: is_number(v, Integral) and v >= low and (high is None or v <= high), bound, int)
 
 
 def number(low: float, high: float = _FINITE, *, open_low: bool = False) -> Constraint:
-    """Return the constraint for a finite number in a range that holds its ends, but for a low end that is open."""
+    """Return the constraint for a finite number in low..high, both included; without `low` itself if `open_low`."""
 
     def between(v: Any) -> bool:
         return bool((v > low if open_low else v >= low) and v <= high)
@@ -74,7 +89,7 @@ def number(low: float, high: float = _FINITE, *, open_low: bool = False) -> Cons
 
 
 def numbers(low: float, high: float) -> Constraint:
-    """Return the constraint for a mapping of names to numbers in a range that holds its ends."""
+    """Return the constraint for a mapping of names to numbers in low..high, both included."""
     each = number(low, high)
 
     def fit(v: Any) -> bool:
@@ -85,32 +100,32 @@ def numbers(low: float, high: float) -> Constraint:
 
 
 def is_number(value: Any, kind: type) -> bool:
-    """Return whether a value is a number of that kind; NumPy's are, which loops over settings give."""
+    """Return whether a value is a number of an abstract class, such as `Integral`; NumPy's numbers are, bool is not."""
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def one_of(*names: str) -> Constraint:
-    """Return the constraint for one of some names."""
+    """Return the constraint for text that is one of these names."""
     return Constraint(lambda v: isinstance(v, str) and v in names, "one of " + ", ".join(names), choices=names)
 
 
 def _is_delimiter(value: Any) -> bool:
-    """Return whether text can stand inside of a token: no separator, and UTF-8 can say it."""
+    """Return whether a value is text that can be part of a token: no white space, and encodable as UTF-8."""
     return isinstance(value, str) and bool(value) and value.isprintable() and " " not in value
 
 
 def _is_separator(value: Any) -> bool:
-    """Return whether a character can stand between the fields of CSV."""
+    """Return whether a value is a character that can separate the fields of CSV."""
     return isinstance(value, str) and len(value) == 1 and value.isascii() and value not in '"\r\n\0'
 
 
-def absolute_place(url: str | os.PathLike[str]) -> str:
-    """Return a URL as it is, or a path as workers find it."""
+def absolute_location(url: str | os.PathLike[str]) -> str:
+    """Return a URL unchanged, or a path as the absolute path that workers use."""
     return absolute(os.fspath(url))
 
 
 def _refuse_user(name: str, address: str) -> None:
-    """Refuse an address of Dask's with a user; it may have no protocol."""
+    """Raise a ParameterError if an address of Dask's, with or without protocol, has a user; `name` is the field."""
     remedy = "Give protocol, host and port alone. Dask knows no passwords; its configuration has certificates for TLS."
     refuse_secret(name, address if "://" in address else f"tcp://{address}", remedy)
 
@@ -118,25 +133,26 @@ def _refuse_user(name: str, address: str) -> None:
 _CONTENT = re.compile("#[0-9a-f]{20}$")
 
 
-def place_of(value: str) -> tuple[str, str]:
-    """Return the location, and the digest of its content, of a file in settled Params; the digest of others is ""."""
+def split_content(value: str) -> tuple[str, str]:
+    """Return the location and the digest of the content from a name in settled Params; "" for names without digest."""
     match = _CONTENT.search(value)
     return (value, "") if match is None else (value[: match.start()], match[0][1:])
 
 
 def _are_vectors(value: Any) -> bool:
-    """Return whether a value names a file or model, or has vectors of words, as `Vectors` and `KeyedVectors` have."""
+    """Return whether a value is a location, or an object with words and vectors such as `Vectors` or `KeyedVectors`."""
     names = vars(value) if hasattr(value, "__dict__") else {}
     has_words = hasattr(type(value), "index_to_key") or "index_to_key" in names
     return is_location(value) or (has_words and not isinstance(value, type))
 
 
-def _vectors_place(value: Any) -> Any:
+def _absolute_vectors(value: Any) -> Any:
+    """Return a location of vectors as an absolute one, and vectors in memory unchanged."""
     if not is_location(value):
         return value
-    place, content = place_of(os.fspath(value))
-    # What is settled is named by a type, or is absolute already
-    return f"{place}#{content}" if content else absolute_place(place)
+    location, content = split_content(os.fspath(value))
+    # Settled names have an absolute location, or a type's name
+    return f"{location}#{content}" if content else absolute_location(location)
 
 
 def _are_urls(value: Any) -> bool:
@@ -147,22 +163,23 @@ def _are_options(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
 
 
-def _weights_of(weights: Any) -> tuple[tuple[str, float], ...]:
-    """Return names and weights, by name, from a mapping, pairs, or texts such as "brand=2".
+def _parse_weights(weights: Any) -> tuple[tuple[str, float], ...]:
+    """Return pairs of name and weight, ordered by name, from a mapping, pairs, or texts such as "brand=2".
 
     Raises
     ------
     ValueError, TypeError
-        If one is none of these, a weight is neither 0 nor in 0.000001..1,000,000, or a name occurs twice.
+        If an item is none of these, a weight is neither 0 nor in 0.000001..1,000,000, or a name occurs twice.
     """
-    pairs = weights.items() if isinstance(weights, Mapping) else map(_weight_pair, weights)
-    found = sorted((_weight_name(name), _weight(weight)) for name, weight in pairs)
-    if len(dict(found)) != len(found):
+    pairs = weights.items() if isinstance(weights, Mapping) else map(_split_weight, weights)
+    parsed = sorted((_check_weight_name(name), _check_weight(weight)) for name, weight in pairs)
+    if len(dict(parsed)) != len(parsed):
         raise ValueError("a name occurs twice")
-    return tuple(found)
+    return tuple(parsed)
 
 
-def _weight_pair(weight: Any) -> tuple[Any, Any]:
+def _split_weight(weight: Any) -> tuple[Any, Any]:
+    """Return name and weight of a pair, or of text such as "brand=2"."""
     if isinstance(weight, str):
         name, equals, weight = weight.rpartition("=")
         if not equals:
@@ -172,14 +189,16 @@ def _weight_pair(weight: Any) -> tuple[Any, Any]:
     return name, number
 
 
-def _weight_name(name: Any) -> str:
+def _check_weight_name(name: Any) -> str:
+    """Return a name, or raise a ValueError if it is no text."""
     if not (isinstance(name, str) and name):
         raise ValueError(name)
     return name
 
 
-def _weight(weight: Any) -> float:
-    if isinstance(weight, bool | str) or not (weight == 0 or _LEAST_WEIGHT <= weight <= _MOST_WEIGHT):
+def _check_weight(weight: Any) -> float:
+    """Return a weight as float, or raise a ValueError if it is out of range."""
+    if isinstance(weight, bool | str) or not (weight == 0 or _MIN_WEIGHT <= weight <= _MAX_WEIGHT):
         raise ValueError(weight)
     return float(weight) + 0.0
 
@@ -188,7 +207,7 @@ def _are_weights(value: Any) -> bool:
     if isinstance(value, str):
         return False
     try:
-        _weights_of(value)
+        _parse_weights(value)
     except (ValueError, TypeError):
         return False
     return True
@@ -197,12 +216,18 @@ def _are_weights(value: Any) -> bool:
 FLAG = Constraint(lambda v: isinstance(v, bool | np.bool_), "true or false", bool)
 TEXT = Constraint(lambda v: isinstance(v, str) and bool(v), "a non-empty string")
 ADDRESS = Constraint(TEXT.check, TEXT.bound, refuse=_refuse_user)
-LOCATION = Constraint(is_location, "a URL or path", absolute_place, place=True)
+LOCATION = Constraint(is_location, "a URL or path", absolute_location, is_location=True)
 URLS = Constraint(
-    _are_urls, "a list of URLs or paths", lambda urls: tuple(map(absolute_place, urls)), item="FILE", place=True
+    _are_urls,
+    "a list of URLs or paths",
+    lambda urls: tuple(map(absolute_location, urls)),
+    item="FILE",
+    is_location=True,
 )
-URL = Constraint(TEXT.check, TEXT.bound, place=True)
-VECTORS = Constraint(_are_vectors, "a URL or path, Vectors or gensim's KeyedVectors", _vectors_place, place=True)
+URL = Constraint(TEXT.check, TEXT.bound, is_location=True)
+VECTORS = Constraint(
+    _are_vectors, "a URL or path, Vectors or gensim's KeyedVectors", _absolute_vectors, is_location=True
+)
 SEPARATOR = Constraint(_is_separator, "one ASCII character, but for quotes, line ends and NUL")
 DELIMITER = Constraint(_is_delimiter, "a non-empty string without white space or control characters")
 OPTIONS = Constraint(_are_options, "a mapping whose keys are text", Options)
@@ -210,8 +235,8 @@ OPTIONS = Constraint(_are_options, "a mapping whose keys are text", Options)
 
 WEIGHTS = Constraint(
     _are_weights,
-    f'a mapping of names to weights, 0 or in {_LEAST_WEIGHT:f}..{_MOST_WEIGHT:,.0f}, or texts such as "brand=2"',
-    _weights_of,
+    f'a mapping of names to weights, 0 or in {_MIN_WEIGHT:f}..{_MAX_WEIGHT:,.0f}, or texts such as "brand=2"',
+    _parse_weights,
     item="NAME=WEIGHT",
 )
 
@@ -228,36 +253,37 @@ def setting(
     heading: str = "",
     first: Any = None,
     first_ended_for: tuple[str, ...] = (),
-    told: bool = False,
+    in_file_list: bool = False,
     key: bool = False,
     flat: str = "",
 ) -> Any:
-    """Declare a field.
+    """Declare a field of a class of settings.
 
     Parameters
     ----------
     default, help, constraint
-        Its default, what it means, and the values that it takes.
+        The field's default, its meaning, and the values that it takes.
     stage
-        The first stage whose result it changes (see `config.identity`); None for what changes no result.
+        The first stage whose result the field changes (see `config.identity`); None for a field that changes no result.
     honoured_by
-        The axes whose values read it only if their `honours` name it. All values of other axes read it.
+        The axes whose values read the field only if their `honours` name it. All values of other axes read it.
     optional
-        Whether it also takes None, as a field whose default is None does: "chosen for you"; or a limit that is off.
+        Whether the field also takes None, as a field whose default is None does: "chosen for you"; or no limit.
     secret
-        Whether it is never shown. Other fields refuse URLs that hold a secret.
+        Whether the value is never shown. Other fields refuse URLs that hold a secret.
     heading
-        The heading of this field and of those below it, one of `HEADINGS`.
+        The heading of this field and of the fields below it, one of `HEADINGS`; "" for the heading above.
     first
-        Its default in the first release, where that was another (see `config.identity`).
+        The default in the first release, where it was different (see `config.identity`).
     first_ended_for
-        The objectives and strategies for which another default replaced `first`; and fields, for which it did
-        where they are not as by default.
-    told
-        Whether the list of files shows what it changes, so that names of results do not count it.
-    key, flat
-        Whether the others of its group mean nothing without it; its name beside those of other groups, where that is
-        another (see `config.choice`).
+        Objectives and strategies for which another default replaced `first`; and names of fields, for which it did so
+        where they do not have their default.
+    in_file_list
+        Whether the list of files that are read depends on the field, so that names of results do not include the value.
+    key
+        Whether the other fields of its group mean nothing without this field (see `config.choice`).
+    flat
+        The field's name among the fields of `Params`, where it is different; for fields of groups.
     """
     metadata = {
         "help": help,
@@ -269,7 +295,7 @@ def setting(
         "key": key,
         "flat": flat,
         "first": first,
-        "told": told,
+        "in_file_list": in_file_list,
         "first_ended_for": first_ended_for,
     }
     if isinstance(default, Mapping):
@@ -278,65 +304,65 @@ def setting(
 
 
 def declared_fields(cls: "type[Settings]") -> "tuple[Field[Any], ...]":
-    """Return the fields of a class of settings."""
+    """Return the dataclass fields of a class of settings."""
     return fields(cls)  # type: ignore[arg-type]
 
 
-def default_of(f: "Field[Any]") -> Any:
-    """Return the default of a field."""
+def get_default(f: "Field[Any]") -> Any:
+    """Return the default value of a field."""
     return f.default if f.default_factory is MISSING else f.default_factory()
 
 
-def _shown(f: "Field[Any]", value: Any) -> str:
-    """Return a value as a message shows it: nothing of what may hold secrets."""
-    return shown_value(value) if f.repr else f"a {type(value).__name__} (not shown: it may hold secrets)"
+def _format_field(f: "Field[Any]", value: Any) -> str:
+    """Return a field's value as text for a message; only its type if the field may hold secrets."""
+    return format_value(value) if f.repr else f"a {type(value).__name__} (not shown: it may hold secrets)"
 
 
-def shown_value(value: Any) -> str:
-    """Return a value as a message shows it: not its end where it is long."""
+def format_value(value: Any) -> str:
+    """Return a value as text for a message, without secrets of URLs, and cut to _MAX_SHOWN characters."""
     try:
-        text = masked(repr(value))  # before it is cut: half a URL is not known as one
+        text = masked(repr(value))  # before it is cut, as half a URL is not recognized
     except ValueError:  # an integer of more digits than Python writes
         return f"(a {type(value).__name__} too large to write)"
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
-def checked(f: "Field[Any]", value: Any) -> Any:
-    """Return the value of a field as it is kept.
+def check_value(f: "Field[Any]", value: Any) -> Any:
+    """Return a value as the field holds it, converted by the field's constraint.
 
     Raises
     ------
     ParameterError
-        If the field does not take it.
+        If the field does not take the value.
     """
     if value is None and f.metadata["optional"]:
         return None
     if not f.metadata["check"](value):
         bound = f.metadata["bound"] + (" or None" if f.metadata["optional"] else "")
         raise ParameterError(
-            f"{f.name}={_shown(f, value)} is not {bound}.", f"Give {f.name} ({f.metadata['help']}) {bound}."
+            f"{f.name}={_format_field(f, value)} is not {bound}.", f"Give {f.name} ({f.metadata['help']}) {bound}."
         )
     if f.repr:
         f.metadata["refuse"](f.name, value)
     try:
         return value if f.metadata["convert"] is None else f.metadata["convert"](value)
     except ParameterError as error:
-        raise ParameterError(f"{f.name}={_shown(f, value)}: {error.problem}", error.remedy) from None
+        raise ParameterError(f"{f.name}={_format_field(f, value)}: {error.problem}", error.remedy) from None
 
 
 class Settings:
-    """A dataclass whose fields are made by `setting`: it checks and converts values by names of its fields."""
+    """A dataclass whose fields are made by `setting`: values are checked and converted by the fields' constraints."""
 
     _staged: ClassVar[bool] = False  # whether each field must say which stage's result it changes
-    _is_part: ClassVar[bool] = False  # whether it only holds some fields of another class
+    _is_part: ClassVar[bool] = False  # whether the class only holds some fields of another class
 
     def __init_subclass__(cls) -> None:
-        """Refuse a field that would be forgotten when results are named.
+        """Check that each field has a stage, without which names of results would not depend on it.
 
         Raises
         ------
         TypeError
-            If a field has no stage, or one that does not exist.
+            If a field has no stage, or a stage that does not exist.
         """
         super().__init_subclass__()
         hints = inspect.get_annotations(cls) if cls._staged else {}
@@ -350,7 +376,7 @@ class Settings:
                 )
 
     def __new__(cls, *_: Any, **values: Any) -> Self:
-        """Refuse names that are no fields; `__init__` takes the values."""
+        """Raise an UnknownParameterError for names that are no fields; `__init__` stores the values."""
         for name in values:
             if name not in cls.__dataclass_fields__:  # type: ignore[attr-defined]
                 raise UnknownParameterError(
@@ -360,21 +386,21 @@ class Settings:
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """Return the names of its fields."""
+        """Return the names of the class's fields."""
         return tuple(f.name for f in declared_fields(cls))
 
     @classmethod
     def remedy(cls, name: str) -> str:
-        """Say what to give in place of a name that is no field."""
-        classes = (cls, *(other for other in _wholes(Settings) if other is not cls))
+        """Return a sentence that says what to give instead of a name that is no field."""
+        classes = (cls, *(other for other in _find_complete_classes(Settings) if other is not cls))
         known = {c.__name__: c.names() for c in classes}
-        own = cls.__name__
-        meant = suggest(name, known, lambda owner, field: field if owner == own else f"{field} to {owner}")
-        return meant or f"The names are: {', '.join(known[own])}."
+        this = cls.__name__
+        suggestion = suggest(name, known, lambda owner, field: field if owner == this else f"{field} to {owner}")
+        return suggestion or f"The names are: {', '.join(known[this])}."
 
     def __post_init__(self) -> None:
         for f in declared_fields(type(self)):
-            object.__setattr__(self, f.name, checked(f, getattr(self, f.name)))  # frozen
+            object.__setattr__(self, f.name, check_value(f, getattr(self, f.name)))  # frozen
 
     def items(self) -> Iterator[tuple["Field[Any]", Any]]:
         """Yield each field and its value."""
@@ -382,14 +408,18 @@ class Settings:
             yield f, getattr(self, f.name)
 
     def flat(self) -> dict[str, Any]:
-        """Return all values by name."""
+        """Return the values of all fields, by name."""
         return {f.name: value for f, value in self.items()}
 
     def replace(self, **changes: Any) -> Self:
-        """Return a copy with some fields changed."""
+        """Return a copy in which the fields of these names have other values."""
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
 
-def _wholes(cls: type[Settings]) -> list[type[Settings]]:
-    """Return the classes derived from one, and in place of a part of another those derived from that."""
-    return [one for below in cls.__subclasses__() for one in (_wholes(below) if below._is_part else [below])]
+def _find_complete_classes(cls: type[Settings]) -> list[type[Settings]]:
+    """Return the classes derived from a class; instead of a part of a class, the classes derived from the part."""
+    return [
+        derived
+        for below in cls.__subclasses__()
+        for derived in (_find_complete_classes(below) if below._is_part else [below])
+    ]

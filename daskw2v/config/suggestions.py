@@ -1,4 +1,4 @@
-"""Suggests a parameter for a name that is none: what another library calls it, or the nearest name there is."""
+"""Suggestions for a name that is no parameter: the parameter that another library calls so, or the nearest name."""
 
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class _Suggestion(NamedTuple):
-    """The parameter that stands for a name, and a note on it; without a parameter, why there is none."""
+    """The parameter that another library's name means, and a note; with name "", a note why there is no parameter."""
 
     name: str
     note: str = ""
@@ -15,12 +15,12 @@ class _Suggestion(NamedTuple):
 _SIZE, _EPOCHS, _WINDOW, _RATE = (_Suggestion(name) for name in ("vector_size", "epochs", "window", "alpha"))
 _SKIP_GRAM = _Suggestion("objective", "sgns and sg_hs are skip-gram, cbow_ns and cbow_hs are CBOW")
 _TREE = _Suggestion("objective", "sg_hs and cbow_hs have hierarchical softmax, sgns and cbow_ns negative sampling")
-_LISTENER = _Suggestion("", "The listener of train is told how far it is")
+_LISTENER = _Suggestion("", "The listener of train receives its progress")
 _WALKS = _Suggestion("number")
 _TUNE = _Suggestion("", "Nothing is tuned by itself: train with other Params, and compare the models by evaluate")
 _TEXT = _Suggestion("", "The text is the first argument of train: files, patterns or URLs")
 
-_ALIKE = 0.75  # of a slip, and the name that it is one of
+_MIN_SIMILARITY = 0.75  # of a misspelled name and the name that is meant
 # Names of gensim, old ones among them, of word2vec.c, fastText, Spark and packages of node2vec
 _SUGGESTIONS = {
     "size": _SIZE, "dim": _SIZE, "dimension": _SIZE, "dimensions": _SIZE, "layer1_size": _SIZE,
@@ -70,26 +70,26 @@ _SUGGESTIONS = {
 
 
 def suggest(name: str, known: Mapping[str, Sequence[str]], written: Callable[[str, str], str]) -> str | None:
-    """Say what to give in place of a name that is no parameter; None where nothing is like it.
+    """Return a sentence that says what to give instead of a name that is no parameter; None where no name is similar.
 
     Parameters
     ----------
     name
-        The name as it was typed, with the dashes of an option.
+        The name as it was typed, perhaps with the dashes of an option.
     known
-        The names that there are, by their class; of classes that share a name the first wins.
+        The names of parameters, by the name of their class; a name of several classes belongs to the first.
     written
-        Makes the text for a parameter of a class and a name.
+        Function from the names of a class and of a parameter to the text for the parameter.
     """
     plain = name.lstrip("-").replace("-", "_")
     owners: dict[str, str] = {}
     for owner, names in known.items():
         owners = {**dict.fromkeys(names, owner), **owners}
-    found = _SUGGESTIONS.get(plain.lower())
-    if found is not None and found.name in owners:
-        note = f" ({found.note})" if found.note else ""
-        return f"Give {written(owners[found.name], found.name)}{note}."
-    if found is not None and not found.name:
-        return f"Leave it out. {found.note}."
-    near = [plain] if plain in owners else get_close_matches(plain.lower(), owners, n=1, cutoff=_ALIKE)
+    suggestion = _SUGGESTIONS.get(plain.lower())
+    if suggestion is not None and suggestion.name in owners:
+        note = f" ({suggestion.note})" if suggestion.note else ""
+        return f"Give {written(owners[suggestion.name], suggestion.name)}{note}."
+    if suggestion is not None and not suggestion.name:
+        return f"Leave it out. {suggestion.note}."
+    near = [plain] if plain in owners else get_close_matches(plain.lower(), owners, n=1, cutoff=_MIN_SIMILARITY)
     return f"Give {written(owners[near[0]], near[0])}." if near else None

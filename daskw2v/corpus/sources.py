@@ -20,7 +20,7 @@ from daskw2v.corpus.names import check_readable, detect_compression, detect_form
 from daskw2v.corpus.streams import read_file_chunks
 from daskw2v.errors import Daskw2vError, InputError, StoreError, counted
 from daskw2v.extras import needed
-from daskw2v.progress import Listener, saying, silent
+from daskw2v.progress import Listener, message_sender, silent
 from daskw2v.store.retries import TIMEOUT, with_retries
 from daskw2v.store.threads import in_threads
 from daskw2v.store.urls import Location, absolute, filesystem
@@ -87,7 +87,7 @@ def find_sources(
     """
     wanted = None if format is None else find_format(format)
     sources: list[Source] = []
-    report = saying(listener, "find", "files")
+    report = message_sender(listener, "find", "files")
     for name in list_names(inputs):
         files, in_folders, broken = find_files(name, storage_options or {}, timeout, folders=folders, work=work)
         if broken:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskw2v.config.params import Params
-from daskw2v.config.settings import place_of
+from daskw2v.config.settings import split_content
 from daskw2v.config.tokenizers import TOKENIZER_FILE
 from daskw2v.errors import DamageError, InputError
 from daskw2v.extras import needed
@@ -51,7 +51,7 @@ def _load(stored: StoredTokenizer) -> Any:
 
 def is_settled_file(tokenizer: Any) -> bool:
     """Return whether the tokenizer of Params is the name of a tokenizer of Hugging Face in settled Params."""
-    place, content = place_of(str(tokenizer))
+    place, content = split_content(str(tokenizer))
     return place == TOKENIZER_FILE and bool(content)
 
 
@@ -149,7 +149,7 @@ def read_stored(work: Store, name: str) -> bytes:
 
 def _tokenizer_folder(work: Store, name: str) -> Store:
     """Return the folder of the tokenizer with a name in settled Params, in a work directory."""
-    return work / LAYOUT.folder / place_of(name)[1]
+    return work / LAYOUT.folder / split_content(name)[1]
 
 
 def _name_by_content(content: bytes) -> str:

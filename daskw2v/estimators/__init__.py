@@ -1,5 +1,5 @@
-"""Estimators of scikit-learn's kind, which need no scikit-learn.
+"""Estimators with scikit-learn's interface, which do not need scikit-learn.
 
-They keep its rules: the constructor stores settings as they are passed, and `fit` checks them and sets `vectors_`. So
-`clone`, `Pipeline` and `GridSearchCV` work.
+The constructor stores settings as they are passed, and `fit` checks them and sets `vectors_`, so that `clone`,
+`Pipeline` and `GridSearchCV` work.
 """

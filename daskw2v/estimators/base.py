@@ -14,7 +14,7 @@ from daskw2v.collections.kinds import FRAMES, TextInputs, is_one_of
 from daskw2v.config.choice import is_axis
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.config.settings import Settings, declared_fields, default_of
+from daskw2v.config.settings import Settings, declared_fields, get_default
 from daskw2v.errors import NotFittedError, ParameterError
 from daskw2v.models.queries.encoding import DEFAULT_SIF
 from daskw2v.models.queries.other_names import INSTEAD, Answers
@@ -23,7 +23,7 @@ from daskw2v.progress import Watching
 from daskw2v.safe_text import masked
 from daskw2v.store.urls import Location
 from daskw2v.training.pipeline import train
-from daskw2v.training.request import split, unknown_keyword
+from daskw2v.training.request import split_keywords, unknown_keyword
 from daskw2v.training.watch.callbacks import Callback
 from daskw2v.types import Float32Array
 
@@ -63,22 +63,23 @@ class Estimator(Answers):
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
-        """Return the settings of a new estimator; those of choices, such as `negative`, are left to their choices."""
+        """Return the default settings of an estimator by name, without settings of choices, such as `negative`."""
         parts: tuple[type[Settings], ...] = (Resources, Params, *cls._parts)
         return {
-            f.name: getattr(cls._params, f.name) if part is Params and not is_axis(f) else default_of(f)
+            f.name: getattr(cls._params, f.name) if part is Params and not is_axis(f) else get_default(f)
             for part in parts
             for f in declared_fields(part)
         }
 
     @classmethod
     def _names(cls) -> list[str]:
-        """Return the names of all settings, those of choices too."""
+        """Return the names of all settings, with the settings of choices."""
         parts: tuple[type[Settings], ...] = (*cls._parts, Params, Resources)
         return list(dict.fromkeys([*cls._own, *(name for part in parts for name in part.names())]))
 
     @classmethod
     def _check_names(cls, settings: Mapping[str, Any]) -> None:
+        """Raise a ParameterError for names that are no settings."""
         names, call = cls._names(), cls.__name__
         for name in settings:
             if name not in names:
@@ -88,7 +89,7 @@ class Estimator(Answers):
                 raise error
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return all settings by name; those of choices, such as `negative`, if they were passed.
+        """Return all settings by name; settings of choices, such as `negative`, only if they were passed.
 
         Examples
         --------
@@ -101,7 +102,7 @@ class Estimator(Answers):
         return {name: held[name] for name in sorted(self._names()) if name in held}
 
     def set_params(self, **params: Any) -> Self:
-        """Change settings, as the next `fit` has them.
+        """Change settings, which the next `fit` uses; return the estimator.
 
         Raises
         ------
@@ -137,16 +138,23 @@ class Estimator(Answers):
 
     def __repr__(self) -> str:
         secret = {f.name for f in declared_fields(Resources) if not f.repr}
-        usual = {**dict.fromkeys(self._own), "listener": "show", "callbacks": (), "pooling": "mean", **self._defaults()}
-        shown = (
+        defaults = {
+            **dict.fromkeys(self._own),
+            "listener": "show",
+            "callbacks": (),
+            "pooling": "mean",
+            **self._defaults(),
+        }
+        changed = (
             f"{name}={'...' if name in secret else masked(repr(value))}"
             for name, value in self.get_params().items()
-            if name not in usual or not (value is usual[name] or value == usual[name])
+            if name not in defaults or not (value is defaults[name] or value == defaults[name])
         )
-        return f"{type(self).__name__}({', '.join(shown)})"
+        return f"{type(self).__name__}({', '.join(changed)})"
 
     @classmethod
     def _remedy(cls, name: str) -> str:
+        """Return what to use instead of an attribute that does not exist; "" if nothing is known."""
         if name in _INSTEAD:
             return _INSTEAD[name]
         is_known = not name.startswith("_") and hasattr(Vectors, name)
@@ -175,12 +183,12 @@ class Estimator(Answers):
         return self.vectors_
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Train a model.
+        """Train a model; return the estimator.
 
         Parameters
         ----------
         X
-            Text, events or a graph, as the class says.
+            Text, events or a graph, depending on the class.
         y
             Ignored.
 
@@ -196,19 +204,20 @@ class Estimator(Answers):
         True
         """
         settings = {name: value for name, value in self.get_params().items() if name not in self._own}
-        *parts, of_params, of_resources = split(type(self).__name__, settings, *self._parts, Params, Resources)
-        if "seed" not in of_params:  # one seed for all
-            of_params["seed"] = next(part["seed"] for part in parts if "seed" in part)
-        params, resources = Params(**of_params), Resources(**of_resources)
-        own = [cls(**part) for cls, part in zip(self._parts, parts, strict=True)]
-        with self._opened(X, resources, *own) as inputs:
+        classes = *self._parts, Params, Resources
+        *parts, for_params, for_resources = split_keywords(type(self).__name__, settings, *classes)
+        if "seed" not in for_params:  # one seed for all
+            for_params["seed"] = next(part["seed"] for part in parts if "seed" in part)
+        params, resources = Params(**for_params), Resources(**for_resources)
+        input_settings = [cls(**part) for cls, part in zip(self._parts, parts, strict=True)]
+        with self._open_inputs(X, resources, *input_settings) as inputs:
             call = {name: getattr(self, name) for name in Estimator._own}
             self.vectors_ = train(inputs, params=params, resources=resources, **call)
         return self
 
     @abstractmethod
-    def _opened(self, X: Any, resources: Resources, *parts: Any) -> AbstractContextManager[TextInputs]:
-        """Return the inputs of `train` for the time of a block."""
+    def _open_inputs(self, X: Any, resources: Resources, *parts: Any) -> AbstractContextManager[TextInputs]:
+        """Return a context manager with the inputs of `train` for X; `parts` are objects of the classes `_parts`."""
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray[Any, Any]:
         """Return a name for each dimension: word2vec0, word2vec1 and so on.
@@ -225,29 +234,29 @@ class Estimator(Answers):
 
 
 def check_pooling(pooling: str) -> None:
-    """Refuse an unknown pooling."""
+    """Raise a ParameterError if a pooling is neither "mean" nor "sif"."""
     if pooling not in _POOLINGS:
         raise ParameterError(f"pooling={pooling!r} is unknown.", f"Give {' or '.join(_POOLINGS)}.")
 
 
-def listed(X: Any, column: str, what: str) -> list[Any]:
-    """Return the samples of X, or of a column of a table.
+def list_samples(X: Any, column: str, samples_name: str) -> list[Any]:
+    """Return the samples of X, or of the column of this name if X is a table, as a list.
 
     Raises
     ------
     ParameterError
-        If X is one text, or has no samples.
+        If X is one text, or has no samples; the message calls samples `samples_name`.
     """
     samples: Any = X
     if isinstance(X, str | bytes | Mapping) or not isinstance(X, Iterable):
-        raise ParameterError(f"X is a {type(X).__name__}.", f"Give {what} in a list.")
+        raise ParameterError(f"X is a {type(X).__name__}.", f"Give {samples_name} in a list.")
     if is_one_of(X, FRAMES):
         samples = samples[column]
     return samples.tolist() if isinstance(samples, np.ndarray) else list(samples)
 
 
 def encode(vectors: Vectors, texts: list[Any], pooling: str, tokenizer: Any) -> Float32Array:
-    """Return the vector of each text or list of words, shape (n, D).
+    """Return the vector of each text or list of words, shape (n, D) float32.
 
     Parameters
     ----------
@@ -256,19 +265,19 @@ def encode(vectors: Vectors, texts: list[Any], pooling: str, tokenizer: Any) -> 
     texts
         Texts, or lists of words.
     pooling
-        mean or sif.
+        "mean", or "sif" for a mean in which rare words count more.
     tokenizer
-        How to split texts; None for the model's.
+        The tokenizer that splits texts; None for the model's.
     """
     check_pooling(pooling)
     return vectors.encode(texts, sif=DEFAULT_SIF if pooling == "sif" else None, tokenizer=tokenizer)
 
 
 def _not_fitted(title: str) -> Exception:
-    """Return scikit-learn's error where it is installed, else ours: both are a ValueError and an AttributeError."""
+    """Return the error of an estimator that is not fitted: scikit-learn's where it is installed, else daskw2v's."""
     error = NotFittedError(f"This {title} is not fitted.", "Call fit first.")
     try:
-        theirs: type[Exception] = importlib.import_module("sklearn.exceptions").NotFittedError
+        sklearn_error: type[Exception] = importlib.import_module("sklearn.exceptions").NotFittedError
     except ImportError:
         return error
-    return theirs(str(error))
+    return sklearn_error(str(error))

@@ -16,7 +16,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.corpus.inputs import Inputs
 from daskw2v.corpus.stored_tokenizers import is_settled_file
 from daskw2v.errors import ParameterError
-from daskw2v.estimators.base import Estimator, check_pooling, encode, listed
+from daskw2v.estimators.base import Estimator, check_pooling, encode, list_samples
 from daskw2v.extras import Extra
 from daskw2v.progress import Watching
 from daskw2v.safe_text import masked
@@ -38,8 +38,8 @@ class Word2Vec(Estimator):
     sentences
         Text to train on at once, as `fit` takes it.
     pooling
-        What `transform` makes of a text's words: their "mean"; or "sif", a mean in which rare words count more (smooth
-        inverse frequency, Arora et al. 2017).
+        How `transform` combines the vectors of a text's words: "mean"; or "sif", a mean in which rare words count more
+        (smooth inverse frequency, Arora et al. 2017).
     work, client, listener, callbacks
         As in `daskw2v.train`.
     **settings
@@ -89,8 +89,8 @@ class Word2Vec(Estimator):
         Parameters
         ----------
         X
-            What `daskw2v.train` takes; but strings in a list or array are texts, as in scikit-learn. Files in a list
-            are `pathlib.Path` objects.
+            Inputs of `daskw2v.train`; but strings in a list or array are texts, as in scikit-learn. Files in a list are
+            `pathlib.Path` objects.
         y
             Ignored.
 
@@ -108,7 +108,7 @@ class Word2Vec(Estimator):
         check_pooling(self.pooling)
         return super().fit(X, y)
 
-    def _opened(self, X: Any, resources: Resources, *parts: Any) -> AbstractContextManager[TextInputs]:
+    def _open_inputs(self, X: Any, resources: Resources, *parts: Any) -> AbstractContextManager[TextInputs]:
         X = X.tolist() if isinstance(X, np.ndarray) and X.ndim == 1 else X
         if not (isinstance(X, list | tuple) and X and isinstance(X[0], str)):
             return nullcontext(X)
@@ -117,7 +117,7 @@ class Word2Vec(Estimator):
                 f"X is a list of names of files, such as {masked(X[0])!r}; strings in a list are texts here.",
                 "Give the names to daskw2v.train(names), or pathlib.Path objects.",
             )
-        return nullcontext(UserList(X))  # which is no list of names to `train`
+        return nullcontext(UserList(X))  # which `train` takes as texts, not as names of files
 
     def transform(self, X: Any) -> Float32Array:
         """Return the mean vector of each text's known words, shape (n, D), weighted if `pooling` is "sif".
@@ -133,9 +133,9 @@ class Word2Vec(Estimator):
         Raises
         ------
         NotFittedError
-            If it was not fitted.
+            If the estimator was not fitted.
         ParameterError
-            If X is one text, or holds anything else.
+            If X is one text, or its samples are neither texts nor lists.
 
         Examples
         --------
@@ -144,7 +144,7 @@ class Word2Vec(Estimator):
         [True, False]
         """
         vectors = self.vectors_
-        texts = listed(X, self.column, "texts")
+        texts = list_samples(X, self.column, "texts")
         is_stored = is_settled_file(vectors.metadata.get("params", {}).get("tokenizer"))
         return encode(vectors, texts, self.pooling, None if is_stored else self.tokenizer)
 
@@ -162,7 +162,7 @@ class Word2Vec(Estimator):
 
 
 class Item2Vec(Estimator):
-    """Vectors of items and of sessions of them, from events (`daskw2v.items`).
+    """Vectors of items, and of sessions of items, from events (`daskw2v.items`).
 
     Parameters
     ----------
@@ -234,12 +234,12 @@ class Item2Vec(Estimator):
         return super().fit(X, y)
 
     @contextmanager
-    def _opened(self, X: Any, resources: Resources, *parts: Any) -> Iterator[TextInputs]:
-        with _files(X, self.client, resources, f"columns {self.user}, {self.item} and {self.time}") as files:
+    def _open_inputs(self, X: Any, resources: Resources, *parts: Any) -> Iterator[TextInputs]:
+        with _open_files(X, self.client, resources, f"columns {self.user}, {self.item} and {self.time}") as files:
             yield Events(files, *parts)
 
     def transform(self, X: Any) -> Float32Array:
-        """Return the mean vector of the known items of each session, shape (n, D); zeros for one without a known item.
+        """Return the mean vector of each session's known items, shape (n, D); zeros for sessions without known items.
 
         Parameters
         ----------
@@ -249,9 +249,9 @@ class Item2Vec(Estimator):
         Raises
         ------
         NotFittedError
-            If it was not fitted.
+            If the estimator was not fitted.
         ParameterError
-            If X holds anything else.
+            If X is no list of lists of items.
 
         Examples
         --------
@@ -259,7 +259,7 @@ class Item2Vec(Estimator):
         >>> model.transform([["i1", "i2"], ["unknown"]]).any(axis=1).tolist()
         [True, False]
         """
-        vectors, sessions = self.vectors_, listed(X, self.item, "lists of items")
+        vectors, sessions = self.vectors_, list_samples(X, self.item, "lists of items")
         if any(isinstance(session, str) for session in sessions):
             raise ParameterError("X is a list of items.", "Give a list of them for each session: [['a', 'b'], ['c']].")
         return encode(vectors, sessions, self.pooling, None)
@@ -297,8 +297,8 @@ class Node2Vec(Estimator):
     _params = Graph.params
 
     @contextmanager
-    def _opened(self, X: Any, resources: Resources, *parts: Any) -> Iterator[TextInputs]:
-        with _files(X, self.client, resources, f"columns {self.source} and {self.target}") as files:
+    def _open_inputs(self, X: Any, resources: Resources, *parts: Any) -> Iterator[TextInputs]:
+        with _open_files(X, self.client, resources, f"columns {self.source} and {self.target}") as files:
             yield Graph(files, *parts)
 
     def transform(self, X: Any) -> Float32Array:
@@ -312,7 +312,7 @@ class Node2Vec(Estimator):
         Raises
         ------
         NotFittedError
-            If it was not fitted.
+            If the estimator was not fitted.
         UnknownWordError
             If a node is not known.
 
@@ -322,19 +322,19 @@ class Node2Vec(Estimator):
         >>> (model.transform([3, 4])[0] == model.wv[3]).all().item()
         True
         """
-        return self.vectors_[listed(X, self.source, "nodes")]
+        return self.vectors_[list_samples(X, self.source, "nodes")]
 
 
 @contextmanager
-def _files(X: Any, client: Client | None, resources: Resources, columns: str) -> Iterator[Inputs]:
-    """Yield the names of the files that hold a table, or the names that X already is; a table's files are temporary.
+def _open_files(X: Any, client: Client | None, resources: Resources, columns: str) -> Iterator[Inputs]:
+    """Yield X if it is names of files, or the name of a temporary folder with a file of the table X.
 
     Raises
     ------
     ParameterError
-        If X is neither a table nor names of files.
+        If X is neither a table nor names of files; the message says which `columns` a table has.
     ClusterError
-        If workers may not see the files.
+        If workers may not be able to read the folder.
     """
     if are_names(X):
         yield X

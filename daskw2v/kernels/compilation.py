@@ -57,7 +57,7 @@ def compiling_said(client: Client, listener: progress.Listener) -> Iterator[None
     if client in _heard:
         yield
         return
-    say, seconds = progress.saying(listener, _STAGE, "kernels"), dict[str, float]()
+    say, seconds = progress.message_sender(listener, _STAGE, "kernels"), dict[str, float]()
 
     def hear(event: tuple[float, dict[str, Any]]) -> None:
         if not seconds:

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Any
 
-from daskw2v.config.choice import honours, known_settings, refuse_unread
+from daskw2v.config.choice import is_field_read, known_settings, refuse_unread
 from daskw2v.config.params import Params
 from daskw2v.config.registry import Registry, find
 from daskw2v.errors import ParameterError
@@ -33,7 +33,7 @@ def reads_field(objective: Objective, field: str) -> bool:
     known = known_settings(Params)[field]
     if known.choices and known.owner.axis == "objective":
         return field in objective.settings.names()
-    return honours(objective, "objective", known.field)
+    return is_field_read(objective, "objective", known.field)
 
 
 def check_options(params: Params) -> None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from daskw2v.config.choice import known_fields
 from daskw2v.config.params import Params
-from daskw2v.config.settings import default_of
+from daskw2v.config.settings import get_default
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.reports.text import duration, fixed, number, plain, size
@@ -137,7 +137,7 @@ def list_settings(params: Mapping[str, Any]) -> list[ChosenSetting]:
     `params` are the Params in a model's metadata, by name.
     """
     known = known_fields(Params)
-    defaults = {**{name: default_of(f) for name, f in known.items()}, **Params().as_dict()}
+    defaults = {**{name: get_default(f) for name, f in known.items()}, **Params().as_dict()}
     objective = OBJECTIVES.known(str(params.get("objective")))
     if objective is not None:
         optimizer, alpha = next(iter(objective.alphas.items()))

@@ -27,7 +27,7 @@ _TEXTFILE = Constraint(
     lambda v: is_location(v) and os.fspath(v).endswith(".prom") and "://" not in os.fspath(v),
     "a path on this machine that ends in .prom",
     lambda v: absolute(os.fspath(v)),
-    place=True,
+    is_location=True,
 )
 _PREFIX = "daskw2v_retrain_"
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})

@@ -10,7 +10,7 @@ from daskw2v.config.settings import FLAG, Settings, integer, number, one_of, set
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.excerpt import Range, excerpt, join_ranges, other_ranges, sample_ranges
 from daskw2v.shards.layout import Corpus
-from daskw2v.training.watch.stopping_settings import HELD_OUT_LOSS, monitor_of
+from daskw2v.training.watch.stopping_settings import HELD_OUT_LOSS, get_monitor
 
 _EPOCHS = 3  # or those of Params, if fewer
 _GROWTH = 0.7  # exponent: the trained row has the weight share**0.7 for a share of new text
@@ -86,7 +86,7 @@ class Policy(Settings):
             "anchor": anchor,
         }
         if not new:
-            monitor = monitor_of(params)
+            monitor = get_monitor(params)
             chosen |= {"held_out": 0.0, "monitor": None if monitor == HELD_OUT_LOSS else monitor}
         return params.replace(base_model=parent, base_vectors=None, **chosen)
 

@@ -58,11 +58,11 @@ from daskw2v.shards.layout import Corpus, digest
 from daskw2v.store.lease import hold, hold_run
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
-from daskw2v.training.choice import choose_strategy, find_choice, with_choice_of
+from daskw2v.training.choice import choose_strategy, find_choice, with_recorded_choice
 from daskw2v.training.planned import PlannedRun, run_folder, settled_params
-from daskw2v.training.repair import mending
-from daskw2v.training.request import Request, read_text, ready_cluster
-from daskw2v.training.start.base_settings import frozen_words_of
+from daskw2v.training.repair import repair_and_retry
+from daskw2v.training.request import Request, open_cluster, read_text
+from daskw2v.training.start.base_settings import get_frozen_words
 from daskw2v.training.start.named_tables import without_contents
 from daskw2v.training.version import finish_version, write_version
 from daskw2v.training.watch.callbacks import Callback
@@ -175,7 +175,7 @@ def retrain(
     >>> daskw2v.retrain("text.txt", **settings).outcome.label
     'nothing_new'
     """
-    request = Request.by("retrain", inputs, params, resources, client, callbacks, settings)
+    request = Request.from_call("retrain", inputs, params, resources, client, callbacks, settings)
     params, resources = request.params, request.resources
     policy = Policy() if policy is None else policy
     gates = Gates() if gates is None else gates
@@ -234,7 +234,7 @@ def _check(params: Params, resources: Resources, policy: Policy, gates: Gates, n
                 f"{name}={value!r} cannot be used in retraining, which starts from the served version.",
                 f"Leave {name} out, or use it in training.",
             )
-    if (frozen := frozen_words_of(params)) is not None:
+    if (frozen := get_frozen_words(params)) is not None:
         raise ParameterError(
             f"frozen_words={frozen!r} cannot be used in retraining: each version starts from the one "
             "before it, and is rotated as a whole.",
@@ -291,7 +291,7 @@ class RetrainingRun:
     def run(self, client: Client | None) -> RunResult:
         """Take all remaining steps. The caller holds the lease of retraining and sends notices."""
         resources = self.resources
-        ready = partial(ready_cluster, client, self.work, self.params, resources, self.listener)
+        ready = partial(open_cluster, client, self.work, self.params, resources, self.listener)
         with (
             opening_once(ready) as cluster,
             text_finder(self.inputs, self.work, self.params, resources, cluster, self.listener) as find,
@@ -305,7 +305,7 @@ class RetrainingRun:
             for name, problem in problems.items():
                 self._say("versions", f"{problem} {name} is passed over.")
             run = partial(self._run, cluster, find, served, frozenset(damaged), frozenset(foreign))
-            return mending(self.work, self.listener, run, cluster)
+            return repair_and_retry(self.work, self.listener, run, cluster)
 
     def _run(
         self,
@@ -360,7 +360,7 @@ class RetrainingRun:
         run = PlannedRun(corpus, vocabulary, self.work, self.params, self.resources, self.callbacks)
         unread = ranges_of_blocks(corpus, self.work, self._blocks(changes))
         if served is not None and self._extends(served):
-            asked = with_choice_of(served.manifest["params"], self.params)
+            asked = with_recorded_choice(served.manifest["params"], self.params)
             chosen = self.policy.choose(corpus, unread, asked.seed + number_of(served.name))  # another sample each time
             new, all_text = sum(stop - start for start, stop in unread), corpus.n_tokens
             params = self.policy.params_after(asked, served.name, new / all_text)
@@ -514,7 +514,7 @@ class RetrainingRun:
             theirs = settled_params(type(self.params).from_dict(asked))
         except ParameterError:  # made by a release with other fields
             return False
-        ours = with_choice_of(asked, self.params)
+        ours = with_recorded_choice(asked, self.params)
         return identity_fields(without_contents(theirs)) == identity_fields(without_contents(ours))
 
     def _sources(self, version: Version | None) -> list[Source]:

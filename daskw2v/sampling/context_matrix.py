@@ -33,7 +33,7 @@ from distributed import Client
 from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.identity import identity_fields
 from daskw2v.config.params import Params
-from daskw2v.config.settings import default_of
+from daskw2v.config.settings import get_default
 from daskw2v.corpus.files import Source
 from daskw2v.errors import InputError, ParameterError, StoreError, VocabularyError, counted
 from daskw2v.kernels.rng import Purpose, stream
@@ -301,7 +301,7 @@ def check_rules(base: Mapping[str, Any], params: Params) -> None:
     name = SampledContexts.of(params).base_matrix
     for f, value in params.items():
         if f.metadata["stage"] == "matrix" and f.name not in _OWN:
-            of_base = base.get(f.name, default_of(f))
+            of_base = base.get(f.name, get_default(f))
             if value != of_base:
                 raise ParameterError(
                     f"{f.name}={value!r}, but base_matrix={name!r} was made with {of_base!r}.",

@@ -30,7 +30,7 @@ from daskw2v.corpus.stored_tokenizers import stored_tokenizer
 from daskw2v.corpus.tokenizer_files import with_tokenizer
 from daskw2v.corpus.tokenizers import LineFunction, make_tokenizer, tokenizer_identity
 from daskw2v.errors import DamageError, Daskw2vError, InputError, TrainingError, counted
-from daskw2v.progress import Listener, Progress, Watching, saying
+from daskw2v.progress import Listener, Progress, Watching, message_sender
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.shards.layout import BadBlock, BatchBlock, Corpus, Shard, corpus_identity, digest, write_shard
 from daskw2v.shards.whitespace import split_tokens
@@ -348,7 +348,7 @@ def _warn_of_unsplit(urls: Sequence[str], stage: OpenStage) -> None:
     """Report files that hold mostly lines of one long word, if there are any, to the listener."""
     if urls:
         more = f", and of {counted(len(urls) - 1, 'other file')}," if len(urls) > 1 else ""
-        saying(stage.listener, "encode", "bytes")(
+        message_sender(stage.listener, "encode", "bytes")(
             f"Most of {urls[0]}{more} is lines of one word of more than {LONG_WORD} bytes, as in FASTA or "
             "text without blanks: give a tokenizer that cuts it into words."
         )

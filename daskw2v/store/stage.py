@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from daskw2v.errors import DamageError, counted
-from daskw2v.progress import Listener, Progress, saying, silent
+from daskw2v.progress import Listener, Progress, message_sender, silent
 from daskw2v.store.lease import hold
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.store.threads import in_threads
@@ -114,7 +114,7 @@ class Stage:
         """
         if (result := find()) is not None:
             return result
-        run, waiting = self.runner(), saying(self.listener, self.name, self.unit)
+        run, waiting = self.runner(), message_sender(self.listener, self.name, self.unit)
         with hold(self.work, self.home.name, self.home.url, waiting=waiting) as lease:
             if (result := find()) is not None:  # another process may have finished while this one waited
                 return result

@@ -23,27 +23,21 @@ AXES: Mapping[str, Registry[Any]] = {
 
 
 def check_plug_ins(client: Client, params: Params, resources: Resources) -> None:
-    """Check that all workers have the chosen plug-ins.
-
-    Raises
-    ------
-    ClusterError
-        If a worker lacks a plug-in or cannot load it.
-    """
+    """Raise a ClusterError if a worker lacks a chosen plug-in or cannot load it."""
     chosen = {**resources.flat(), **params.flat()}
-    named = {field: chosen[field] for field in AXES if isinstance(chosen.get(field), str)}
-    added = {field: name for field, name in named.items() if AXES[field].is_added(name)}
-    if not added:
+    names = {field: chosen[field] for field in AXES if isinstance(chosen.get(field), str)}
+    plug_ins = {field: name for field, name in names.items() if AXES[field].is_added(name)}
+    if not plug_ins:
         return
-    for address, problem in ask_workers(client, _problem, added).items():
+    for address, problem in ask_workers(client, _find_problem, plug_ins).items():
         if problem is not None:
             raise ClusterError(f"Worker {address}: {problem}", "Install the same plug-ins on all workers.")
 
 
-def _problem(added: Mapping[str, str]) -> str | None:
-    """Return why this process cannot load a plug-in, or None. Dask would log an error that a worker raises."""
+def _find_problem(plug_ins: Mapping[str, str]) -> str | None:
+    """Return why this process cannot load plug-ins, given by field, or None. Dask would log a raised error."""
     try:
-        for field, name in added.items():
+        for field, name in plug_ins.items():
             AXES[field].find(name)
     except ParameterError as error:
         return error.problem

@@ -17,28 +17,28 @@ from distributed.comm import get_address_host
 from daskw2v.cluster.workers import workers_known
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.config.settings import default_of
+from daskw2v.config.settings import get_default
 from daskw2v.models.versions.finished import run_of
 from daskw2v.progress import Listener, Progress
 from daskw2v.store.stage import Layout
 from daskw2v.store.storage import Store
-from daskw2v.training.devices import trainers_of
-from daskw2v.training.estimates.check import workers_of
+from daskw2v.training.devices import find_device_trainers
+from daskw2v.training.estimates.check import find_worker_kinds
 from daskw2v.training.estimates.memory import training_memory
-from daskw2v.training.estimates.seconds import Forecast, constants_of, forecast
+from daskw2v.training.estimates.seconds import Forecast, find_constants, forecast
 from daskw2v.training.planned import PlannedRun, run_folder
 from daskw2v.training.sizes.text import Text, known_text
 from daskw2v.training.sizes.workers import Workers
-from daskw2v.training.strategies import find_strategy, usable, work_of
+from daskw2v.training.strategies import find_strategy, make_work, with_usable_strategies
 
 NETWORK = 10e9 / 8  # bytes/s of a machine's link, which no cluster reports
 LAYOUT = Layout("choices/<choice>")
-_GAIN = 0.8  # of the plain run's seconds: forecasts are not exact, and fewer parts are simpler
-_CHOSEN = ("n_replicas", "n_partitions")  # settings of strategies
+_GAIN = 0.8  # share of the plainest run's seconds: forecasts are not exact, and fewer parts are simpler
+_CHOSEN = ("n_replicas", "n_partitions")  # settings of strategies that "auto" chooses
 
 
 class Candidate(NamedTuple):
-    """A way to train: Params with a strategy, its forecast if there is one, and whether it fits into memory."""
+    """A way to train: Params with a strategy, the forecast of its seconds or None, and whether it fits into memory."""
 
     params: Params
     forecast: Forecast | None
@@ -50,51 +50,51 @@ class Candidate(NamedTuple):
         return math.inf if self.forecast is None else self.forecast.total
 
     @property
-    def described(self) -> str:
-        """The settings with their seconds."""
+    def description(self) -> str:
+        """The strategy and its settings, and their seconds, as text."""
         if not self.fits:
             return f"{self}, which does not fit into memory"
         return f"{self}, no forecast" if self.forecast is None else f"{self}, {self.seconds:,.0f} s"
 
     def __str__(self) -> str:
-        return _written(_settings(self.params))
+        return _describe(_chosen_settings(self.params))
 
 
-def candidates(params: Params, resources: Resources, text: Text, kinds: Sequence[Workers]) -> list[Candidate]:
-    """Return the candidates that "auto" chooses from, the plainest first."""
+def list_candidates(params: Params, resources: Resources, text: Text, kinds: Sequence[Workers]) -> list[Candidate]:
+    """Return the candidates that "auto" chooses from for a text on these kinds of workers, the plainest first."""
     largest = max(kinds, key=lambda kind: kind.threads)
     return [
-        candidate_of(of_strategy.replace(**values), resources, text, kinds)
-        for of_strategy in usable(params, resources)
-        for values in find_strategy(of_strategy.strategy.name).tried(of_strategy, text.vocabulary, largest)
+        make_candidate(named.replace(**values), resources, text, kinds)
+        for named in with_usable_strategies(params, resources)
+        for values in find_strategy(named.strategy.name).tried(named, text.vocabulary, largest)
     ]
 
 
-def candidate_of(params: Params, resources: Resources, text: Text, kinds: Sequence[Workers]) -> Candidate:
-    """Return the candidate of a strategy that Params name."""
-    works = {kind: work_of(params, resources, text, kind) for kind in kinds}
-    constants, time = constants_of(params, resources.device.name), None
+def make_candidate(params: Params, resources: Resources, text: Text, kinds: Sequence[Workers]) -> Candidate:
+    """Return the candidate for Params that name a strategy, on these kinds of workers."""
+    works = {kind: make_work(params, resources, text, kind) for kind in kinds}
+    constants, seconds = find_constants(params, resources.device.name), None
     if constants is not None:
-        time = forecast(works[fewest_threads(kinds)], constants)
-    return Candidate(params, time, all(training_memory(work).fits_into(kind) for kind, work in works.items()))
+        seconds = forecast(works[slowest_kind(kinds)], constants)
+    return Candidate(params, seconds, all(training_memory(work).fits_into(kind) for kind, work in works.items()))
 
 
-def fewest_threads(kinds: Sequence[Workers]) -> Workers:
-    """Return the kind of workers that forecasts take all workers to be of."""
+def slowest_kind(kinds: Sequence[Workers]) -> Workers:
+    """Return the kind of workers with the fewest threads: forecasts assume that all workers are of this kind."""
     return min(kinds, key=lambda kind: kind.threads)
 
 
 def choose(ways: list[Candidate], kinds: Sequence[Workers]) -> tuple[Candidate, str]:
-    """Return one of the candidates, and why.
+    """Return the candidate that "auto" chooses, and the reason as text.
 
-    The first one is taken where it fits into memory and no other is a fifth faster. Where none fits, the last one is
-    taken, which has most parts: the check of memory then names it.
+    The first candidate is chosen where it fits into memory and no other is a fifth faster. Where none fits, the last
+    one is chosen, which has most parts: the check of memory then names it.
 
-    A single worker that holds the first one takes it, as nothing is to be divided between workers. But threads of a
-    processor that train one replica write into each other's rows: several threads take a strategy that gives the bits
-    of one thread.
+    On a single worker the first candidate is chosen if it fits, as nothing is to be divided between workers. But
+    threads of a processor that train one replica overwrite each other's rows: for several threads, a strategy is chosen
+    that gives the bits of one thread.
     """
-    plain, fitting, worker = ways[0], [way for way in ways if way.fits], fewest_threads(kinds)
+    plain, fitting, worker = ways[0], [way for way in ways if way.fits], slowest_kind(kinds)
     if worker.n == 1 and plain.fits:
         same_bits = [way for way in fitting if find_strategy(way.params.strategy.name).deterministic]
         if worker.threads == 1 or worker.device_limit is not None or not same_bits:
@@ -109,82 +109,89 @@ def choose(ways: list[Candidate], kinds: Sequence[Workers]) -> tuple[Candidate, 
     if plain.fits and (plain.forecast is None or best.seconds > _GAIN * plain.seconds):
         best = plain
     why = "no forecast" if best.forecast is None else f"{best.seconds:,.0f} s of training forecast"
-    others = "; ".join(way.described for way in _best_of_each([way for way in ways if way is not best]))
-    return best, f"{why}; instead: {others}" if others else why
+    rest = "; ".join(way.description for way in _best_by_strategy([way for way in ways if way is not best]))
+    return best, f"{why}; instead: {rest}" if rest else why
 
 
-def _best_of_each(ways: list[Candidate]) -> Iterator[Candidate]:
-    """Yield the best candidate of each strategy."""
+def _best_by_strategy(ways: list[Candidate]) -> Iterator[Candidate]:
+    """Yield the best candidate of each strategy: the fastest that fits into memory."""
     for strategy in dict.fromkeys(way.params.strategy.name for way in ways):
-        of_strategy = (way for way in ways if way.params.strategy.name == strategy)
-        yield min(of_strategy, key=lambda way: (not way.fits, way.seconds))
+        same_strategy = (way for way in ways if way.params.strategy.name == strategy)
+        yield min(same_strategy, key=lambda way: (not way.fits, way.seconds))
 
 
 def choose_strategy(run: PlannedRun, client: Client, listener: Listener) -> PlannedRun:
-    """Return the run with the strategy that is chosen now, and with the record of the choice."""
-    kinds, text = machines_of(client, run.resources), known_text(run.corpus, run.vocabulary, run.params)
-    best, why = choose(candidates(run.params, run.resources, text, kinds), kinds)
-    record = {**_settings(best.params), "why": why, "workers": kinds[0].n, "threads": fewest_threads(kinds).threads}
-    _record_of(run).write_manifest(record)
+    """Choose the strategy of a run whose Params leave it open, and record the choice; return the run with both."""
+    kinds, text = find_machines(client, run.resources), known_text(run.corpus, run.vocabulary, run.params)
+    best, why = choose(list_candidates(run.params, run.resources, text, kinds), kinds)
+    record = {
+        **_chosen_settings(best.params),
+        "why": why,
+        "workers": kinds[0].n,
+        "threads": slowest_kind(kinds).threads,
+    }
+    _record_folder(run).write_manifest(record)
     _report(listener, record)
     return replace(run, params=best.params, choice=record)
 
 
 def find_choice(run: PlannedRun, listener: Listener) -> PlannedRun | None:
-    """Return the run with its strategy where that is named or was chosen before; None if it must be chosen."""
+    """Return a run with its strategy, where Params name one or one was chosen before; None if it is to be chosen."""
     if not run.params.strategy.is_open:
         return run
-    record = _record_of(run).read_manifest()
+    record = _record_folder(run).read_manifest()
     if record is None:
         return None
-    chosen = replace(run, params=_with(run.params, record), choice=record)
-    if not _is_kept(run.store, chosen.name):
+    chosen = replace(run, params=_apply_choice(run.params, record), choice=record)
+    if not _has_files(run.store, chosen.name):
         return None
     _report(listener, record)
     return chosen
 
 
-def _record_of(run: PlannedRun) -> Store:
+def _record_folder(run: PlannedRun) -> Store:
+    """Return the folder with the recorded choice of a run whose strategy is "auto"."""
     return run.store / LAYOUT.folder / run.name
 
 
-def with_choice_of(theirs: Mapping[str, Any], params: Params) -> Params:
-    """Return Params of "auto" with the choice of another version; Params that name a strategy stay as they are."""
-    return _with(params, theirs) if params.strategy.is_open else params
+def with_recorded_choice(record: Mapping[str, Any], params: Params) -> Params:
+    """Return Params with the recorded choice of another version, if their strategy is "auto"; unchanged otherwise."""
+    return _apply_choice(params, record) if params.strategy.is_open else params
 
 
-def machines_of(client: Client, resources: Resources) -> list[Workers]:
-    """Return the kinds of workers on which a cluster would train; the speed of their network is assumed."""
-    trainers = trainers_of(client, resources.device.name)
+def find_machines(client: Client, resources: Resources) -> list[Workers]:
+    """Return the kinds of workers that train on a cluster, with an assumed speed of their network."""
+    trainers = find_device_trainers(client, resources.device.name)
     hosts = len({get_address_host(address) for address in workers_known(client)})
     cores = CPU_COUNT if isinstance(client.cluster, LocalCluster) else math.inf
     n = len(trainers.threads) + trainers.n_coming
     network = math.inf if hosts == 1 and not trainers.n_coming else NETWORK / math.ceil(n / max(1, hosts))
-    return [replace(kind, network=network, cores=cores) for kind in workers_of(client, resources.device.name)]
+    return [replace(kind, network=network, cores=cores) for kind in find_worker_kinds(client, resources.device.name)]
 
 
-def _settings(params: Params) -> dict[str, Any]:
-    """Return the strategy, and the settings of it that "auto" chooses, where they are not as by default."""
-    chosen = {f.name: value for f, value in params.strategy.items() if f.name in _CHOSEN and value != default_of(f)}
+def _chosen_settings(params: Params) -> dict[str, Any]:
+    """Return the strategy's name, and its settings that "auto" chooses where they differ from the default."""
+    chosen = {f.name: value for f, value in params.strategy.items() if f.name in _CHOSEN and value != get_default(f)}
     return {"strategy": params.strategy.name, **chosen}
 
 
-def _written(record: Mapping[str, Any]) -> str:
-    """Return a strategy and its settings as text."""
+def _describe(record: Mapping[str, Any]) -> str:
+    """Return the strategy and settings of a recorded choice as text."""
     return ", ".join(f"{name}={record[name]}" for name in ("strategy", *_CHOSEN) if name in record)
 
 
-def _with(params: Params, record: Mapping[str, Any]) -> Params:
-    """Return Params with a recorded choice."""
+def _apply_choice(params: Params, record: Mapping[str, Any]) -> Params:
+    """Return Params with the strategy and settings of a recorded choice."""
     chosen = params.replace(strategy=record["strategy"])
     return chosen.replace(**{name: record[name] for name in _CHOSEN if name in record and name in chosen.flat()})
 
 
-def _is_kept(store: Store, run_id: str) -> bool:
-    """Return whether a version of a run, finished or not, or the run's folder exists."""
+def _has_files(store: Store, run_id: str) -> bool:
+    """Return whether a version of a run, finished or not, or the run's folder exists in a work directory."""
     names = (store / "models").children()
     return any(run_of(name) == run_id for name in names if "-" in name) or run_folder(store, run_id).exists()
 
 
 def _report(listener: Listener, record: Mapping[str, Any]) -> None:
-    listener(Progress("choose", 0, 0, "", message=f"{_written(record)}: {record['why']}"))
+    """Send a recorded choice, and the reason for it, to the listener."""
+    listener(Progress("choose", 0, 0, "", message=f"{_describe(record)}: {record['why']}"))

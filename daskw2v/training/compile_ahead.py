@@ -1,6 +1,6 @@
 """Compiles the kernel that trains in a process of its own, while the run reads its text.
 
-On a machine that has no kernels yet, this one takes as long as all others of a run together.
+On a machine without compiled kernels, this kernel takes as long to compile as all other kernels of a run together.
 """
 
 import json
@@ -17,18 +17,18 @@ from daskw2v.config.resources import Resources
 from daskw2v.features.settings import has_features
 from daskw2v.kernels.cache import cache_folder, is_kept
 from daskw2v.training.devices import find_device
-from daskw2v.training.strategies import find_strategy, usable
+from daskw2v.training.strategies import find_strategy, with_usable_strategies
 
 
 class CompileAhead:
-    """The process that compiles the kernel of a run, if one is needed; it ends with the block.
+    """A context manager with the process that compiles the kernel of a run, if it is needed, and ends with the block.
 
-    Its failure costs nothing but time: the run then compiles the missing kernel.
+    If the process fails, the run compiles the missing kernel itself.
 
     Parameters
     ----------
     params, resources
-        The run's, on workers of this machine.
+        The settings of a run on workers of this machine.
     """
 
     def __init__(self, params: Params, resources: Resources) -> None:
@@ -44,58 +44,63 @@ class CompileAhead:
             self._process.wait()
 
     def start(self) -> None:
-        """Start to compile, unless that was done before."""
-        params = _foreseen(self._params, self._resources)
-        if self._process is not None or params is None or mark(params).exists() or not (sys.executable and is_kept()):
+        """Start to compile the kernel, unless it was compiled before."""
+        params = _predict_params(self._params, self._resources)
+        if (
+            self._process is not None
+            or params is None
+            or mark_file(params).exists()
+            or not (sys.executable and is_kept())
+        ):
             return
         self._params = params
         environment = {**os.environ, "PYTHONSAFEPATH": "1"}
         line = [sys.executable, "-m", "daskw2v.training.compile_ahead", json.dumps(params.as_dict())]
         nothing = subprocess.DEVNULL
-        with suppress(OSError):  # no room for another process
+        with suppress(OSError):  # no memory for another process
             self._process = subprocess.Popen(line, stdin=nothing, stdout=nothing, stderr=nothing, env=environment)
 
-    def wait(self, longest: float = 60.0) -> None:
-        """Wait until the kernel is compiled; meanwhile compile the other kernels of training here.
+    def wait(self, max_seconds: float = 60.0) -> None:
+        """Wait until the kernel is compiled; meanwhile compile the kernels that read text in this process.
 
-        After `longest` seconds the process is killed: the run compiles its kernel itself.
+        After `max_seconds` seconds the process is killed: the run compiles its kernel itself.
         """
         if self._process is None:
             return
-        others = find_strategy(self._params.strategy.name).exercise_text
+        exercise_text = find_strategy(self._params.strategy.name).exercise_text
         with suppress(Exception):  # the run raises the error
-            if others is not None:
-                others(self._params)
+            if exercise_text is not None:
+                exercise_text(self._params)
         try:
-            self._process.wait(longest)
+            self._process.wait(max_seconds)
         except subprocess.TimeoutExpired:
             self._process.kill()
 
 
-def _foreseen(params: Params, resources: Resources) -> Params | None:
-    """Return Params with the strategy that a run will probably have; None if its kernel is not compiled here."""
+def _predict_params(params: Params, resources: Resources) -> Params | None:
+    """Return Params with the strategy that a run will probably have; None if its kernel needs no compiling ahead."""
     if not find_device(resources.device.name).runs_cpu_kernels:
         return None
-    candidates = usable(params, resources) if params.strategy.is_open else [params]
-    alone = resources.workers == 1 and (resources.threads or CPU_COUNT) > 1
-    same = [one for one in candidates if find_strategy(one.strategy.name).deterministic and alone]
-    chosen = (same or candidates)[0]
+    candidates = with_usable_strategies(params, resources) if params.strategy.is_open else [params]
+    has_threads = resources.workers == 1 and (resources.threads or CPU_COUNT) > 1  # of one worker, and several
+    same_bits = [way for way in candidates if find_strategy(way.strategy.name).deterministic and has_threads]
+    chosen = (same_bits or candidates)[0]
     return None if find_strategy(chosen.strategy.name).exercise is None else chosen
 
 
-def mark(params: Params) -> Path:
-    """Return the file that says that the kernel of an objective and a strategy was compiled, and that for features."""
+def mark_file(params: Params) -> Path:
+    """Return the path of the file that marks the kernel of a run with these Params as compiled."""
     features = "-features" if has_features(params) else ""
     name = f"{params.objective.name}-{params.strategy.name}{features}-{sys.implementation.cache_tag}"
     return Path(cache_folder()) / f"{name}.txt"
 
 
 def compile_kernel(params: Params) -> None:
-    """Compile the kernel of an objective and a strategy."""
+    """Compile the kernel that trains runs with these Params, and mark it as compiled."""
     exercise = find_strategy(params.strategy.name).exercise
     assert exercise is not None
     exercise(params)
-    mark(params).touch()
+    mark_file(params).touch()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""From text to vectors: the calls that train.
+"""From text to vectors: the functions that train.
 
-Each stage writes its manifest last, and is skipped where a manifest is there. A call that names no work directory has a
-temporary one, which is there as long as the vectors.
+Each stage writes its manifest last, and is skipped where its manifest exists. A call without a work directory has a
+temporary one, which exists as long as the vectors.
 """
 
 import os
@@ -43,8 +43,8 @@ from daskw2v.training.choice import choose_strategy, find_choice
 from daskw2v.training.compile_ahead import CompileAhead
 from daskw2v.training.plan import Plan
 from daskw2v.training.planned import PlannedRun, settled_params
-from daskw2v.training.repair import mending
-from daskw2v.training.request import Request, callbacks_of, check_choices, read_text, ready_cluster, with_contents
+from daskw2v.training.repair import repair_and_retry
+from daskw2v.training.request import Request, check_choices, make_callbacks, open_cluster, read_text, with_contents
 from daskw2v.training.start.base_settings import BaseModel
 from daskw2v.training.start.initial_rows import find_base
 from daskw2v.training.version import check_losses, write_version
@@ -131,23 +131,23 @@ def train(
     (8,)
     """
     if isinstance(inputs, Plan):
-        request = Request.of_plan(inputs, client, callbacks, params=params, resources=resources, **settings)
+        request = Request.from_plan(inputs, client, callbacks, params=params, resources=resources, **settings)
     else:
-        request = Request.by("train", inputs, params, resources, client, callbacks, settings)
+        request = Request.from_call("train", inputs, params, resources, client, callbacks, settings)
     return _carry_out(request, work, listener)
 
 
 def _carry_out(request: Request, work: Location | None, listener: Watching) -> Vectors:
-    """Train what a request asks for, in a work directory or a temporary folder.
+    """Train vectors as requested, in a work directory, or in a temporary folder for None.
 
-    The folder is removed with the vectors, or when the process ends; at once if training fails.
+    The temporary folder is removed with the vectors, or when the process ends; at once if training fails.
     """
     if work is not None:
-        return _train_in(work, request, listener)
+        return _train_in_folder(work, request, listener)
     refuse_remote_workers(request.client, request.resources, _NOT_SHARED, _SHARED)
     folder, process = mkdtemp(prefix="daskw2v-"), os.getpid()
     try:
-        vectors = _train_in(folder, request, listener)
+        vectors = _train_in_folder(folder, request, listener)
     except BaseException:
         _remove(folder, process)
         raise
@@ -156,37 +156,38 @@ def _carry_out(request: Request, work: Location | None, listener: Watching) -> V
 
 
 def _remove(folder: str, process: int) -> None:
-    if os.getpid() == process:  # a forked process leaves its parent's
+    """Delete a temporary folder, if this is the process with this id."""
+    if os.getpid() == process:  # a forked process does not delete its parent's folder
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _train_in(work: Location, request: Request, listener: Watching) -> Vectors:
-    """Train what a request asks for, in a work directory."""
+def _train_in_folder(work: Location, request: Request, listener: Watching) -> Vectors:
+    """Train vectors as requested, in a work directory."""
     params, resources, store = request.params, request.resources, request.open_store(work)
     if BaseModel.find(params) is not None:
         find_base(store, params)
     starts = starts_cluster(request.client, resources)
     with listening(listener) as listen, CompileAhead(params, resources) as kernel, ExitStack() as opened:
         request.settled(store, listen)  # before a cluster is started
-        cluster = opened.enter_context(opening_once(request.ready_cluster(store, listen)))
+        cluster = opened.enter_context(opening_once(request.open_cluster(store, listen)))
 
-        def reading() -> Client:
+        def open_for_reading() -> Client:
             if starts:
                 kernel.start()
             return cluster()
 
-        find = opened.enter_context(text_finder(request.inputs, store, params, resources, cluster, listen))
+        find_sources = opened.enter_context(text_finder(request.inputs, store, params, resources, cluster, listen))
 
         def make(damaged: Collection[str]) -> Vectors:
-            settled, sources = request.settled(store, listen), find()
+            settled, sources = request.settled(store, listen), find_sources()
             if request.plan is not None:
                 request.plan.check_sources(sources)
-            corpus, vocabulary = read_text(sources, store, settled, resources, reading, listen)
+            corpus, vocabulary = read_text(sources, store, settled, resources, open_for_reading, listen)
             kernel.wait()
             run = PlannedRun(corpus, vocabulary, store, settled_params(settled), resources, request.callbacks)
             return _train(replace(run, choice=request.choice), cluster, listen, damaged)
 
-        return mending(store, listen, make, cluster)
+        return repair_and_retry(store, listen, make, cluster)
 
 
 def items(
@@ -203,7 +204,7 @@ def items(
 ) -> Vectors:
     """Train vectors of items from events, whose sessions are the text (item2vec, Barkan and Koenigstein 2016).
 
-    It is `train(Events(inputs, sessions), ...)`.
+    The same as `train(Events(inputs, sessions), ...)`.
 
     Parameters
     ----------
@@ -233,7 +234,9 @@ def items(
     5
     """
     events = Events(inputs, Sessions() if sessions is None else sessions)
-    return _carry_out(Request.by("items", events, params, resources, client, callbacks, settings), work, listener)
+    return _carry_out(
+        Request.from_call("items", events, params, resources, client, callbacks, settings), work, listener
+    )
 
 
 def walks(
@@ -252,7 +255,7 @@ def walks(
     """Train vectors of a graph's nodes on random walks.
 
     The walks are those of DeepWalk (Perozzi et al. 2014), node2vec (Grover and Leskovec 2016) or, along a metapath,
-    metapath2vec (Dong, Chawla and Swami 2017). It is `train(Graph(inputs, edges, walks), ...)`.
+    metapath2vec (Dong, Chawla and Swami 2017). The same as `train(Graph(inputs, edges, walks), ...)`.
 
     Parameters
     ----------
@@ -284,7 +287,7 @@ def walks(
     9
     """
     graph = Graph(inputs, EdgeList() if edges is None else edges, Walks() if walks is None else walks)
-    return _carry_out(Request.by("walks", graph, params, resources, client, callbacks, settings), work, listener)
+    return _carry_out(Request.from_call("walks", graph, params, resources, client, callbacks, settings), work, listener)
 
 
 def train_model(
@@ -299,9 +302,9 @@ def train_model(
     callbacks: Sequence[Callback] = (),
     damaged: Collection[str] = (),
 ) -> Vectors:
-    """Train on an encoded corpus and publish the model: the last stage of `train`, which says more.
+    """Train on an encoded corpus and publish the model: the last stage of `train`, where parameters are explained.
 
-    Versions that are `damaged` are not returned: a new one is trained, with another number.
+    `damaged` has the names of versions that are not returned: a new version is trained, with another number.
 
     Examples
     --------
@@ -315,10 +318,10 @@ def train_model(
     """
     check_arguments(store=store, params=params, resources=resources, client=client)
     check_choices(params, resources)
-    all_callbacks = callbacks_of(callbacks, params, resources)
+    all_callbacks = make_callbacks(callbacks, params, resources)
     with (
         listening(listener) as listen,
-        opening_once(partial(ready_cluster, client, store, params, resources, listen)) as cluster,
+        opening_once(partial(open_cluster, client, store, params, resources, listen)) as cluster,
     ):
         settled = settled_params(with_contents(params, store, resources, listen))
         run = PlannedRun(corpus, vocabulary, store, settled, resources, all_callbacks)
@@ -326,7 +329,10 @@ def train_model(
 
 
 def _train(run: PlannedRun, client: Callable[[], Client], listener: Listener, damaged: Collection[str]) -> Vectors:
-    """Train a run and publish its version; the cluster is asked for where there is something to do."""
+    """Train a run and publish its version, unless a version is finished; `client` is called only to train.
+
+    `damaged` has the names of versions that are not returned.
+    """
     check_joined(run.corpus, run.params)
     run = find_choice(run, listener) or choose_strategy(run, client(), listener)
     models = run.store / "models"
@@ -369,7 +375,7 @@ def build_matrix(
     client: Client | None = None,
     listener: Watching = "show",
 ) -> ContextMatrix:
-    """Sample the matrix that `train_model` then finds; `sampling.context_matrix.build_matrix` says more.
+    """Build the word-context matrix of an encoded corpus, unless the store has it; `train_model` then reads it.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
 from daskw2v.errors import InputError, counted
-from daskw2v.training.choice import Candidate, candidate_of, candidates, choose, machines_of
+from daskw2v.training.choice import Candidate, choose, find_machines, list_candidates, make_candidate
 from daskw2v.training.estimates.memory import Estimate, estimate
 from daskw2v.training.estimates.seconds import TERMS
 from daskw2v.training.planned import PlannedRun
@@ -23,16 +23,16 @@ from daskw2v.training.sizes.workers import Workers
 
 @dataclass(frozen=True)
 class WorkerPlan:
-    """The memory that a run takes of workers of one kind.
+    """The memory that a run takes on workers of one kind.
 
     Parameters
     ----------
     workers
         The workers.
     memory_limit
-        Bytes that each may take, the least among them; infinity for none.
+        Smallest memory limit of these workers, in bytes; infinity for none.
     memory
-        The memory of each stage in one of them, and in the client.
+        The memory of each stage in one worker, and in the client.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("stage", "memory", "made of")  # of `memory.rows`
@@ -43,17 +43,17 @@ class WorkerPlan:
 
     @property
     def fits(self) -> bool:
-        """Whether each stage fits into the limit."""
+        """Whether each stage fits into the memory limit."""
         return self.memory.bytes <= self.memory_limit
 
     @property
     def verdict(self) -> str:
-        """A sentence about need and limit."""
-        which = f"{counted(self.workers.n, 'worker')} of {counted(self.workers.threads, 'thread')}"
+        """A sentence about the memory that the run takes, and the memory limit."""
+        kind = f"{counted(self.workers.n, 'worker')} of {counted(self.workers.threads, 'thread')}"
         if math.isinf(self.memory_limit):
-            return f"{which} have no memory_limit"
+            return f"{kind} have no memory_limit"
         answer = "fits" if self.fits else "does not fit"
-        limit = f"the memory_limit of {which}, {format_bytes(int(self.memory_limit))} each"
+        limit = f"the memory_limit of {kind}, {format_bytes(int(self.memory_limit))} each"
         return f"{format_bytes(self.memory.bytes)} {answer} into {limit}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class WorkerPlan:
 class Plan:
     """The decisions of a run, and its memory and time. `daskw2v.plan` makes a plan; `train` carries it out.
 
-    Nothing in it is left open: `params` have the strategy and its settings, the learning rate, the thresholds.
+    A plan leaves nothing open: `params` have the strategy and its settings, the learning rate, the thresholds.
 
     Parameters
     ----------
@@ -90,15 +90,15 @@ class Plan:
     text
         Sizes of the text: words, distinct words, words in the vocabulary.
     guessed
-        Which of `text.types` and `text.vocabulary` are guesses; none where the text was read before.
+        The fields of `text` that are guesses, of "types" and "vocabulary"; empty where the text was read before.
     workers
         Memory, for each kind of workers.
     trainings
         Ways to train, each with its forecast, if there is one, and whether it fits into memory.
     why
-        Why "auto" takes the strategy of `params`; None where the strategy was named.
+        Why "auto" chooses the strategy of `params`; None where the strategy was named.
     machines
-        How many machines train; None if it is not known.
+        Number of machines that train; None if it is not known.
     run
         Name of the run, the end of its version's name; None before the text is read.
 
@@ -127,21 +127,21 @@ class Plan:
 
     @property
     def chosen(self) -> Candidate:
-        """The way that is trained with."""
+        """The way to train that `train` takes."""
         return next(way for way in self.trainings if way.params == self.params)
 
     def check_sources(self, sources: Sequence[Source]) -> None:
-        """Refuse text that is not the planned one.
+        """Raise an InputError if `sources`, the files of the text now, are not the planned ones.
 
         Raises
         ------
         InputError
             If a file is new, gone or changed.
         """
-        planned, now = (
+        planned, current = (
             {source.url: (source.size, source.version) for source in files} for files in (self.sources, sources)
         )
-        changed = [url for url in {**planned, **now} if planned.get(url) != now.get(url)]
+        changed = [url for url in {**planned, **current} if planned.get(url) != current.get(url)]
         if changed:
             raise InputError(
                 f"{counted(len(changed), 'file')} of the text changed since the plan was made, such as {changed[0]}.",
@@ -149,7 +149,7 @@ class Plan:
             )
 
     def facts(self) -> dict[str, Any]:
-        """Return the facts for a manifest, as JSON types: strategy and why, forecast, workers and their memory."""
+        """Return the plan's facts for a manifest, as JSON types: strategy and why, forecast, workers, their memory."""
         forecast, kinds = self.chosen.forecast, self.workers
         return {
             "strategy": self.params.strategy.name,
@@ -162,11 +162,11 @@ class Plan:
         }
 
     def machine_hours(self, seconds: float) -> float | None:
-        """Return the machine hours of a training of so many seconds; None if the number of machines is not known."""
+        """Return the machine hours of `seconds` seconds of training; None if the number of machines is not known."""
         return None if self.machines is None else seconds * self.machines / 3600
 
     def notes(self) -> Iterator[str]:
-        """Yield the assumptions on the text."""
+        """Yield sentences about the sizes of the text, and which of them are estimated."""
         yield f"{self.text.words:,} words, " + (
             "by the files' sizes" if self.run is None else f"counted; run {self.run}"
         )
@@ -204,10 +204,11 @@ class Plan:
             "guessed": list(self.guessed),
             "workers": [kind.as_dict() for kind in self.workers],
             "machines": self.machines,
-            "trainings": list(self._trainings()),
+            "trainings": list(self._training_facts()),
         }
 
-    def _trainings(self) -> Iterator[dict[str, Any]]:
+    def _training_facts(self) -> Iterator[dict[str, Any]]:
+        """Yield the facts of each way to train, as JSON types."""
         for way in self.trainings:
             seconds = None if way.forecast is None else way.forecast.total
             yield {
@@ -230,29 +231,29 @@ class Plan:
 
 def plan_run(run: PlannedRun, client: Client) -> Plan:
     """Return the plan of a run whose text is read, on the workers of a cluster."""
-    kinds = machines_of(client, run.resources)
-    way = candidate_of(run.params, run.resources, run.sizes, kinds)
+    kinds = find_machines(client, run.resources)
+    way = make_candidate(run.params, run.resources, run.sizes, kinds)
     why = None if run.choice is None else run.choice["why"]
-    memory = memory_of(run.params, run.resources, run.sizes, kinds)
+    memory = plan_memory(run.params, run.resources, run.sizes, kinds)
     sources = tuple(run.corpus.sources)
     return Plan(
         None, run.params, run.resources, sources, run.sizes, (), memory, (way,), why, machines=None, run=run.name
     )
 
 
-def memory_of(params: Params, resources: Resources, text: Text, kinds: Sequence[Workers]) -> tuple[WorkerPlan, ...]:
-    """Return the memory that a run takes of each kind of workers."""
+def plan_memory(params: Params, resources: Resources, text: Text, kinds: Sequence[Workers]) -> tuple[WorkerPlan, ...]:
+    """Return the memory that a run takes on each kind of workers."""
     return tuple(WorkerPlan(kind, kind.limit, estimate(params, resources, text, kind)) for kind in kinds)
 
 
 def automatic_choice(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return strategy and reason of a model whose strategy "auto" chose; None of others."""
-    plan = metadata.get("plan") or metadata.get("choice", {})  # of earlier releases
+    """Return strategy and reason from the metadata of a model whose strategy "auto" chose; None for other models."""
+    plan = metadata.get("plan") or metadata.get("choice", {})  # earlier releases have "choice"
     return plan if plan.get("why") is not None else None
 
 
 class Alternatives(NamedTuple):
-    """Ways to train, the Params of the one that is taken, and why where "auto" takes it."""
+    """Ways to train, the Params of the way that `train` takes, and why where "auto" chooses it."""
 
     trainings: tuple[Candidate, ...]
     chosen: Params
@@ -260,11 +261,11 @@ class Alternatives(NamedTuple):
 
 
 def alternatives(params: Params, resources: Resources, text: Text, kinds: Sequence[Workers]) -> Alternatives:
-    """Return the ways to train a text on such workers, and the one that `train` takes."""
+    """Return the ways to train a text on these kinds of workers, and the Params of the way that `train` takes."""
     if params.strategy.is_open:
-        ways = candidates(params, resources, text, kinds)
+        ways = list_candidates(params, resources, text, kinds)
         best, why = choose(ways, kinds)
         return Alternatives(tuple(ways), best.params, why)
-    others = candidates(params.replace(strategy="auto"), resources, text, kinds)
-    named = candidate_of(params, resources, text, kinds)
-    return Alternatives((named, *(other for other in others if other.params != params)), params, None)
+    automatic = list_candidates(params.replace(strategy="auto"), resources, text, kinds)
+    named = make_candidate(params, resources, text, kinds)
+    return Alternatives((named, *(way for way in automatic if way.params != params)), params, None)

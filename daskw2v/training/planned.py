@@ -1,4 +1,4 @@
-"""A run whose text is read: everything that was decided before its first step, and the name that follows from it."""
+"""A run whose text is read: everything that is decided before its first step, and the run's name."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,12 +24,12 @@ from daskw2v.vocabulary.count import StoredVocabulary
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run on text that is read; it does not change any more.
+    """A run on text that is read, with all decisions made.
 
     Parameters
     ----------
     corpus, vocabulary
-        The text, encoded, and its words.
+        The encoded text, and its words.
     store
         The work directory.
     params
@@ -65,25 +65,25 @@ class PlannedRun:
 
     @cached_property
     def sizes(self) -> Text:
-        """Numbers of words, which memory and time depend on."""
+        """The sizes of the trained text, which memory and time depend on."""
         return known_text(self.text.trained, self.vocabulary, self.params)
 
     @property
     def folder(self) -> Store:
-        """The folder of the run's files until it is done."""
+        """The folder of the run's files until its version is published."""
         return run_folder(self.store, self.name)
 
     @property
     def trained(self) -> TrainedRun:
-        """The run as callbacks see it."""
+        """The facts of the run for callbacks."""
         return TrainedRun(self.name, self.store.url, self.params, self.text.trained.n_tokens * self.params.epochs)
 
     def guarded(self, lease: Lease) -> Self:
-        """Return this run, which then writes only as long as a lease is held."""
+        """Return the run with a work directory that can be written only as long as the lease is held."""
         return replace(self, store=lease.guard(self.store))
 
     def for_tasks(self) -> Run:
-        """Return the run that is sent with each task; the text without its held-out part is then in the store."""
+        """Return the run that is sent with each task; write the manifests of the trained and the held-out text."""
         self.text.save(self.store)
         # The tokenizer by its name: tasks do not call it, and would have to carry the function
         params = self.params.replace(tokenizer=tokenizer_name(self.params.tokenizer))
@@ -91,20 +91,20 @@ class PlannedRun:
 
 
 def run_folder(store: Store, name: str) -> Store:
-    """Return the folder of a run by its name."""
+    """Return the folder, in a work directory, of the run of this name."""
     return store / "runs" / name
 
 
 def settled_params(params: Params) -> Params:
-    """Return Params with the values of settings that they leave open."""
+    """Return Params in which the objective's defaults and the phrase threshold are filled in."""
     return with_threshold(settle_params(params))
 
 
 def run_identity(corpus: Corpus, vocabulary: StoredVocabulary, params: Params, rules: Sequence[str] = ()) -> str:
-    """Return the name of an experiment: equal for equal text, words and Params, however the text was cut.
+    """Return the name of a run: equal for equal text, words and Params, however the text was cut.
 
-    `rules` are the rules by which the run may be stopped early, besides that of Params: a run that other rules may stop
-    is another one.
+    `rules` are the rules by which the run may be stopped early, besides its Params: runs with other rules have other
+    names.
     """
     stopping = [list(rules)] if rules else []
     return digest([corpus.identity, vocabulary.identity, identity_fields(params), *stopping])[:12]

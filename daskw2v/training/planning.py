@@ -1,4 +1,4 @@
-"""`plan` and `estimate`: the plan of a run before its text is read."""
+"""The functions `plan` and `estimate`, which plan a run before its text is read."""
 
 import math
 import re
@@ -25,11 +25,11 @@ from daskw2v.progress import Listener, Watching
 from daskw2v.shards.encode import find_corpus
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
-from daskw2v.training.choice import find_choice, machines_of
+from daskw2v.training.choice import find_choice, find_machines
 from daskw2v.training.estimates.check import local_workers
-from daskw2v.training.plan import Plan, alternatives, memory_of
+from daskw2v.training.plan import Plan, alternatives, plan_memory
 from daskw2v.training.planned import PlannedRun, settled_params
-from daskw2v.training.request import Request, with_tables
+from daskw2v.training.request import Request, with_table_contents
 from daskw2v.training.sizes.text import guess_text
 from daskw2v.training.sizes.workers import Workers
 from daskw2v.vocabulary.count import find_vocabulary
@@ -50,8 +50,8 @@ def plan(
 ) -> Plan:
     """Plan a run: make the decisions of `train` with the same arguments, and forecast memory and time.
 
-    No text is read, and no cluster is started. Where the work directory holds the text already, the plan counts its
-    words and names the run; otherwise it guesses from the sizes of the files, as `estimate` does.
+    No text is read, and no cluster is started. Where the work directory holds the text already, the plan has the text's
+    number of words and the name of the run; otherwise it guesses from the sizes of the files, as `estimate` does.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def plan(
     Returns
     -------
     plan
-        `print` shows it; `train(plan, work=...)` carries it out.
+        The plan, which `print` shows and `train(plan, work=...)` carries out.
 
     Raises
     ------
@@ -81,18 +81,18 @@ def plan(
     >>> len(vectors["king"])
     8
     """
-    request = Request.by("plan", inputs, params, resources, client, (), settings)
+    request = Request.from_call("plan", inputs, params, resources, client, (), settings)
     store = None if work is None else request.open_store(work)
     with listening(listener) as listen:
-        sources = _files(request, listen)
-        kinds, machines = _workers(client, request.resources, listen)
-        run = None if store is None else _read_before(request, store, sources, listen)
+        sources = _find_files(request, listen)
+        kinds, machines = _find_workers(client, request.resources, listen)
+        run = None if store is None else _find_read_text(request, store, sources, listen)
     if run is None:
-        return _guessed(request, sources, kinds, machines)
+        return _guess_plan(request, sources, kinds, machines)
     trainings, chosen, why = alternatives(run.params, run.resources, run.sizes, kinds)
     why = why if run.choice is None else run.choice["why"]
     named = replace(run, params=chosen)
-    memory = memory_of(chosen, run.resources, run.sizes, kinds)
+    memory = plan_memory(chosen, run.resources, run.sizes, kinds)
     return Plan(
         inputs, chosen, run.resources, tuple(sources), run.sizes, (), memory, trainings, why, machines, named.name
     )
@@ -111,8 +111,8 @@ def estimate(
 ) -> Plan:
     """Plan a run on text and machines that are only described: memory and time, from the sizes of files.
 
-    The time is that of training alone, by each strategy that can train. Steps are taken to be as fast as on the machine
-    that they were measured on. Nothing is read of the text, nothing is written, and no cluster is started.
+    The time is that of training alone, by each strategy that can train. Steps are assumed to be as fast as on the
+    machine that they were measured on. No text is read, nothing is written, and no cluster is started.
 
     Parameters
     ----------
@@ -124,15 +124,16 @@ def estimate(
         The cluster whose workers the estimate is for. By default the cluster of `resources.scheduler`, or of Dask's
         current client, or else a local one.
     types, words
-        Distinct words of the text, and words in the vocabulary; estimated by default.
+        Number of distinct words of the text, and of words in the vocabulary; estimated by default.
     network
-        Each worker is a machine of its own, with such a link to the others, as in 10Gbps, and the memory of
-        `resources.memory_limit`.
+        Rate of the link of each machine, such as "10Gbps": each worker then has a machine of its own, with
+        `resources.memory_limit` of memory.
 
     Returns
     -------
     plan
-        Memory of each stage, ways to train with their seconds, and the one that `train` would take. `print` shows all.
+        The memory of each stage, ways to train with their seconds, and the way that `train` would take; `print` shows
+        it.
 
     Raises
     ------
@@ -147,18 +148,18 @@ def estimate(
     >>> [stage.name for stage in estimate.workers[0].memory.stages]
     ['encode', 'vocabulary', 'train', 'publish']
     """
-    request = Request.by("estimate", inputs, params, resources, client, (), {})
+    request = Request.from_call("estimate", inputs, params, resources, client, (), {})
     for name, value in (("types", types), ("words", words)):
         if value is not None and not _COUNT.check(value):
             raise ParameterError(f"{name}={value!r} is not {_COUNT.bound}.", f"Give {name}=100_000, or leave it out.")
     rate = None if network is None else parse_rate(network)
     with listening(listener) as listen:
-        sources = _files(request, listen)
-        kinds, machines = _workers(client, request.resources, listen, rate)
-    return _guessed(request, sources, kinds, machines, types, words)
+        sources = _find_files(request, listen)
+        kinds, machines = _find_workers(client, request.resources, listen, rate)
+    return _guess_plan(request, sources, kinds, machines, types, words)
 
 
-def _guessed(
+def _guess_plan(
     request: Request,
     sources: Sequence[Source],
     kinds: Sequence[Workers],
@@ -166,17 +167,20 @@ def _guessed(
     types: int | None = None,
     words: int | None = None,
 ) -> Plan:
-    """Return the plan for text of which only the sizes of its files are known."""
-    params, resources = settled_params(with_tables(request.params, request.resources)), request.resources
+    """Return the plan for text of which only the sizes of its files are known.
+
+    `types` and `words` are the numbers of distinct words and of words in the vocabulary, where they are known.
+    """
+    params, resources = settled_params(with_table_contents(request.params, request.resources)), request.resources
     text = guess_text(sources, params, resources, types, words)
     trainings, chosen, why = alternatives(params, resources, text, kinds)
     guessed = tuple(name for name, value in (("types", types), ("vocabulary", words)) if value is None)
-    memory = memory_of(chosen, resources, text, kinds)
+    memory = plan_memory(chosen, resources, text, kinds)
     return Plan(request.inputs, chosen, resources, tuple(sources), text, guessed, memory, trainings, why, machines)
 
 
-def _files(request: Request, listener: Listener) -> list[Source]:
-    """Return the files of a request, whose formats are known."""
+def _find_files(request: Request, listener: Listener) -> list[Source]:
+    """Return the files of a request; raise a ParameterError for other inputs, or for unknown formats."""
     params, resources = request.params, request.resources
     if not are_names(request.inputs):
         raise ParameterError(
@@ -191,8 +195,8 @@ def _files(request: Request, listener: Listener) -> list[Source]:
     return sources
 
 
-def _read_before(request: Request, store: Store, sources: list[Source], listener: Listener) -> PlannedRun | None:
-    """Return the run on text that a work directory holds already, its strategy as chosen before; None without text."""
+def _find_read_text(request: Request, store: Store, sources: list[Source], listener: Listener) -> PlannedRun | None:
+    """Return the run on text that a work directory has encoded, with the strategy chosen before; None without text."""
     resources, params = request.resources, settled_params(request.settled(store, listener))
     corpus = find_corpus(sources, store, params)
     joined = None if corpus is None else find_phrases(corpus, store, params)
@@ -204,12 +208,12 @@ def _read_before(request: Request, store: Store, sources: list[Source], listener
 
 
 def parse_rate(text: str) -> float:
-    """Return the bytes/s of a link such as 10Gbps or 100 Mbit/s.
+    """Return the bytes by second of a link from text such as "10Gbps" or "100 Mbit/s".
 
     Raises
     ------
     ParameterError
-        If it is not written so.
+        If the text is no such rate.
     """
     match = _RATE.fullmatch(text.strip())
     rate = float(match[1]) * 1e3 ** (1 + "KMGT".index(match[2].upper())) / 8 if match else 0.0
@@ -218,19 +222,19 @@ def parse_rate(text: str) -> float:
     return rate
 
 
-def _workers(
+def _find_workers(
     client: Client | None, resources: Resources, listener: Listener, rate: float | None = None
 ) -> tuple[list[Workers], int | None]:
-    """Return the kinds of workers, and the number of their machines, if it is known.
+    """Return the kinds of workers, and the number of their machines; None if it is not known.
 
-    With a rate, each worker is a machine of its own, with a link of so many bytes/s.
+    With a `rate`, each worker is a machine of its own, with a link of `rate` bytes by second.
     """
     if starts_cluster(client, resources):
         kinds = [replace(local_workers(resources, machines=rate is not None), cores=CPU_COUNT)]
         machines = 1
     else:
         with connected(client, None, resources, listener) as cluster:
-            kinds, machines = machines_of(cluster, resources), None
+            kinds, machines = find_machines(cluster, resources), None
     if rate is None:
         return kinds, machines
     return [replace(kind, network=rate, cores=math.inf) for kind in kinds], kinds[0].n

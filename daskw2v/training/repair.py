@@ -1,8 +1,8 @@
 """Repair of a work directory: damaged files are deleted, so that the next run builds them again.
 
-Other processes may be at work there. The folder of one attempt is never written again: a process that still
+Other processes may use the work directory. The folder of one attempt is never written again: a process that still
 reads it finds it missing, and looks for the attempt that replaced it. The files of a run are deleted only while no
-process works on it.
+process works on the run.
 """
 
 from collections import Counter
@@ -50,32 +50,35 @@ LAYOUTS: tuple[Layout, ...] = (CORPORA, *(stage.LAYOUT for stage in _STAGES))
 _RUNS = (checkpoint.LAYOUT, Layout("runs/<run>/<part>"), Layout("candidates/<run>"))  # under the lease of the run
 _FOLDERS = sorted({layout.folder for layout in (*LAYOUTS, *_RUNS)} | {"leases", "models", "retraining"})
 T = TypeVar("T")
-_REPAIRS = 5  # of one result, in one call
-_BLOCKS = 64  # that a task reads
+_MAX_REPAIRS = 5  # of one result, in one call
+_BLOCKS = 64  # blocks of text that a task checks
 
 
 def check_folders(work: Store) -> None:
-    """Refuse links where a run will write, before it begins; raises as `Store.check_way` does."""
+    """Raise the error of `Store.check_way` if a folder that a run will write is a link."""
     for folder in _FOLDERS:
         (work / folder).check_way("")
 
 
-def mending(work: Store, listener: Listener, make: Callable[[Collection[str]], T], client: Callable[[], Client]) -> T:
-    """Return the result of a function; if it finds damage, repair that and call it again: it goes on where it stopped.
+def repair_and_retry(
+    work: Store, listener: Listener, make: Callable[[Collection[str]], T], client: Callable[[], Client]
+) -> T:
+    """Return the result of a function; if the function finds damage, repair it and call the function again.
 
     Parameters
     ----------
     work, listener
-        The work directory, and the function that is called with each repair.
+        The work directory, and the function that is called with a message of each repair.
     make
-        Called with the names of finished versions that are damaged: it makes another one instead.
+        The function, which goes on where it stopped. It is called with the names of finished versions that are damaged,
+        instead of which it makes another one.
     client
         Returns the cluster, on which all blocks of text are checked if one of them is damaged.
 
     Raises
     ------
     DamageError
-        If something is damaged that cannot be made again, or one result is damaged time and again.
+        If a file is damaged that cannot be made again, or one result is damaged time and again.
     Exception
         Any other error of the function.
     """
@@ -86,11 +89,11 @@ def mending(work: Store, listener: Listener, make: Callable[[Collection[str]], T
         except DamageError as damage:
             removed = repair(work, damage)
             if removed is not None:
-                others = [repair(work, other) for other in _damaged_blocks(client, work, damage)]
-                more = len({removed, *others}) - 1
+                blocks = [repair(work, block) for block in _find_damaged_blocks(client, work, damage)]
+                more = len({removed, *blocks}) - 1
                 message = f"{removed} {f'and {more:,} more are' if more else 'is'} made again."
-                repairs[_result(removed)] += 1
-                if repairs[_result(removed)] > _REPAIRS:
+                repairs[_find_result(removed)] += 1
+                if repairs[_find_result(removed)] > _MAX_REPAIRS:
                     raise
             else:
                 version = finished_version(work, damage)
@@ -101,24 +104,24 @@ def mending(work: Store, listener: Listener, make: Callable[[Collection[str]], T
             listener(Progress("repair", 0, 0, "files", message=f"{damage.problem} {message}"))
 
 
-def _result(part: str) -> str:
-    """Return the result that a part belongs to, which has another name after each repair."""
+def _find_result(part: str) -> str:
+    """Return the path of the result that a part belongs to, as a part has another name after each repair."""
     return next(filter(None, (layout.unused_part(part) for layout in LAYOUTS if layout.unused)), part)
 
 
-def _damaged_blocks(client: Callable[[], Client], work: Store, damage: DamageError) -> Iterator[DamageError]:
-    """Yield the damage of all blocks of text beside a damaged one: a disk seldom damages only one of many files."""
+def _find_damaged_blocks(client: Callable[[], Client], work: Store, damage: DamageError) -> Iterator[DamageError]:
+    """Yield the damage of all blocks of text if one is damaged, as a disk seldom damages one of many files alone."""
     part = encode.LAYOUT.damaged_part(damage.url.removeprefix(f"{work.url}/"))
     if part is not None:
         folder = work / "/".join(part.split("/")[:2])
         names = folder.children()
         jobs = {n: (folder, names[n : n + _BLOCKS]) for n in range(0, len(names), _BLOCKS)}
-        for _, damages in run_tasks(client(), "check blocks", _damage_of_blocks, jobs):
+        for _, damages in run_tasks(client(), "check blocks", _check_blocks, jobs):
             yield from damages
 
 
-def _damage_of_blocks(folder: Store, names: Iterable[str]) -> list[DamageError]:
-    """Task: return the damage of finished blocks; others may be in the making."""
+def _check_blocks(folder: Store, names: Iterable[str]) -> list[DamageError]:
+    """Task: return the damage of the finished blocks of these names; unfinished blocks are skipped."""
     damages = list[DamageError]()
     for name in names:
         try:
@@ -132,19 +135,19 @@ def _damage_of_blocks(folder: Store, names: Iterable[str]) -> list[DamageError]:
 
 
 def repair(work: Store, damage: DamageError) -> str | None:
-    """Delete the smallest thing that holds the damaged file and that a run builds again if it is missing.
+    """Delete the smallest part with the damaged file that a run builds again if it is missing.
 
     Returns
     -------
     str or None
-        The deleted path, below the work directory. None if nothing can build it again, such as a published model.
+        The deleted path, below the work directory; None if no run builds the part again, such as a published model.
 
     Raises
     ------
     DamageError
-        If it is a finished word-context matrix, which may have grown from text that is gone.
+        If the part is a finished word-context matrix, which may have grown from text that is gone.
     StoreError
-        If another process is at work on the run that it belongs to.
+        If another process works on the run that the file belongs to.
     """
     inside = damage.url.removeprefix(f"{work.url}/")
     if inside == damage.url:
@@ -172,7 +175,7 @@ def repair(work: Store, damage: DamageError) -> str | None:
 
 
 def finished_version(work: Store, damage: DamageError) -> str | None:
-    """Return the name of the finished version that a damaged file belongs to, or None."""
+    """Return the name of the finished version that a damaged file belongs to; None for other files."""
     models = work / "models"
     match damage.url.removeprefix(f"{work.url}/").split("/"):
         case ["models", version, *_] if (models / version / MANIFEST).exists() or version in was_served(models):
@@ -181,7 +184,7 @@ def finished_version(work: Store, damage: DamageError) -> str | None:
 
 
 def _is_finished(work: Store, part: str) -> bool:
-    """Return whether a part belongs to a finished result: it is the manifest, or the manifest names it."""
+    """Return whether a part of a result is its manifest, or the build that its manifest names."""
     folder, _, name = part.rpartition("/")
     if name == MANIFEST:
         return True

@@ -46,7 +46,7 @@ from daskw2v.vocabulary.count import StoredVocabulary, count_words
 
 @dataclass(frozen=True)
 class Request:
-    """The request of a call; its settings exist and go together.
+    """The request of a call, whose settings are checked: they exist and go together.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Request:
     callbacks
         The callbacks of the call, and the loggers of `resources`.
     plan
-        The plan that the call carries out; None where it makes its own.
+        The plan that the call carries out; None where `train` makes one.
     """
 
     inputs: TextInputs
@@ -66,11 +66,17 @@ class Request:
     plan: Plan | None = None
 
     @classmethod
-    def by(
-        cls, call: str, inputs: TextInputs, params: Params | None, resources: Resources | None,
-        client: Client | None, callbacks: Sequence[Callback], settings: Mapping[str, Any],
-    ) -> Self:  # fmt: skip
-        """Return the request of a call with these arguments.
+    def from_call(
+        cls,
+        call: str,
+        inputs: TextInputs,
+        params: Params | None,
+        resources: Resources | None,
+        client: Client | None,
+        callbacks: Sequence[Callback],
+        settings: Mapping[str, Any],
+    ) -> Self:
+        """Return the request of a call with these arguments; `call` is the function's name, for errors.
 
         Raises
         ------
@@ -80,23 +86,23 @@ class Request:
             If there is no text.
         """
         params = default_params(inputs) if params is None else params
-        params, resources = with_keywords(call, params, resources, settings)
+        params, resources = apply_keywords(call, params, resources, settings)
         check_arguments(client=client)
         starts_cluster(client, resources)  # refuses a client that cannot be used
         check_choices(params, resources)
         check_texts(inputs, params, resources)
         check_markets(params, inputs)
-        return cls(inputs, params, resources, client, callbacks_of(callbacks, params, resources))
+        return cls(inputs, params, resources, client, make_callbacks(callbacks, params, resources))
 
     @classmethod
-    def of_plan(cls, plan: Plan, client: Client | None, callbacks: Sequence[Callback], **settings: Any) -> Self:
-        """Return the request of a `train` that carries out a plan; raises a ParameterError for settings beside it."""
+    def from_plan(cls, plan: Plan, client: Client | None, callbacks: Sequence[Callback], **settings: Any) -> Self:
+        """Return the request of a `train` that carries out a plan; raise a ParameterError for settings beside it."""
         if names := [name for name, value in settings.items() if value is not None]:
             raise ParameterError(
                 f"train() got {', '.join(names)} beside a plan, which has its settings.",
                 f"Leave {', '.join(names)} out, or make another plan.",
             )
-        request = cls.by("train", plan.inputs, plan.params, plan.resources, client, callbacks, {})
+        request = cls.from_call("train", plan.inputs, plan.params, plan.resources, client, callbacks, {})
         return replace(request, plan=plan)
 
     @property
@@ -105,22 +111,22 @@ class Request:
         return None if self.plan is None or self.plan.why is None else self.plan.facts()
 
     def open_store(self, work: Location) -> Store:
-        """Return the work directory at a location; raises a ParameterError where foreign files lie there."""
+        """Return the work directory at a location; raise an error where foreign files lie in it."""
         store = Store(as_url(work, "work"), dict(self.resources.storage_options), self.resources.store_timeout)
         check_folders(store)
         return store
 
     def settled(self, store: Store, listener: Listener) -> Params:
-        """Return the Params with files named by their content; raises as `with_contents` does."""
+        """Return the request's Params, which name files by their content; raises as `with_contents` does."""
         return with_contents(self.params, store, self.resources, listener)
 
-    def ready_cluster(self, store: Store, listener: Listener) -> Callable[[], Any]:
+    def open_cluster(self, store: Store, listener: Listener) -> Callable[[], Any]:
         """Return a function that opens the cluster of the request, as a context manager."""
-        return partial(ready_cluster, self.client, store, self.params, self.resources, listener)
+        return partial(open_cluster, self.client, store, self.params, self.resources, listener)
 
 
 def check_choices(params: Params, resources: Resources) -> None:
-    """Refuse names that do not exist, before any text is read."""
+    """Raise a ParameterError for names that do not exist and settings that do not go together, before text is read."""
     check_options(params)
     if params.format is not None:
         check_formats([params.format], params)
@@ -141,29 +147,29 @@ def with_contents(params: Params, store: Store, resources: Resources, listener: 
 
     Raises as `with_tokenizer`, `with_base_vectors`, `with_market_table` and `with_feature_table` do.
     """
-    return with_tables(with_base_vectors(with_tokenizer(params, store), store, resources, listener), resources)
+    return with_table_contents(with_base_vectors(with_tokenizer(params, store), store, resources, listener), resources)
 
 
-def with_tables(params: Params, resources: Resources) -> Params:
+def with_table_contents(params: Params, resources: Resources) -> Params:
     """Return Params that name tables of markets and of features by their content."""
     return with_feature_table(with_market_table(params, resources), resources)
 
 
-def callbacks_of(callbacks: Sequence[Callback], params: Params, resources: Resources) -> Callbacks:
-    """Return the callbacks of a call, and the loggers of its Resources."""
+def make_callbacks(callbacks: Sequence[Callback], params: Params, resources: Resources) -> Callbacks:
+    """Return the callbacks of a call together with the loggers of its Resources."""
     return Callbacks(callbacks, list(loggers_of(resources)), monitored_content(params, resources))
 
 
 @contextmanager
-def ready_cluster(
+def open_cluster(
     client: Client | None, store: Store, params: Params, resources: Resources, listener: Listener
 ) -> Iterator[Client]:
-    """Open the cluster of a call, which must have the plug-ins and devices of a run, and yield its client.
+    """Open the cluster of a call, check that it has the plug-ins and devices of a run, and yield its client.
 
     Raises as `train` does.
     """
     if params.max_bad_blocks and resources.processes is None and starts_cluster(client, resources):
-        resources = resources.replace(processes=True)  # one that kills its worker is left out, and must not kill us
+        resources = resources.replace(processes=True)  # a bad block may kill its worker, but not this process
     options = find_device(resources.device.name).local_cluster
     with connected(client, store, resources, listener, options) as cluster:
         check_plug_ins(cluster, params, resources)
@@ -179,9 +185,9 @@ def read_text(
     client: Callable[[], Client],
     listener: Listener,
 ) -> tuple[Corpus, StoredVocabulary]:
-    """Return the text of files, encoded, with its phrases joined, and its words; raises as `train` does.
+    """Return the encoded text of files, with its phrases joined, and its words; raises as `train` does.
 
-    The cluster is asked for where something is to be built.
+    `client` is called only if a result has to be built.
     """
 
     def with_memory() -> Client:
@@ -193,10 +199,10 @@ def read_text(
     return joined, count_words(joined, store, params, resources, client, listener)
 
 
-def with_keywords(
+def apply_keywords(
     call: str, params: Params, resources: Resources | None, settings: Mapping[str, Any]
 ) -> tuple[Params, Resources]:
-    """Return Params and Resources, changed by the keywords of a call.
+    """Return Params and Resources with the values of a call's keywords.
 
     Parameters
     ----------
@@ -210,21 +216,21 @@ def with_keywords(
     Raises
     ------
     ParameterError
-        If `params` or `resources` are of other types, a keyword is neither's, or a value is out of range.
+        If `params` or `resources` are of other types, a keyword belongs to neither, or a value is out of range.
     """
     resources = Resources() if resources is None else resources
     check_arguments(params=params, resources=resources)
-    of_params, of_resources = split(call, settings, Params, Resources)
-    return params.replace(**of_params), resources.replace(**of_resources)
+    for_params, for_resources = split_keywords(call, settings, Params, Resources)
+    return params.replace(**for_params), resources.replace(**for_resources)
 
 
-def split(call: str, settings: Mapping[str, Any], *classes: type[Settings]) -> list[dict[str, Any]]:
-    """Return the keywords of each class; of classes that share a name the first has it.
+def split_keywords(call: str, settings: Mapping[str, Any], *classes: type[Settings]) -> list[dict[str, Any]]:
+    """Return the keywords of a call that belong to each class; a name that classes share belongs to the first of them.
 
     Raises
     ------
     UnknownParameterError
-        If a keyword is of no class; the error suggests another.
+        If a keyword belongs to no class; the error suggests another.
     """
     parts: list[dict[str, Any]] = [{} for _ in classes]
     for name, value in settings.items():
@@ -236,6 +242,6 @@ def split(call: str, settings: Mapping[str, Any], *classes: type[Settings]) -> l
 
 
 def unknown_keyword(call: str, name: str, names: Sequence[str]) -> UnknownParameterError:
-    """Return the error for a keyword that is none of the names of a call; it suggests one, or a class that has it."""
+    """Return the error for a keyword that is not among a call's `names`; it suggests a name, or a class that has it."""
     remedy = suggest(name, {"": names}, lambda _, known: known) or Params.remedy(name)
     return UnknownParameterError(f"{call}() got an unexpected keyword argument {name!r}.", remedy)

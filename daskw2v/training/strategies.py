@@ -15,7 +15,7 @@ from daskw2v.training.rotation.rotation import ROTATION
 from daskw2v.training.sizes.text import Text
 from daskw2v.training.sizes.workers import Workers
 
-__all__ = ["STRATEGIES", "check_strategy", "find_strategy", "usable", "with_strategy", "work_of"]
+__all__ = ["STRATEGIES", "check_strategy", "find_strategy", "make_work", "with_strategy", "with_usable_strategies"]
 
 STRATEGIES = Registry(
     "strategy", "daskw2v.strategies", Strategy, {strategy.name: strategy for strategy in (AVERAGING, ROTATION, COLUMNS)}
@@ -23,22 +23,22 @@ STRATEGIES = Registry(
 
 
 def find_strategy(name: str) -> Strategy:
-    """Return the strategy of that name, or raise a ParameterError that lists them."""
+    """Return the strategy of this name, or raise a ParameterError that lists all names."""
     return STRATEGIES.find(name)
 
 
-def work_of(params: Params, resources: Resources, text: Text, workers: Workers) -> Work:
-    """Return the work of a run by its strategy."""
+def make_work(params: Params, resources: Resources, text: Text, workers: Workers) -> Work:
+    """Return the work of a run, by the class of its strategy."""
     return find_strategy(params.strategy.name).work(params, resources, text, workers)
 
 
 def check_strategy(params: Params, resources: Resources) -> None:
-    """Refuse settings that the strategy of these Params cannot train or would not read.
+    """Raise a ParameterError for settings that the strategy of these Params cannot train, or does not read.
 
     Raises
     ------
     ParameterError
-        If the strategy does not exist, has no kernel for objective and device, or an option of others is set.
+        If the strategy does not exist, has no kernel for objective and device, or does not read an option that is set.
     """
     if params.strategy.is_open:
         _check_auto(params, resources)
@@ -50,7 +50,7 @@ def check_strategy(params: Params, resources: Resources) -> None:
 
 
 def with_strategy(params: Params, name: str, resources: Resources) -> Params | None:
-    """Return the Params with a strategy; None where it has no kernel for objective and device, or refuses a value."""
+    """Return Params with the strategy of this name; None if it has no kernel for them, or refuses a value."""
     strategy = find_strategy(name)
     try:
         strategy.find_kernel(find_objective(params.objective.name), find_device(resources.device.name))
@@ -61,15 +61,16 @@ def with_strategy(params: Params, name: str, resources: Resources) -> Params | N
     return other
 
 
-def usable(params: Params, resources: Resources) -> list[Params]:
+def with_usable_strategies(params: Params, resources: Resources) -> list[Params]:
     """Return the Params with each strategy that can train them and reads all of their settings, for "auto" to choose.
 
-    Strategies of plug-ins are not among them.
+    Strategies of plug-ins are left out.
     """
-    return [params.replace(strategy=name) for name in STRATEGIES if _refusal(params, name, resources) is None]
+    return [params.replace(strategy=name) for name in STRATEGIES if _find_refusal(params, name, resources) is None]
 
 
-def _refusal(params: Params, name: str, resources: Resources) -> ParameterError | None:
+def _find_refusal(params: Params, name: str, resources: Resources) -> ParameterError | None:
+    """Return the error for which the strategy of this name refuses settings, or None."""
     try:
         check_strategy(params.replace(strategy=name), resources)
     except ParameterError as error:
@@ -78,21 +79,23 @@ def _refusal(params: Params, name: str, resources: Resources) -> ParameterError 
 
 
 def _check_auto(params: Params, resources: Resources) -> None:
-    if usable(params, resources):
+    """Raise a ParameterError if no strategy can train these settings."""
+    if with_usable_strategies(params, resources):
         return
-    found = {name: _refusal(params, name, resources) for name in STRATEGIES}
-    refused = {name: error for name, error in found.items() if error is not None}
-    own = [error for name, error in refused.items() if _could_train(name, params, resources)]
-    if len({error.problem for error in own or refused.values()}) == 1:
-        raise (own or list(refused.values()))[0]
+    refusals = {name: _find_refusal(params, name, resources) for name in STRATEGIES}
+    refused = {name: error for name, error in refusals.items() if error is not None}
+    value_errors = [error for name, error in refused.items() if _could_train(name, params, resources)]
+    if len({error.problem for error in value_errors or refused.values()}) == 1:
+        raise (value_errors or list(refused.values()))[0]
     problems = " ".join(f"{name}: {error.problem}" for name, error in refused.items())
     raise ParameterError(
-        f"No strategy takes all that is given. {problems}", "Leave out what the wanted strategy does not take."
+        f"No strategy reads all settings of this call. {problems}",
+        "Leave out the settings that the wanted strategy does not read.",
     )
 
 
 def _could_train(name: str, params: Params, resources: Resources) -> bool:
-    """Return whether a strategy reads all settings, and has a kernel: if it refuses the Params, it refuses a value."""
+    """Return whether a strategy reads all settings and has a kernel, so that it refuses no more than a value."""
     try:
         for settings in (params, resources):
             refuse_unread(settings, "strategy", name, STRATEGIES)
@@ -103,6 +106,7 @@ def _could_train(name: str, params: Params, resources: Resources) -> bool:
 
 
 def _check_kernel(params: Params, resources: Resources) -> None:
+    """Raise a ParameterError if the strategy has no kernel; the error names strategies that have one."""
     objective, device = find_objective(params.objective.name), find_device(resources.device.name)
     try:
         find_strategy(params.strategy.name).find_kernel(objective, device)
@@ -110,8 +114,8 @@ def _check_kernel(params: Params, resources: Resources) -> None:
         fitting = [name for name in STRATEGIES if with_strategy(params, name, resources) is not None]
         if not fitting:
             raise
-        others = " or ".join(f"strategy={name!r}" for name in fitting)
+        alternatives = " or ".join(f"strategy={name!r}" for name in fitting)
         raise ParameterError(
             f"{error.problem[:-1]}, as strategy={params.strategy.name!r} needs.",
-            f"Choose {others} for this objective, or another one. {error.remedy}",
+            f"Choose {alternatives} for this objective, or another one. {error.remedy}",
         ) from None

@@ -1,4 +1,4 @@
-"""A version: encoded text is trained on, and the model is written with its manifest."""
+"""Training a version: encoded text is trained on, and the model is written with its manifest."""
 
 import time
 import uuid
@@ -27,10 +27,10 @@ from daskw2v.training.loop.rounds import TrainingResult, check_pairs, train_roun
 from daskw2v.training.loop.strategy import StrategyRun, WorkerShare
 from daskw2v.training.plan import plan_run
 from daskw2v.training.planned import PlannedRun
-from daskw2v.training.start.base_settings import anchor_of, frozen_words_of
+from daskw2v.training.start.base_settings import get_anchor, get_frozen_words
 from daskw2v.training.start.blocks import declare_like, rewrite
-from daskw2v.training.start.features import composed_rows, find_features, keys_of, with_composed
-from daskw2v.training.start.initial_rows import anchored, base_tables, find_base, write_base
+from daskw2v.training.start.features import compose_model_rows, composed_rows, find_features, load_feature_keys
+from daskw2v.training.start.initial_rows import anchor_rows, base_tables, find_base, write_base
 from daskw2v.training.start.markets import write_markets
 from daskw2v.training.strategies import find_strategy
 from daskw2v.training.watch.events import RunWatch, TrainedRun
@@ -40,62 +40,62 @@ from daskw2v.types import Float32Array, RowIds
 
 
 def write_version(model: Store, run: PlannedRun, client: Client, listener: Listener) -> None:
-    """Train a run into a folder, unless a finished model lies there; the caller holds the run's lease.
+    """Train a run and write its model to a folder, unless a finished model lies there; the caller holds the lease.
 
-    All other files of the run stay in `run.folder`. Its callbacks are called for all events but the end.
+    All other files of the run stay in `run.folder`. The run's callbacks are called for all events but the end.
     """
     params, resources, folder = run.params, run.resources, run.folder
     if model.read_manifest() is not None:
         check_losses(model, resources)
         return
     check_training(client, params, resources, run.sizes)
-    shared = _prepared(run, client, listener)
+    shared = _prepare_run(run, client, listener)
     before, began, length = usage(client), time.monotonic(), run.text.trained.n_tokens
     training = find_strategy(params.strategy.name).start(client, shared, folder, length, resources, listener)
     facts = plan_run(run, client).facts()
     trained = run.trained._replace(plan=facts)
-    watch = _watch(trained, training, shared, run, client, listener)
+    watch = _make_watch(trained, training, shared, run, client, listener)
     result = train_rounds(training, folder, trained.total, resources.checkpoint_seconds, listener, watch)
     check_pairs(result.history, run.vocabulary.size, params)
-    if anchor_of(params) or shared.features is not None:
+    if get_anchor(params) or shared.features is not None:
         rows = folder / "trained"
         training.save_model(rows)
         declare_like(rows, model)
-        rewrite(client, "finish", partial(_finished, shared, rows), rows, model)
+        rewrite(client, "finish", partial(_finish_rows, shared, rows), rows, model)
     else:
         training.save_model(model)
     if shared.features is not None:
-        write_features(model, keys_of(shared))
+        write_features(model, load_feature_keys(shared))
     write_vocabulary(model, run.vocabulary)
     write_phrases(model, run.store, run.corpus)
     write_tokenizer(model, run.store, params)
     write_sources(model, run.corpus.sources)
-    workers = _workers(result, before, usage(client))
-    manifest = _manifest(run, shared, result, workers, time.monotonic() - began)
-    manifest |= {"plan": facts} | _held_out(run, result) | _stopped(trained, result)
+    workers = _worker_facts(result, before, usage(client))
+    manifest = _make_manifest(run, shared, result, workers, time.monotonic() - began)
+    manifest |= {"plan": facts} | _held_out_facts(run, result) | _stop_facts(trained, result)
     finish_version(client, model, manifest)
 
 
 def finish_version(client: Client, model: Store, manifest: Mapping[str, Any]) -> None:
-    """Finish a version on a worker: all tables are read once more, and need not come here for that."""
-    force()  # files of this process; workers have forced their own
+    """Check all tables of a version and write its manifest, in a task, so that no table is sent to this process."""
+    force()  # files of this process; workers have forced theirs
     _call_on_worker(client, "publish", "Publishing", finish, model, manifest)
 
 
-def _call_on_worker(client: Client, name: str, what: str, task: Callable[..., Any], *arguments: Any) -> None:
-    """Call a function in a task of this name, and wait for it; `what` names it in errors."""
-    gather(client, [client.submit(task, *arguments, key=f"{name}-{uuid.uuid4().hex}")], what)
+def _call_on_worker(client: Client, name: str, activity: str, task: Callable[..., Any], *arguments: Any) -> None:
+    """Call a function in a task whose key begins with `name`, and wait for it; `activity` names the task in errors."""
+    gather(client, [client.submit(task, *arguments, key=f"{name}-{uuid.uuid4().hex}")], activity)
 
 
-def _prepared(run: PlannedRun, client: Client, listener: Listener) -> Run:
-    """Return the run for tasks, with its base, and the markets and features of its words, where it has them."""
+def _prepare_run(run: PlannedRun, client: Client, listener: Listener) -> Run:
+    """Write the base rows, markets and features of the words to the run's folder; return the run for tasks."""
     shared, folder, resources = run.for_tasks(), run.folder, run.resources
     params, vocabulary = shared.params, shared.vocabulary
     if params.start is not None:
         model = find_base(shared.work, params)
-        base, frozen = Base(model, folder / "base", base_tables(model, params)), frozen_words_of(params)
-        what = "Finding words in the base model"
-        _call_on_worker(client, "base", what, write_base, base, vocabulary, frozen, resources)
+        base, frozen = Base(model, folder / "base", base_tables(model, params)), get_frozen_words(params)
+        activity = "Finding words in the base model"
+        _call_on_worker(client, "base", activity, write_base, base, vocabulary, frozen, resources)
         shared = replace(shared, base=base)
     if has_markets(params):
         markets = folder / "markets"
@@ -107,14 +107,14 @@ def _prepared(run: PlannedRun, client: Client, listener: Listener) -> Run:
     return shared
 
 
-def _finished(run: Run, trained: Store, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
-    """Return trained rows as the version has them: composed of features', and led back towards the base's."""
+def _finish_rows(run: Run, trained: Store, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
+    """Return trained rows of a table for the version, shape (n, D): composed, and led back towards the base's rows."""
     rows = rows if run.features is None else composed_rows(run, trained, table, ids, rows)
-    return anchored(run, table, ids, rows) if anchor_of(run.params) else rows
+    return anchor_rows(run, table, ids, rows) if get_anchor(run.params) else rows
 
 
 def check_losses(model: Store, resources: Resources) -> None:
-    """Refuse to return a model without the losses that were asked for."""
+    """Raise a ParameterError if a finished model lacks the losses that Resources ask for."""
     if resources.word_losses and not (model / losses.FOLDER).exists():
         raise ParameterError(
             f"word_losses=True, but {model.url} was trained without.",
@@ -122,23 +122,36 @@ def check_losses(model: Store, resources: Resources) -> None:
         )
 
 
-def _watch(
+def _make_watch(
     trained: TrainedRun, training: StrategyRun, shared: Run, run: PlannedRun, client: Client, listener: Listener
 ) -> RunWatch:
+    """Return the watch that measures a run's rounds and calls its callbacks.
+
+    Parameters
+    ----------
+    trained
+        The facts of the run for callbacks.
+    training
+        The run as its strategy trains it.
+    shared
+        The run that is sent with tasks.
+    run, client, listener
+        As in `write_version`.
+    """
     resources, sample = run.resources, run.text.held_out
     sets = {kind: urls for kind, urls in resources.eval_sets.items() if urls}
     evaluation = TrainingEvaluation(client, run.vocabulary, sets, resources.storage_options) if sets else None
     held_out = None if sample is None else HeldOutText(client, shared, sample)
     measured = Measurements(client, listener), evaluation, resources.eval_every, held_out
-    return RunWatch(trained, training, run.callbacks, *measured, listener, partial(with_composed, client, shared))
+    return RunWatch(trained, training, run.callbacks, *measured, listener, partial(compose_model_rows, client, shared))
 
 
-def _manifest(
+def _make_manifest(
     run: PlannedRun, shared: Run, result: TrainingResult, workers: list[dict[str, Any]], seconds: float
 ) -> dict[str, Any]:
-    """Return the manifest of a model; training took `seconds` here, with writing."""
+    """Return the manifest of a model; `seconds` are those of training in this call, with writing."""
     names = ("words", "seconds", "pairs", "loss")
-    words, spent, pairs, loss = (sum(entry[name] for entry in result.history) for name in names)
+    words, trained_seconds, pairs, loss = (sum(entry[name] for entry in result.history) for name in names)
     compiling = sum(entry.get("compiling", 0.0) for entry in result.history)
     corpus, vocabulary = run.corpus, run.vocabulary
     joining = {"phrases": sum(joined.seconds for joined in corpus.passes)} if corpus.passes else {}
@@ -163,7 +176,7 @@ def _manifest(
         },
         "metrics": {
             "words": words,
-            "seconds": round(spent, 3),
+            "seconds": round(trained_seconds, 3),
             "compiling_seconds": round(compiling, 3),
             "words_per_second": round(words_per_second(result.history)),
             "pairs": pairs,
@@ -179,8 +192,8 @@ def _manifest(
     }
 
 
-def _held_out(run: PlannedRun, result: TrainingResult) -> dict[str, Any]:
-    """Return the manifest's facts of held-out text, if there is any."""
+def _held_out_facts(run: PlannedRun, result: TrainingResult) -> dict[str, Any]:
+    """Return the manifest's facts of held-out text; empty without such text."""
     text = run.text
     if text.held_out is None:
         return {}
@@ -189,34 +202,41 @@ def _held_out(run: PlannedRun, result: TrainingResult) -> dict[str, Any]:
     return {"held_out": {"tokens": tokens, "measured": text.held_out.n_tokens, "loss": loss}}
 
 
-def _stopped(run: TrainedRun, result: TrainingResult) -> dict[str, Any]:
-    """Return the manifest's facts of the end of a run that was stopped early."""
+def _stop_facts(run: TrainedRun, result: TrainingResult) -> dict[str, Any]:
+    """Return the manifest's facts of the end of a run that was stopped early; empty for other runs."""
     if result.stopped is None:
         return {}
     last = result.history[-1]
-    done = {"round": last["round"], "epochs": run.epochs_after(last["progress"]), "progress": last["progress"]}
-    return {"stopped": {**done, "of": run.total, "reason": result.stopped}}
+    end = {"round": last["round"], "epochs": run.epochs_after(last["progress"]), "progress": last["progress"]}
+    return {"stopped": {**end, "of": run.total, "reason": result.stopped}}
 
 
-def _workers(result: TrainingResult, before: dict[str, Usage], after: dict[str, Usage]) -> list[dict[str, Any]]:
-    """Return the work of each worker since this call began: words by its share of the pairs, memory, traffic, time.
+def _worker_facts(result: TrainingResult, before: dict[str, Usage], after: dict[str, Usage]) -> list[dict[str, Any]]:
+    """Return the manifest's facts of each worker since this call began: its speed, memory, traffic and seconds.
 
-    Of a worker that is gone only its work is known; of one that came since, all traffic counts.
+    Words are shared among workers in proportion to their pairs. Memory and traffic of a worker that is gone are not
+    known; all traffic of a worker that came later counts.
+
+    Parameters
+    ----------
+    result
+        The result of training.
+    before, after
+        The usage of each worker, by address, before training and now.
     """
     words, pairs = (sum(entry[name] for entry in result.history) for name in ("words", "pairs"))
     rows = list[dict[str, Any]]()
     for number, address in enumerate(sorted({*after, *(name for name in result.shares if name)})):
-        share, now = result.shares.get(address, WorkerShare()), after.get(address)
-        then = before.get(address, Usage(0, 0, 0, 0.0))
+        share, last = result.shares.get(address, WorkerShare()), after.get(address)
+        first = before.get(address, Usage(0, 0, 0, 0.0))
         rate = words * share.pairs / pairs / share.seconds if pairs and share.seconds else 0.0
         row: dict[str, Any] = {
             "worker": str(number),
             "words_per_second": round(rate),
             "seconds": round(share.seconds, 3),
         }
-        if now is not None:
-            used = round(now.processor_seconds - then.processor_seconds, 3)
-            row |= {"threads": now.threads, "peak_memory": now.peak_memory, "sent": now.sent - then.sent}
-            row["processor_seconds"] = used
+        if last is not None:
+            row |= {"threads": last.threads, "peak_memory": last.peak_memory, "sent": last.sent - first.sent}
+            row["processor_seconds"] = round(last.processor_seconds - first.processor_seconds, 3)
         rows.append(row)
     return rows

@@ -19,7 +19,7 @@ from daskw2v.kernels.cores import usable_cores
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.progress import silent
 from daskw2v.store.storage import Store
-from daskw2v.training.compile_ahead import mark
+from daskw2v.training.compile_ahead import mark_file
 from daskw2v.training.pipeline import train
 from daskw2v.training.request import read_text
 from daskw2v.training.strategies import STRATEGIES, check_strategy
@@ -35,12 +35,12 @@ class WarmUp(NamedTuple):
     Parameters
     ----------
     folder
-        Where compiled kernels are kept.
+        Folder of compiled kernels.
     trained, skipped
-        Objective and strategy of each training, and of each that was skipped as it needs a missing package; empty where
-        all kernels were there.
+        Objective and strategy of each training, and of each training that was skipped as it needs a missing package;
+        empty where all kernels were compiled before.
     seconds
-        How long it took.
+        Duration in seconds.
     """
 
     folder: Path
@@ -49,8 +49,8 @@ class WarmUp(NamedTuple):
     seconds: float
 
 
-def trainings() -> Iterator[Params]:
-    """Yield Params of a small training for each objective and strategy that go together, and for n-grams."""
+def list_trainings() -> Iterator[Params]:
+    """Yield the Params of a small training for each objective and strategy that can train it, and for n-grams."""
     for strategy in reversed(STRATEGIES):
         for objective in OBJECTIVES:
             params = _SMALL.replace(objective=objective, strategy=strategy)
@@ -63,17 +63,17 @@ def trainings() -> Iterator[Params]:
 
 
 def warm_up(processes: int | None = None) -> WarmUp:
-    """Compile the kernels of every objective and strategy for this processor, unless that is done.
+    """Compile the kernels of every objective and strategy for this processor, unless they are compiled.
 
     A little text is trained by each objective with each strategy that can. Compiled kernels are kept below
     NUMBA_CACHE_DIR, or else below XDG_CACHE_HOME or ~/.cache, in a folder that is named by the kernels' code, Numba's
-    version and the processor. Processes are started as by `multiprocessing`: a script calls this below
+    version and the processor. Processes are started by `multiprocessing`: a script has to call this below
     `if __name__ == "__main__":`.
 
     Parameters
     ----------
     processes
-        How many compile side by side; by default as many as there are cores.
+        Number of processes that compile side by side; by default one for each core.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def warm_up(processes: int | None = None) -> WarmUp:
     Raises
     ------
     ParameterError
-        If there are to be less than one process.
+        If `processes` is less than 1.
     StoreError
         If the folder of compiled kernels cannot be written.
 
@@ -104,42 +104,43 @@ def warm_up(processes: int | None = None) -> WarmUp:
     trained, skipped = list[tuple[str, str]](), list[tuple[str, str]]()
     if not _is_warm(folder):
         with TemporaryDirectory() as work:
-            for params, done in _train_all(Path(work), processes or usable_cores()):
-                (trained if done else skipped).append((params.objective.name, params.strategy.name))
+            for params, is_trained in _train_all(Path(work), processes or usable_cores()):
+                (trained if is_trained else skipped).append((params.objective.name, params.strategy.name))
         files = sorted(str(path.relative_to(folder)) for path in folder.glob("*/*.nb?"))
-        _list_in(folder).write_text("\n".join(files), encoding="utf-8")
+        _list_file(folder).write_text("\n".join(files), encoding="utf-8")
     return WarmUp(folder, trained, skipped, time.perf_counter() - began)
 
 
-def _list_in(folder: Path) -> Path:
-    """Return the file that lists the kernels of a warm-up: one for each Python, which reads no other's kernels."""
+def _list_file(folder: Path) -> Path:
+    """Return the path of the file that lists the kernels of a warm-up by this version of Python."""
     return folder / f"warm-up-{sys.implementation.cache_tag}.txt"
 
 
 def _is_warm(folder: Path) -> bool:
-    """Return whether a warm-up has ended here, and its files are still there."""
+    """Return whether a warm-up has ended in this folder, and all files that it listed exist."""
     try:
-        files = _list_in(folder).read_text(encoding="utf-8").split("\n")
+        files = _list_file(folder).read_text(encoding="utf-8").split("\n")
     except OSError:
         return False
     return all((folder / name).exists() for name in files)
 
 
 def _train_all(work: Path, processes: int) -> Iterator[tuple[Params, bool]]:
-    """Yield the Params of each training, and whether it could be done."""
+    """Yield the Params of each training, and whether it was trained or needs a missing package."""
     (work / "text.txt").write_text(_TEXT, encoding="utf-8")
-    with connect(_RESOURCES) as client:  # first, since all have this in common
+    with connect(_RESOURCES) as client:  # all trainings have the text in common
         sources = find_sources(work / "text.txt")
         read_text(sources, Store(str(work)), _SMALL, _RESOURCES, lambda: client, silent)
-    all_params = [*trainings()]
+    all_params = [*list_trainings()]
     with ProcessPoolExecutor(min(processes, len(all_params)), get_context("spawn")) as pool:
         yield from zip(all_params, pool.map(_train, [work] * len(all_params), all_params), strict=True)
 
 
 def _train(work: Path, params: Params) -> bool:
+    """Train the text in a folder; return False if a package is missing."""
     try:
         train(work / "text.txt", work=work, params=params, resources=_RESOURCES, listener=None)
     except MissingExtraError:
         return False
-    mark(params).touch()
+    mark_file(params).touch()
     return True

@@ -18,7 +18,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError
 from daskw2v.extras import Extra
-from daskw2v.progress import Listener, Watching, saying, silent
+from daskw2v.progress import Listener, Watching, message_sender, silent
 from daskw2v.shards.layout import Corpus, Shard, digest, open_codes
 from daskw2v.store.arrays import create_array, open_array, read_array, write_rows
 from daskw2v.store.limits import typed
@@ -296,7 +296,7 @@ def corpus_ids(corpus: Corpus, vocabulary: StoredVocabulary) -> Any:
 
 def _read_listed(params: Params, resources: Resources, listener: Listener = silent) -> list[str] | None:
     """Return the words of the list that Params name; None if they name none."""
-    report = saying(listener, "vocabulary", "words")
+    report = message_sender(listener, "vocabulary", "words")
     return None if params.vocabulary is None else read_list(params.vocabulary, resources, report=report)
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import jupytext
 
 from daskw2v import Params, Resources
-from daskw2v.config.choice import by_heading
-from daskw2v.config.settings import default_of
+from daskw2v.config.choice import group_by_heading
+from daskw2v.config.settings import get_default
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
@@ -75,14 +75,14 @@ def _settings(settings: type) -> str:
     """Return all fields under their headings, as Markdown."""
     return "\n".join(
         f"### {settings.__name__}: {heading}\n\n" + "\n".join(_setting(known.field) for known in fields)
-        for heading, fields in by_heading(settings).items()
+        for heading, fields in group_by_heading(settings).items()
         if fields
     )
 
 
 def _setting(field: "Field[object]") -> str:
     """Return a term and its definition; tables are too wide for phones."""
-    default = default_of(field)
+    default = get_default(field)
     shown = "" if default is None else f", by default `{default!r}`"
     return f"`{field.name}`{shown}\n: {_escaped(field.metadata['help'])}\n"
 

@@ -243,7 +243,7 @@ def test_any_value__is_either_kept_or_refused_by_name(name, value):
         isinstance(value, str)
         and os.path.expanduser(value).startswith("~")
         and metadata["convert"]
-        and metadata["place"]
+        and metadata["is_location"]
     ):
         assert refusal(name, value).problem.startswith(f"{name}={value!r}: No home directory is known")
     elif (value is None and metadata["optional"]) or metadata["check"](value):

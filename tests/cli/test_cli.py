@@ -67,7 +67,7 @@ def test_interrupt__leaves_with_130_and_says_how_to_go_on(calls, monkeypatch):
     assert "goes on where it stopped" in result.stderr
 
 
-def test_datasets__lists_what_there_is_and_fetches_what_is_named(monkeypatch):
+def test_datasets__lists_all_sets_and_downloads_named_ones(monkeypatch):
     listed = invoke("datasets").stdout
     assert {"simlex999", "bats"} <= {line.split()[0] for line in listed.splitlines()}
     assert json.loads(invoke("datasets", "--json").stdout).keys() == {
@@ -95,7 +95,7 @@ def test_import__writes_a_model_that_other_commands_ask(tmp_path):
     assert "There is something at" in refused.stderr
 
 
-def test_info__tells_sizes_and_metadata_in_groups(calls, monkeypatch):
+def test_info__shows_sizes_and_metadata_in_groups(calls, monkeypatch):
     sizes = {"words": 2, "vector_size": 3, "url": "w/models/v1"}
     assert json.loads(invoke("info", "m", "--json").stdout) == {**sizes, **FakeVectors.metadata}
     stages = [{"stage": "encode", "seconds": 0.25}, {"stage": "train", "seconds": 2.0}]

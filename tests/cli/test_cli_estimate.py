@@ -14,7 +14,7 @@ def text(tmp_path):
     return str(path)
 
 
-def test_estimate__tells_what_each_stage_takes_and_what_was_guessed(text):
+def test_estimate__shows_the_memory_of_each_stage_and_what_was_guessed(text):
     result = invoke("estimate", text, "--workers", "2", "--threads", "1", "--memory-limit", "2 GiB")
     assert result.exit_code == 0, result.output
     lines = result.output.splitlines()
@@ -26,7 +26,7 @@ def test_estimate__tells_what_each_stage_takes_and_what_was_guessed(text):
     assert lines[8].endswith("fits into the memory_limit of 2 workers of 1 thread, 2.00 GiB each")
 
 
-def test_estimate__takes_what_is_known_and_says_what_does_not_fit(text):
+def test_estimate__uses_known_sizes_and_says_what_does_not_fit(text):
     known = ("--types", "9000000", "--words", "8000000", "--threads", "1", "--memory-limit", "2 GiB")
     result = invoke("estimate", text, *known, "--vector-size", "300", "--strategy", "averaging")
     assert result.exit_code == 0, result.output
@@ -37,7 +37,7 @@ def test_estimate__takes_what_is_known_and_says_what_does_not_fit(text):
     assert "its partitions go through the work directory" in rotated.output
 
 
-def test_estimate__of_a_gpu_tells_its_memory(text):
+def test_estimate__of_a_gpu_shows_its_memory(text):
     result = invoke("estimate", text, "--device", "cuda", "--memory-limit", "8 GiB")
     assert "train, a GPU" in result.output
 
@@ -77,7 +77,7 @@ def test_estimate__refuses_what_train_would(text):
         assert "gone.csv matches no file" in invoke("estimate", text, f"--{name}", f"{text}.gone.csv", *options).stderr
 
 
-def test_estimate__counts_the_words_of_a_run_that_is_there(tmp_path, client):
+def test_estimate__counts_the_words_of_a_finished_run(tmp_path, client):
     text, work = tmp_path / "text.txt", tmp_path / "work"
     text.write_text("a b c\n" * 20)
     options = {"vector_size": 4, "min_count": 1, "epochs": 1, "sample": 0}

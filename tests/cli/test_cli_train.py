@@ -8,7 +8,7 @@ import pytest
 
 from daskw2v.cli import config_file
 from daskw2v.collections.kinds import FILES, KINDS
-from daskw2v.config.choice import known_fields, unread_by
+from daskw2v.config.choice import find_unread_fields, known_fields
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.formats import FORMATS
@@ -42,14 +42,14 @@ def test_train__defaults_are_those_of_the_dataclasses(calls):
 
 
 def test_train__prints_the_same_facts_as_json(calls, monkeypatch):
-    told = {
+    facts = {
         "vocabulary": {"total": 1234},
         "phrases": [{"n_phrases": 7, "delimiter": "_"}, {"n_phrases": 2, "delimiter": "_"}],
         "choice": {"strategy": "rotation", "why": "it is fastest"},
         "held_out": {"tokens": 4000, "measured": 4000, "loss": 2.25},
         "metrics": {**FakeVectors.metadata["metrics"], "seconds": 14.0, "compiling_seconds": 12.0, "loss": None},
     }
-    monkeypatch.setattr(FakeVectors, "metadata", {**FakeVectors.metadata, **told})
+    monkeypatch.setattr(FakeVectors, "metadata", {**FakeVectors.metadata, **facts})
     result = invoke("train", "a", "--work", "w", "--report", "page.html", "--json")
     assert result.exit_code == 0, result.output
     assert result.stderr.splitlines() == ["cluster: dashboard at http://here", "count: 1/1 blocks"]
@@ -82,12 +82,12 @@ def test_train__prefers_the_command_line_then_the_environment_then_the_file(call
 
 
 @pytest.mark.parametrize(("name", "value"), [("workers", 1), ("memory_limit", "2 GiB")])
-@pytest.mark.parametrize("place", ["command line", "environment", "file"])
-def test_train__refuses_to_describe_a_local_cluster_beside_a_scheduler(calls, tmp_path, name, value, place):
+@pytest.mark.parametrize("source", ["command line", "environment", "file"])
+def test_train__refuses_to_describe_a_local_cluster_beside_a_scheduler(calls, tmp_path, name, value, source):
     config = tmp_path / "c.toml"
-    config.write_text(f"{name} = {value!r}\n" if place == "file" else "")
-    options_given = (f"--{name.replace('_', '-')}", str(value)) if place == "command line" else ()
-    env = {f"DASKW2V_{name.upper()}": str(value)} if place == "environment" else {}
+    config.write_text(f"{name} = {value!r}\n" if source == "file" else "")
+    options_given = (f"--{name.replace('_', '-')}", str(value)) if source == "command line" else ()
+    env = {f"DASKW2V_{name.upper()}": str(value)} if source == "environment" else {}
     args = ("train", "a", "--work", "w", "--config", str(config), *options_given)
     result = invoke(*args, "--scheduler", "tcp://here:1", env=env)
     assert result.exit_code == 2
@@ -98,7 +98,7 @@ def test_train__refuses_to_describe_a_local_cluster_beside_a_scheduler(calls, tm
     assert invoke(*args, env=env).exit_code == 0
 
 
-def test_train__tells_what_was_repaired_and_what_is_missing(calls, monkeypatch):
+def test_train__reports_repairs_and_missing_words(calls, monkeypatch):
     report = ReadReport(replaced=1200, skipped=1, cut=2, first_offence="[a].txt at byte 7: invalid start byte")
     changes = {
         "corpus": {"tokens": 4321, "report": report.as_dict()},
@@ -136,19 +136,19 @@ def test_train__imports_a_tokenizer_from_the_current_directory_last(
     assert not added or path[-1] == os.getcwd()
 
 
-def test_train__tells_the_speed_without_compiling_of_kernels(calls, monkeypatch):
+def test_train__shows_the_speed_without_compilation(calls, monkeypatch):
     metrics = {**FakeVectors.metadata["metrics"], "seconds": 14.0, "compiling_seconds": 12.0}
     monkeypatch.setattr(FakeVectors, "metadata", {**FakeVectors.metadata, "metrics": metrics})
     result = invoke("train", "a", "--work", "w")
     assert "12,345 words/s in 2.0 s, after compiling kernels for 12.0 s" in result.stdout
 
 
-def test_train__tells_why_it_stopped_and_the_loss_on_held_out_text(calls, monkeypatch):
-    told = {
+def test_train__shows_why_it_stopped_and_the_loss_on_held_out_text(calls, monkeypatch):
+    facts = {
         "held_out": {"tokens": 4000, "measured": 4000, "loss": 2.25},
         "stopped": {"round": 3, "epochs": 2, "progress": 80, "of": 200, "reason": "held_out_loss was 2.3"},
     }
-    monkeypatch.setattr(FakeVectors, "metadata", {**FakeVectors.metadata, **told})
+    monkeypatch.setattr(FakeVectors, "metadata", {**FakeVectors.metadata, **facts})
     options = ("--held-out", ".01", "--monitor", "held_out_loss", "--patience", "3", "--tensorboard", "runs")
     rows = dict(line.split("  ", 1) for line in invoke("train", "a", "--work", "w", *options).stdout.splitlines())
     assert rows["held out"].strip() == "4,000 tokens, loss there 2.2500"
@@ -169,13 +169,13 @@ def test_train__tells_why_it_stopped_and_the_loss_on_held_out_text(calls, monkey
         (("--vector-sise", "5"), "No such option: --vector-sise. Give --vector-size."),
     ],
 )
-def test_train__answers_names_of_others_by_its_own(calls, given, remedy):
+def test_train__answers_names_of_other_libraries_by_parameters(calls, given, remedy):
     result = invoke("train", "a", "--work", "w", *given)
     assert result.exit_code == 2
     assert remedy in " ".join(result.stderr.split())
 
 
-def test_config__answers_names_of_others_by_its_own(tmp_path):
+def test_config__answers_names_of_other_libraries_by_parameters(tmp_path):
     config = tmp_path / "c.toml"
     config.write_text("size = 3\n")
     with pytest.raises(
@@ -232,7 +232,7 @@ def test_help_for__explains_what_only_one_reads(calls, command):
         assert not any(f"--{field.replace('_', '-')}" in words for field in hidden)
 
 
-def test_help_for__tells_of_what_reads_no_more_than_all_do(calls):
+def test_help_for__says_that_a_value_reads_no_further_options(calls):
     assert invoke("train", "--help-for", "text").output == "text reads the options of --help, and no others.\n"
     refused = invoke("train", "--help-for", "abacus")
     assert refused.exit_code == 2
@@ -255,7 +255,7 @@ def test_train__refuses_a_storage_option_without_value(calls):
 
 def test_train__shows_every_field_and_default_in_its_help(calls):
     text = " ".join(invoke("train", "--help-for", "all").output.split())
-    unread = unread_by(Resources, "input", KINDS[FILES])
+    unread = find_unread_fields(Resources, "input", KINDS[FILES])
     for name in {**known_fields(Params), **known_fields(Resources)}.keys() - {*unread}:
         assert f"--{name.removesuffix('s') if name == 'storage_options' else name}".replace("_", "-") in text
     assert "Dimensions of a vector. [default: 100]" in text

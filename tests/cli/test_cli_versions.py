@@ -47,11 +47,11 @@ def test_list__marks_what_is_served(work):
     assert first.split()[0] == OLD
     assert first.split()[-2:] == ["2", "stable"]
     assert second.split()[:2] == ["*", NEW]
-    found = json.loads(run("list", work, "--json"))["versions"]
-    assert [(v["name"], v["served"], v["tags"]) for v in found] == [(OLD, False, ["stable"]), (NEW, True, [])]
+    answer = json.loads(run("list", work, "--json"))["versions"]
+    assert [(v["name"], v["served"], v["tags"]) for v in answer] == [(OLD, False, ["stable"]), (NEW, True, [])]
 
 
-def test_show__tells_what_a_version_is(work):
+def test_show__shows_the_metadata_of_a_version(work):
     assert json.loads(run("show", work, "--json"))["name"] == NEW
     assert json.loads(run("show", work, OLD, "--json"))["params"] == {"window": 5}
     assert "params.window" in run("show", work)
@@ -114,17 +114,17 @@ def test_hold__keeps_a_version_until_its_release(work):
     assert "Its holds: none" in run("release", work, OLD, status=2)
 
 
-def test_diff__tells_words_that_entered_and_left(work):
-    told = run("diff", work, OLD)
-    assert "+ new" in told
-    assert "- old" in told
-    assert "1 word entered, 1 left, 1 stayed; 50 -> 20 tokens." in told
-    assert "window: 5 -> 2" in told
-    found = json.loads(run("diff", work, NEW, OLD, "--json"))
-    assert (found["entered"], found["left"], found["params"]) == ([["old", 3]], [["new", 3]], {"window": [2, 5]})
+def test_diff__shows_words_that_entered_and_left(work):
+    output = run("diff", work, OLD)
+    assert "+ new" in output
+    assert "- old" in output
+    assert "1 word entered, 1 left, 1 stayed; 50 -> 20 tokens." in output
+    assert "window: 5 -> 2" in output
+    answer = json.loads(run("diff", work, NEW, OLD, "--json"))
+    assert (answer["entered"], answer["left"], answer["params"]) == ([["old", 3]], [["new", 3]], {"window": [2, 5]})
 
 
-def test_diff__tells_why_words_entered_and_left_and_their_ids(tmp_path):
+def test_diff__shows_why_words_entered_and_left_and_their_ids(tmp_path):
     models = Store(str(tmp_path)) / "models"
     old, words = write_version(models, OLD, ["the", "old", "rare"], [9, 7, 5], {"params": {"min_count": 5}})
     write_ids(old, assign_stable_ids(None, words))
@@ -138,19 +138,19 @@ def test_diff__tells_why_words_entered_and_left_and_their_ids(tmp_path):
         ["-", "rare", "5", "2", "min_count", "is", "6", "now,", "was", "5"],
     ]
     assert "1 left: min_count is 6 now, was 5" in run("diff", str(tmp_path), OLD)
-    found = json.loads(run("diff", str(tmp_path), OLD, "--json"))
-    assert found["ids"] == {"entered": [3], "left": [1, 2]}
-    assert found["reasons"]["left"] == ["fewer than min_count=6", "min_count is 6 now, was 5"]
+    answer = json.loads(run("diff", str(tmp_path), OLD, "--json"))
+    assert answer["ids"] == {"entered": [3], "left": [1, 2]}
+    assert answer["reasons"]["left"] == ["fewer than min_count=6", "min_count is 6 now, was 5"]
 
 
 def test_diff__of_versions_without_ids_and_rules(work):
-    found = json.loads(run("diff", work, OLD, "--json"))
-    assert found["ids"] is None
-    assert found["reasons"]["entered"] == ["unknown: the Params of a version are not known"]
+    answer = json.loads(run("diff", work, OLD, "--json"))
+    assert answer["ids"] is None
+    assert answer["reasons"]["entered"] == ["unknown: the Params of a version are not known"]
     assert run("diff", work, OLD).split()[:3] == ["word", "count", "reason"]
 
 
-def test_tag__is_taken_away(work):
+def test_tag__is_removed(work):
     run("tag", work, NEW, "stable")
     assert "has no tag stable" in run("tag", work, OLD, "stable", "--remove", status=2)
     run("tag", work, "stable", "stable", "--remove")

@@ -61,7 +61,7 @@ def test_command__finds_a_tokenizer_in_the_current_directory(trained):
     assert sorted(Vectors.open(str(trained[0])).vocabulary.words) == sorted(words.split())
 
 
-def test_command__tells_how_it_went_and_what_it_repaired(trained):
+def test_command__reports_progress_and_repairs(trained):
     _, result = trained
     assert "words/s" in result.stdout
     assert "cluster: one worker in this process" in result.stderr

@@ -5,7 +5,7 @@ import click
 from daskw2v.cli.printing import print_table
 
 
-def test_table__in_a_pipe_has_whole_lines_and_no_space_at_their_ends(capsys):
+def test_table__in_a_pipe_has_unfolded_lines_and_no_space_at_their_ends(capsys):
     long = "a word " * 60
     print_table(("name", "value"), [("short", "1"), ("longer name", long), ("[bold]", "")])
     head, *lines = capsys.readouterr().out.splitlines()

@@ -15,8 +15,8 @@ from daskw2v.cluster.tasks import run_tasks
 from daskw2v.cluster.waiting import waits_for_workers
 from daskw2v.cluster.workers import Trainers, find_trainers
 from daskw2v.errors import ClusterError, MissingExtraError
-from daskw2v.training.devices import DEVICES, trainers_of
-from daskw2v.training.estimates.check import workers_of
+from daskw2v.training.devices import DEVICES, find_device_trainers
+from daskw2v.training.estimates.check import find_worker_kinds
 from daskw2v.training.sizes.workers import Workers
 
 COMMON = Params(vector_size=12, min_count=1, epochs=1, sample=1e-2)
@@ -106,7 +106,7 @@ def test_find_trainers__counts_those_that_an_adaptive_cluster_may_start(maximum,
         trainers = find_trainers(client, None)
         assert trainers == Trainers(client.nthreads(), None, coming)
         assert trainers.list_workers() == sorted(client.nthreads().items()) + [("", 1)] * coming
-        (kind,) = workers_of(client, "cpu")
+        (kind,) = find_worker_kinds(client, "cpu")
         assert isinstance(kind, Workers)
         assert kind.n == 2 + coming, "a model that all of them hold is not refused for those that are there"
 
@@ -164,7 +164,7 @@ def test_trainers_of__waits_for_a_gpu_where_workers_may_come(gpu_late, monkeypat
         threading.Thread(target=add_gpu).start()
 
     with waits_for_workers(Resources(worker_timeout=60), listen):
-        trainers = trainers_of(client, "cuda")
+        trainers = find_device_trainers(client, "cuda")
     assert trainers.task_resources == {"GPU": 1}
     assert len(trainers.threads) == 1
     assert heard[0].startswith("waiting for a worker with --resources GPU=1 since")
@@ -178,7 +178,7 @@ def test_trainers_of__does_not_wait_for_what_will_not_come(gpu_late, monkeypatch
         waits_for_workers(Resources(worker_timeout=0.2), print),
         pytest.raises(ClusterError, match=r"no worker with --resources GPU=1 for 0.2 s.* There is no GPU\. Start"),
     ):
-        trainers_of(client, "cuda")
+        find_device_trainers(client, "cuda")
     monkeypatch.setitem(DEVICES, "cuda", replace(DEVICES["cuda"], check=lacks_package))
     with pytest.raises(MissingExtraError):
-        trainers_of(client, "cuda")
+        find_device_trainers(client, "cuda")

@@ -7,7 +7,7 @@ import pytest
 
 from daskw2v.kernels import compilation
 from daskw2v.kernels.jit import kernel
-from daskw2v.training.loop.rounds import entry_of, words_per_second
+from daskw2v.training.loop.rounds import make_entry, words_per_second
 from daskw2v.training.loop.strategy import RoundReport, TaskClock, TaskTotals
 
 
@@ -68,7 +68,7 @@ def test_clock__counts_what_was_compiled_meanwhile():
 
 def test_words_per_second__leave_out_what_was_compiled():
     totals = [TaskTotals(8, 2.0, True, 1000, "a", 9.0, 6.0), TaskTotals(8, 2.0, True, 1000, "b", 9.0, 8.0)]
-    entry = entry_of(0, RoundReport(10, 0.1, totals, None), totals, 10.0)
+    entry = make_entry(0, RoundReport(10, 0.1, totals, None), totals, 10.0)
     assert entry["compiling"] == 8.0
     assert words_per_second([entry]) == 1000.0
     assert words_per_second([{"words": 50, "seconds": 2.0}]) == 25.0  # of an earlier checkpoint

@@ -18,13 +18,13 @@ from daskw2v import (
     PhraseDetection,
     Resources,
 )
-from daskw2v.config.choice import classes_of, is_group
+from daskw2v.config.choice import get_group_classes, is_group
 from daskw2v.config.identity import identity_fields
 from daskw2v.corpus.files import Source
 from daskw2v.errors import ParameterError, UnknownParameterError
 from daskw2v.shards.layout import corpus_identity
 from daskw2v.training.planned import run_identity, settled_params
-from daskw2v.training.request import with_keywords
+from daskw2v.training.request import apply_keywords
 
 TEXT, WORDS = SimpleNamespace(identity="text"), SimpleNamespace(identity="words")
 SOURCES = [Source("file:///a.txt", 10, "1", "text", None)]
@@ -183,7 +183,7 @@ def test_group__is_its_flat_names(grouped, flat):
     assert params.flat() == Params(**flat).flat()
     assert Params(window=3).replace(**grouped) == Params(window=3).replace(**flat) == params.replace(window=3)
     assert pickle.loads(pickle.dumps(params)) == params
-    assert with_keywords("train", Params(), Resources(), grouped)[0] == params
+    assert apply_keywords("train", Params(), Resources(), grouped)[0] == params
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_flat_names__that_mean_nothing_or_do_not_go_together_are_refused(options
 
 def test_group__without_its_key_is_refused():
     for f in filter(is_group, Params.__dataclass_fields__.values()):
-        for cls in classes_of(f):
+        for cls in get_group_classes(f):
             with pytest.raises(ParameterError, match=rf"{cls.__name__} has no \w+"):
                 cls()
     with pytest.raises(ParameterError, match=r"passes=9 is not an integer in 0\.\.8"):

@@ -44,7 +44,7 @@ def trained(text, work, params, client):
 
 
 @pytest.mark.slow
-def test_later_fields__leave_what_is_there_until_they_are_set(client, text, tmp_path):
+def test_later_fields__leave_results_unchanged_until_they_are_set(client, text, tmp_path):
     url, made = trained(text, tmp_path, Params(**CHOSEN), client)
     assert made == AFTER["read"]
     assert trained(text, tmp_path, LaterParams(**CHOSEN), client) == (url, set())
@@ -99,19 +99,19 @@ def test_later_fields__name_matrices_and_lists_of_words(client, text, tmp_path):
 
 @pytest.mark.slow
 def test_later_fields__are_no_reason_to_retrain(client, text, tmp_path):
-    def told(params):
+    def run(params):
         loose = Gates(min_stability=None, min_kept=None)
         summary = retrain(text, work=tmp_path, params=params, resources=ONE, gates=loose, client=client)
         return summary.outcome, summary.message
 
     chosen = {**CHOSEN, "phrases": 0, "phrase_threshold": None}
-    assert told(Params(**chosen))[0] is Outcome.PUBLISHED
-    outcome, message = told(LaterParams(**chosen))
+    assert run(Params(**chosen))[0] is Outcome.PUBLISHED
+    outcome, message = run(LaterParams(**chosen))
     assert outcome is Outcome.NOTHING_NEW
     assert message.endswith("already has this text.")
-    assert told(LaterParams(**chosen, a_train=1))[0] is Outcome.PUBLISHED
+    assert run(LaterParams(**chosen, a_train=1))[0] is Outcome.PUBLISHED
     # A version with fields that are not known is none to go on from: the first run is found again
-    outcome, message = told(Params(**chosen))
+    outcome, message = run(Params(**chosen))
     assert outcome is Outcome.NOTHING_NEW
     assert message.endswith("which was published before, already has this text.")
 

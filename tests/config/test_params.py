@@ -173,7 +173,7 @@ def test_block_bytes__reads_sizes(size, n_bytes):
         (Resources, "worker", "Give workers."),
     ],
 )
-def test_unknown_name__is_answered_by_the_one_that_is_meant(cls, name, remedy):
+def test_unknown_name__is_answered_by_the_name_that_is_meant(cls, name, remedy):
     for make in (cls, cls().replace):
         with pytest.raises(UnknownParameterError) as caught:
             make(**{name: "hunter2"})
@@ -183,7 +183,7 @@ def test_unknown_name__is_answered_by_the_one_that_is_meant(cls, name, remedy):
         assert isinstance(caught.value, TypeError)
 
 
-def test_suggestions__name_what_there_is():
+def test_suggestions__name_parameters_that_exist():
     fields = {name for cls in (Params, Resources, Walks, EdgeList) for name in cls.names()}
     meant = {name: found.name for name, found in _SUGGESTIONS.items() if found.name}
     assert set(meant.values()) <= fields

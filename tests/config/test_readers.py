@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from daskw2v.collections.kinds import KINDS as INPUTS
-from daskw2v.config.choice import known_fields, readers_of, refuse_unread
+from daskw2v.config.choice import find_readers, known_fields, refuse_unread
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.formats import FORMATS
@@ -39,7 +39,7 @@ def test_fields__name_axes():
 
 
 @pytest.mark.parametrize(("name", "registry"), [("phrase_scoring", SCORINGS), ("negative_rule", RULES)])
-def test_choices__are_those_there_are(name, registry):
+def test_choices__are_the_names_of_the_registry(name, registry):
     """The registry stands above Params, which cannot ask it."""
     assert FIELDS[name].metadata["choices"] == tuple(registry)
 
@@ -53,10 +53,10 @@ def test_choices__are_those_there_are(name, registry):
     ],
 )
 def test_plug_in__reads_what_all_read_and_what_it_says(name, readers):
-    assert readers_of(FIELDS[name], "objective", {"sgns": OURS, "sg_hs": OURS, "theirs": THEIRS}) == readers
+    assert find_readers(FIELDS[name], "objective", {"sgns": OURS, "sg_hs": OURS, "theirs": THEIRS}) == readers
 
 
-def test_refuse_unread__tells_value_readers_and_remedy():
+def test_refuse_unread__names_value_readers_and_remedy():
     registry = {"sgns": OURS, "theirs": THEIRS}
     refuse_unread(Params(maxn=7, window=9), "objective", "theirs", registry)
     with pytest.raises(ParameterError) as caught:

@@ -9,7 +9,7 @@ from daskw2v.config.params import Params
 from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.pairs import pack
 from daskw2v.sampling.skipgrams import Bucket
-from tests.support.cuda.cases import Pairs, PathPairs, likely, tables_of
+from tests.support.cuda.cases import Pairs, PathPairs, count_table_rows, likely
 
 
 def assert_is_truth(case):
@@ -21,7 +21,7 @@ def assert_is_truth(case):
 
 
 def compare(n, m, rows, vector_size, negative, each, rng, dtype=np.uint32):
-    tables = tables_of(rows, vector_size, rng)
+    tables = count_table_rows(rows, vector_size, rng)
     (contexts, centers), (others, missing) = ([rng.integers(0, size, k) for size in rows] for k in (n, m))
     missing[rng.random(m) < 0.5] = -1
     pairs, noise = pack([contexts, np.sort(centers)], dtype), pack([others, missing], dtype)
@@ -60,7 +60,7 @@ def test_bucket__equals_its_reference_for_large_partitions():
 
 def compare_paths(n, rows, vector_size, rng, n_partitions=8, dtype=np.uint32):
     """Train n pairs against the nodes of trees of at least 16 words."""
-    tables, counts = tables_of(rows, vector_size, rng), rng.integers(1, 1000, rows[1])
+    tables, counts = count_table_rows(rows, vector_size, rng), rng.integers(1, 1000, rows[1])
     contexts, centers = (rng.integers(0, size, n) for size in rows)
     params = Params(objective="sg_hs", vector_size=vector_size, n_partitions=n_partitions)
     case = PathPairs(params, pack([contexts, np.sort(centers)], dtype), tables, counts, likely(tables, rng))

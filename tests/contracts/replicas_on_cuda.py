@@ -68,7 +68,7 @@ def test_replica__that_is_gone_is_made_again_with_the_same_bits(tmp_path, monkey
         read_ahead(replica, work)
         lost.append(rng.random() < 0.5)
         if lost[-1]:
-            replica.done = None
+            replica.n_trained = None
 
     monkeypatch.setattr(Replica, "read_ahead", lose)
     again = train_on("cuda", tmp_path / "again", params, 2)

@@ -21,7 +21,7 @@ RATE = Rate(0.05, -1e-6, 10)
 TIMES = 4  # the rounding of the reference in float32, within which a kernel equals it in float64
 
 
-def features_of(n_words, n_features, rng, weighted, prior_count):
+def load_features(n_words, n_features, rng, weighted, prior_count):
     """Features at random: of some words none, of some the same one twice; one that all words have."""
     sizes = rng.integers(0, 6, n_words)
     rows = rng.integers(0, n_features, sizes.sum()).astype(np.int32)
@@ -45,7 +45,7 @@ def compare(params, n_words, n_features, rng, *, weighted=False, prior_count=0, 
     tokens = rng.integers(0, n_words, sum(lengths)).astype(np.int32)
     bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     segment = Segment(tokens, np.cumsum(rng.integers(1, 4, len(tokens))).astype(np.int64), bounds)
-    features = features_of(n_words, n_features, rng, weighted, prior_count)
+    features = load_features(n_words, n_features, rng, weighted, prior_count)
     prepared = objective.prepare(params, rng.integers(1, 100, n_words))
     n_output = objective.tables(params, n_words)["output"]
     own, own_truth = table_of(n_words, params, rng)
@@ -144,7 +144,7 @@ def test_words_without_features__are_trained_as_without_them(objective):
 def test_a_change__moves_the_mean_as_much():
     """Whatever the weights: what training changed in a composed row is what composing it again gives."""
     rng, params = np.random.default_rng(5), Params(vector_size=16)
-    features = features_of(10, 60, rng, weighted=True, prior_count=30)
+    features = load_features(10, 60, rng, weighted=True, prior_count=30)
     single = np.unique(features.rows, return_counts=True)
     alone = [w for w in range(10) if all(single[1][np.searchsorted(single[0], r)] == 1
              for r in features.rows[features.offsets[w] : features.offsets[w + 1]])]  # fmt: skip

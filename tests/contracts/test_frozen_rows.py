@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from daskw2v import Resources, Vectors, train
-from daskw2v.config.choice import choices_of
+from daskw2v.config.choice import get_choices
 from daskw2v.config.params import Params
 from daskw2v.errors import ParameterError
 from daskw2v.kernels.simd import aligned_zeros, padded
@@ -35,7 +35,7 @@ def segment_of(rng):
     return Segment(tokens, np.arange(0, 2 * len(tokens), 2), np.arange(0, len(tokens) + 1, 20))
 
 
-def tables_of(params, rng, hot, frozen):
+def count_table_rows(params, rng, hot, frozen):
     """Tables of normal draws, and the same as (rows, D) float64."""
     width, tables, truth = padded(D), [], []
     for rows in OBJECTIVES[params.objective.name].tables(params, N).values():
@@ -52,7 +52,7 @@ def trained(params, frozen, hot=0):
     """Train on one thread; return the tables as they were and as they are, and how they were trained."""
     rng = np.random.default_rng(3)
     segment, prepared = segment_of(rng), OBJECTIVES[params.objective.name].prepare(params, rng.integers(1, 99, N))
-    memory, before = tables_of(params, rng, hot, frozen)
+    memory, before = count_table_rows(params, rng, hot, frozen)
     OBJECTIVES[params.objective.name].trainers["cpu"](
         segment, 0, len(segment.tokens), memory, Rate(0.05, 0.0, 0), 1, prepared
     )
@@ -165,7 +165,7 @@ def test_frozen_words__of_what_does_not_honour_them_are_refused(registry, name, 
     asked = {"objective": "sgns", "strategy": "averaging", "device": "cpu", field: "theirs"}
     device = asked.pop("device")
     silent = replace(registry[name], name="theirs", honours=())
-    choices = choices_of((Resources if field == "device" else Params).__dataclass_fields__[field])
+    choices = get_choices((Resources if field == "device" else Params).__dataclass_fields__[field])
     theirs = type("Theirs", (choices[name],), {"name": "theirs"})
     monkeypatch.setitem(choices, "theirs", theirs)
     silent = replace(silent, settings=theirs)

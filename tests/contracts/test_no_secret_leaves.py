@@ -17,7 +17,7 @@ import daskw2v
 from daskw2v import Params, Resources, Vectors, report
 from daskw2v.cli import main
 from daskw2v.config.choice import known_fields
-from daskw2v.config.settings import Settings, default_of
+from daskw2v.config.settings import Settings, get_default
 from daskw2v.errors import DamageError, Daskw2vError, ParameterError
 from daskw2v.models.formats import export as exporting
 from daskw2v.progress import Progress
@@ -70,7 +70,7 @@ def test_setting__that_names_a_place_says_so(cls, field):
     """Where the help speaks of a place, the constraint has to, unless no text fits, or only names do."""
     takes = any(field.metadata["check"](value) for value in ("https://host/x", "/x.prom", ("/x",)))
     if takes and field.repr and re.search(HERE, field.metadata["help"]) and (cls, field.name) not in NO_PLACES:
-        assert field.metadata["place"], "declare it by LOCATION, URL, URLS or VECTORS of config.settings"
+        assert field.metadata["is_location"], "declare it by LOCATION, URL, URLS or VECTORS of config.settings"
 
 
 NO_PLACES = {
@@ -83,7 +83,7 @@ NO_PLACES = {
 def vectors():
     """Vectors that an older release has trained: all settings that take text have a place and a secret."""
     secret, place = f"https://user:{SECRET}@host/{PRIVATE}", f"s3://{PRIVATE}/x#{'0' * 20}"
-    params = {name: place if f.metadata["place"] else default_of(f) for name, f in known_fields(Params).items()}
+    params = {name: place if f.metadata["is_location"] else get_default(f) for name, f in known_fields(Params).items()}
     metadata = {
         "params": {**params, "later": place, "column": f"https://user:{SECRET}@host/x"},
         "corpus": {"tokens": 12, "identity": secret, "bad_blocks": [{"url": place, "error": secret}]},
@@ -111,7 +111,7 @@ def test_export__names_no_place(work, tmp_path, format):
         assert SECRET.encode() not in path.read_bytes(), path
     if format == "static":
         card = (target / "README.md").read_text("utf-8")
-        assert all(f'"{f.name}": true' in card for f in known_fields(Params).values() if f.metadata["place"])
+        assert all(f'"{f.name}": true' in card for f in known_fields(Params).values() if f.metadata["is_location"])
 
 
 @pytest.fixture

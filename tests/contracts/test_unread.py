@@ -16,8 +16,8 @@ from daskw2v import EdgeList, Events, Graph, Params, Resources, Vectors, retrain
 from daskw2v.cli import main
 from daskw2v.collections.kinds import FILES, KINDS, Derived, check_texts, list_kinds
 from daskw2v.collections.parts import find_texts
-from daskw2v.config.choice import choices_of, is_axis, known_settings, readers_of, unread_by
-from daskw2v.config.settings import default_of
+from daskw2v.config.choice import find_readers, find_unread_fields, get_choices, is_axis, known_settings
+from daskw2v.config.settings import get_default
 from daskw2v.corpus.formats import FORMATS, check_formats, read_block
 from daskw2v.corpus.pieces import ReadReport
 from daskw2v.corpus.sources import find_sources, plan_blocks
@@ -53,8 +53,8 @@ def other(name):
     """Return a value of a field that is not its default."""
     f = FIELDS[name]
     if is_axis(f):
-        return next(choice for choice in choices_of(f) if choice != default_of(f))
-    wanted = (v for v in (*f.metadata["choices"], *TRIED) if f.metadata["check"](v) and v != default_of(f))
+        return next(choice for choice in get_choices(f) if choice != get_default(f))
+    wanted = (v for v in (*f.metadata["choices"], *TRIED) if f.metadata["check"](v) and v != get_default(f))
     return next(wanted)
 
 
@@ -132,7 +132,7 @@ def test_option__changes_what_is_read_of_files_or_is_refused(format, name, tmp_p
     plain, found = (what_is_read(inputs, tmp_path / "work", **given) for given in ({}, {name: value}))
     assert isinstance(plain, list)
     assert found != plain
-    refused = format not in readers_of(FIELDS[name], "format", FORMATS)
+    refused = format not in find_readers(FIELDS[name], "format", FORMATS)
     assert (isinstance(found, str) and found.startswith(f"{name}={value!r} changes nothing for format=")) == refused
 
 
@@ -142,7 +142,7 @@ def test_option__changes_what_is_read_of_memory_or_is_refused(kind, name, client
     plain, found = (what_is_read(IN_MEMORY[kind](), tmp_path, client, **given) for given in ({}, {name: READ[name]}))
     assert isinstance(plain, list)
     assert found != plain
-    if "collections" not in readers_of(FIELDS[name], "input", KINDS):
+    if "collections" not in find_readers(FIELDS[name], "input", KINDS):
         assert re.match(rf"{name}=.* changes nothing for an input of type \w+; it is for files", found)
 
 
@@ -153,19 +153,19 @@ def test_every_option__is_read_with_an_input_or_refused_by_name(kind):
     kinds = list_kinds(DERIVED.get(kind))
     for name, f in FIELDS.items():
         params, resources = settings_with(name, READ[name] if name in ("column", "weight") else other(name))
-        if kind in readers_of(f, "input", kinds):
+        if kind in find_readers(f, "input", kinds):
             check_texts(inputs, params, resources)
             continue
         with pytest.raises(ParameterError) as caught:
             check_texts(inputs, params, resources)
-        unread = next(n for n in (*KNOWN[name].needs, name) if kind not in readers_of(FIELDS[n], "input", kinds))
+        unread = next(n for n in (*KNOWN[name].needs, name) if kind not in find_readers(FIELDS[n], "input", kinds))
         assert re.match(rf"{unread}=.* changes nothing for {shown}; it is for ", caught.value.problem)
         assert caught.value.remedy == f"Leave {unread} out, or choose another input."
 
 
 @pytest.mark.parametrize("kind", DERIVED)
 def test_derived_text__reads_nothing_of_how_text_is_read(kind):
-    unread = unread_by(Params, "input", DERIVED[kind])
+    unread = find_unread_fields(Params, "input", DERIVED[kind])
     assert {name for name, f in FIELDS.items() if f.metadata["stage"] in ("read", "phrases")} == {*unread}
 
 
@@ -184,7 +184,7 @@ def test_calls__refuse_before_anything_is_read(call, kind, client, tmp_path):
 def test_command__offers_the_options_that_are_read(command):
     """Options of other settings may have the name of one that is not."""
     kind, own = COMMANDS[command], {f.name for f in fields(EdgeList)} if command == "walks" else set()
-    unread = {name for cls in (Params, Resources) for name in unread_by(cls, "input", kind or KINDS[FILES])}
+    unread = {name for cls in (Params, Resources) for name in find_unread_fields(cls, "input", kind or KINDS[FILES])}
     options = main.get_command(None, command).params
     hidden = {option.name for option in options if getattr(option, "hidden", False)}
     assert hidden == unread - own
@@ -247,7 +247,7 @@ def test_plug_in__is_refused_what_it_does_not_honour(axis, name, monkeypatch):
     like = next(value for value in registry.values() if name in value.honours)
     silent, (params, resources) = replace(like, name="theirs", honours=()), settings_with(name, other(name))
     its_settings = type("Theirs", (like.settings,), {"name": "theirs"})
-    monkeypatch.setitem(choices_of(CLASSES[axis].__dataclass_fields__[axis]), "theirs", its_settings)
+    monkeypatch.setitem(get_choices(CLASSES[axis].__dataclass_fields__[axis]), "theirs", its_settings)
     silent = replace(silent, settings=its_settings)
     if CLASSES[axis] is Params:
         params = params.replace(**{axis: "theirs"})

@@ -67,11 +67,11 @@ def cut_on_gpu(text, on_gpu, cutter, start, stop):
     """Return tokens, positions, bounds, centers and counts."""
     way, counts = cuda.stream(), cuda.to_device(np.zeros(2, np.int64))
     piece = DevicePiece(on_gpu.load(start, stop, WINDOW, KEY), start, stop, Rate(0.1, 0.0, 0), 2, KEY)
-    segment, first, last = cutter.cut(piece.on(way), start, stop, on_gpu.keep, KEY, counts, way)
+    segment, first, last = cutter.cut(piece.in_stream(way), start, stop, on_gpu.keep, KEY, counts, way)
     way.synchronize()
     done = cuda.event()
     done.record(way)
-    piece.used(done)
+    piece.release_at(done)
     bounds = segment.bounds.copy_to_host()
     tokens, positions = (array.copy_to_host()[: bounds[-1]] for array in segment[:2])
     return tokens, positions, bounds, (*first.copy_to_host(), *last.copy_to_host()), counts.copy_to_host()
@@ -152,4 +152,4 @@ def test_text__is_brought_once_by_the_first_who_asks(text, monkeypatch):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: on_gpu.load(0, text.length, WINDOW, KEY), range(8)))
     assert len(read) == len(set(read))
-    assert on_gpu._room == 10**9 - sum(loaded.array.nbytes for loaded in on_gpu._kept.values())
+    assert on_gpu._free_bytes == 10**9 - sum(loaded.array.nbytes for loaded in on_gpu._kept.values())

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v import Params, Resources, retrain, train
-from daskw2v.config.filters import filters_of
+from daskw2v.config.filters import make_filters
 from daskw2v.config.identity import identity_fields
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.names import filter_sources
@@ -65,7 +65,7 @@ def test_filters__compare_as_pyarrow_does(values, bound):
     for operator in ("==", "!=", "<", "<=", ">", ">="):
         expected = table.filter(expression([("n", operator, bound)])).column("n").to_pylist()
         try:
-            sources_found = filter_sources(sources, filters_of([("n", operator, bound)]))
+            sources_found = filter_sources(sources, make_filters([("n", operator, bound)]))
         except InputError:
             sources_found = []
         assert [int(s.url.split("=")[1].split("/")[0]) for s in sources_found] == expected
@@ -73,14 +73,14 @@ def test_filters__compare_as_pyarrow_does(values, bound):
 
 def test_missing_values__pass_no_comparison():
     sources = [Source(f"/a/n={n}/b.txt", 1, "", "text", None) for n in ("__HIVE_DEFAULT_PARTITION__", "a%3Db")]
-    assert filter_sources(sources, filters_of(["n==a=b"])) == sources[1:]
-    assert filter_sources(sources, filters_of([("n", "!=", "x")])) == sources[1:]
+    assert filter_sources(sources, make_filters(["n==a=b"])) == sources[1:]
+    assert filter_sources(sources, make_filters([("n", "!=", "x")])) == sources[1:]
 
 
 def test_texts_of_numbers__are_compared_as_numbers():
     sources = [Source(f"/a/month={n}/b.txt", 1, "", "text", None) for n in range(1, 13)]
-    assert filter_sources(sources, filters_of(["month>=10"])) == sources[9:]
-    assert filter_sources(sources, filters_of([("month", "in", ["02", "11"])])) == [sources[1], sources[10]]
+    assert filter_sources(sources, make_filters(["month>=10"])) == sources[9:]
+    assert filter_sources(sources, make_filters([("month", "in", ["02", "11"])])) == [sources[1], sources[10]]
 
 
 def test_bad_filters__name_what_there_is(folders):
@@ -91,7 +91,7 @@ def test_bad_filters__name_what_there_is(folders):
     }
     for message, filters in wrong.items():
         with pytest.raises(InputError, match=message):
-            find_sources(folders, filters=filters_of(filters))
+            find_sources(folders, filters=make_filters(filters))
 
 
 def test_training__reads_what_passes_and_is_named_by_it(folders, client, tmp_path):

@@ -37,7 +37,7 @@ def mean_of(vectors, words):
 
 
 @pytest.mark.parametrize("cls", [Word2Vec, Item2Vec, Node2Vec])
-def test_constructor__stores_settings_as_they_are_given(cls):
+def test_constructor__stores_settings_unchanged(cls):
     options, callbacks = {"key": "k"}, []
     given = {"vector_size": -5, "negative": "many", "storage_options": options, "callbacks": callbacks}
     made = cls(**given)
@@ -103,8 +103,8 @@ def test_word2vec__takes_texts_and_what_train_takes(model, tmp_path, kind):
         "list": TEXTS, "tokens": [text.split() for text in TEXTS], "array": np.array(TEXTS), "tuple": tuple(TEXTS),
         "generator": (text for text in TEXTS), "Path": path, "list of Paths": [path],
     }  # fmt: skip
-    found = Word2Vec(**SMALL).fit(kinds[kind])
-    np.testing.assert_array_equal(found.wv["king"], model.wv["king"])
+    other = Word2Vec(**SMALL).fit(kinds[kind])
+    np.testing.assert_array_equal(other.wv["king"], model.wv["king"])
 
 
 def test_word2vec__refuses_names_of_files_in_a_list(tmp_path):
@@ -116,10 +116,10 @@ def test_word2vec__refuses_names_of_files_in_a_list(tmp_path):
 
 
 def test_transform__is_the_mean_of_known_words(model):
-    found = model.transform(["the king nobody", "nobody", ["queen", "king"]])
-    assert (found.shape, found.dtype) == ((3, 8), np.float32)
+    rows = model.transform(["the king nobody", "nobody", ["queen", "king"]])
+    assert (rows.shape, rows.dtype) == ((3, 8), np.float32)
     expected = mean_of(model.wv, ["the", "king"]), np.zeros(8), mean_of(model.wv, ["queen", "king"])
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(rows, expected, rtol=1e-6)
 
 
 def test_transform__weighs_words_by_sif(model):
@@ -211,8 +211,8 @@ def test_item2vec__takes_files_and_tables(tmp_path, kind):
     pytest.importorskip("dask.dataframe", reason="events need daskw2v[events]")
     model = Item2Vec(user="customer", **SMALL).fit(events(kind, tmp_path))
     assert sorted(model.wv) == ["i0", "i1", "i2", "i3", "i4"]
-    found = model.transform([["i1", "i2"], ["unknown"]])
-    np.testing.assert_allclose(found, [mean_of(model.wv, ["i1", "i2"]), np.zeros(8)], rtol=1e-6)
+    rows = model.transform([["i1", "i2"], ["unknown"]])
+    np.testing.assert_allclose(rows, [mean_of(model.wv, ["i1", "i2"]), np.zeros(8)], rtol=1e-6)
     with pytest.raises(ParameterError, match="Give a list of them for each session"):
         model.transform(["i1", "i2"])
 
@@ -304,6 +304,6 @@ class TestWithSklearn:
         tags = pytest.importorskip("sklearn.utils")
         if not hasattr(tags, "get_tags"):
             pytest.skip("scikit-learn has no tags before 1.6")
-        found = tags.get_tags(Word2Vec())
-        assert found.input_tags.string
-        assert not found.target_tags.required
+        estimator_tags = tags.get_tags(Word2Vec())
+        assert estimator_tags.input_tags.string
+        assert not estimator_tags.target_tags.required

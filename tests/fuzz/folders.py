@@ -10,7 +10,7 @@ from pathlib import Path
 import google_crc32c
 import numpy as np
 
-from daskw2v.cli.models import groups_of
+from daskw2v.cli.models import make_groups
 from daskw2v.config.params import Params
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.pieces import ReadReport
@@ -297,7 +297,7 @@ def _compare_versions(folder: Path) -> None:
 def ask_versions(folder: Path) -> None:
     """Ask all that can be asked of the versions of a work directory."""
     _ask_each(
-        lambda: [*groups_of(Vectors.open(folder, version="first"))],
+        lambda: [*make_groups(Vectors.open(folder, version="first"))],
         lambda: _compare_versions(folder),
         lambda: invoke("versions", "show", str(folder), "first", catch_exceptions=False),
         lambda: invoke("versions", "list", str(folder), catch_exceptions=False),

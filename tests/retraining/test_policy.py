@@ -4,7 +4,7 @@ import pytest
 
 from daskw2v import Params, Policy
 from daskw2v.training.planned import settled_params
-from daskw2v.training.watch.stopping_settings import monitor_of
+from daskw2v.training.watch.stopping_settings import get_monitor
 
 SUBWORDS = {"objective": "subwords", "strategy": "columns"}
 
@@ -38,9 +38,9 @@ def test_policy__holds_nothing_out_where_nothing_is_new():
     params = SETTLED.replace(held_out=0.1, monitor="held_out_loss")
     for new, expected in ((0.1, (0.1, "held_out_loss")), (0.0, (0.0, None))):
         found = Policy().params_after(params, "v0001-a", new)
-        assert (found.held_out, monitor_of(found)) == expected
+        assert (found.held_out, get_monitor(found)) == expected
     found = Policy().params_after(params.replace(monitor="similarity/a"), "v0001-a", 0.0)
-    assert monitor_of(found) == "similarity/a"
+    assert get_monitor(found) == "similarity/a"
 
 
 def test_policy__has_a_rate_of_its_own():

@@ -84,7 +84,7 @@ def test_first_run__has_the_bits_of_train(later, tmp_path, client):
 
 def test_same_text__changes_nothing_and_needs_no_cluster(later, monkeypatch):
     first = later.first
-    monkeypatch.setattr(retrain_module, "ready_cluster", lambda *_: pytest.fail("a cluster was asked for"))
+    monkeypatch.setattr(retrain_module, "open_cluster", lambda *_: pytest.fail("a cluster was asked for"))
     again = later.run()
     assert (again.outcome, again.served, again.version) == (Outcome.NOTHING_NEW, first.version, None)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from daskw2v.errors import StoreError
-from daskw2v.progress import saying
+from daskw2v.progress import message_sender
 from daskw2v.store.numbered import NumberedLog
 from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist, keep_only, remove_damaged, run_once
 from daskw2v.store.storage import Store
@@ -237,7 +237,7 @@ def test_stages__of_two_keys_are_built_side_by_side_but_one_thread_builds_each_o
     work = Store(str(tmp_path))
 
     def stage(key):
-        return Stage(work, work / "sums" / key, lambda: run, saying(lambda _: None, "add", "tasks"), "add")
+        return Stage(work, work / "sums" / key, lambda: run, message_sender(lambda _: None, "add", "tasks"), "add")
 
     def nested(_):
         assert stage("b").make(lambda: None, lambda opened: opened.home.name) == "b"

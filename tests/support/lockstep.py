@@ -14,7 +14,7 @@ from daskw2v.objectives.base import HotRows, Objective, Rate, Tables
 from daskw2v.objectives.cpu.scratch import count_due_rows
 from daskw2v.sampling.segments import Segment
 from daskw2v.training.devices import Threads
-from daskw2v.training.devices.cpu import flush_words_of, hot_rows_of
+from daskw2v.training.devices.cpu import count_flush_words, count_hot_rows
 from daskw2v.types import Float32Array
 
 
@@ -51,8 +51,8 @@ def train_in_step(
     segment, rate, epoch
         As a kernel takes them.
     """
-    n, every = threads.n, flush_words_of(objective, threads)
-    hot = HotRows(hot_rows_of(objective, threads), 0, 0, every)
+    n, every = threads.n, count_flush_words(objective, threads)
+    hot = HotRows(count_hot_rows(objective, threads), 0, 0, every)
     alone = Tables(*tables, width, HotRows(0, 0, 0, every))
     shared = [table[: hot.rows * width] for table in tables]
     common = [rows.copy() for rows in shared]  # as all threads knew them when they were last flushed

@@ -32,13 +32,13 @@ def test_train_in_order__keeps_the_order_of_each_partition_and_never_shares_one(
             assert not busy & mine
             busy.update(mine)
             for partition in mine:
-                seen[partition].append(job.number)
+                seen[partition].append(job.slice_number)
         with lock:
             busy.difference_update(mine)
-        return 10 * job.number
+        return 10 * job.slice_number
 
     with ThreadPoolExecutor(threads) as pool:
-        assert train_in_order(pool, threads, train, works) == [10 * job.number for job in works]
+        assert train_in_order(pool, threads, train, works) == [10 * job.slice_number for job in works]
     assert all(numbers == sorted(numbers) for numbers in seen.values())
 
 
@@ -47,11 +47,11 @@ def test_train_in_order__waits_for_no_bucket_that_has_other_partitions():
     works = [job(0, 0, 0), job(1, 1, 1), job(1, 2, 2), job(2, 1, 3)]
 
     def train(job):
-        if job.number == 0:
+        if job.slice_number == 0:
             assert slow.wait(60), "the others were held up"
-        if job.number == 3:
+        if job.slice_number == 3:
             slow.set()
-        return job.number
+        return job.slice_number
 
     with ThreadPoolExecutor(2) as pool:
         assert train_in_order(pool, 2, train, works) == [0, 1, 2, 3]
@@ -61,8 +61,8 @@ def test_train_in_order__raises_the_error_of_a_bucket_and_begins_no_more():
     begun = []
 
     def train(job):
-        begun.append(job.number)
-        if job.number == 1:
+        begun.append(job.slice_number)
+        if job.slice_number == 1:
             raise ValueError("no such pairs")
 
     with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="no such pairs"):

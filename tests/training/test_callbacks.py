@@ -1,4 +1,4 @@
-"""Callbacks: told of each event once, in order, by each call; what they stop, and what that run is called."""
+"""Callbacks: each call reports each event once, in order; callbacks stop runs, and are part of the run's name."""
 
 from dataclasses import FrozenInstanceError, InitVar, dataclass, field
 from typing import ClassVar
@@ -34,7 +34,7 @@ def text(tmp_path_factory):
 
 
 class Log(Callback):
-    """Keeps what it is told."""
+    """Keeps the records that it receives."""
 
     def __init__(self):
         self.events = []
@@ -88,7 +88,7 @@ def trained(text, work, client, params, *callbacks, messages=None, **resources):
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_callback__is_told_of_rounds_epochs_and_the_end(text, tmp_path, client, strategy):
+def test_callback__receives_rounds_epochs_and_the_end(text, tmp_path, client, strategy):
     log = Log()
     vectors = trained(text, tmp_path, client, STRATEGIES[strategy], log)
     history = vectors.metadata["metrics"]["history"]
@@ -229,16 +229,16 @@ def test_stopper_that_keeps_state__is_the_same_run_again(text, tmp_path, client)
     assert again.url == first.url
 
 
-def test_resumed_run__tells_of_rounds_that_its_checkpoint_holds(text, tmp_path, client, monkeypatch):
+def test_resumed_run__reports_the_rounds_of_its_checkpoint(text, tmp_path, client, monkeypatch):
     class StoppedError(Exception):
         pass
 
     params, play = STRATEGIES["one replica"], AveragingRun.play
 
-    def stop(run, number, looked_at):
+    def stop(run, number, needs_rows):
         if number == 4:
             raise StoppedError
-        return play(run, number, looked_at)
+        return play(run, number, needs_rows)
 
     first, second = Log(), Log()
     with monkeypatch.context() as patch:
@@ -247,14 +247,14 @@ def test_resumed_run__tells_of_rounds_that_its_checkpoint_holds(text, tmp_path, 
             trained(text, tmp_path, client, params, first, checkpoint_seconds=0)
     assert first.of("round", "checkpoint") == [(kind, n) for n in range(4) for kind in ("round", "checkpoint")]
     (run,) = (Store(str(tmp_path)) / "runs").children()
-    assert checkpoint.newest(Store(str(tmp_path)) / "runs" / run)[1]["next_round"] == 4
+    assert checkpoint.find_newest(Store(str(tmp_path)) / "runs" / run)[1]["next_round"] == 4
     trained(text, tmp_path, client, params, second)
     assert [(record.round, record.restored) for record in second.records("round")] == [(n, n < 4) for n in range(6)]
     assert [record.restored for record in second.records("epoch")] == [True, True, False]
     assert second.of("checkpoint", "end") == [("end", 5)]
 
 
-def test_stopped_run__whose_files_are_damaged_stops_there_again_and_tells_nothing_twice(
+def test_stopped_run__with_damaged_files_stops_again_after_the_same_round_and_reports_nothing_twice(
     text, tmp_path, client, monkeypatch
 ):
     """In the same call, which repairs what it can and goes on from an earlier checkpoint."""
@@ -282,7 +282,7 @@ def test_stop__of_a_run_with_losses_keeps_those_of_the_rounds_that_were_trained(
     assert np.isfinite(losses).all()
 
 
-def test_retraining__tells_callbacks_and_may_be_stopped(text, tmp_path, client):
+def test_retraining__reports_to_callbacks_and_may_be_stopped(text, tmp_path, client):
     def night(log, gates):
         return retrain(
             str(text), work=tmp_path, params=STRATEGIES["one replica"], resources=Resources(threads=1), gates=gates,
@@ -304,7 +304,7 @@ def test_retraining__tells_callbacks_and_may_be_stopped(text, tmp_path, client):
     assert idle.events == []
 
 
-def test_error_of_who_watches__is_told_and_training_goes_on(text, tmp_path, client):
+def test_error_of_a_watching_callback__is_reported_and_training_goes_on(text, tmp_path, client):
     class Broken(Log):
         def on_round(self, record):
             super().on_round(record)
@@ -314,9 +314,9 @@ def test_error_of_who_watches__is_told_and_training_goes_on(text, tmp_path, clie
     vectors = trained(text, tmp_path, client, COMMON, broken, messages=messages)
     assert vectors.metadata["metrics"]["pairs"] > 0
     assert [kind for kind, _ in broken.events] == ["round"]
-    told = [message for message in messages if "Broken" in message]
-    assert len(told) == 1
-    assert told[0].endswith("Broken failed in on_round and is not called again: ValueError: no more room")
+    broken = [message for message in messages if "Broken" in message]
+    assert len(broken) == 1
+    assert broken[0].endswith("Broken failed in on_round and is not called again: ValueError: no more room")
 
 
 def test_error_of_who_may_stop__ends_the_call_which_resumes(text, tmp_path, client):
@@ -415,7 +415,7 @@ def test_bad_callback__is_refused(text, tmp_path, client, callbacks, match):
         train(text, work=tmp_path, params=COMMON, client=client, callbacks=callbacks, listener=None)
 
 
-def test_items_and_walks__tell_callbacks(tmp_path, client):
+def test_items_and_walks__report_to_callbacks(tmp_path, client):
     pytest.importorskip("dask.dataframe", reason="events need daskw2v[events]")
     (tmp_path / "events.csv").write_text("user,item,time\n" + "".join(f"{i // 6},i{i % 5},{i}\n" for i in range(60)))
     (tmp_path / "edges.txt").write_text("".join(f"{i} {(i + 1) % 9}\n" for i in range(9)))

@@ -13,50 +13,50 @@ from daskw2v.models.versions.versions import Versions
 from daskw2v.objectives.registry import OBJECTIVES, settle_params
 from daskw2v.stages import Store
 from daskw2v.training import choice
-from daskw2v.training.choice import candidates, choose
-from daskw2v.training.estimates.seconds import constants_of, forecast
+from daskw2v.training.choice import choose, list_candidates
+from daskw2v.training.estimates.seconds import find_constants, forecast
 from daskw2v.training.planning import parse_rate
 from daskw2v.training.sizes.text import Text, guess_text
 from daskw2v.training.sizes.workers import Workers
-from daskw2v.training.strategies import usable, work_of
+from daskw2v.training.strategies import make_work, with_usable_strategies
 from tests.support.command_line import invoke
 
 GB = 1 << 30
 AUTO, PLAIN = Params(), Params(strategy="averaging")
 SMALL = Params(vector_size=4, min_count=1, epochs=1, sample=0, window=2)
 SMALL_TEXT = Text(
-    words=10**6, types=40_000, left=6 * 10**5, vocabulary=10**4, blocks=1, shards=1, shard_words=10**6,
+    words=10**6, types=40_000, subsampled=6 * 10**5, vocabulary=10**4, blocks=1, shards=1, shard_words=10**6,
     shard_types=40_000, entries=40_000,
 )  # fmt: skip
-LONG_TEXT = replace(SMALL_TEXT, words=2 * 10**10, left=10**10, vocabulary=10**5, blocks=2000, shards=2000)
+LONG_TEXT = replace(SMALL_TEXT, words=2 * 10**10, subsampled=10**10, vocabulary=10**5, blocks=2000, shards=2000)
 MANY_WORDS = replace(LONG_TEXT, vocabulary=30 * 10**6, types=40 * 10**6)
 
 
-def place(n=8, threads=4, limit=math.inf, network=10e9 / 8):
+def workers_like(n=8, threads=4, limit=math.inf, network=10e9 / 8):
     return [Workers(n, threads, n * limit, limit=limit, network=network)]
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_forecast__of_next_to_no_text_is_a_number(objective):
-    for params in usable(Params(objective=objective), Resources()):
+    for params in with_usable_strategies(Params(objective=objective), Resources()):
         for words, left, vocabulary, n in itertools.product((1, 60), (0, 1, 60), (8, 70_000), (1, 3)):
             text = Text(words, vocabulary, min(left, words), vocabulary, 1, 1, words, vocabulary, vocabulary)
-            found = choice.candidate_of(settle_params(params), Resources(), text, place(n=n, threads=2))
-            assert found.forecast is None or 0 < found.forecast.total < 100
+            candidate = choice.make_candidate(settle_params(params), Resources(), text, workers_like(n=n, threads=2))
+            assert candidate.forecast is None or 0 < candidate.forecast.total < 100
 
 
 def chosen(text, where, params=AUTO, resources=Resources()):  # noqa: B008 (frozen)
-    return choose(candidates(params, resources, text, where), where)
+    return choose(list_candidates(params, resources, text, where), where)
 
 
 def test_choose__keeps_one_replica_where_there_is_one_worker():
     for text in (SMALL_TEXT, LONG_TEXT):
-        assert chosen(text, place(n=1, threads=1))[0].params == PLAIN
+        assert chosen(text, workers_like(n=1, threads=1))[0].params == PLAIN
 
 
 @pytest.mark.parametrize("objective", ["sgns", "sg_hs"])
 def test_choose__takes_one_threads_bits_where_a_worker_has_several(objective):
-    best, why = chosen(SMALL_TEXT, place(n=1, threads=2), AUTO.replace(objective=objective))
+    best, why = chosen(SMALL_TEXT, workers_like(n=1, threads=2), AUTO.replace(objective=objective))
     assert best.params == Params(objective=objective, strategy="rotation")
     assert "2 threads" in why
 
@@ -72,7 +72,7 @@ def test_choose__takes_one_threads_bits_where_a_worker_has_several(objective):
 )
 def test_choose__keeps_one_replica_of_several_threads_where_it(params, resources, vocabulary):
     text = replace(SMALL_TEXT, vocabulary=vocabulary)
-    assert chosen(text, place(n=1), params, resources)[0].params.strategy.name == "averaging"
+    assert chosen(text, workers_like(n=1), params, resources)[0].params.strategy.name == "averaging"
 
 
 def test_choose__keeps_one_replica_on_a_gpu():
@@ -81,34 +81,34 @@ def test_choose__keeps_one_replica_on_a_gpu():
 
 
 def test_choose__keeps_one_replica_where_text_is_short():
-    best, why = chosen(SMALL_TEXT, place(n=64))
+    best, why = chosen(SMALL_TEXT, workers_like(n=64))
     assert best.params == PLAIN
     assert "n_replicas=2" in why
 
 
 def test_choose__divides_much_text_among_workers():
-    best, why = chosen(LONG_TEXT, place(n=8))
+    best, why = chosen(LONG_TEXT, workers_like(n=8))
     assert best.params != PLAIN
-    plain = candidates(AUTO, Resources(), LONG_TEXT, place(n=8))[0]
+    plain = list_candidates(AUTO, Resources(), LONG_TEXT, workers_like(n=8))[0]
     assert best.forecast.total < 0.8 * plain.forecast.total
     assert f"{plain}" in why or best.params.strategy.name == plain.params.strategy.name
 
 
 def test_choose__cuts_tables_that_no_worker_holds():
-    where = place(n=4, limit=16 * GB)
-    found = candidates(AUTO, Resources(), MANY_WORDS, where)
-    assert not any(candidate.fits for candidate in found if candidate.params.strategy.name == "averaging")
-    best, why = choose(found, where)
+    where = workers_like(n=4, limit=16 * GB)
+    candidates = list_candidates(AUTO, Resources(), MANY_WORDS, where)
+    assert not any(candidate.fits for candidate in candidates if candidate.params.strategy.name == "averaging")
+    best, why = choose(candidates, where)
     assert (best.params.strategy.name, best.fits) == ("rotation", True)
     assert "does not fit into memory" in why
 
 
 def test_choose__takes_the_only_strategy_of_an_objective():
-    assert chosen(LONG_TEXT, place(), AUTO.replace(objective="subwords"))[0].params.strategy.name == "columns"
-    assert chosen(LONG_TEXT, place(), AUTO.replace(objective="cbow_hs"))[0].params.strategy.name == "averaging"
+    assert chosen(LONG_TEXT, workers_like(), AUTO.replace(objective="subwords"))[0].params.strategy.name == "columns"
+    assert chosen(LONG_TEXT, workers_like(), AUTO.replace(objective="cbow_hs"))[0].params.strategy.name == "averaging"
 
 
-def test_choose__leaves_options_as_they_are_given():
+def test_choose__leaves_options_unchanged():
     """Settings of a strategy choose it."""
     assert AUTO.replace(n_replicas=3) == PLAIN.replace(n_replicas=3)
     assert AUTO.replace(n_partitions=24) == Params(strategy="rotation", n_partitions=24)
@@ -116,15 +116,15 @@ def test_choose__leaves_options_as_they_are_given():
 
 
 def test_choose__has_no_forecast_of_kernels_that_were_not_measured():
-    best, why = chosen(LONG_TEXT, place(), AUTO.replace(objective="cbow_ns"))
+    best, why = chosen(LONG_TEXT, workers_like(), AUTO.replace(objective="cbow_ns"))
     assert best.params == PLAIN.replace(objective="cbow_ns")
     assert "no forecast" in why
 
 
-def test_train__refuses_options_that_no_strategy_takes_together(tmp_path):
-    given = {"params": AUTO.replace(maxn=3), "resources": Resources(word_losses=True)}
-    with pytest.raises(ParameterError, match="No strategy takes all") as refused:
-        train("text.txt", work=tmp_path, **given, listener=None)
+def test_train__refuses_options_that_no_strategy_reads_together(tmp_path):
+    settings = {"params": AUTO.replace(maxn=3), "resources": Resources(word_losses=True)}
+    with pytest.raises(ParameterError, match="No strategy reads all settings") as refused:
+        train("text.txt", work=tmp_path, **settings, listener=None)
     assert "maxn=3 changes nothing for strategy='rotation'" in str(refused.value)
 
 
@@ -137,27 +137,27 @@ def text(tmp_path):
 
 def pick(name):
     """Return a choice that takes the first candidate of a strategy."""
-    return lambda found, _: (next(c for c in found if c.params.strategy.name == name), "it was picked")
+    return lambda candidates, _: (next(c for c in candidates if c.params.strategy.name == name), "it was picked")
 
 
 def candidates_in_parts(*args):
     """Return one replica, and a rotation of so few words as a test has."""
-    plain = choice.candidate_of(args[0].replace(strategy="averaging"), *args[1:])
+    plain = choice.make_candidate(args[0].replace(strategy="averaging"), *args[1:])
     return [plain, plain._replace(params=plain.params.replace(strategy="rotation", n_partitions=2))]
 
 
 def test_train__with_auto_is_the_run_of_what_is_chosen(client, text, tmp_path):
     """One worker: one replica, under the name that it always had."""
     plain = train(text, work=tmp_path, params=SMALL.replace(strategy="averaging"), client=client, listener=None)
-    told = []
-    auto = train(text, work=tmp_path, params=SMALL, client=client, listener=told.append)
+    reports = []
+    auto = train(text, work=tmp_path, params=SMALL, client=client, listener=reports.append)
     assert auto.url == plain.url
-    assert any("strategy=averaging" in (p.message or "") and "one worker" in p.message for p in told)
+    assert any("strategy=averaging" in (p.message or "") and "one worker" in p.message for p in reports)
 
 
 def test_train__keeps_what_was_chosen_first(client, text, tmp_path, monkeypatch):
     options = {"work": tmp_path, "params": SMALL, "client": client, "listener": None}
-    monkeypatch.setattr(choice, "candidates", candidates_in_parts)
+    monkeypatch.setattr(choice, "list_candidates", candidates_in_parts)
     monkeypatch.setattr(choice, "choose", pick("rotation"))
     first = train(text, **options)
     assert (first.metadata["params"]["strategy"], first.metadata["params"]["n_partitions"]) == ("rotation", 2)
@@ -173,7 +173,7 @@ def test_train__keeps_what_was_chosen_first(client, text, tmp_path, monkeypatch)
 
 def test_train__goes_on_with_what_was_chosen(client, text, tmp_path, monkeypatch):
     """Killed after the first pass, from whose checkpoint another cluster goes on."""
-    monkeypatch.setattr(choice, "candidates", candidates_in_parts)
+    monkeypatch.setattr(choice, "list_candidates", candidates_in_parts)
     monkeypatch.setattr(choice, "choose", pick("rotation"))
     options = {"work": tmp_path, "params": SMALL, "client": client}
     resources = Resources(checkpoint_seconds=0, threads=1)
@@ -196,7 +196,7 @@ def test_train__chooses_anew_where_the_record_is_damaged(client, text, tmp_path,
     assert train(text, **options).url == first.url
 
 
-def test_estimate__tells_what_the_formulas_do(tmp_path):
+def test_estimate__has_the_seconds_of_the_formulas(tmp_path):
     path = tmp_path / "text.txt"
     path.write_text("one two three\n" * 100_000)
     given = ["--workers", "8", "--threads", "16", "--network", "10Gbps", "--words", "20000", "--types", "30000"]
@@ -205,7 +205,7 @@ def test_estimate__tells_what_the_formulas_do(tmp_path):
     params = Params(strategy="rotation", n_partitions=16)
     text = guess_text(find_sources([str(path)], None, {}, 300), params, Resources(), 30_000, 20_000)
     workers = Workers(8, 16, network=parse_rate("10Gbps"))
-    wanted = forecast(work_of(params, Resources(), text, workers), constants_of(params, "cpu"))
+    wanted = forecast(make_work(params, Resources(), text, workers), find_constants(params, "cpu"))
     (row,) = [line for line in shown.output.splitlines() if "n_partitions=16" in line and line.startswith("*")]
     terms = ("text", "train", "copies", "handling", "travel", "waiting", "tasks")
     assert all(f"{wanted.seconds[term]:,.1f}" in row.split() for term in terms)
@@ -214,11 +214,11 @@ def test_estimate__tells_what_the_formulas_do(tmp_path):
 
 
 def test_forecast__has_a_replica_a_worker():
-    found = candidates(AUTO, Resources(), LONG_TEXT, place(n=4))
+    candidates = list_candidates(AUTO, Resources(), LONG_TEXT, workers_like(n=4))
     params = PLAIN.replace(n_replicas=4)
-    (four,) = [candidate for candidate in found if candidate.params == params]
-    workers = replace(place(n=4)[0], cores=16)
-    wanted = forecast(work_of(params, Resources(), LONG_TEXT, workers), constants_of(params, "cpu"))
+    (four,) = [candidate for candidate in candidates if candidate.params == params]
+    workers = replace(workers_like(n=4)[0], cores=16)
+    wanted = forecast(make_work(params, Resources(), LONG_TEXT, workers), find_constants(params, "cpu"))
     assert four.forecast.seconds == pytest.approx(wanted.seconds)
 
 
@@ -228,6 +228,6 @@ def test_parse_rate__reads_bits_a_second(text, rate):
 
 
 @pytest.mark.parametrize("text", ["", "10", "0Gbps", "-1Gbps", "10 GB/s", "nanGbps"])
-def test_parse_rate__refuses_others(text):
+def test_parse_rate__refuses_other_texts(text):
     with pytest.raises(ParameterError, match="network="):
         parse_rate(text)

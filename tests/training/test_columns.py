@@ -284,7 +284,7 @@ def test_columns__refuse_what_they_do_not_read(client, tmp_path, change, message
         train(tmp_path / "none.txt", work=tmp_path, params=PARAMS.replace(**change), client=client)
 
 
-def test_columns__refuse_losses_elsewhere(client, tmp_path):
+def test_other_strategies__refuse_word_losses(client, tmp_path):
     with pytest.raises(ParameterError, match=r"word_losses=True changes nothing for strategy='averaging'"):
         train(tmp_path / "none.txt", work=tmp_path, resources=Resources(word_losses=True), client=client)
 
@@ -309,6 +309,6 @@ def test_rounds__train_every_column_of_every_epoch_once(epochs, size, every):
     assert alphas[0] == 0.5
     assert all(a > b > 0.1 for a, b in itertools.pairwise(alphas))
     assert 1 <= len(rounds) <= 64
-    assert [rounds[number].done for number in range(len(rounds))][-1] == rounds.total == epochs * size
+    assert [rounds[number].end for number in range(len(rounds))][-1] == rounds.total == epochs * size
     assert sum(len(rounds[number]) for number in range(len(rounds))) == epochs * size
     assert rounds.ends[-1] == rounds.total

@@ -12,8 +12,8 @@ import pytest
 
 from daskw2v import Params, Resources
 from daskw2v.training import compile_ahead
-from daskw2v.training.compile_ahead import CompileAhead, compile_kernel, mark
-from daskw2v.training.devices.exercise import exercise_dealing, exercise_partitions
+from daskw2v.training.compile_ahead import CompileAhead, compile_kernel, mark_file
+from daskw2v.training.devices.exercise import exercise_distribution, exercise_partitions
 from daskw2v.training.strategies import STRATEGIES
 from tests.support.compiled import PRINT_COMPILED
 
@@ -100,7 +100,7 @@ def number_of(tmp_path):
         ({"strategy": "averaging"}, 2, "averaging"),
     ],
 )
-def test_process__is_given_the_strategy_that_auto_will_take_and_ends_with_the_run(
+def test_process__compiles_the_strategy_that_auto_will_choose_and_ends_with_the_run(
     cache, python, tmp_path, changes, threads, strategy
 ):
     with CompileAhead(Params(**changes), Resources(threads=threads)) as ahead:
@@ -127,9 +127,9 @@ def test_process__is_not_started_where_its_kernel_is_not_used(cache, python, par
 
 def test_process__is_not_started_where_the_kernel_is_there(cache, python):
     params = Params(strategy="averaging", vector_size=16)
-    assert not mark(params).exists()
+    assert not mark_file(params).exists()
     compile_kernel(params)
-    assert mark(params).exists()
+    assert mark_file(params).exists()
     with CompileAhead(params, Resources()) as ahead:
         ahead.start()
         assert ahead._process is None
@@ -156,7 +156,7 @@ def test_run__goes_on_where_nothing_can_be_compiled_meanwhile(cache, monkeypatch
 
 @pytest.mark.parametrize("n_partitions", [1, 8, 1000])
 def test_exercise__takes_any_number_of_partitions(n_partitions):
-    exercise_dealing(Params(n_partitions=n_partitions))
+    exercise_distribution(Params(n_partitions=n_partitions))
     exercise_partitions(Params(n_partitions=n_partitions, vector_size=16))
 
 
@@ -167,7 +167,7 @@ def test_process__that_fails_does_no_harm(cache, monkeypatch, program):
     with CompileAhead(params, Resources(threads=2)) as ahead:
         ahead.start()
         ahead.wait()
-    assert not mark(params.replace(strategy="rotation")).exists()
+    assert not mark_file(params.replace(strategy="rotation")).exists()
 
 
 def test_run__waits_for_its_kernel_for_some_time(cache, python, tmp_path):

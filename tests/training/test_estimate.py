@@ -20,9 +20,9 @@ from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.objectives.subwords.training import training_bytes
 from daskw2v.shards.encode import build_corpus
 from daskw2v.store.storage import Store
-from daskw2v.training.averaging.round_schedule import most_steps
+from daskw2v.training.averaging.round_schedule import max_steps
 from daskw2v.training.estimates import check
-from daskw2v.training.estimates.check import check_encoding, check_training, local_workers, workers_of
+from daskw2v.training.estimates.check import check_encoding, check_training, find_worker_kinds, local_workers
 from daskw2v.training.estimates.memory import estimate
 from daskw2v.training.sizes.text import Text, guess_text, known_text
 from daskw2v.training.sizes.workers import Workers
@@ -39,7 +39,7 @@ RUNS = {
     "subwords": Params(objective="subwords", strategy="columns"),
 }
 TEXT = Text(
-    words=10**9, types=4 * 10**6, left=5 * 10**8, vocabulary=10**6, blocks=90, shards=90,
+    words=10**9, types=4 * 10**6, subsampled=5 * 10**8, vocabulary=10**6, blocks=90, shards=90,
     shard_words=11 * 10**6, shard_types=200_000, entries=18 * 10**6,
 )  # fmt: skip
 ONE = Workers()
@@ -47,7 +47,7 @@ ONE_BUCKET = st.builds(  # with more, each task has less
     Text,
     words=st.integers(10**6, 10**10),
     types=st.integers(1, 10**6),
-    left=st.integers(1, 10**10),
+    subsampled=st.integers(1, 10**10),
     vocabulary=st.integers(1, 10**6),
     blocks=st.integers(1, 1000),
     shards=st.integers(1, 1000),
@@ -89,8 +89,8 @@ def test_prepared_bytes__are_those_of_what_is_prepared(objective):
     counts = 10**6 // np.arange(1, 20_001)
     prepared = objective.prepare(Params(objective=objective.name), counts)
     arrays = [value for part in prepared for value in (part if isinstance(part, tuple) else [part])]
-    found = sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
-    assert found <= sum(objective.prepared_bytes(Params(), len(counts)).values()) < 2 * found
+    size = sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
+    assert size <= sum(objective.prepared_bytes(Params(), len(counts)).values()) < 2 * size
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_prepared_bytes__are_those_of_markets(objective):
     """Where all words have one."""
     counts, params = 10**6 // np.arange(1, 20_001), Params(objective=objective.name, market_negative=3)
     prepared = objective.with_markets(objective.prepare(params, counts), counts, np.arange(20_000, dtype=np.int32) % 7)
-    found = prepared.noise.nbytes + sum(array.nbytes for array in prepared.markets)
-    assert found == sum(objective.prepared_bytes(params, len(counts)).values())
+    size = prepared.noise.nbytes + sum(array.nbytes for array in prepared.markets)
+    assert size == sum(objective.prepared_bytes(params, len(counts)).values())
 
 
 def test_estimate__of_negatives_of_markets_has_their_tables():
@@ -113,15 +113,15 @@ def test_estimate__of_negatives_of_markets_has_their_tables():
 @pytest.mark.parametrize("params", RUNS.values(), ids=RUNS)
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_estimate__is_the_sum_of_its_parts(params, device):
-    found = of(params, workers=Workers(2, 3), device=device)
-    assert [stage.name for stage in found.stages] == ["encode", "vocabulary", "train", "publish"]
-    for stage in found.stages:
+    memory = of(params, workers=Workers(2, 3), device=device)
+    assert [stage.name for stage in memory.stages] == ["encode", "vocabulary", "train", "publish"]
+    for stage in memory.stages:
         assert stage.bytes == sum(stage.worker.values())
         assert stage.gpu_bytes == sum(stage.gpu.values())
         assert all(size > 0 for size in (*stage.worker.values(), *stage.gpu.values()))
-    assert found.bytes == max(stage.bytes for stage in found.stages)
-    assert bool(found["train"].gpu) == (device == "cuda")
-    assert found["train"].bytes > TEXT.vocabulary * params.vector_size * 4
+    assert memory.bytes == max(stage.bytes for stage in memory.stages)
+    assert bool(memory["train"].gpu) == (device == "cuda")
+    assert memory["train"].bytes > TEXT.vocabulary * params.vector_size * 4
 
 
 def test_estimate__counts_a_network_on_a_gpu():
@@ -163,7 +163,7 @@ def test_estimate__never_falls_with_more_replicas(data):
     assert small["train"].bytes <= large["train"].bytes
 
 
-def test_estimate__of_one_replica_is_the_model_its_own_tables_and_one_taken_out():
+def test_estimate__of_one_replica_is_the_model_its_tables_and_one_copied_out():
     parts = of(Params(strategy="averaging", vector_size=100))["train"].worker
     table = 4 * 100 * TEXT.vocabulary
     assert parts["model"] == 2 * table
@@ -176,11 +176,11 @@ def test_estimate__counts_replicas_that_stay_on_a_worker_between_steps():
     tables = 2 * 4 * 96 * TEXT.vocabulary
 
     def parts(params):
-        found = (of(params, workers=Workers(n, 1))["train"].worker for n in (1, 2, 4))
+        workers = (of(params, workers=Workers(n, 1))["train"].worker for n in (1, 2, 4))
         names = "tables of replicas", "changes of replicas", "rows given in a round"
-        return [tuple(part.get(name) for name in names) for part in found]
+        return [tuple(part.get(name) for name in names) for part in workers]
 
-    steps = most_steps(params, TEXT.words, TEXT.vocabulary)
+    steps = max_steps(params, TEXT.words, TEXT.vocabulary)
     assert steps == 16
     given = 2 * 4 * 96 * 16384 * (15 + 3 * 3)  # of the next 49,152 words' rows, 3 times; of more, never
     assert parts(params) == [(n * tables, n * tables // 2, given) for n in (4, 2, 1)]
@@ -201,7 +201,7 @@ def test_guess_text__has_the_types_of_wikipedia():
     assert text.words == pytest.approx(17_006_678, rel=0.01)
     assert text.types == pytest.approx(242_022, rel=0.02)
     assert text.vocabulary == pytest.approx(242_022 * 0.294, rel=0.05)
-    assert text.left == pytest.approx(0.55 * text.words, rel=0.02)
+    assert text.subsampled == pytest.approx(0.55 * text.words, rel=0.02)
     assert (text.blocks, text.shards) == (2, 2)
 
 
@@ -215,15 +215,15 @@ def test_guess_text__takes_what_is_known():
     assert guess_text([], Params(), Resources()).words == 1
 
 
-def test_known_text__has_the_numbers_of_the_manifests(client, file, tmp_path):
+def test_known_text__has_the_sizes_of_the_manifests(client, file, tmp_path):
     store, params = Store(str(tmp_path / "work")), Params(min_count=1001, sample=1e-3)
     corpus = build_corpus(file, store, params, Resources(), client)
     text = known_text(corpus, build_vocabulary(corpus, store, params, Resources(), client), params)
     assert text == Text(
-        words=9000, types=8, left=text.left, vocabulary=1, blocks=1, shards=1, shard_words=9000, shard_types=8,
-        entries=8,
+        words=9000, types=8, subsampled=text.subsampled, vocabulary=1, blocks=1, shards=1, shard_words=9000,
+        shard_types=8, entries=8,
     )  # fmt: skip
-    assert text.left == pytest.approx(2000 * (math.sqrt(1e-3) + 1e-3), abs=1)  # "the", by word2vec's rule
+    assert text.subsampled == pytest.approx(2000 * (math.sqrt(1e-3) + 1e-3), abs=1)  # "the", by word2vec's rule
 
 
 def test_check_training__refuses_what_cannot_fit_and_names_what_helps():
@@ -299,7 +299,7 @@ def test_train__refuses_before_it_reads(file, tmp_path):
     assert not (tmp_path / "work" / "shards").exists()
 
 
-def test_workers_of__tells_kinds_apart():
+def test_find_worker_kinds__distinguishes_kinds():
     small, large = {"nthreads": 1, "memory_limit": 2 * GB}, {"nthreads": 4, "memory_limit": None}
     infos = {str(n): {**info, "resources": {}} for n, info in enumerate([small, large, small])}
     fake = SimpleNamespace(
@@ -307,16 +307,16 @@ def test_workers_of__tells_kinds_apart():
         cluster=None,
     )
     memory = 6 * 2 * GB
-    assert workers_of(fake, "cpu") == [Workers(3, 1, memory, limit=2 * GB), Workers(3, 4, memory)]
+    assert find_worker_kinds(fake, "cpu") == [Workers(3, 1, memory, limit=2 * GB), Workers(3, 4, memory)]
 
 
-def test_workers_of__counts_again_where_all_have_left_meanwhile():
+def test_find_worker_kinds__counts_again_if_all_workers_left_meanwhile():
     def info(address):
         return {"workers": {address: {"nthreads": 2, "memory_limit": GB, "resources": {}}}}
 
     first = iter([info("old"), info("old")])  # waited for, and counted: then another has its place
     fake = SimpleNamespace(scheduler_info=lambda n_workers: next(first, info("new")), cluster=None)
-    assert workers_of(fake, "cpu") == [Workers(1, 2, GB, limit=GB)]
+    assert find_worker_kinds(fake, "cpu") == [Workers(1, 2, GB, limit=GB)]
 
 
 def test_workers_of__counts_the_gpus_of_each(monkeypatch):
@@ -327,17 +327,17 @@ def test_workers_of__counts_the_gpus_of_each(monkeypatch):
         for n, gpus in enumerate((4, 1, 0, 4))
     }
     fake = SimpleNamespace(scheduler_info=lambda n_workers: {"workers": infos}, cluster=None)
-    assert workers_of(fake, "cuda") == [
+    assert find_worker_kinds(fake, "cuda") == [
         Workers(3, 8, 4 * GB, 4, limit=GB, device_limit=6.0), Workers(3, 8, 4 * GB, limit=GB, device_limit=5.0)
     ]  # fmt: skip
-    assert workers_of(fake, "cpu") == [Workers(4, 8, 4 * GB, limit=GB)]
+    assert find_worker_kinds(fake, "cpu") == [Workers(4, 8, 4 * GB, limit=GB)]
 
 
 def test_local_workers__are_those_that_dask_would_start():
     resources = Resources(workers=2, threads=3, memory_limit="1 GiB")
     with LocalCluster(n_workers=2, threads_per_worker=3, memory_limit="1 GiB", processes=False,
                       dashboard_address=":0") as cluster, Client(cluster) as client:  # fmt: skip
-        assert [local_workers(resources)] == workers_of(client, "cpu")
+        assert [local_workers(resources)] == find_worker_kinds(client, "cpu")
 
 
 @pytest.mark.slow

@@ -47,7 +47,7 @@ def plain(request, text, tmp_path_factory, client):
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_judge__scores_the_rounds_asked_for_and_the_last(text, pairs, tmp_path, client, strategy, monkeypatch):
-    monkeypatch.setattr(measurements, "MOST_PENDING", 100)
+    monkeypatch.setattr(measurements, "MAX_PENDING", 100)
     messages = []
     vectors = trained(text, tmp_path, client, strategy, messages, eval_every=3, eval_similarity=[str(pairs)])
     metrics = vectors.metadata["metrics"]
@@ -60,7 +60,7 @@ def test_judge__scores_the_rounds_asked_for_and_the_last(text, pairs, tmp_path, 
     assert sum(message.startswith("round ") for message in messages) == len(scored)
 
 
-def test_judge__without_eval_every_scores_the_last_round_only(text, pairs, tmp_path, client):
+def test_evaluation__without_eval_every_scores_the_last_round_only(text, pairs, tmp_path, client):
     metrics = trained(text, tmp_path, client, eval_similarity=[pairs]).metadata["metrics"]
     assert ["scores" in entry for entry in metrics["history"]] == [False] * (len(metrics["history"]) - 1) + [True]
 
@@ -86,12 +86,12 @@ def test_judge__that_fails_does_not_stop_training(text, pairs, tmp_path, client,
 
 
 def test_judge__says_which_rounds_it_leaves_out(text, pairs, tmp_path, client, monkeypatch):
-    monkeypatch.setattr(measurements, "MOST_PENDING", 0)
+    monkeypatch.setattr(measurements, "MAX_PENDING", 0)
     messages = []
     metrics = trained(text, tmp_path, client, messages=messages, eval_every=1, eval_similarity=[pairs]).metadata[
         "metrics"
     ]
-    assert "round 0 is not evaluated: those before it are still being evaluated" in messages
+    assert "round 0 is not evaluated: earlier rounds are still being evaluated" in messages
     assert len(metrics["evaluations"]) == 1, "the last one always is"
 
 
@@ -116,7 +116,7 @@ def test_train__refuses_eval_every_without_sets(text, tmp_path, client):
         trained(text, tmp_path, client, eval_every=2)
 
 
-def test_train__tells_what_each_worker_and_stage_took(plain):
+def test_train__reports_the_time_of_each_worker_and_stage(plain):
     metrics = plain[1].metadata["metrics"]
     assert [stage["stage"] for stage in metrics["stages"]] == ["encode", "vocabulary", "train"]
     assert all(stage["seconds"] > 0 for stage in metrics["stages"])

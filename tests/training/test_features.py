@@ -57,16 +57,16 @@ def test_a_word_without_a_known_ngram__is_unknown(spelled):
 
 def test_a_version__holds_the_means_of_words_rows(spelled, tmp_path):
     """With weights of 1, a vector differs from the mean of its n-grams by its own row's share alone."""
-    found = weigh_own_rows(spelled.features.keys.of_words(spelled.index_to_key), spelled.vocabulary.counts, 0)
+    features = weigh_own_rows(spelled.features.keys.of_words(spelled.index_to_key), spelled.vocabulary.counts, 0)
     table = spelled.features.rows[:]
-    totals = sum_features(found, lambda rows: table[rows], 16)
-    own = spelled.vectors * (1 + total_weights(found))[:, None] - totals
+    totals = sum_features(features, lambda rows: table[rows], 16)
+    own = spelled.vectors * (1 + total_weights(features))[:, None] - totals
     np.testing.assert_allclose(
-        compose_vectors(found, own, lambda rows: table[rows]), spelled.vectors, rtol=1e-4, atol=1e-5
+        compose_vectors(features, own, lambda rows: table[rows]), spelled.vectors, rtol=1e-4, atol=1e-5
     )
     assert spelled.metadata["tables"]["features"] == list(table.shape)
-    assert (found.rows >= 0).all(), "all n-grams of known words have rows"
-    assert len(table) == len(np.unique(found.rows)), "and nothing else has"
+    assert (features.rows >= 0).all(), "all n-grams of known words have rows"
+    assert len(table) == len(np.unique(features.rows)), "and nothing else has"
     spelled.save(tmp_path / "copy")
     again = Vectors.open(tmp_path / "copy", in_memory=False)
     np.testing.assert_array_equal(again["cookist"], spelled["cookist"])
@@ -101,13 +101,13 @@ def test_vectors__are_the_same_on_any_cluster(tmp_path, client):
     """One replica or two, which pull rows or take all; on one worker or on several."""
     text = text_of_stems(tmp_path / "text.txt", lines=400)
     for n in (1, 2):
-        params, found = NGRAMS.replace(n_replicas=n, epochs=1), []
+        params, models = NGRAMS.replace(n_replicas=n, epochs=1), []
         for number, own in enumerate([None, client]):
             resources = Resources(threads=1, workers=1)
-            found.append(train(text, work=tmp_path / f"{n}-{number}", params=params, resources=resources, client=own,
+            models.append(train(text, work=tmp_path / f"{n}-{number}", params=params, resources=resources, client=own,
                                listener=None))  # fmt: skip
-        np.testing.assert_array_equal(found[0].vectors, found[1].vectors)
-        np.testing.assert_array_equal(found[0].features.rows[:], found[1].features.rows[:])
+        np.testing.assert_array_equal(models[0].vectors, models[1].vectors)
+        np.testing.assert_array_equal(models[0].features.rows[:], models[1].features.rows[:])
 
 
 @pytest.mark.slow
@@ -119,10 +119,10 @@ def test_a_run_that_is_stopped__ends_with_the_same_vectors(tmp_path, client, mon
 
     text, play = text_of_stems(tmp_path / "text.txt", lines=300), AveragingRun.play
 
-    def stop(run, number, looked_at):
+    def stop(run, number, needs_rows):
         if number == 4:
             raise StoppedError
-        return play(run, number, looked_at)
+        return play(run, number, needs_rows)
 
     given = {
         "params": NGRAMS.replace(n_replicas=2, rounds_per_epoch=2), "client": client, "listener": None,

@@ -16,7 +16,7 @@ from daskw2v.shards.layout import CORPORA, Corpus
 from daskw2v.stages import Store, build_corpus, build_vocabulary
 from daskw2v.training.rotation import work as rotation_work
 from daskw2v.training.rotation.work import OUT_OF_CORE
-from daskw2v.training.start.initial_rows import prepared_of
+from daskw2v.training.start.initial_rows import get_prepared
 from daskw2v.training.watch import held_out, measurements
 from daskw2v.training.watch.held_out import split_text
 
@@ -41,7 +41,7 @@ TOKENS = 6000
 @pytest.fixture(autouse=True)
 def short_stretches(monkeypatch):
     """Several pieces in little text."""
-    monkeypatch.setattr(held_out, "_STRETCH", 1000)
+    monkeypatch.setattr(held_out, "_MIN_STRETCH", 1000)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def test_split__does_not_depend_on_how_the_text_is_cut(text, tmp_path, client):
 
 
 def test_sample__is_bounded_and_of_all_pieces(text, tmp_path, client, monkeypatch):
-    monkeypatch.setattr(held_out, "_MEASURED", 60)
+    monkeypatch.setattr(held_out, "_MAX_SAMPLE", 60)
     store, corpus = Store(str(tmp_path)), corpus_of(text, tmp_path, client)
     trained_on, sample = split_text(corpus, PARAMS)
     assert (trained_on.n_tokens, sample.n_tokens) == (5400, 60)
@@ -112,8 +112,8 @@ def test_held_out_text__is_never_trained_on(tmp_path, client):
     vectors = trained(path, tmp_path / "work", client)
     corpus = corpus_of(path, tmp_path / "work", client)
     store = Store(str(tmp_path / "work"))
-    places = {code: place for place, code in enumerate(codes(corpus, store))}
-    held = {f"w{places[code]}" for code in codes(split_text(corpus, ONE).held_out, store)}
+    positions = {code: position for position, code in enumerate(codes(corpus, store))}
+    held = {f"w{positions[code]}" for code in codes(split_text(corpus, ONE).held_out, store)}
     assert vectors.metadata["held_out"]["tokens"] == len(held) == 500
     assert vectors.metadata["metrics"]["words"] == 2 * 4500
     first = initial_rows(ONE, "input", np.arange(len(vectors)))
@@ -134,7 +134,7 @@ def reference_loss(text, work, client, vectors, params):
     segment, *_ = read_text(run, 0, 0, sample.n_tokens)
     module = importlib.import_module(f"daskw2v.objectives.{params.objective.name}.reference")
     n, loss = module.train(
-        segment, *segment.centers(0, sample.n_tokens), *tables, Rate(0.0, 0.0, 0), 0, prepared_of(run)
+        segment, *segment.centers(0, sample.n_tokens), *tables, Rate(0.0, 0.0, 0), 0, get_prepared(run)
     )
     return loss / n
 
@@ -220,10 +220,10 @@ def test_early_stopping__ends_a_run_whose_held_out_loss_rises(noise, tmp_path, c
 
     messages = []
     stopped = trained(noise, tmp_path, client, OVERFITTING, messages)
-    told = stopped.metadata["stopped"]
+    stop = stopped.metadata["stopped"]
     first_rise = next(n for n in range(1, 12) if held[n] >= min(held[:n]))
-    assert (told["round"], told["epochs"]) == (first_rise, first_rise + 1)
-    assert told["reason"] == (
+    assert (stop["round"], stop["epochs"]) == (first_rise, first_rise + 1)
+    assert stop["reason"] == (
         f"held_out_loss was {held[first_rise]:.4f}, and for 1 epoch not better than {min(held[:first_rise]):.4f}"
     )
     assert [entry["held_out_loss"] for entry in stopped.metadata["metrics"]["history"]] == held[: first_rise + 1]
@@ -279,9 +279,9 @@ def test_retraining__holds_out_some_of_its_excerpt(text, tmp_path, client):
         (folder / f"{night}.txt").write_bytes((text / f"{name}.txt").read_bytes() * (night + 1))
         summary = retrain(str(folder), **options)
         vectors = Vectors.open(str(tmp_path / "work" / "models" / summary.version))
-        told = vectors.metadata["held_out"]
-        assert told["tokens"] == 0.1 * vectors.metadata["corpus"]["tokens"]
-        assert told["loss"] == vectors.metadata["metrics"]["history"][-1]["held_out_loss"]
+        held_out_facts = vectors.metadata["held_out"]
+        assert held_out_facts["tokens"] == 0.1 * vectors.metadata["corpus"]["tokens"]
+        assert held_out_facts["loss"] == vectors.metadata["metrics"]["history"][-1]["held_out_loss"]
         corpora.append(len((Store(str(tmp_path / "work")) / CORPORA.folder).children()))
     assert corpora[3] == corpora[4], "those of the night before last are cleared away"
 
@@ -310,8 +310,8 @@ def test_retraining__holds_out_of_new_text_alone(text, tmp_path, client):
             str(folder), work=tmp_path / "work", params=ONE, resources=Resources(threads=1), gates=loose, client=client,
             policy=Policy(old_share=0.5), listener=None,
         )  # fmt: skip
-        told = Vectors.open(str(tmp_path / "work" / "models" / summary.version)).metadata
-        return told["corpus"]["tokens"], told.get("held_out", {}).get("tokens")
+        metadata = Vectors.open(str(tmp_path / "work" / "models" / summary.version)).metadata
+        return metadata["corpus"]["tokens"], metadata.get("held_out", {}).get("tokens")
 
     half = TOKENS // 2
     (folder / "a.txt").write_bytes((text / "a.txt").read_bytes())

@@ -15,7 +15,7 @@ from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.sampling.run import Base, Run
 from daskw2v.store.storage import Store
 from daskw2v.training.start import blocks
-from daskw2v.training.start.initial_rows import base_tables, find_base, first_rows, first_weights
+from daskw2v.training.start.initial_rows import base_tables, find_base, make_initial_rows, make_initial_weights
 
 ONE = Resources(threads=1)
 SMALL = Params(vector_size=8, min_count=1, epochs=1)
@@ -59,7 +59,7 @@ def test_words_that_the_base_knows__begin_with_its_rows(grown):
 
 
 @pytest.mark.sampled(1)
-def test_anchored_words__are_led_back_to_the_base_and_others_are_not(grown, texts, client):
+def test_anchored_words__are_led_back_to_the_base_and_other_words_are_not(grown, texts, client):
     old, new, params = grown
     work, trained = new.url.split("/models/")[0], {}
     for anchor in (0.0, 0.25):
@@ -77,8 +77,8 @@ def test_anchored_words__are_led_back_to_the_base_and_others_are_not(grown, text
 def test_anchor__is_the_same_when_dask_runs_its_tasks_again(grown, texts, client, tmp_path, monkeypatch):
     old, new, params = grown
     shutil.copytree(Path(old.url).parents[1], tmp_path / "work")
-    anchored = params.replace(alpha=None, min_alpha=1e-4, anchor=0.25)
-    given = {"params": anchored, "resources": ONE, "client": client}
+    anchor_rows = params.replace(alpha=None, min_alpha=1e-4, anchor=0.25)
+    given = {"params": anchor_rows, "resources": ONE, "client": client}
     once = train(texts / "*.txt", work=new.url.split("/models/")[0], **given)
 
     def twice(_, __, function, jobs):
@@ -117,7 +117,7 @@ def test_new_words__begin_as_they_do_without_a_base(grown):
     np.testing.assert_allclose(new.vectors[ids], drawn, atol=1e-6)
 
 
-def test_model__tells_its_base(grown):
+def test_model__names_its_base(grown):
     old, new, params = grown
     assert new.metadata["params"]["base_model"] == params.start.version == old.url.rsplit("/", 1)[1]
 
@@ -134,7 +134,7 @@ def test_first_rows__of_inner_nodes_are_drawn(grown):
         Base(Store(old.url), Store("/nowhere"), base_tables(Store(old.url), params)),
     )
     if params.objective.name == "sg_hs":
-        assert not first_rows(run, "output", np.arange(5)).any()
+        assert not make_initial_rows(run, "output", np.arange(5)).any()
 
 
 @pytest.mark.parametrize("name", ["v0009-none", "v0001/input", "v0001"])
@@ -143,7 +143,7 @@ def test_base__that_is_no_version_is_refused(tmp_path, texts, client, name):
         train(texts / "*.txt", work=tmp_path, params=SMALL.replace(base_model=name), resources=ONE, client=client)
 
 
-def test_base__that_is_none_is_told_which_versions_there_are(grown):
+def test_base_that_does_not_exist__lists_the_versions(grown):
     """Finished ones only: neither the pointer nor what is being written."""
     old, _, params = grown
     work = Store(old.url.split("/models/")[0])
@@ -170,7 +170,7 @@ def test_first_weights__know_the_same_characters(torch, tmp_path):
     run = Run(model, "", None, SMALL, "cpu", Base(model, model, ()))
     words = ["cab", "a", "bb"]
     np.testing.assert_allclose(  # the same weights in another order: sums of products differ in their last bits
-        compute_vectors(first_weights(run, new), new.encode(words)),
+        compute_vectors(make_initial_weights(run, new), new.encode(words)),
         compute_vectors(weights, old.encode(words)),
         rtol=0,
         atol=1e-6,

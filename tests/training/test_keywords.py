@@ -14,7 +14,7 @@ import daskw2v
 from daskw2v import Params, Resources, Walks
 from daskw2v.cluster.connecting import refuse_remote_workers
 from daskw2v.errors import ClusterError, ParameterError, UnknownParameterError, VocabularyError
-from daskw2v.training.request import with_keywords
+from daskw2v.training.request import apply_keywords
 
 SMALL = {"vector_size": 4, "min_count": 1, "epochs": 1, "sample": 0}
 
@@ -40,13 +40,13 @@ def params_of(vectors):
 
 
 def test_keywords__are_fields_of_params_of_their_choices_and_of_resources():
-    params, resources = with_keywords("train", Params(), None, {"window": 3, "negative": 7, "workers": 2})
+    params, resources = apply_keywords("train", Params(), None, {"window": 3, "negative": 7, "workers": 2})
     assert (params, resources) == (Params(window=3, negative=7), Resources(workers=2))
 
 
-def test_keywords__change_what_is_given():
+def test_keywords__change_params_and_resources():
     given = Params(window=3, negative=7), Resources(threads=2, device="cuda")
-    params, resources = with_keywords("train", *given, {"window": 4, "device": "cpu"})
+    params, resources = apply_keywords("train", *given, {"window": 4, "device": "cpu"})
     assert (params, resources) == (Params(window=4, negative=7), Resources(threads=2))
 
 
@@ -147,7 +147,7 @@ def test_check_here__takes_a_cluster_of_this_machine(resources):
     refuse_remote_workers(None, resources, "", "")
 
 
-def test_check_here__looks_at_the_client():
+def test_check_here__checks_the_client():
     options = {"n_workers": 0, "dashboard_address": ":0"}
     for host, is_here in (("127.0.0.1", True), ("0.0.0.0", False)):
         with LocalCluster(host=host, **options) as cluster, Client(cluster, set_as_default=False) as client:

@@ -89,10 +89,10 @@ def test_mlflow__goes_on_with_the_run_of_a_training_that_is_resumed(text, tmp_pa
     class StoppedError(Exception):
         pass
 
-    def stop(run, number, looked_at, play=AveragingRun.play):
+    def stop(run, number, needs_rows, play=AveragingRun.play):
         if number == 3:
             raise StoppedError
-        return play(run, number, looked_at)
+        return play(run, number, needs_rows)
 
     reader, uri = mlflow
     with monkeypatch.context() as patch:
@@ -178,7 +178,7 @@ def test_tensorboard__has_params_metrics_and_the_version(text, tmp_path, client)
     assert "one is enough" in texts[1]
 
 
-def test_tensorboard__shows_a_training_that_is_told_again_once(text, tmp_path, client):
+def test_tensorboard__shows_a_training_that_is_reported_twice_once(text, tmp_path, client):
     pytest.importorskip("tensorboardX", reason="no tensorboardX")
     for _ in range(2):
         trained(text, tmp_path / "work", client, TensorBoardLogger(tmp_path / "runs"))

@@ -200,7 +200,7 @@ def share_of_style(vectors):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("objective", ["sgns", "cbow_ns"])
-def test_negatives_of_a_market__tell_styles_of_a_city_apart(cities, client, tmp_path, objective):
+def test_negatives_of_a_market__separate_styles_of_a_city(cities, client, tmp_path, objective):
     """Items of other cities are easy to reject, and teach little (Grbovic and Cheng 2018, section 3.1)."""
     params = Params(
         objective=objective, strategy="averaging", vector_size=16, window=8, shrink_windows=False, sample=0,

@@ -14,11 +14,11 @@ from daskw2v.training.averaging.merge import (
     SummedChanges,
     Training,
     add_changes,
-    delta_of,
     find_merge_rule,
     merge_block,
-    nearest_bfloat16,
     project_delta,
+    round_to_bfloat16,
+    subtract_rows,
 )
 
 BASE = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], np.float32)
@@ -38,11 +38,11 @@ def training_of(n_rows, columns, rate=1.0, seed=0):
 
 
 def deltas_of(base, *trained):
-    return [Delta(delta_of(base, rows)[0]) for rows in trained]
+    return [Delta(subtract_rows(base, rows)[0]) for rows in trained]
 
 
 def dense(delta):
-    return delta.within(slice(0, len(delta.bits))).total
+    return delta.slice_rows(slice(0, len(delta.bits))).total
 
 
 def merged(rule, base, trained, training):
@@ -108,34 +108,34 @@ def test_merge__of_groups_is_the_merge_of_all(rule, n_rows):
     assert [part.n for part in (*parts, joined)] == [2, 2, 1, 4]
     np.testing.assert_allclose(merge_block(rule, base, [joined, parts[2]], training), expected, atol=1e-5)
     some = slice(3, 6)
-    alone = merge_block(rule, base[some], [delta.within(some) for delta in projected], training.within(some))
+    alone = merge_block(rule, base[some], [delta.slice_rows(some) for delta in projected], training.slice_rows(some))
     np.testing.assert_allclose(alone, expected[some], atol=1e-5)
 
 
 @given(arrays(np.float32, (3, 5), elements=halves))
 def test_delta__of_few_bits_is_exact(delta):
     base = np.zeros((3, 5), np.float32)
-    bits, finite = delta_of(base, np.pad(delta, ((0, 0), (0, 3)), constant_values=9))  # padding counts for nothing
+    bits, finite = subtract_rows(base, np.pad(delta, ((0, 0), (0, 3)), constant_values=9))  # padding counts for nothing
     assert finite
     np.testing.assert_array_equal(dense(Delta(bits)), delta)
 
 
 @given(arrays(np.float32, (2, 4), elements=st.floats(-1e6, 1e6, width=32, allow_subnormal=False)))
 def test_delta__is_rounded_to_nearest(trained):
-    bits, _ = delta_of(np.zeros_like(trained), trained)
+    bits, _ = subtract_rows(np.zeros_like(trained), trained)
     error = np.abs(dense(Delta(bits)).astype(np.float64) - trained)
     assert (error <= np.abs(trained) * 2.0**-8 + 1e-38).all()
-    np.testing.assert_array_equal(nearest_bfloat16(trained), bits)
+    np.testing.assert_array_equal(round_to_bfloat16(trained), bits)
     tie = np.array([[1 + 2.0**-8, 1 + 3 * 2.0**-8]], np.float32)  # both ways to the even neighbour
     np.testing.assert_array_equal(dense(*deltas_of(np.zeros_like(tie), tie)), [[1, 1 + 4 * 2.0**-8]])
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_delta__tells_of_rows_that_are_not_finite(value):
+def test_delta__reports_rows_that_are_not_finite(value):
     trained = ONE.copy()
     trained[1, 1] = value
-    assert delta_of(BASE, ONE)[1]
-    assert not delta_of(BASE, trained)[1]
+    assert subtract_rows(BASE, ONE)[1]
+    assert not subtract_rows(BASE, trained)[1]
 
 
 def test_merge__changes_no_argument():
@@ -153,14 +153,14 @@ def test_merge__changes_no_argument():
             merge_block(rule, base, changes, training)
 
 
-def test_delta__of_some_rows_is_that_of_all_where_others_did_not_change():
+def test_delta__of_changed_rows_is_that_of_all_rows():
     some = np.array([1, 4, 5], np.int32)
     changes = np.random.default_rng(1).normal(size=(3, 2)).astype(np.float32)
-    bits = delta_of(np.zeros_like(changes), changes)[0]
+    bits = subtract_rows(np.zeros_like(changes), changes)[0]
     whole = np.zeros((7, 2), np.uint16)
     whole[some] = bits
     for rows in (slice(0, 7), slice(1, 5), slice(5, 7), slice(2, 4)):
-        np.testing.assert_array_equal(Delta(bits, some).within(rows).total, Delta(whole).within(rows).total)
+        np.testing.assert_array_equal(Delta(bits, some).slice_rows(rows).total, Delta(whole).slice_rows(rows).total)
 
 
 def test_changes__are_counted():

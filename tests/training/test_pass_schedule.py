@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskw2v.config.params import Params
-from daskw2v.training.rotation.pass_schedule import TASK_LENGTH, RotationPasses, most_together, passes_of_epoch
+from daskw2v.training.rotation.pass_schedule import TASK_LENGTH, RotationPasses, max_passes_of_threads, passes_of_epoch
 
 
 def make(n=4, length=1000, **params):
@@ -104,9 +104,9 @@ def test_passes__of_an_epoch_cover_the_corpus_once(length, passes, epochs):
 def test_together__takes_more_passes_the_less_text_they_have_and_few_at_first():
     def tasks(length, first=0, threads=1):
         rotations, number = make(4, length, passes_per_epoch=5, epochs=4), first
-        most = most_together(length / 5, threads)
+        most = max_passes_of_threads(length / 5, threads)
         while number < len(rotations):
-            together = rotations.together(number, most)
+            together = rotations.passes_of_task(number, most)
             yield len(together)
             assert together.start == number
             number = together.stop

@@ -50,10 +50,10 @@ def test_planned_run__is_the_run_of_the_same_arguments(text, tmp_path, client, s
 
 def test_plan__of_text_that_was_read_keeps_the_strategy_that_was_chosen(text, tmp_path, client):
     vectors = train(text, work=tmp_path / "work", client=client, listener=None, **SMALL)
-    found = plan(text, work=tmp_path / "work", client=client, listener=None, **SMALL)
-    assert vectors.url.endswith(f"-{found.run}")
-    assert found.why == vectors.metadata["plan"]["why"]
-    assert train(found, work=tmp_path / "work", client=client, listener=None).url == vectors.url
+    planned = plan(text, work=tmp_path / "work", client=client, listener=None, **SMALL)
+    assert vectors.url.endswith(f"-{planned.run}")
+    assert planned.why == vectors.metadata["plan"]["why"]
+    assert train(planned, work=tmp_path / "work", client=client, listener=None).url == vectors.url
 
 
 def test_version_and_callbacks__have_the_plan(text, tmp_path, client):
@@ -70,38 +70,38 @@ def test_version_and_callbacks__have_the_plan(text, tmp_path, client):
     first, again = (train(text, callbacks=[log], **how) for log in logs)
     assert first.url == again.url
     facts = first.metadata["plan"]
-    assert all(found == facts for log in logs for found in log.plans)
+    assert all(planned == facts for log in logs for planned in log.plans)
     assert all(log.plans for log in logs)
     assert (facts["strategy"], facts["n_replicas"], facts["why"]) == ("averaging", 1, None)
     assert facts["memory"] > 100e6
     assert 0 < facts["seconds"] < 10
 
 
-def test_plan__prints_memory_and_the_way_that_is_taken(text):
-    found = plan(text, **SMALL)
-    assert re.search(r"\* +strategy=", str(found))
-    assert "train, a worker" in str(found)
-    assert found.as_dict()["params"]["vector_size"] == 8
+def test_plan__prints_memory_and_the_chosen_way(text):
+    planned = plan(text, **SMALL)
+    assert re.search(r"\* +strategy=", str(planned))
+    assert "train, a worker" in str(planned)
+    assert planned.as_dict()["params"]["vector_size"] == 8
 
 
 def test_plan__does_not_change(text):
-    found = plan(text, **SMALL)
+    planned = plan(text, **SMALL)
     with pytest.raises(FrozenInstanceError):
-        found.params = Params()
+        planned.params = Params()
 
 
 def test_plan__is_not_carried_out_on_other_text(text, tmp_path, client):
-    found = plan(text, client=client, **SMALL)
+    planned = plan(text, client=client, **SMALL)
     text.write_text("a b c\n" * 9)
     with pytest.raises(InputError, match=r"1 file of the text changed since the plan was made, such as .*text\.txt"):
-        train(found, work=tmp_path / "work", client=client, listener=None)
+        train(planned, work=tmp_path / "work", client=client, listener=None)
 
 
 @pytest.mark.parametrize("beside", [{"vector_size": 9}, {"params": Params()}, {"resources": Resources()}])
 def test_plan__takes_no_settings_beside_it(text, beside):
-    found = plan(text, **SMALL)
+    planned = plan(text, **SMALL)
     with pytest.raises(ParameterError, match=rf"train\(\) got {next(iter(beside))} beside a plan"):
-        train(found, **beside)
+        train(planned, **beside)
 
 
 @pytest.mark.parametrize("inputs", [[["a", "b"]], Events("events.csv")], ids=["iterable", "events"])
@@ -119,7 +119,7 @@ def test_plan__refuses_what_train_refuses(text):
 
 @pytest.mark.parametrize("call", [plan, daskw2v.estimate, daskw2v.retrain])
 def test_plan__is_carried_out_by_train_alone(call, text, tmp_path):
-    found = plan(text, **SMALL)
+    planned = plan(text, **SMALL)
     with pytest.raises(ParameterError, match="Plan"):
-        call(found, **({"work": tmp_path / "work"} if call is daskw2v.retrain else {}))
+        call(planned, **({"work": tmp_path / "work"} if call is daskw2v.retrain else {}))
     assert not (tmp_path / "work").exists()

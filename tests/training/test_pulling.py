@@ -13,7 +13,7 @@ from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.averaging.work import pulled_share
 from daskw2v.training.planned import PlannedRun
 from daskw2v.training.request import read_text
-from daskw2v.training.sizes.text import load_of
+from daskw2v.training.sizes.text import estimate_load
 from daskw2v.training.start import blocks
 from daskw2v.training.start.blocks import TableBlock
 
@@ -36,13 +36,13 @@ def text(tmp_path_factory):
 def pulled(monkeypatch):
     """Blocks of 100 rows, and what was pulled of each: its rows, and how many of them."""
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 100 * 4 * PARAMS.vector_size)
-    monkeypatch.setattr(averaging, "pull", pull)
+    monkeypatch.setattr(averaging, "pull_rows", pull)
     SEEN.clear()
     return SEEN
 
 
 def pull(rows, reached, block):
-    part = pulling.pull(rows, reached, block)
+    part = pulling.pull_rows(rows, reached, block)
     SEEN.append((len(rows), len(part)))
     return part
 
@@ -58,14 +58,14 @@ def pull(rows, reached, block):
     ],
     ids=str,
 )  # fmt: skip
-def test_pull__gives_the_bits_of_whole_tables(client, text, tmp_path, monkeypatch, pulled, changes):
+def test_pull_rows__gives_the_bits_of_complete_tables(client, text, tmp_path, monkeypatch, pulled, changes):
     markets = {"markets": str(text.with_name("markets.csv"))} if "market_negative" in changes else {}
     params = PARAMS.replace(**changes, **markets)
     options = {"params": params, "resources": Resources(threads=1), "client": client}
-    monkeypatch.setattr(pulling, "FEW", 0)
+    monkeypatch.setattr(pulling, "FEW_POSITIONS", 0)
     whole = train(text, work=tmp_path / "whole", **options)
     assert not pulled
-    monkeypatch.setattr(pulling, "FEW", np.inf)
+    monkeypatch.setattr(pulling, "FEW_POSITIONS", np.inf)
     some = train(text, work=tmp_path / "some", **options)
     for table in ("input", "output"):
         np.testing.assert_array_equal(*(open_table(Store(vectors.url), table)[:] for vectors in (whole, some)))
@@ -75,7 +75,7 @@ def test_pull__gives_the_bits_of_whole_tables(client, text, tmp_path, monkeypatc
 
 
 @pytest.mark.slow
-def test_pulls__where_a_replicas_round_has_less_text_than_there_are_words(client, text, tmp_path, pulled):
+def test_pulls_rows__if_a_replicas_round_has_less_text_than_there_are_words(client, text, tmp_path, pulled):
     options = {"resources": Resources(threads=1), "client": client}
     train(text, work=tmp_path, params=PARAMS.replace(rounds_per_epoch=1), **options)  # 1080 positions a replica
     assert not pulled
@@ -99,9 +99,11 @@ def test_reach__finds_about_as_many_rows_as_are_forecast(client, tmp_path):
     run = planned.for_tasks()
     for stop in (1000, 2000):
         found = [
-            pulling.reach(run, (ReplicaWork(0, 0, stop, 0.1, 0.1),), [TableBlock(table, a, a + 300)]).of(0)
+            pulling.find_reached_rows(
+                run, (ReplicaWork(0, 0, stop, 0.1, 0.1),), [TableBlock(table, a, a + 300)]
+            ).rows_of_block(0)
             for table in ("input", "output")
             for a in range(0, vocabulary.size // 300 * 300, 300)
         ]
         share = sum(300 if rows is None else len(rows) for rows in found) / (300 * len(found))
-        assert share == pytest.approx(pulled_share(load_of(planned.sizes, params), stop, 300), rel=0.25)
+        assert share == pytest.approx(pulled_share(estimate_load(planned.sizes, params), stop, 300), rel=0.25)

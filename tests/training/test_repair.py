@@ -11,7 +11,7 @@ from daskw2v.progress import silent
 from daskw2v.shards.layout import Corpus, open_codes
 from daskw2v.stages import Store, build_corpus, build_vocabulary
 from daskw2v.store.lease import hold_run
-from daskw2v.training.repair import _damage_of_blocks, mending, repair
+from daskw2v.training.repair import _check_blocks, repair, repair_and_retry
 
 PARAMS, RESOURCES = Params(min_count=1), Resources(block_size="1 KiB")
 
@@ -90,7 +90,7 @@ def test_corpus__that_was_removed_meanwhile_is_made_again(work):
 
 
 @pytest.mark.parametrize("parts", [("models", "v0001-r", "input"), ("models", "LATEST"), ("elsewhere",)])
-def test_repair__removes_nothing_that_nobody_would_make_again(work, parts):
+def test_repair__removes_nothing_that_no_run_would_make_again(work, parts):
     (work / "models" / "v0001-r").write_manifest({})
     (work / "/".join(parts[:-1])).write_bytes(parts[-1], b"1")
     assert repair(work, damage(work, *parts)) is None
@@ -107,10 +107,10 @@ def test_repair__finds_only_the_blocks_that_are_damaged(client, work, text):
     corpus = build_corpus(text, work, PARAMS, RESOURCES, client)
     home = work / "/".join(corpus.shards[0].path.split("/")[:2])
     assert len(home.children()) == len(corpus.shards) == 3
-    assert _damage_of_blocks(home, home.children()) == []
+    assert _check_blocks(home, home.children()) == []
     chunk = Path(work.url) / corpus.shards[1].path / "codes" / "c" / "0"
     flip(chunk)
-    assert [damage.url for damage in _damage_of_blocks(home, home.children())] == [str(chunk)]
+    assert [damage.url for damage in _check_blocks(home, home.children())] == [str(chunk)]
 
 
 @pytest.mark.slow
@@ -144,7 +144,7 @@ def test_mending__gives_up_on_what_is_damaged_time_and_again(work):
         raise damage(work, "vocabulary", "key", f"build{len(calls)}", "counts")
 
     with pytest.raises(DamageError, match="is damaged"):
-        mending(work, silent, make, client=None)
+        repair_and_retry(work, silent, make, client=None)
     assert len(calls) == 6
 
 
@@ -157,7 +157,7 @@ def test_mending__goes_on_while_other_results_are_repaired(work):
             raise damage(work, "vocabulary", f"key{len(calls)}", "build", "counts")
         return "made"
 
-    assert mending(work, silent, make, client=None) == "made"
+    assert repair_and_retry(work, silent, make, client=None) == "made"
 
 
 @pytest.mark.sampled(1)

@@ -15,12 +15,12 @@ from daskw2v.objectives.registry import find_objective
 from daskw2v.progress import silent
 from daskw2v.stages import Store
 from daskw2v.training.averaging.averaging import AveragingRun
-from daskw2v.training.averaging.curvature import curvature_of, moments_of, touched_rows
-from daskw2v.training.averaging.merge import Delta, delta_of, find_merge_rule, merge_block, project_delta
+from daskw2v.training.averaging.curvature import compute_curvatures, compute_moments, touches_per_window
+from daskw2v.training.averaging.merge import Delta, find_merge_rule, merge_block, project_delta, subtract_rows
 from daskw2v.training.averaging.merge_tasks import BlockTraining
 from daskw2v.training.averaging.pulling import ReplicaText
 from daskw2v.training.averaging.replica import Replica, ReplicaStep, make_replica, train_replica
-from daskw2v.training.averaging.round_schedule import AveragingRounds, ReplicaWork, levels
+from daskw2v.training.averaging.round_schedule import AveragingRounds, ReplicaWork, level_ends
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.devices import Threads, find_device, read_piece, replica_trainer
 from daskw2v.training.devices.cpu import CpuReplicaTrainer
@@ -29,7 +29,7 @@ from daskw2v.training.planned import PlannedRun, settled_params
 from daskw2v.training.request import read_text
 from daskw2v.training.rotation.rotation import RotationRun
 from daskw2v.training.start import blocks
-from daskw2v.training.start.initial_rows import first_rows, prepared_of
+from daskw2v.training.start.initial_rows import get_prepared, make_initial_rows
 
 PARAMS = Params(
     vector_size=12, min_count=1, epochs=2, sample=1e-2, n_replicas=3, rounds_per_epoch=2, merges_per_round=6,
@@ -50,12 +50,14 @@ def reference(run, length):
     params, objective = run.params, find_objective(run.params.objective.name)
     rule, trainer = find_merge_rule(Averaging.of(params).merge), find_device("cpu").replica_trainer
     sizes = objective.tables(params, run.vocabulary.size)
-    model = {table: first_rows(run, table, np.arange(rows)) for table, rows in sizes.items()}
-    table_blocks, moments = blocks.cut_tables(sizes, params.vector_size, levels(params, run.vocabulary.size)), {}
+    model = {table: make_initial_rows(run, table, np.arange(rows)) for table, rows in sizes.items()}
+    table_blocks, moments = blocks.cut_tables(sizes, params.vector_size, level_ends(params, run.vocabulary.size)), {}
 
     def trained(work, tables):
         whole = {table: [rows] for table, rows in tables.items()}
-        replica = trainer(objective, params, prepared_of(run), partial(touched_rows, run), whole, Threads(1, CPU()))
+        replica = trainer(
+            objective, params, get_prepared(run), partial(touches_per_window, run), whole, Threads(1, CPU())
+        )
         replica.train(ReplicaText(run, work, trainer.positions, read_piece).loads())
         return {table: rows for table, (rows,) in replica.take().items()}
 
@@ -66,10 +68,10 @@ def reference(run, length):
         for number, step in enumerate(this.steps, 1):
             replicas = [trained(work, tables) for work, tables in zip(step.works, replicas, strict=True)]
             moments = {
-                block: moments.get(block) or moments_of(run, block, model[block.table][block.start : block.stop])
+                block: moments.get(block) or compute_moments(run, block, model[block.table][block.start : block.stop])
                 for block in table_blocks
             }
-            curvatures = curvature_of(run, table_blocks, [moments[block] for block in table_blocks])
+            curvatures = compute_curvatures(run, table_blocks, [moments[block] for block in table_blocks])
             last = step is this.steps[-1]
             often = [number % 4**level == 0 or last for level in range(3)]
             for block in table_blocks:
@@ -77,9 +79,9 @@ def reference(run, length):
                     continue
                 rows = slice(block.start, block.stop)
                 base = model[block.table][rows].copy()
-                rate = rounds.rate(merged_at[block], step.stop) / this.n_replicas
-                training = BlockTraining(run, block, rate).of_rows(curvatures if rule.project else {})
-                deltas = [Delta(delta_of(base, replica[block.table][rows])[0]) for replica in replicas]
+                rate = rounds.sum_rates(merged_at[block], step.stop) / this.n_replicas
+                training = BlockTraining(run, block, rate).row_training(curvatures if rule.project else {})
+                deltas = [Delta(subtract_rows(base, replica[block.table][rows])[0]) for replica in replicas]
                 projected = [project_delta(rule, delta, training.curvature) for delta in deltas]
                 merged = merge_block(rule, base, projected, training)
                 for tables in (model, *replicas):
@@ -129,18 +131,21 @@ def test_replica__counts_its_tables_and_is_sent_without_them(client, text, tmp_p
     run, _ = planned(text, tmp_path, client)
     sizes = find_objective("sgns").tables(PARAMS, run.vocabulary.size)
     table_blocks = blocks.cut_tables(sizes, PARAMS.vector_size)
-    rows = {n: first_rows(run, block.table, np.arange(block.start, block.stop)) for n, block in enumerate(table_blocks)}
+    rows = {
+        n: make_initial_rows(run, block.table, np.arange(block.start, block.stop))
+        for n, block in enumerate(table_blocks)
+    }
     replica = make_replica(run, Threads(1, CPU()), table_blocks, None, rows)
     sent = pickle.loads(pickle.dumps(replica))
     assert sizeof(replica) == replica.nbytes == sum(sizes.values()) * 16 * 4
-    assert (replica.done, sent.done, sent.nbytes) == (0, None, 0)
+    assert (replica.n_trained, sent.n_trained, sent.nbytes) == (0, None, 0)
     steps = [ReplicaStep(ReplicaWork(0, start, start + 200, 0.05, 0.04), (0,)) for start in (0, 200)]
 
     def changes(of, n):
         """Train the n-th step, and the steps before that it lacks; return the changes of the block."""
         trained = train_replica(of, steps[:n], rows, [{}] * n)
         assert [totals.pairs > 0 for totals in trained.totals] == [True]
-        assert of.done == n
+        assert of.n_trained == n
         return trained.changes[0].bits
 
     first, second = changes(replica, 1), changes(replica, 2)
@@ -155,7 +160,7 @@ def test_steps__of_a_replica_that_is_gone_are_trained_again(client, text, tmp_pa
     """As after a task that failed, or that Dask moved to another worker."""
     options = {"params": PARAMS, "resources": Resources(threads=1), "client": client}
     expected = train(text, work=tmp_path / "undisturbed", **options)
-    begin, read_ahead, rng, begun, lost = Replica.begin, Replica.read_ahead, np.random.default_rng(2), [], []
+    begin, read_ahead, rng, begun, lost = Replica.begin_step, Replica.read_ahead, np.random.default_rng(2), [], []
 
     def fail(replica, work):
         begun.append(work)
@@ -167,9 +172,9 @@ def test_steps__of_a_replica_that_is_gone_are_trained_again(client, text, tmp_pa
         read_ahead(replica, work)
         lost.append(rng.random() < 0.5)
         if lost[-1]:
-            replica.done = None
+            replica.n_trained = None
 
-    monkeypatch.setattr(Replica, "begin", fail)
+    monkeypatch.setattr(Replica, "begin_step", fail)
     monkeypatch.setattr(Replica, "read_ahead", lose)
     again = train(text, work=tmp_path / "work", **options)
     assert {True, False} == set(lost)
@@ -182,15 +187,15 @@ def test_rounds_of_one_task__are_those_of_several(client, text, tmp_path, monkey
     """Rounds of little text are one task on a GPU; here on the processor. It ends with what is evaluated."""
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("w1\tw2\t1\nw1\tw3\t2\nw2\tw3\t3\n")
-    told = {"eval_similarity": (str(pairs),)} if resources.get("eval_every") else {}
+    evaluation = {"eval_similarity": (str(pairs),)} if resources.get("eval_every") else {}
     options = {
         "params": PARAMS.replace(n_replicas=1, rounds_per_epoch=4, merges_per_round=None), "client": client,
-        "resources": Resources(threads=1, **resources, **told),
+        "resources": Resources(threads=1, **resources, **evaluation),
     }  # fmt: skip
     expected = train(text, work=tmp_path / "each", **options)
     monkeypatch.setattr(CpuReplicaTrainer, "task", 5 * 400 * 12 // 4)  # five rounds of eight
-    made, start = [], Replica.start
-    monkeypatch.setattr(Replica, "start", lambda replica, rows: made.append(rows) or start(replica, rows))
+    made, start = [], Replica.make_tables
+    monkeypatch.setattr(Replica, "make_tables", lambda replica, rows: made.append(rows) or start(replica, rows))
     found = train(text, work=tmp_path / "together", **options)
     assert len(made) == (3 if resources.get("eval_every") else 2)
     np.testing.assert_array_equal(found.vectors, expected.vectors)
@@ -212,17 +217,17 @@ def test_run__goes_on_in_the_middle_of_a_task(client, text, tmp_path, monkeypatc
     class StoppedError(Exception):
         pass
 
-    def stop(run, number, looked_at):
+    def stop(run, number, needs_rows):
         if number == 3:
             raise StoppedError
-        return play(run, number, looked_at)
+        return play(run, number, needs_rows)
 
     with monkeypatch.context() as patch:
         patch.setattr(AveragingRun, "play", stop)
         with pytest.raises(StoppedError):
             train(text, work=tmp_path / "work", **options)
     monkeypatch.setattr(CpuReplicaTrainer, "task", 5 * 400 * 12 // 4)  # five rounds
-    monkeypatch.setattr(AveragingRun, "play", lambda run, n, looked_at: played.append(n) or play(run, n, looked_at))
+    monkeypatch.setattr(AveragingRun, "play", lambda run, n, needs_rows: played.append(n) or play(run, n, needs_rows))
     again = train(text, work=tmp_path / "work", **options)
     assert played == [3, 4, 5, 6, 7]
     np.testing.assert_array_equal(again.vectors, expected.vectors)
@@ -252,7 +257,7 @@ ROTATED = Params(vector_size=12, min_count=1, epochs=2, sample=1e-2, strategy="r
 @pytest.mark.parametrize(("kind", "params"), [(AveragingRun, PARAMS), (RotationRun, ROTATED)])
 def test_checkpoint__of_other_rounds_is_made_again(client, text, tmp_path, monkeypatch, kind, params):
     """Those of daskw2v 0.1 had a merge of all rows in each round, and more rounds; or fewer passes."""
-    save, restore, told = kind.save_checkpoint, kind.restore, []
+    save, restore, messages = kind.save_checkpoint, kind.restore, []
     options = {"params": params, "resources": Resources(threads=1, checkpoint_seconds=0), "client": client}
     expected = train(text, work=tmp_path / "undisturbed", **options)
 
@@ -272,6 +277,6 @@ def test_checkpoint__of_other_rounds_is_made_again(client, text, tmp_path, monke
         patch.setattr(kind, "restore", stop)
         with pytest.raises(StoppedError):
             train(text, work=tmp_path / "work", **options)
-    again = train(text, work=tmp_path / "work", listener=lambda p: told.append(p.message), **options)
+    again = train(text, work=tmp_path / "work", listener=lambda p: messages.append(p.message), **options)
     np.testing.assert_array_equal(again.vectors, expected.vectors)
-    assert any("older daskw2v, whose rounds were others" in message for message in told if message)
+    assert any("older daskw2v, which cut runs into other rounds" in message for message in messages if message)

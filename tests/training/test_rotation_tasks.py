@@ -26,7 +26,7 @@ def test_rotation__of_one_worker_is_the_same_in_a_task_a_pass_and_in_a_task_a_st
     client, text, tmp_path, monkeypatch, name
 ):
     """What is known of each pass is the same, too: pairs and losses of its steps, and the rows that are evaluated."""
-    reported, params, told = RotationRun._reports, PARAMS.replace(**VARIANTS.get(name, {})), {}
+    reported, params, results = RotationRun._reports, PARAMS.replace(**VARIANTS.get(name, {})), {}
     files = name == "files"
     if files:
         monkeypatch.setattr(rotation_work, "fits_pairs", lambda *_: False)
@@ -42,21 +42,21 @@ def test_rotation__of_one_worker_is_the_same_in_a_task_a_pass_and_in_a_task_a_st
     monkeypatch.setattr(RotationRun, "_reports", watched)
     for way, one_task, length in (("passes", True, 1 << 20), ("pass", True, 0), ("step", False, 1 << 20)):
         seen = []
-        monkeypatch.setattr(pass_tasks, "is_one_task", lambda *_, one_task=one_task: one_task)
+        monkeypatch.setattr(pass_tasks, "fits_one_task", lambda *_, one_task=one_task: one_task)
         monkeypatch.setattr(pass_schedule, "TASK_LENGTH", length)
         vectors = train(text, work=tmp_path / way, params=params, resources=RESOURCES, client=client)
         trained = [[sum(getattr(t, of) for t in totals) for of in ("pairs", "loss")] for totals, _ in seen]
-        told[way] = np.array(trained), [rows for _, rows in seen][1::2], vectors
+        results[way] = np.array(trained), [rows for _, rows in seen][1::2], vectors
         assert {len(totals) for totals, _ in seen} == {2 if way == "step" else 1}, "the groups, together or not"
-    assert [rows is not None for rows in told["passes"][1]] == [True, True, files, True]
+    assert [rows is not None for rows in results["passes"][1]] == [True, True, files, True]
     for way in ("passes", "pass"):
-        np.testing.assert_allclose(told[way][0], told["step"][0], rtol=1e-12)
-        for rows, of_step in zip(told[way][1], told["step"][1], strict=True):
+        np.testing.assert_allclose(results[way][0], results["step"][0], rtol=1e-12)
+        for rows, of_step in zip(results[way][1], results["step"][1], strict=True):
             assert rows is None or np.array_equal(rows, of_step)
-        same(told[way][2], told["step"][2])
+        same(results[way][2], results["step"][2])
 
 
-def test_rotation__tells_of_each_pass_of_a_task_its_share_of_the_time(client, text, tmp_path):
+def test_rotation__reports_for_each_pass_of_a_task_its_share_of_the_time(client, text, tmp_path):
     vectors = train(text, work=tmp_path, params=PARAMS.replace(epochs=4), resources=RESOURCES, client=client)
     metrics = vectors.metadata["metrics"]
     pairs, seconds = (np.array([entry[of] for entry in metrics["history"]]) for of in ("pairs", "seconds"))
@@ -72,10 +72,10 @@ def test_rotation__tells_of_each_pass_of_a_task_its_share_of_the_time(client, te
 def test_rotation__trains_passes_in_order_where_workers_come_and_go(client, text, tmp_path, monkeypatch):
     """A pass that waits for its turn is not overtaken by one that could be submitted at once."""
     asked = itertools.cycle([False, True, True, False, True])  # as if other workers were there at times
-    monkeypatch.setattr(pass_tasks, "is_one_task", lambda *_: next(asked))
+    monkeypatch.setattr(pass_tasks, "fits_one_task", lambda *_: next(asked))
     params = PARAMS.replace(epochs=4)
     found = train(text, work=tmp_path / "changing", params=params, resources=RESOURCES, client=client)
-    monkeypatch.setattr(pass_tasks, "is_one_task", lambda *_: False)
+    monkeypatch.setattr(pass_tasks, "fits_one_task", lambda *_: False)
     same(found, train(text, work=tmp_path / "steady", params=params, resources=RESOURCES, client=client))
 
 
@@ -107,34 +107,34 @@ def test_rotation__submits_no_more_than_two_tasks(client, text, tmp_path, monkey
     most, together = [], PassTasks.play_together
 
     def submit(tasks, passes, key):
-        told["submitted"] += len(passes)
-        most.append(told["submitted"] - told["done"])
+        counts["submitted"] += len(passes)
+        most.append(counts["submitted"] - counts["done"])
         return together(tasks, passes, key)
 
     def done(progress):
-        told["done"] += progress.loss is not None and progress.done * 24 % progress.total == 0
+        counts["done"] += progress.loss is not None and progress.done * 24 % progress.total == 0
 
-    told = {"submitted": 0, "done": 0}
+    counts = {"submitted": 0, "done": 0}
     monkeypatch.setattr(PassTasks, "play_together", submit)
-    monkeypatch.setattr(rotation_work, "most_together", lambda *_: 4)
+    monkeypatch.setattr(rotation_work, "max_passes_of_threads", lambda *_: 4)
     params = PARAMS.replace(epochs=4, passes_per_epoch=6)
     train(text, work=tmp_path, params=params, resources=RESOURCES, client=client, listener=done)
-    assert told["submitted"] == 24
+    assert counts["submitted"] == 24
     assert max(most) <= 8
 
 
-def test_rotation__tells_of_each_pass_how_long_its_kernels_were_compiled(client, text, tmp_path, monkeypatch):
-    reported, told = RotationRun._reports, {}
+def test_rotation__reports_for_each_pass_the_seconds_of_compilation(client, text, tmp_path, monkeypatch):
+    reported, compiling = RotationRun._reports, {}
 
     def watched(run, work, steps, waited):
         for report in reported(run, work, steps, waited):
-            told.setdefault(work.this.number, []).extend(total.compiling for total in report.totals)
+            compiling.setdefault(work.current.number, []).extend(total.compiling for total in report.totals)
             yield report
 
     monkeypatch.setattr(RotationRun, "_reports", watched)
     monkeypatch.setattr(bucket_task.TaskClock, "read", lambda _: (8.0, 4.0))
     train(text, work=tmp_path, params=PARAMS.replace(epochs=4), resources=RESOURCES, client=client)
-    assert all(len(set(of_steps)) == 1 for of_steps in told.values())
-    by_pass = [told[number][0] for number in range(8)]
+    assert all(len(set(of_steps)) == 1 for of_steps in compiling.values())
+    by_pass = [compiling[number][0] for number in range(8)]
     for task in (slice(0, 1), slice(1, 2), slice(2, 4), slice(4, 8)):
         assert sum(by_pass[task]) == pytest.approx(4.0)

@@ -9,14 +9,21 @@ from daskw2v.config.resources import Resources
 from daskw2v.kernels.simd import padded
 from daskw2v.training.estimates.memory import training_memory
 from daskw2v.training.estimates.seconds import MACHINE_B, forecast
-from daskw2v.training.rotation.work import RotationWork, moves, passes_ahead, together, tried, waits
-from daskw2v.training.sizes.text import Text, load_of
+from daskw2v.training.rotation.work import (
+    RotationWork,
+    candidate_settings,
+    count_moves,
+    max_passes_of_task,
+    passes_ahead,
+    waiting_factor,
+)
+from daskw2v.training.sizes.text import Text, estimate_load
 from daskw2v.training.sizes.workers import Workers
 
 D, TYPES = 100, 100_000
 TEXT = Text(10**9, TYPES, 5 * 10**8, TYPES, 1, 1, 10**7, TYPES, TYPES)
-LOAD = load_of(TEXT, Params(vector_size=D, epochs=1))
-COPY, LINK, ENTRY = MACHINE_B["copy"].at(D), 1e8 * 1448 / 1514, 4  # seconds a byte; bytes/s; bytes of a pair
+LOAD = estimate_load(TEXT, Params(vector_size=D, epochs=1))
+COPY, LINK, ENTRY = MACHINE_B["copy"].value_for(D), 1e8 * 1448 / 1514, 4  # seconds a byte; bytes/s; bytes of a pair
 TABLES = 2 * TYPES * 4 * D
 
 
@@ -36,7 +43,7 @@ def cost(n, threads, p, groups, dtype):
 def test_rotation_work__counts_the_bytes_of_rows_that_are_sent(dtype, size):
     """Each with its entry in the table of negatives. A group has the four threads of a process."""
     found = cost(4, 4, 16, 4, dtype)
-    rows = moves(4, 2, 4) * TYPES * (size * padded(D) + 8)
+    rows = count_moves(4, 2, 4) * TYPES * (size * padded(D) + 8)
     assert found.sent == pytest.approx(rows + 3 / 4 * ENTRY * LOAD.pairs)
     pairs = max(0.0, found.sent - rows - 4 * found.seconds["train"] * LINK)  # sent while others train
     assert found.seconds["travel"] == pytest.approx((rows + pairs) / 4 / LINK)
@@ -95,29 +102,29 @@ def test_rotation_work__of_one_worker_for_all_groups_is_that_of_a_task_a_pass():
 
 def test_waits__are_few_for_threads_that_wait_for_no_round():
     """Fourteen threads have work for as long as sixteen partitions do; of eight, only as many as there are."""
-    assert waits(LOAD, 16, 16, 2) == 1.0
-    assert 1.0 < waits(LOAD, 16, 16, 14) < 1.1
-    assert waits(LOAD, 16, 16, 16) < 1.1
-    assert waits(LOAD, 8, 8, 8) < 1.1
-    assert waits(LOAD, 8, 8, 14) > 14 / 8
+    assert waiting_factor(LOAD, 16, 16, 2) == 1.0
+    assert 1.0 < waiting_factor(LOAD, 16, 16, 14) < 1.1
+    assert waiting_factor(LOAD, 16, 16, 16) < 1.1
+    assert waiting_factor(LOAD, 8, 8, 8) < 1.1
+    assert waiting_factor(LOAD, 8, 8, 14) > 14 / 8
 
 
 def test_together__is_what_threads_have_work_for_and_memory_holds():
-    assert together(1 << 20, 1e6, 4, math.inf) == 4
-    assert together(1 << 22, 1e6, 4, math.inf) == 1
-    assert together(1 << 20, 1e6, 4, 3.1 * passes_ahead(1) * 1e6 / 0.15) == 3
-    assert together(1 << 20, 1e6, 4, 1e6) == 1
+    assert max_passes_of_task(1 << 20, 1e6, 4, math.inf) == 4
+    assert max_passes_of_task(1 << 22, 1e6, 4, math.inf) == 1
+    assert max_passes_of_task(1 << 20, 1e6, 4, 3.1 * passes_ahead(1) * 1e6 / 0.15) == 3
+    assert max_passes_of_task(1 << 20, 1e6, 4, 1e6) == 1
 
 
 @pytest.mark.parametrize(("workers", "expected"), [(Workers(1, 8), 8), (Workers(2, 8), 1), (Workers(1, 8, 1e6), 1)])
 def test_fits__lets_one_worker_that_holds_pairs_train_passes_together(workers, expected):
     text = Text(5 << 20, 30_000, 2 << 20, 30_000, 1, 1, 5 << 20, 30_000, 30_000)
     params = Params(strategy="rotation", passes_per_epoch=5)
-    assert RotationWork(params, Resources(), text, workers).fits.together == expected
+    assert RotationWork(params, Resources(), text, workers).fits.passes_of_task == expected
 
 
 def test_tried__has_half_as_many_partitions_as_threads():
     params = Params(strategy="rotation")
-    found = [changes["n_partitions"] for changes in tried(params, 100_000, Workers(1, 64))]
+    found = [changes["n_partitions"] for changes in candidate_settings(params, 100_000, Workers(1, 64))]
     assert found == [32, 64]
-    assert next(tried(params, 100_000, Workers(1, 2))) == {"n_partitions": 8}
+    assert next(candidate_settings(params, 100_000, Workers(1, 2))) == {"n_partitions": 8}

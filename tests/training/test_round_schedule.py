@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from daskw2v.config.params import Params
 from daskw2v.objectives.registry import OBJECTIVES, start_alpha
-from daskw2v.training.averaging.round_schedule import AveragingRounds, ReplicaWork, levels, most_steps, round_sizes
+from daskw2v.training.averaging.round_schedule import AveragingRounds, ReplicaWork, level_ends, max_steps, round_sizes
 
 params = st.builds(
     Params,
@@ -74,7 +74,7 @@ def test_rounds__are_as_many_an_epoch_as_asked_for():
     assert [this.stop for this in rounds] == [500_000 * i for i in range(1, 7)]
     steps = [len(this.steps) for this in rounds]
     assert steps == sorted(steps, reverse=True)
-    assert most_steps(params, 10**6, 200_000) == steps[0]
+    assert max_steps(params, 10**6, 200_000) == steps[0]
     once = AveragingRounds(params.replace(merges_per_round=1), 10**6, 200_000)
     assert [len(this.steps) for this in once] == [1] * 6
 
@@ -93,20 +93,20 @@ def test_rate__is_the_sum_over_positions():
     params = Params(n_replicas=2, epochs=2, alpha=0.05, min_alpha=0.01)
     rounds = AveragingRounds(params, 1000, 50)
     rates = [0.05 + (0.01 - 0.05) * (position + 0.5) / 2000 for position in range(300, 900)]
-    assert rounds.rate(300, 900) == pytest.approx(sum(rates))
+    assert rounds.sum_rates(300, 900) == pytest.approx(sum(rates))
 
 
 def test_steps__merge_rows_as_often_as_they_are_frequent():
     rounds = AveragingRounds(Params(n_replicas=2, epochs=1, merges_per_round=9), 10**6, 10**6)
     assert [step.level for step in rounds[1].steps[:8]] == [0, 0, 0, 1, 0, 0, 0, 1]
     assert rounds[1].steps[-1].level is None
-    assert levels(Params(strategy="averaging"), 10**6) == [16384, 65536, 262144, 1048576]
+    assert level_ends(Params(strategy="averaging"), 10**6) == [16384, 65536, 262144, 1048576]
 
 
 @given(params, st.integers(1, 500), st.integers(1, 5000))
-def test_steps__name_levels_that_there_are(params, length, n_words):
+def test_steps__have_levels_that_exist(params, length, n_words):
     """Also of few words, which are one level."""
-    ends = levels(params, n_words)
+    ends = level_ends(params, n_words)
     for this in AveragingRounds(params, length, n_words):
         assert all(step.level < len(ends) for step in this.steps[:-1])
 
@@ -145,7 +145,7 @@ def test_rounds__one_replica_keeps_its_tables_from_step_to_step():
 def test_work__pieces_end_with_epochs_and_keep_the_rate(start, n, length):
     work = ReplicaWork(0, start, start + n, 0.05, 0.01)
     at = start
-    for epoch, a, b, rate in work.pieces(length):
+    for epoch, a, b, rate in work.split_by_epoch(length):
         assert 0 <= a < b <= length
         assert epoch * length + a == at
         expected = 0.05 + (0.01 - 0.05) * (at - start) / n

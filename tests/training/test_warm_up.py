@@ -10,7 +10,7 @@ from daskw2v.errors import ParameterError, StoreError
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.training import warm_up as module
 from daskw2v.training.strategies import STRATEGIES
-from daskw2v.training.warm_up import trainings, warm_up
+from daskw2v.training.warm_up import list_trainings, warm_up
 from tests.support.compiled import PRINT_COMPILED
 
 # Trains by all objectives and strategies, and prints which kernels were compiled.
@@ -21,11 +21,11 @@ from distributed import Client
 
 from daskw2v import Params, Resources, train
 from daskw2v.errors import MissingExtraError
-from daskw2v.training.warm_up import trainings
+from daskw2v.training.warm_up import list_trainings
 
 event.register("numba:compile", Compiled())
 with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0") as client:
-    for params in trainings():
+    for params in list_trainings():
         params = params.replace(vector_size=40, window=3, seed=5)
         try:
             train(folder / "text.txt", work=folder / "work", params=params, resources=Resources(threads=2),
@@ -53,16 +53,16 @@ def test_warm_up__leaves_nothing_to_compile(tmp_path):
     assert run("-m", "daskw2v", "warm-up").startswith("All kernels are compiled: ")
 
 
-def test_trainings__have_every_objective_and_strategy():
-    assert {params.objective.name for params in trainings()} == set(OBJECTIVES)
-    assert {params.strategy.name for params in trainings()} == set(STRATEGIES)
+def test_list_trainings__has_every_objective_and_strategy():
+    assert {params.objective.name for params in list_trainings()} == set(OBJECTIVES)
+    assert {params.strategy.name for params in list_trainings()} == set(STRATEGIES)
 
 
 def test_warm_up__is_done_once_unless_a_file_is_lost(tmp_path, monkeypatch):
     def train_all(work, processes):
         (tmp_path / "module").mkdir(exist_ok=True)
         (tmp_path / "module" / "kernel.nbc").write_text("code")
-        yield next(trainings()), True
+        yield next(list_trainings()), True
 
     monkeypatch.setattr(module, "cache_folder", lambda: str(tmp_path))
     monkeypatch.setattr(module, "_train_all", train_all)
@@ -74,7 +74,7 @@ def test_warm_up__is_done_once_unless_a_file_is_lost(tmp_path, monkeypatch):
     assert len(warm_up().trained) == 1, "kernels are of one version of Python"
 
 
-def test_warm_up__refuses_a_cache_that_nobody_else_will_find(tmp_path, monkeypatch):
+def test_warm_up__refuses_a_cache_of_this_process_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "is_kept", lambda: False)
     with pytest.raises(StoreError, match=r"cannot be kept.*NUMBA_CACHE_DIR"):
         warm_up()

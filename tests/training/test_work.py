@@ -7,9 +7,9 @@ import pytest
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.training.choice import candidate_of
+from daskw2v.training.choice import make_candidate
 from daskw2v.training.estimates.memory import estimate
-from daskw2v.training.estimates.seconds import MACHINE_B, TERMS, constants_of, forecast
+from daskw2v.training.estimates.seconds import MACHINE_B, TERMS, find_constants, forecast
 from daskw2v.training.loop.work import Moment, Phase, Work
 from daskw2v.training.sizes.text import Text
 from daskw2v.training.sizes.workers import Workers
@@ -41,34 +41,36 @@ def plain(monkeypatch):
 
 
 def test_work__gives_a_strategy_its_estimate():
-    found = estimate(PARAMS, Resources(), TEXT, Workers(2, 2))
-    assert found["train"].worker["as much again"] == 3 * GB, "the peak"
-    assert not found["train"].gpu, "a CPU has no memory of its own"
-    assert found["publish"].worker["model"] == 2 * 4 * 100 * TEXT.vocabulary / 2
-    assert found.notes == ("a note",)
+    memory = estimate(PARAMS, Resources(), TEXT, Workers(2, 2))
+    assert memory["train"].worker["as much again"] == 3 * GB, "the peak"
+    assert not memory["train"].gpu, "a CPU has no memory of its own"
+    assert memory["publish"].worker["model"] == 2 * 4 * 100 * TEXT.vocabulary / 2
+    assert memory.notes == ("a note",)
     assert estimate(PARAMS, Resources(device="cuda"), TEXT, Workers(2, 2))["train"].gpu["tables"] > 0
 
 
 def test_work__gives_a_strategy_its_check_and_its_forecast():
     kinds = [Workers(2, 2, limit=4 * GB)]
-    way = candidate_of(PARAMS, Resources(), TEXT, kinds)
+    way = make_candidate(PARAMS, Resources(), TEXT, kinds)
     assert way.fits
-    assert not candidate_of(PARAMS, Resources(), TEXT, [Workers(2, 2, limit=3 * GB)]).fits
-    assert way.forecast == forecast(Plain(PARAMS, Resources(), TEXT, kinds[0]), constants_of(PARAMS, "cpu"))
+    assert not make_candidate(PARAMS, Resources(), TEXT, [Workers(2, 2, limit=3 * GB)]).fits
+    assert way.forecast == forecast(Plain(PARAMS, Resources(), TEXT, kinds[0]), find_constants(PARAMS, "cpu"))
 
 
 def test_forecast__has_the_slowest_of_all_threads_and_what_is_not_sent_beside_them():
-    pair = MACHINE_B["window"].at(100) * MACHINE_B["crowded"].fixed
-    found = forecast(Plain(PARAMS, Resources(), TEXT, Workers(2, 2, network=1e8)), MACHINE_B)
-    assert found.seconds["train"] == pytest.approx(1e9 * pair * 2 / 4)
-    assert found.seconds["travel"] == pytest.approx(max(0.0, 1e9 / 2 / (1e8 * 1448 / 1514) - found.seconds["train"]))
+    pair = MACHINE_B["window"].value_for(100) * MACHINE_B["crowded"].fixed
+    seconds = forecast(Plain(PARAMS, Resources(), TEXT, Workers(2, 2, network=1e8)), MACHINE_B)
+    assert seconds.seconds["train"] == pytest.approx(1e9 * pair * 2 / 4)
+    assert seconds.seconds["travel"] == pytest.approx(
+        max(0.0, 1e9 / 2 / (1e8 * 1448 / 1514) - seconds.seconds["train"])
+    )
     slow = forecast(Plain(PARAMS, Resources(), TEXT, Workers(2, 2, network=1e6)), MACHINE_B)
     assert slow.seconds["travel"] == pytest.approx(1e9 / 2 / (1e6 * 1448 / 1514) - slow.seconds["train"])
-    assert (tuple(found.seconds), found.sent) == (TERMS, 1e9)
+    assert (tuple(seconds.seconds), seconds.sent) == (TERMS, 1e9)
     few = forecast(Plain(PARAMS, Resources(), TEXT, Workers(2, 2, cores=1)), MACHINE_B)
-    assert few.seconds["train"] == pytest.approx(1e9 * MACHINE_B["window"].at(100)), "one core is never crowded"
+    assert few.seconds["train"] == pytest.approx(1e9 * MACHINE_B["window"].value_for(100)), "one core is never crowded"
 
 
 def test_forecast__is_none_for_work_without_phases(monkeypatch):
     monkeypatch.setattr(Plain, "phases", Work.phases)
-    assert candidate_of(PARAMS, Resources(), TEXT, [Workers()]).seconds == math.inf
+    assert make_candidate(PARAMS, Resources(), TEXT, [Workers()]).seconds == math.inf

@@ -1,13 +1,14 @@
 """Strategy `averaging`: replicas train apart for a round, then their models are merged (papers 001 and 000).
 
-A round is a graph of tasks. A task makes each replica of all blocks of the common model, or of the rows that its text
-reaches where these are few (`pulling`). A round has several steps (`round_schedule`): a task trains a step of a replica
-and returns its changes of the rows that are merged after the step, rows of the most frequent words after each, those of
-rarer words less often, all rows at the end of the round. A small tree of tasks merges each block, and the tasks of the
-next step depend on the merged blocks. So reduce-scatter and all-gather follow from the graph. Replicas are numbers, not
-workers: Dask places their tasks, and repeats the tasks of a lost worker (`replica`).
+A round is a graph of tasks. A task makes each replica from all blocks of the common model, or from the rows that the
+replica's text reaches where these are few (`pulling`). A round has several steps (`round_schedule`): a task trains a
+step of a replica and returns the replica's changes of the rows that are merged after the step: rows of the most
+frequent words after each step, rows of rarer words less often, all rows at the end of the round. A small tree of tasks
+merges each block, and the tasks of the next step depend on the merged blocks: reduce-scatter and all-gather follow from
+the graph. Replicas are numbers, not workers: Dask assigns their tasks to workers, and repeats the tasks of a lost
+worker (`replica`).
 
-One replica is a round whose steps merge no blocks; its last task returns the rows of all blocks.
+A round of one replica merges no blocks; its last task returns the rows of all blocks.
 """
 
 import math
@@ -30,17 +31,24 @@ from daskw2v.objectives.registry import find_objective
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
 from daskw2v.store.storage import Store
-from daskw2v.training.averaging.curvature import curvature_of, moments_of
+from daskw2v.training.averaging.curvature import compute_curvatures, compute_moments
 from daskw2v.training.averaging.merge import find_merge_rule
 from daskw2v.training.averaging.merge_tasks import BlockTraining, Curvatures, submit_merge
-from daskw2v.training.averaging.pulling import pull, pulls, reach
-from daskw2v.training.averaging.replica import ReplicaStep, make_replica, nth_rows, totals_of, train_replica
-from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, levels
+from daskw2v.training.averaging.pulling import find_reached_rows, pull_rows, pulls_rows
+from daskw2v.training.averaging.replica import ReplicaStep, get_block_rows, get_totals, make_replica, train_replica
+from daskw2v.training.averaging.round_schedule import AveragingRound, AveragingRounds, AveragingStep, level_ends
 from daskw2v.training.averaging.settings import Averaging
-from daskw2v.training.averaging.work import AveragingWork, task_threads, tried
-from daskw2v.training.devices import Threads, find_device, threads_of, trainers_of
+from daskw2v.training.averaging.work import AveragingWork, candidate_settings, task_threads
+from daskw2v.training.devices import Threads, find_device, find_device_trainers, make_threads
 from daskw2v.training.devices.exercise import exercise_replica
-from daskw2v.training.loop.strategy import ModelRows, RoundReport, Strategy, TableParts, check_rounds, up_to
+from daskw2v.training.loop.strategy import (
+    ModelRows,
+    RoundReport,
+    Strategy,
+    TableParts,
+    check_rounds,
+    rounds_until_needed,
+)
 from daskw2v.training.start.blocks import (
     TableBlock,
     cut_tables,
@@ -50,9 +58,9 @@ from daskw2v.training.start.blocks import (
     pick_block,
     save_blocks,
 )
-from daskw2v.training.start.features import tables_of
+from daskw2v.training.start.features import count_table_rows
 
-_HOGWILD = "{} train each replica without locks: fast, but not the same to the last bit (one thread of a CPU is)"
+_HOGWILD = "{} train each replica without locks: fast, but not reproducible to the last bit (one thread of a CPU is)"
 
 
 class AveragingRun:
@@ -60,7 +68,7 @@ class AveragingRun:
 
     Parameters
     ----------
-    client, run, place, length
+    client, run, folder, length
         As in `strategy.StartRun`.
     trainers, threads
         The workers that train, and the threads of a task.
@@ -69,17 +77,17 @@ class AveragingRun:
     unit, trained = "round", "replica"
 
     def __init__(
-        self, client: Client, run: Run, place: Store, length: int, trainers: Trainers, threads: Threads
+        self, client: Client, run: Run, folder: Store, length: int, trainers: Trainers, threads: Threads
     ) -> None:
         self._client, self._run, self._trainers, self._threads = client, run, trainers, threads
         trainer = find_device(run.device).replica_trainer
         self._rounds = AveragingRounds(run.params, length, run.vocabulary.size, trainer.step, trainer.task)
-        self._together = 1  # number of the rounds that were submitted last
-        self._begun = dict[int, Iterator[RoundReport]]()  # reports of submitted rounds that are not played yet
-        self._levels = levels(run.params, run.vocabulary.size)
-        self._session = f"{place.name}-{uuid.uuid4().hex[:8]}"  # keys of an earlier client's tasks must not be met
+        self._n_submitted = 1  # rounds that were submitted together last
+        self._submitted = dict[int, Iterator[RoundReport]]()  # reports of submitted rounds that are not played yet
+        self._level_ends = level_ends(run.params, run.vocabulary.size)
+        self._session = f"{folder.name}-{uuid.uuid4().hex[:8]}"  # unlike the keys of an earlier client's tasks
         self._blocks: dict[TableBlock, Future] = {}
-        self._left: Future | None = None  # result of the only replica of the last round, with the rows of all blocks
+        self._final: Future | None = None  # result of the only replica of the last round, with the rows of all blocks
         self._moments: dict[int, Future] = {}  # `Moments` of blocks, by number, where they are known
         self.threads, self.facts = threads.n, dict[str, Any]()
 
@@ -88,15 +96,15 @@ class AveragingRun:
 
     @property
     def ahead(self) -> int:
-        """Rounds of two tasks: workers need not wait for the client."""
-        return len(self) + 1 if self._begun else self._together + 1
+        """Number of rounds of two tasks, so that workers need not wait for the client."""
+        return len(self) + 1 if self._submitted else self._n_submitted + 1
 
     def restore(self, number: int, checkpoint: Store | None, manifest: Mapping[str, Any]) -> None:
-        """Load the blocks of a checkpoint, or make the blocks of a model before training."""
+        """Load the model's blocks from a checkpoint; without one, make the blocks of the initial model."""
         params, key = self._run.params, f"{self._session}-{number}"
-        tables = tables_of(self._run)
-        cuts = self._levels if Averaging.of(params).n_replicas > 1 else ()
-        blocks, self._left, self._moments = cut_tables(tables, params.vector_size, cuts), None, {}
+        tables = count_table_rows(self._run)
+        cuts = self._level_ends if Averaging.of(params).n_replicas > 1 else ()
+        blocks, self._final, self._moments = cut_tables(tables, params.vector_size, cuts), None, {}
         if checkpoint is None:
             self._blocks = _initial_blocks(self._client, self._run, blocks, key)
             return
@@ -104,69 +112,69 @@ class AveragingRun:
         self._blocks = load_blocks(self._client, checkpoint, blocks, key)
 
     def can_stop(self, number: int) -> bool:
-        """Return whether there is a model before a round: before the first of rounds that are submitted together."""
-        return number not in self._begun
+        """Return whether a model exists before the round of this number: it does before the first round of a task."""
+        return number not in self._submitted
 
     def progress_after(self, number: int) -> int:
-        """Return the progress after a round."""
+        """Return the corpus positions trained after the round of this number, over all epochs."""
         return self._rounds[number].stop
 
-    def play(self, number: int, looked_at: Callable[[int], bool]) -> Iterator[RoundReport]:
-        """Submit the training of all replicas and their merging; yield a report of each step when it is trained."""
-        if number not in self._begun:
-            together = up_to(looked_at, self._rounds.together(number))
-            self._together = len(together)
+    def play(self, number: int, needs_rows: Callable[[int], bool]) -> Iterator[RoundReport]:
+        """Submit the training and merging of all replicas; return an iterator that waits for a report of each step."""
+        if number not in self._submitted:
+            together = rounds_until_needed(needs_rows, self._rounds.rounds_of_task(number))
+            self._n_submitted = len(together)
             reports = self._submit([self._rounds[n] for n in together])
-            rows = self._model_rows() if looked_at(together[-1]) else None
+            rows = self._model_rows() if needs_rows(together[-1]) else None
             for n in together:
-                of_round = islice(reports, len(self._rounds[n].steps))
-                self._begun[n] = _with_rows(of_round, rows if n == together[-1] else None)
-        return self._begun.pop(number)
+                round_reports = islice(reports, len(self._rounds[n].steps))
+                self._submitted[n] = _add_rows(round_reports, rows if n == together[-1] else None)
+        return self._submitted.pop(number)
 
     def _submit(self, rounds: Sequence[AveragingRound]) -> Iterator[RoundReport]:
-        """Submit rounds; yield a report of each step of theirs when it is trained.
+        """Submit rounds; return an iterator that waits for a report of each of their steps.
 
         Each step of a round is a task of each replica. Several rounds, of one replica, are one task.
         """
         first, key = rounds[0], f"{self._session}-{rounds[0].number}"
-        steps = [step for this in rounds for step in this.steps]
+        steps = [step for each in rounds for step in each.steps]
         tasks = [[step] for step in steps] if len(rounds) == 1 else [steps]
-        self._trainers = trainers_of(self._client, self._run.device)  # workers may have come or gone
-        replicas = self._replicas(first, key)
-        numbers: tuple[int, ...] = ()  # of the blocks that were merged before a task
+        self._trainers = find_device_trainers(self._client, self._run.device)  # workers may have come or gone
+        replicas = self._submit_replicas(first, key)
+        merged_before: tuple[int, ...] = ()  # numbers of the blocks that were merged before a task
         totals = list[list[Future]]()
-        merged_at = dict.fromkeys(range(len(self._blocks)), first.start)  # progress
-        for n, of_task in enumerate(tasks):
-            step, last, name = of_task[-1], n == len(tasks) - 1, f"{key}-{n}"
+        merged_at = dict.fromkeys(range(len(self._blocks)), first.start)  # progress at the last merge of each block
+        for n, task_steps in enumerate(tasks):
+            step, is_last, name = task_steps[-1], n == len(tasks) - 1, f"{key}-{n}"
             merged = self._merged_after(step, first.n_replicas)
             trained = list[Future]()
             for replica in replicas:
-                replica.merged += [self._rows_for(replica, numbers, name), *([{}] * (len(of_task) - 1))]
-                coming = None if last else tasks[n + 1][0].works[replica.number]
-                replica.steps += [ReplicaStep(before.works[replica.number]) for before in of_task[:-1]]
+                rows = self._rows_for(replica, merged_before, name)
+                replica.merged += [rows, *([{}] * (len(task_steps) - 1))]
+                coming = None if is_last else tasks[n + 1][0].works[replica.number]
+                replica.steps += [ReplicaStep(before.works[replica.number]) for before in task_steps[:-1]]
                 replica.steps.append(ReplicaStep(step.works[replica.number], merged, coming))
-                trained.append(self._train(replica, len(of_task), name))
+                trained.append(self._train(replica, len(task_steps), name))
             totals.append([replica.totals for replica in replicas if replica.totals is not None])
             if merged:
-                rates = {n: self._rounds.rate(merged_at[n], step.stop) / first.n_replicas for n in merged}
+                rates = {n: self._rounds.sum_rates(merged_at[n], step.stop) / first.n_replicas for n in merged}
                 self._merge_blocks(rates, trained, name)
                 merged_at |= dict.fromkeys(merged, step.stop)
-            elif last:
-                self._left = trained[0]
-            numbers = merged
+            elif is_last:
+                self._final = trained[0]
+            merged_before = merged
         return self._reports(first.number, tasks, totals)
 
-    def _replicas(self, this: AveragingRound, key: str) -> list["_SubmittedReplica"]:
-        """Submit the making of all replicas, of the model before a round."""
+    def _submit_replicas(self, current: AveragingRound, key: str) -> list["_SubmittedReplica"]:
+        """Submit the tasks that make all replicas from the model before a round."""
         slots, numbers = self._trainers.slots(), range(len(self._blocks))
         replicas = list[_SubmittedReplica]()
-        for number, reached in enumerate(self._reach(this, key)):
-            where = self._trainers.preferring(slots[len(slots) * number // this.n_replicas % len(slots)])
-            replica = _SubmittedReplica(
-                number, reached, {"resources": self._trainers.task_resources, "retries": 2, **where}
-            )
-            replica.start = self._left or self._rows_for(replica, numbers, key)
-            # Named as the tasks of its steps: Dask takes it for as long as these, and does not crowd one worker
+        for number, reached in enumerate(self._find_reached(current, key)):
+            preference = self._trainers.preferring(slots[len(slots) * number // current.n_replicas % len(slots)])
+            options = {"resources": self._trainers.task_resources, "retries": 2, **preference}
+            replica = _SubmittedReplica(number, reached, options)
+            replica.start = self._final or self._rows_for(replica, numbers, key)
+            # Named as the tasks of its steps, so that Dask expects it to take as long, and does not crowd one worker
             replica.future = self._client.submit(
                 make_replica,
                 self._run,
@@ -181,67 +189,79 @@ class AveragingRun:
         return replicas
 
     def _merged_after(self, step: AveragingStep, n_replicas: int) -> tuple[int, ...]:
-        """Return the numbers of the blocks that are merged after a step; no number if there is one replica."""
+        """Return the numbers of the blocks that are merged after a step; none if there is one replica."""
         if n_replicas == 1:
             return ()
-        end = math.inf if step.level is None else self._levels[step.level]
+        end = math.inf if step.level is None else self._level_ends[step.level]
         return tuple(number for number, block in enumerate(self._blocks) if block.stop <= end)
 
-    def _reach(self, this: AveragingRound, key: str) -> list[Future | None]:
-        """Return the future of the rows that each replica reaches in a round; None where it takes whole blocks."""
-        if not pulls(self._run, this):
-            return [None] * this.n_replicas
-        works = zip(*(step.works for step in this.steps), strict=True)
+    def _find_reached(self, current: AveragingRound, key: str) -> list[Future | None]:
+        """Return, for each replica of a round, the future of `ReachedRows`, or None where it gets all rows."""
+        if not pulls_rows(self._run, current):
+            return [None] * current.n_replicas
+        works = zip(*(step.works for step in current.steps), strict=True)
         blocks = list(self._blocks)
         return [
-            self._client.submit(reach, self._run, of_replica, blocks, key=f"reach-{key}-{replica}", retries=2)
-            for replica, of_replica in enumerate(works)
+            self._client.submit(
+                find_reached_rows, self._run, replica_works, blocks, key=f"reach-{key}-{replica}", retries=2
+            )
+            for replica, replica_works in enumerate(works)
         ]
 
     def _rows_for(self, replica: "_SubmittedReplica", numbers: Sequence[int], key: str) -> dict[int, Future]:
-        """Return the rows that a replica takes of some blocks; tasks pick a part of a block on its worker."""
-        blocks = list(self._blocks)
-        whole = {n: self._blocks[blocks[n]] for n in numbers}
-        if replica.reached is None:
-            return whole
-        name = f"pull-{key}-{replica.number}"
-        return {n: self._client.submit(pull, rows, replica.reached, n, key=f"{name}-{n}") for n, rows in whole.items()}
+        """Return the futures of a replica's rows of the blocks of these numbers, by number.
 
-    def _train(self, replica: "_SubmittedReplica", last: int, key: str) -> Future:
-        """Submit the training of the last steps of a replica; return the future of the result."""
+        Where the replica pulls rows, tasks select them on the worker of the block.
+        """
+        blocks = list(self._blocks)
+        all_rows = {n: self._blocks[blocks[n]] for n in numbers}
+        if replica.reached is None:
+            return all_rows
+        name, submit = f"pull-{key}-{replica.number}", self._client.submit
+        return {n: submit(pull_rows, rows, replica.reached, n, key=f"{name}-{n}") for n, rows in all_rows.items()}
+
+    def _train(self, replica: "_SubmittedReplica", n_last: int, key: str) -> Future:
+        """Submit the training of the last `n_last` steps of a replica; return the future of `ReplicaResult`."""
         trained = self._client.submit(
             train_replica,
             replica.future,
             list(replica.steps),
             replica.start,
             list(replica.merged),
-            last,
+            n_last,
             replica.totals,
             key=f"train-{key}-{replica.number}",
             **replica.options,
         )
-        replica.totals = self._client.submit(totals_of, trained, key=f"totals-{trained.key}")
+        replica.totals = self._client.submit(get_totals, trained, key=f"totals-{trained.key}")
         return trained
 
     def _reports(
         self, number: int, tasks: Sequence[Sequence[AveragingStep]], totals: Sequence[Sequence[Future]]
     ) -> Iterator[RoundReport]:
-        """Yield a report of each step of tasks, from the futures of the totals of each task's replicas.
+        """Yield a report of each step, when it is trained. The steps of one task share the seconds of waiting for it.
 
-        The steps of one task share the seconds that their reader waits for it.
+        Parameters
+        ----------
+        number
+            Number of the first round, for errors.
+        tasks
+            The steps of each task.
+        totals
+            Futures of the totals of each task's replicas.
         """
         for steps, futures in zip(tasks, totals, strict=True):
             began = time.monotonic()
-            done = gather(self._client, futures, f"Round {number}", self._trainers.task_resources)
+            replica_totals = gather(self._client, futures, f"Round {number}", self._trainers.task_resources)
             waited = time.monotonic() - began
-            total = sum(of_step.seconds for of_step in chain.from_iterable(done))
-            for step, of_step in zip(steps, zip(*done, strict=True), strict=True):
-                seconds = None if len(steps) == 1 else waited * of_step[0].seconds / total
-                yield RoundReport(step.stop, step.works[0].alpha_stop, of_step, None, seconds=seconds)
+            total = sum(step_totals.seconds for step_totals in chain.from_iterable(replica_totals))
+            for step, step_totals in zip(steps, zip(*replica_totals, strict=True), strict=True):
+                seconds = None if len(steps) == 1 else waited * step_totals[0].seconds / total
+                yield RoundReport(step.stop, step.works[0].alpha_stop, step_totals, None, seconds=seconds)
 
     def _model_rows(self) -> ModelRows:
-        """Return the tables, of the blocks that they are made of."""
-        self._split()
+        """Return both tables in parts: the futures of their blocks."""
+        self._split_final_rows()
         by_table = dict[str, list[TableBlock]]()
         for block in self._blocks:
             by_table.setdefault(block.table, []).append(block)
@@ -250,16 +270,16 @@ class AveragingRun:
             for table, blocks in by_table.items()
         }
 
-    def _split(self) -> None:
-        """Replace all blocks by the rows that the only replica of the last round left, if it left any."""
-        if self._left is not None:
+    def _split_final_rows(self) -> None:
+        """Replace all blocks by the final rows of the only replica of the last round, if there is one replica."""
+        if self._final is not None:
             for number, block in enumerate(self._blocks):
-                key = f"block-{self._left.key}-{number}"
-                self._blocks[block] = self._client.submit(nth_rows, self._left, number, key=key)
-            self._left = None
+                key = f"block-{self._final.key}-{number}"
+                self._blocks[block] = self._client.submit(get_block_rows, self._final, number, key=key)
+            self._final = None
 
     def _merge_blocks(self, rates: Mapping[int, float], trained: Sequence[Future], key: str) -> None:
-        """Replace blocks by their merge with the changes of the replicas.
+        """Submit the merging of blocks with the changes of all replicas; replace the blocks by the merged ones.
 
         Parameters
         ----------
@@ -267,43 +287,44 @@ class AveragingRun:
             By the number of a block, the sum of the learning rates over the positions that a replica trained since the
             block was merged last.
         trained
-            Futures of each replica's result.
+            Futures of each replica's `ReplicaResult`.
         key
             Part of the keys of the tasks.
         """
-        blocks, curvatures = list(self._blocks), self._curvatures(key)
+        blocks, curvatures = list(self._blocks), self._submit_curvatures(key)
         for number, rate in rates.items():
             block = blocks[number]
-            how, name = BlockTraining(self._run, block, rate), f"{key}-{number}"
+            block_training, name = BlockTraining(self._run, block, rate), f"{key}-{number}"
             self._blocks[block] = submit_merge(
-                self._client, how, curvatures, self._blocks[block], number, trained, name
+                self._client, block_training, curvatures, self._blocks[block], number, trained, name
             )
             self._moments.pop(number, None)
 
-    def _curvatures(self, key: str) -> Future | Curvatures:
-        """Return the future of the curvature of each table, by name; none where the merge rule does not need it."""
+    def _submit_curvatures(self, key: str) -> Future | Curvatures:
+        """Return the future of the curvature of each table, by name; empty where the merge rule does not need it."""
         if find_merge_rule(Averaging.of(self._run.params).merge).project is None:
             return {}
         for number, (block, rows) in enumerate(self._blocks.items()):
             if number not in self._moments:
                 name = f"moments-{key}-{number}"
-                self._moments[number] = self._client.submit(moments_of, self._run, block, rows, key=name)
+                self._moments[number] = self._client.submit(compute_moments, self._run, block, rows, key=name)
         moments = [self._moments[number] for number in range(len(self._blocks))]
-        return self._client.submit(curvature_of, self._run, list(self._blocks), moments, key=f"curvature-{key}")
+        return self._client.submit(compute_curvatures, self._run, list(self._blocks), moments, key=f"curvature-{key}")
 
     def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
-        """Write the blocks."""
+        """Write all blocks; return the number of rounds, for the manifest."""
         self._save(checkpoint, "a checkpoint")
         return {"rounds": len(self)}
 
     def save_model(self, model: Store) -> None:
-        """Write the blocks."""
+        """Write all blocks to a model's folder."""
         self._save(model, "Writing the model")
 
-    def _save(self, store: Store, what: str) -> None:
-        self._split()
+    def _save(self, store: Store, activity: str) -> None:
+        """Write all blocks to a folder; `activity` names the tasks in errors."""
+        self._split_final_rows()
         writes = save_blocks(self._client, store, self._blocks, self._run.params.vector_size, uuid.uuid4().hex)
-        finish_tables(store, gather(self._client, writes, what))
+        finish_tables(store, gather(self._client, writes, activity))
 
 
 class _SubmittedReplica:
@@ -314,20 +335,20 @@ class _SubmittedReplica:
     number
         Number of the replica.
     reached
-        Future of the rows that it reaches; None where it takes whole blocks.
+        Future of `ReachedRows`; None where the replica gets all rows.
     options
-        Options of `Client.submit` for its tasks.
+        Options of `Client.submit` for the replica's tasks.
 
     Attributes
     ----------
     start
-        The rows that it is made of, as `make_replica` takes them.
+        The rows that it is made from: `start` of `make_replica`.
     future
-        Future of the replica.
+        Future of the `Replica`.
     steps, merged
-        The steps that were submitted, and the merged rows before each, as `train_replica` takes them.
+        The submitted steps, and the merged rows before each: `steps` and `merged` of `train_replica`.
     totals
-        Future of the totals of the last task; None before the first.
+        Future of the totals of the last task; None before the first task.
     """
 
     def __init__(self, number: int, reached: Future | None, options: Mapping[str, Any]) -> None:
@@ -339,23 +360,25 @@ class _SubmittedReplica:
         self.totals: Future | None = None
 
 
-def _with_rows(reports: Iterable[RoundReport], rows: ModelRows | None) -> Iterator[RoundReport]:
-    """Yield the reports of a round, with the tables after it."""
+def _add_rows(reports: Iterable[RoundReport], rows: ModelRows | None) -> Iterator[RoundReport]:
+    """Yield the reports of a round, each with the tables after the round."""
     for report in reports:
         yield report._replace(rows=rows)
 
 
 def _start(
-    client: Client, run: Run, place: Store, length: int, resources: Resources, listener: Listener
+    client: Client, run: Run, folder: Store, length: int, resources: Resources, listener: Listener
 ) -> AveragingRun:
-    trainers = trainers_of(client, run.device)
-    threads = threads_of(task_threads(trainers.list_threads(), run.params, resources), resources)
-    if together := find_device(run.device).replica_trainer.trains_together(threads):
-        listener(Progress("train", 0, 0, "", message=_HOGWILD.format(together)))
-    return AveragingRun(client, run, place, length, trainers, threads)
+    """Start or resume a run, as `StartRun` says; report training without locks to the listener."""
+    trainers = find_device_trainers(client, run.device)
+    threads = make_threads(task_threads(trainers.list_threads(), run.params, resources), resources)
+    if sharing := find_device(run.device).replica_trainer.trains_together(threads):
+        listener(Progress("train", 0, 0, "", message=_HOGWILD.format(sharing)))
+    return AveragingRun(client, run, folder, length, trainers, threads)
 
 
 def _initial_blocks(client: Client, run: Run, blocks: Sequence[TableBlock], key: str) -> dict[TableBlock, Future]:
+    """Submit the making of the initial rows of blocks; return their futures."""
     return {
         block: client.submit(initial_block, run, block, key=f"initial-{key}-{block.table}-{block.start}")
         for block in blocks
@@ -363,6 +386,7 @@ def _initial_blocks(client: Client, run: Run, blocks: Sequence[TableBlock], key:
 
 
 def _check(params: Params) -> None:
+    """Raise a ParameterError if a merge rule needs `Objective.touched`, which the objective lacks."""
     rule, objective = find_merge_rule(Averaging.of(params).merge), find_objective(params.objective.name)
     if Averaging.of(params).n_replicas > 1 and rule.project is not None and objective.touched is None:
         raise ParameterError(
@@ -372,6 +396,7 @@ def _check(params: Params) -> None:
 
 
 def _describe_run(params: Mapping[str, Any], rounds: int) -> Iterator[str]:
+    """Yield the number of replicas, and the number of merges or rounds, as text."""
     n = params.get("n_replicas")
     if n is not None:
         yield counted(n, "replica")
@@ -387,7 +412,7 @@ AVERAGING = Strategy(
     start=_start,
     work=AveragingWork,
     exercise=exercise_replica,
-    tried=tried,
+    tried=candidate_settings,
     check=_check,
     describe_run=_describe_run,
     honours=(

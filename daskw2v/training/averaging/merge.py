@@ -1,4 +1,4 @@
-"""Merge rules: how replicas that trained apart become one model again.
+"""Merge rules: how replicas that were trained apart are merged into one model.
 
 `sequential` (default) composes the changes of the replicas as if one replica had trained their texts one after the
 other, as Maleki, Musuvathi and Mytkowicz (2017, sections 3 and 4) do for linear learners. The changes of a replica fade
@@ -40,9 +40,9 @@ class Delta(NamedTuple):
     Parameters
     ----------
     bits
-        The differences in bfloat16, shape (n, D) uint16.
+        The changes of rows as bits of bfloat16, shape (n, D) uint16.
     rows
-        The rows that these are of, ascending, shape (n,) int32; None for all rows of the block.
+        Indices of the changed rows in the block, ascending, shape (n,) int32; None for all rows of the block.
     """
 
     bits: UInt16Array
@@ -50,11 +50,11 @@ class Delta(NamedTuple):
 
     @property
     def n(self) -> int:
-        """Number of the replicas."""
+        """Number of replicas whose changes these are."""
         return 1
 
-    def within(self, rows: slice) -> "SummedChanges":
-        """Return the changes of the rows of a slice, in an array of its own."""
+    def slice_rows(self, rows: slice) -> "SummedChanges":
+        """Return the changes of a slice of the block's rows, in a new array."""
         if self.rows is None:
             return SummedChanges(from_bfloat16(self.bits[rows]), 1)
         first, last = np.searchsorted(self.rows, (rows.start, rows.stop))
@@ -63,27 +63,28 @@ class Delta(NamedTuple):
         return SummedChanges(changes, 1)
 
 
-def delta_of(base: Float32Array, trained: Float32Array) -> tuple[UInt16Array, bool]:
-    """Return the changes by training, and whether the trained rows are finite, as `objectives.base.is_finite` does.
+def subtract_rows(base: Float32Array, trained: Float32Array) -> tuple[UInt16Array, bool]:
+    """Return trained rows minus the rows before training, in bfloat16, and whether the trained rows are finite.
 
     Parameters
     ----------
     base
         Rows before training, shape (rows, D).
     trained
-        Rows after it, shape (rows, at least D); columns from D on are padding.
+        Rows after training, shape (rows, at least D); columns from D on are padding.
 
     Returns
     -------
     delta, finite
-        The difference as the bits of bfloat16, shape (rows, D) uint16; and the answer.
+        The differences as bits of bfloat16, shape (rows, D) uint16; and whether the trained rows are finite, as
+        `objectives.base.is_finite` answers.
     """
     delta = allocate_shared(base.shape, np.uint16)
     return delta, bool(np.isfinite(_subtract(base, trained, delta)))
 
 
-def nearest_bfloat16(values: Float32Array) -> UInt16Array:
-    """Return the bits of the nearest numbers in bfloat16, of two the even one, shape (rows, D) uint16."""
+def round_to_bfloat16(values: Float32Array) -> UInt16Array:
+    """Return the bits of the nearest bfloat16 of each value, ties to even, shape (rows, D) uint16."""
     bits = np.empty(values.shape, np.uint16)
     _subtract(np.zeros_like(values), values, bits)
     return bits
@@ -91,7 +92,7 @@ def nearest_bfloat16(values: Float32Array) -> UInt16Array:
 
 @kernel
 def _subtract(base: Any, trained: Any, delta: Any) -> Any:
-    """Write the differences; return the sum of the squares of the trained rows."""
+    """Write trained - base to `delta`, as bits of bfloat16; return the sum of the squares of the trained rows."""
     squares = np.float32(0)
     row = np.empty(base.shape[1], np.float32)
     bits = row.view(np.uint32)
@@ -114,19 +115,19 @@ class Training:
     curvature
         Curvature of the rows' table.
     rates
-        Sum of the learning rates of each row's updates, as expected, shape (rows,) float32.
+        Expected sum of the learning rates of each row's updates, shape (rows,) float32.
     """
 
     curvature: Curvature = NO_CURVATURE
     rates: Float32Array = field(default_factory=lambda: NO_CURVATURE.values)
 
-    def within(self, rows: slice) -> "Training":
-        """Return the training of some of the rows."""
+    def slice_rows(self, rows: slice) -> "Training":
+        """Return the training of a slice of the rows."""
         return replace(self, rates=self.rates[rows])
 
     @cached_property
     def fading(self) -> Float32Array:
-        """The share of a change that is left when a replica has trained its text, by row and eigenvector, (rows, D)."""
+        """The share of a change that remains after a replica's text, by row and eigenvector, shape (rows, D)."""
         return np.asarray(np.exp(-self.rates[:, None] * self.curvature.values))
 
 
@@ -137,30 +138,31 @@ class SummedChanges(NamedTuple):
     Parameters
     ----------
     total
-        In the coordinates of a merge rule, shape (rows, D) float32.
+        The sum in the coordinates of a merge rule, shape (rows, D) float32.
     n
-        Number of the replicas.
+        Number of replicas.
     """
 
     total: Float32Array
     n: int
 
-    def within(self, rows: slice) -> "SummedChanges":
-        """Return the changes of the rows of a slice, in an array of its own."""
+    def slice_rows(self, rows: slice) -> "SummedChanges":
+        """Return the changes of a slice of the rows, in a new array."""
         return SummedChanges(self.total[rows].copy(), self.n)
 
 
 Changes: TypeAlias = Delta | SummedChanges
 
 
-def _add(before: SummedChanges, later: SummedChanges, _: Training) -> Float32Array:
+def _append_sum(before: SummedChanges, later: SummedChanges, _: Training) -> Float32Array:
+    """Return the sum of the changes of replicas and of later replicas: `append` of `mean`."""
     before.total[:] += later.total
     return before.total
 
 
 @dataclass(frozen=True, kw_only=True)
 class MergeRule:
-    """A rule by which replicas become one model. A few rows are merged at a time, so each row is merged by itself.
+    """A rule that merges replicas into one model. It gets a few rows at a time, so it merges each row by itself.
 
     Parameters
     ----------
@@ -170,10 +172,10 @@ class MergeRule:
         Short description for `--help`.
     project
         Function from the changes of a replica, shape (rows, D) float32, and the curvature of the table to the changes
-        in the coordinates of the rule. A rule without it gets an empty `Training`.
+        in the coordinates of the rule. A rule without `project` gets an empty `Training`.
     append
-        Function from two `SummedChanges`, first of the replicas whose text comes first, and `Training` to the
-        total of both. It may write to the first. By default the sum.
+        Function from the `SummedChanges` of replicas, the `SummedChanges` of the replicas after them, and `Training` to
+        the total of both, shape (rows, D) float32. It may overwrite the first total. By default the sum.
     finish
         Function from the common rows, the `SummedChanges` of all replicas and `Training` to the merged rows.
     """
@@ -181,84 +183,103 @@ class MergeRule:
     name: str
     title: str
     project: Callable[[Float32Array, Curvature], Float32Array] | None = None
-    append: Callable[[SummedChanges, SummedChanges, Training], Float32Array] = _add
+    append: Callable[[SummedChanges, SummedChanges, Training], Float32Array] = _append_sum
     finish: Callable[[Float32Array, SummedChanges, Training], Float32Array]
 
 
 def project_delta(rule: MergeRule, delta: Delta, curvature: Curvature) -> Delta:
-    """Return the changes of a replica in the coordinates of a rule."""
+    """Return the changes of a replica in the coordinates of a merge rule."""
     if rule.project is None:
         return delta
     bits = allocate_shared(delta.bits.shape, np.uint16)
-    for rows in _parts(bits):
-        bits[rows] = nearest_bfloat16(rule.project(from_bfloat16(delta.bits[rows]), curvature))
+    for rows in _cache_slices(bits):
+        bits[rows] = round_to_bfloat16(rule.project(from_bfloat16(delta.bits[rows]), curvature))
     return Delta(bits, delta.rows)
 
 
 def add_changes(
     rule: MergeRule, shape: tuple[int, int], changes: Sequence[Changes], training: Training
 ) -> SummedChanges:
-    """Return the sum of the projected changes of consecutive replicas, or groups of replicas, in a block of a shape."""
+    """Return the sum of the projected changes of consecutive replicas, or of groups of replicas, in a block.
+
+    `shape` is the block's, (rows, D).
+    """
     total = np.empty(shape, np.float32)
-    for rows in _parts(total):
-        total[rows] = _added(rule, changes, training.within(rows), rows).total
+    for rows in _cache_slices(total):
+        total[rows] = _sum_slice(rule, changes, training.slice_rows(rows), rows).total
     return SummedChanges(total, sum(part.n for part in changes))
 
 
 def merge_block(rule: MergeRule, base: Float32Array, changes: Sequence[Changes], training: Training) -> Float32Array:
-    """Return a block, shape (rows, D) float32, merged with the projected changes of all replicas."""
+    """Return the merged rows of a block, shape (rows, D) float32.
+
+    Parameters
+    ----------
+    rule
+        The merge rule.
+    base
+        The block's rows before training, shape (rows, D) float32.
+    changes
+        The projected changes of all replicas, in their order.
+    training
+        The training of the block's rows.
+    """
     merged = allocate_shared(base.shape)
-    for rows in _parts(base):
-        part = training.within(rows)
-        merged[rows] = rule.finish(base[rows], _added(rule, changes, part, rows), part)
+    for rows in _cache_slices(base):
+        part = training.slice_rows(rows)
+        merged[rows] = rule.finish(base[rows], _sum_slice(rule, changes, part, rows), part)
     return merged
 
 
-def _parts(rows: Float32Array) -> list[slice]:
-    """Return slices of rows, each of so few that a cache holds them."""
+def _cache_slices(rows: Float32Array) -> list[slice]:
+    """Return consecutive slices that cover all rows, each of so few rows that a cache holds them."""
     return [slice(a, b) for a, b in cut(0, len(rows), max(1, _IN_CACHE // (4 * rows.shape[1])))]
 
 
-def _added(rule: MergeRule, changes: Sequence[Changes], training: Training, rows: slice) -> SummedChanges:
-    """Return the sum of changes in the rows of a slice."""
-    added, *others = (part.within(rows) for part in changes)
-    for later in others:
-        added = SummedChanges(rule.append(added, later, training), added.n + later.n)
-    return added
+def _sum_slice(rule: MergeRule, changes: Sequence[Changes], training: Training, rows: slice) -> SummedChanges:
+    """Return the sum of changes in a slice of the rows; `training` is that of the slice."""
+    total, *rest = (part.slice_rows(rows) for part in changes)
+    for later in rest:
+        total = SummedChanges(rule.append(total, later, training), total.n + later.n)
+    return total
 
 
-def _in_eigenvectors(change: Float32Array, curvature: Curvature) -> Float32Array:
+def _project_on_eigenvectors(change: Float32Array, curvature: Curvature) -> Float32Array:
+    """Return changes, shape (rows, D), in the coordinates of the curvature's eigenvectors."""
     return multiply(change, curvature.vectors)
 
 
-def _after(before: SummedChanges, later: SummedChanges, training: Training) -> Float32Array:
+def _append_faded(before: SummedChanges, later: SummedChanges, training: Training) -> Float32Array:
+    """Return the changes of replicas, faded by the texts of later replicas, plus the later changes."""
     faded = before.total
     faded *= training.fading if later.n == 1 else training.fading**later.n
     faded += later.total
     return faded
 
 
-def _in_columns(base: Float32Array, changes: SummedChanges, training: Training) -> Float32Array:
+def _finish_sequential(base: Float32Array, changes: SummedChanges, training: Training) -> Float32Array:
+    """Return the common rows plus the changes, converted back from the eigenvectors' coordinates."""
     back = np.ascontiguousarray(training.curvature.vectors.T)
     return np.asarray(base + multiply(changes.total, back))
 
 
-def _with_mean(base: Float32Array, changes: SummedChanges, _: Training) -> Float32Array:
+def _finish_mean(base: Float32Array, changes: SummedChanges, _: Training) -> Float32Array:
+    """Return the common rows plus the mean of the changes of all replicas."""
     return base + changes.total / np.float32(changes.n)
 
 
 _SEQUENTIAL = MergeRule(
     name="sequential",
     title="as if one replica had trained all texts, one after the other",
-    project=_in_eigenvectors,
-    append=_after,
-    finish=_in_columns,
+    project=_project_on_eigenvectors,
+    append=_append_faded,
+    finish=_finish_sequential,
 )
-_MEAN = MergeRule(name="mean", title="the mean over all replicas", finish=_with_mean)
+_MEAN = MergeRule(name="mean", title="the mean over all replicas", finish=_finish_mean)
 
 MERGE_RULES = Registry("merge", "daskw2v.merge_rules", MergeRule, {rule.name: rule for rule in (_SEQUENTIAL, _MEAN)})
 
 
 def find_merge_rule(name: str | None) -> MergeRule:
-    """Return the merge rule of that name, by default `sequential`, or raise a ParameterError that lists them."""
+    """Return the merge rule of this name, `sequential` for None, or raise a ParameterError that lists all names."""
     return MERGE_RULES.find(_SEQUENTIAL.name if name is None else name)

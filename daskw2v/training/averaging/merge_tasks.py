@@ -1,4 +1,4 @@
-"""The tasks that merge a block of the model: a small tree of them."""
+"""The small tree of tasks that merges a block of the model."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
@@ -8,7 +8,7 @@ from distributed import Client, Future
 
 from daskw2v.cluster.shared_memory import share
 from daskw2v.sampling.run import Run
-from daskw2v.training.averaging.curvature import NO_CURVATURE, Curvature, touched_rows, windows_of_position
+from daskw2v.training.averaging.curvature import NO_CURVATURE, Curvature, kept_share, touches_per_window
 from daskw2v.training.averaging.merge import (
     FAN_IN,
     Changes,
@@ -21,7 +21,7 @@ from daskw2v.training.averaging.merge import (
     merge_block,
     project_delta,
 )
-from daskw2v.training.averaging.replica import Trained
+from daskw2v.training.averaging.replica import ReplicaResult
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.start.blocks import TableBlock
 from daskw2v.types import Float32Array
@@ -30,14 +30,14 @@ Curvatures: TypeAlias = Mapping[str, Curvature]  # of each table; empty for rule
 
 
 class BlockTraining(NamedTuple):
-    """The training of a block by each replica since it was merged last.
+    """The training of a block since it was merged last, as each replica did it.
 
     Parameters
     ----------
     run, block
         The run, and the block.
     rate
-        Sum of the learning rates over the positions of a replica's text.
+        Sum of the learning rates over the positions that a replica trained.
     """
 
     run: Run
@@ -49,65 +49,75 @@ class BlockTraining(NamedTuple):
         """The rule that merges the block."""
         return find_merge_rule(Averaging.of(self.run.params).merge)
 
-    def of_rows(self, curvatures: Curvatures) -> Training:
+    def row_training(self, curvatures: Curvatures) -> Training:
         """Return the training of each row of the block, from the curvature of each table."""
         if not curvatures:
             return Training()
-        touched = touched_rows(self.run)[self.block.table][self.block.start : self.block.stop]
-        rates = (self.rate * windows_of_position(self.run) * touched).astype(np.float32)
+        touched = touches_per_window(self.run)[self.block.table][self.block.start : self.block.stop]
+        rates = (self.rate * kept_share(self.run) * touched).astype(np.float32)
         return Training(curvatures[self.block.table], rates)
 
 
 def submit_merge(
     client: Client,
-    how: BlockTraining,
+    training: BlockTraining,
     curvatures: Future | Curvatures,
     before: Future,
     number: int,
     trained: Sequence[Future],
     key: str,
 ) -> Future:
-    """Submit the merging of a block, by a tree of tasks whose shape depends on the number of replicas alone.
+    """Submit the merging of a block; return the future of the merged rows.
+
+    The shape of the tree of tasks depends on the number of replicas alone.
 
     Parameters
     ----------
-    client, key
-        The cluster, and a part of the tasks' keys.
-    how
-        How replicas trained the block.
-    curvatures, before
-        `Curvatures` and the block before, or futures of them.
-    number, trained
-        Number of the block, and futures of the results of each replica's task.
+    client
+        The cluster.
+    training
+        The training of the block by each replica.
+    curvatures
+        `Curvatures`, or the future of it.
+    before
+        Future of the block's rows before the training.
+    number
+        Number of the block.
+    trained
+        Futures of `ReplicaResult`, of each replica.
+    key
+        Part of the tasks' keys.
     """
     parts = [
-        client.submit(_project, how, curvatures, replica, number, key=f"change-{replica.key}-{number}")
+        client.submit(_project_changes, training, curvatures, replica, number, key=f"change-{replica.key}-{number}")
         for replica in trained
     ]
     level = 0
     while len(parts) > FAN_IN:
         groups = range(0, len(parts), FAN_IN)
         parts = [
-            client.submit(_add, how, curvatures, *parts[i : i + FAN_IN], key=f"changes-{key}-{level}-{i}")
+            client.submit(_sum_changes, training, curvatures, *parts[i : i + FAN_IN], key=f"changes-{key}-{level}-{i}")
             for i in groups
         ]
         level += 1
-    return client.submit(_merge, how, curvatures, before, *parts, key=f"merge-{key}")
+    return client.submit(_merge_changes, training, curvatures, before, *parts, key=f"merge-{key}")
 
 
-def _project(how: BlockTraining, curvatures: Curvatures, trained: Trained, number: int) -> Delta:
-    """Task: return the changes of a replica in a block, on its worker, in the coordinates of the merge rule."""
-    delta = project_delta(how.rule, trained.changes[number], curvatures.get(how.block.table, NO_CURVATURE))
+def _project_changes(training: BlockTraining, curvatures: Curvatures, trained: ReplicaResult, number: int) -> Delta:
+    """Task: return a replica's changes of the block of this number, in the coordinates of the merge rule."""
+    delta = project_delta(training.rule, trained.changes[number], curvatures.get(training.block.table, NO_CURVATURE))
     return delta._replace(bits=share(delta.bits))
 
 
-def _add(how: BlockTraining, curvatures: Curvatures, *changes: Changes) -> SummedChanges:
-    """Task: return the sum of the changes of consecutive replicas, or groups of replicas."""
-    shape = how.block.stop - how.block.start, how.run.params.vector_size
-    added = add_changes(how.rule, shape, changes, how.of_rows(curvatures))
+def _sum_changes(training: BlockTraining, curvatures: Curvatures, *changes: Changes) -> SummedChanges:
+    """Task: return the sum of the changes of consecutive replicas, or of groups of replicas, in a block."""
+    shape = training.block.stop - training.block.start, training.run.params.vector_size
+    added = add_changes(training.rule, shape, changes, training.row_training(curvatures))
     return added._replace(total=share(added.total))
 
 
-def _merge(how: BlockTraining, curvatures: Curvatures, before: Float32Array, *changes: Changes) -> Float32Array:
-    """Task: return a block merged with the changes of all replicas."""
-    return share(merge_block(how.rule, np.asarray(before), changes, how.of_rows(curvatures)))
+def _merge_changes(
+    training: BlockTraining, curvatures: Curvatures, before: Float32Array, *changes: Changes
+) -> Float32Array:
+    """Task: return the rows of a block merged with the changes of all replicas, shape (rows, D)."""
+    return share(merge_block(training.rule, np.asarray(before), changes, training.row_training(curvatures)))

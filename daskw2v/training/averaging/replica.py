@@ -1,8 +1,8 @@
 """A replica of the model, and the tasks that make it and train it.
 
 A replica stays on its worker for a round, from step to step. A task that trains a step depends on the replica, on the
-model at the start of the round, and on the rows that were merged since: a replica that is lost, or sent to another
-worker, is made again of them, with the same bits.
+model at the start of the round, and on the rows that were merged since. From these a replica that is lost, or sent to
+another worker, is made again with the same bits.
 """
 
 from collections import Counter
@@ -16,21 +16,21 @@ from daskw2v.cluster.shared_memory import by_fields, share
 from daskw2v.cluster.workers import this_worker
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.run import Run
-from daskw2v.training.averaging.curvature import touched_rows
-from daskw2v.training.averaging.merge import Delta, delta_of
-from daskw2v.training.averaging.pulling import Reached, ReplicaText, pulled
+from daskw2v.training.averaging.curvature import touches_per_window
+from daskw2v.training.averaging.merge import Delta, subtract_rows
+from daskw2v.training.averaging.pulling import ReachedRows, ReplicaText, make_blocks
 from daskw2v.training.averaging.round_schedule import ReplicaWork
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.devices import DeviceRows, ReplicaTrainer, TextTotals, Threads, find_device
 from daskw2v.training.loop.strategy import TaskClock, TaskTotals
 from daskw2v.training.start.blocks import TableBlock
-from daskw2v.training.start.features import features_of
-from daskw2v.training.start.initial_rows import frozen_rows, prepared_of
+from daskw2v.training.start.features import load_features
+from daskw2v.training.start.initial_rows import frozen_rows, get_prepared
 from daskw2v.types import Float32Array
 
 
 class Replica:
-    """One replica of the model, on its worker. Another worker receives it without tables.
+    """One replica of the model, on its worker. It is pickled without its tables.
 
     Parameters
     ----------
@@ -39,36 +39,36 @@ class Replica:
     blocks
         The blocks of the model.
     reached
-        The rows that it has; None for all.
+        The rows that the replica has; None for all rows.
 
     Attributes
     ----------
-    done
-        Number of the steps of its round that its tables have; None where it has no tables, or failed in a step.
+    n_trained
+        Number of steps of its round that its tables were trained; None where it has no tables, or failed in a step.
     finite
-        Whether the rows that were taken out of its tables last are finite.
+        Whether the rows that were read from its tables last are finite.
     """
 
-    def __init__(self, run: Run, threads: Threads, blocks: Sequence[TableBlock], reached: Reached | None) -> None:
+    def __init__(self, run: Run, threads: Threads, blocks: Sequence[TableBlock], reached: ReachedRows | None) -> None:
         self._arguments = run, threads, blocks, reached
-        self.done: int | None = None
+        self.n_trained: int | None = None
         self.finite = True
         counts = Counter[str]()
-        self._indices = list[tuple[str, int]]()  # of each block: its table, and its number in the table
+        self._indices = list[tuple[str, int]]()  # of each block: its table, and its index in the table
         for block in blocks:
             self._indices.append((block.table, counts[block.table]))
             counts[block.table] += 1
         self._numbers = {index: number for number, index in enumerate(self._indices)}
         self._trainer: ReplicaTrainer | None = None
-        self._common = dict[int, Float32Array]()  # the common rows of each block, where there are other replicas
-        self._coming: ReplicaText | None = None
+        self._common = dict[int, Float32Array]()  # rows of the common model by block, where there are more replicas
+        self._next_text: ReplicaText | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Replica, self._arguments
 
     @property
     def run(self) -> Run:
-        """The run that it is of."""
+        """The run whose model the replica copies."""
         return self._arguments[0]
 
     @property
@@ -82,28 +82,28 @@ class Replica:
         assert self._trainer is not None  # `start` was called
         return self._trainer
 
-    def start(self, rows: Mapping[int, Float32Array]) -> None:
-        """Make its tables of the common model, of which `rows` has the rows of each block, shape (rows, D)."""
+    def make_tables(self, rows: Mapping[int, Float32Array]) -> None:
+        """Make the replica's tables from the common model's rows: by block number, shape (rows, D)."""
         run, threads, blocks, reached = self._arguments
-        self._trainer = self._coming = None
+        self._trainer = self._next_text = None
         tables, parts = dict[str, list[Any]](), [rows[number] for number in range(len(blocks))]
-        for block, part in zip(blocks, parts if reached is None else pulled(reached, blocks, parts), strict=True):
+        for block, part in zip(blocks, parts if reached is None else make_blocks(reached, blocks, parts), strict=True):
             tables.setdefault(block.table, []).append(part)
         self._trainer = find_device(run.device).replica_trainer(
             find_objective(run.params.objective.name),
             run.params,
-            prepared_of(run),
-            partial(touched_rows, run),
+            get_prepared(run),
+            partial(touches_per_window, run),
             tables,
             threads,
             frozen_rows(run),
-            features_of(run),
+            load_features(run),
         )
         self._common = dict(rows) if Averaging.of(run.params).n_replicas > 1 else {}
-        self.done, self.finite = 0, True
+        self.n_trained, self.finite = 0, True
 
-    def give(self, rows: Mapping[int, Float32Array]) -> None:
-        """Replace the rows of the blocks with these numbers by merged rows."""
+    def replace_rows(self, rows: Mapping[int, Float32Array]) -> None:
+        """Replace the replica's rows of blocks by merged rows: by block number, shape (rows, D)."""
         self._common |= rows
 
         def replace(table: str, block: int, own_rows: Float32Array) -> None:
@@ -112,39 +112,40 @@ class Replica:
 
         self.trainer.visit([self._indices[number] for number in rows], replace, write=True)
 
-    def begin(self, work: ReplicaWork) -> Callable[[], TextTotals]:
-        """Begin to train a step; return a function that waits for its end and returns its totals."""
-        text, self._coming = self._coming, None
+    def begin_step(self, work: ReplicaWork) -> Callable[[], TextTotals]:
+        """Begin to train the text of a step; return a function that waits for the end and returns the totals."""
+        text, self._next_text = self._next_text, None
         if text is None or text.work != work:
             text = self._text(work)
         return self.trainer.begin(text.loads())
 
     def read_ahead(self, work: ReplicaWork) -> None:
-        """Begin to read the first text of the next step: its worker waits for merged rows meanwhile."""
-        self._coming = self._text(work)
-        self._coming.read_ahead(self.trainer.pieces_ahead)
+        """Begin to read the first text of the next step, while the worker waits for merged rows."""
+        self._next_text = self._text(work)
+        self._next_text.read_ahead(self.trainer.pieces_ahead)
 
     def _text(self, work: ReplicaWork) -> ReplicaText:
+        """Return the text of a step, in pieces."""
         return ReplicaText(self.run, work, self.trainer.positions, self.trainer.load)
 
     def changes(self, numbers: Sequence[int]) -> dict[int, Delta]:
-        """Return the changes of the replica in the blocks with these numbers since each was merged last."""
+        """Return the replica's changes of blocks since each was merged last, by the numbers of the blocks."""
         reached = self._arguments[-1]
 
         def change(table: str, block: int, own_rows: Float32Array) -> tuple[int, Delta, bool]:
             number = self._numbers[table, block]
-            bits, finite = delta_of(self._common[number], own_rows)
-            return number, Delta(share(bits), None if reached is None else reached.of(number)), finite
+            bits, finite = subtract_rows(self._common[number], own_rows)
+            return number, Delta(share(bits), None if reached is None else reached.rows_of_block(number)), finite
 
         changed = self.trainer.visit([self._indices[number] for number in numbers], change)
         self.finite = all(finite for _, _, finite in changed)
         return {number: delta for number, delta, _ in changed}
 
-    def take(self) -> list[Float32Array | DeviceRows]:
+    def take_rows(self) -> list[Float32Array | DeviceRows]:
         """Return the rows of each block, shapes (rows, D), and release the tables."""
-        taken, self.finite = self.trainer.results()
-        self.done = None
-        return [taken[table][block] for table, block in self._indices]
+        results, self.finite = self.trainer.results()
+        self.n_trained = None
+        return [results[table][block] for table, block in self._indices]
 
 
 @sizeof.register(Replica)  # type: ignore[untyped-decorator]
@@ -158,11 +159,11 @@ class ReplicaStep(NamedTuple):
     Parameters
     ----------
     work
-        The work that it trains.
+        The range of text that it trains.
     merged
-        Numbers of the blocks that are merged after it; none where there are no other replicas.
+        Numbers of the blocks that are merged after the step; none where there is one replica.
     coming
-        The work of the next step, which another task trains; None where there is none in the round.
+        The work of the next step, which another task trains; None at the end of the round.
     """
 
     work: ReplicaWork
@@ -171,15 +172,15 @@ class ReplicaStep(NamedTuple):
 
 
 @by_fields
-class Trained(NamedTuple):
+class ReplicaResult(NamedTuple):
     """The result of a task that trains a replica.
 
     Parameters
     ----------
     changes
-        The changes in each block that is merged, by the block's number.
+        The replica's changes of each block that is merged, by the block's number.
     rows
-        The rows of each block, shapes (rows, D) float32, at the end of a round without other replicas; else none.
+        The rows of each block, shapes (rows, D) float32, at the end of a round of one replica; else none.
     totals
         The totals of each step of the task.
     """
@@ -189,11 +190,11 @@ class Trained(NamedTuple):
     totals: Sequence[TaskTotals]
 
 
-Start = Mapping[int, Float32Array] | Trained
+ReplicaStart = Mapping[int, Float32Array] | ReplicaResult
 
 
 def make_replica(
-    run: Run, threads: Threads, blocks: Sequence[TableBlock], reached: Reached | None, start: Start
+    run: Run, threads: Threads, blocks: Sequence[TableBlock], reached: ReachedRows | None, start: ReplicaStart
 ) -> Replica:
     """Task: make a replica of the common model.
 
@@ -202,80 +203,83 @@ def make_replica(
     run, threads, blocks, reached
         As in `Replica`.
     start
-        The rows of all blocks, by number; or the result of the only replica of the round before.
+        The rows of all blocks at the start of the round, by number; or the result of the round before, of one replica.
     """
     replica = Replica(run, threads, blocks, reached)
     with find_device(run.device).explaining_errors():
-        replica.start(_rows_of(start))
+        replica.make_tables(_rows_by_block(start))
     return replica
 
 
-def _rows_of(start: Start) -> Mapping[int, Any]:
-    return dict(enumerate(start.rows)) if isinstance(start, Trained) else start
+def _rows_by_block(start: ReplicaStart) -> Mapping[int, Any]:
+    """Return the rows of each block at the start of a round, by the block's number."""
+    return dict(enumerate(start.rows)) if isinstance(start, ReplicaResult) else start
 
 
 def train_replica(
     replica: Replica,
     steps: Sequence[ReplicaStep],
-    start: Start,
+    start: ReplicaStart,
     merged: Sequence[Mapping[int, Float32Array]],
-    last: int = 1,
+    n_last: int = 1,
     before: Any = None,
-) -> Trained:
-    """Task: train the last of some steps of a replica, and the steps before these that its tables do not have.
+) -> ReplicaResult:
+    """Task: train the last `n_last` steps of a replica, after all steps before them that its tables do not have.
 
     Parameters
     ----------
     replica
         The replica.
     steps
-        Its steps from the start of the round, or of the first of several rounds, to the last one to train.
+        The replica's steps from the start of the round, or of the first of several rounds, to the last one to train.
     start
         As in `make_replica`.
     merged
-        The merged rows that it takes before each step, by the number of their block.
-    last
-        Number of the steps to train.
+        The merged rows that the replica gets before each step, by the number of their block.
+    n_last
+        Number of steps to train, whose totals are returned.
     before
-        The result of a task that trains the step before.
+        The result of the task that trains the step before, only to be waited for.
     """
     clock, begun = TaskClock(), list[Callable[[], TextTotals]]()
     with find_device(replica.run.device).explaining_errors():
-        if replica.done is None or replica.done > len(steps) - last:
-            replica.start(_rows_of(start))
-        done, replica.done = replica.done or 0, None
-        for step, rows in zip(steps[done:], merged[done:], strict=True):
+        if replica.n_trained is None or replica.n_trained > len(steps) - n_last:
+            replica.make_tables(_rows_by_block(start))
+        n_trained, replica.n_trained = replica.n_trained or 0, None
+        for step, rows in zip(steps[n_trained:], merged[n_trained:], strict=True):
             if rows:
-                replica.give(rows)
-            begun.append(replica.begin(step.work))
+                replica.replace_rows(rows)
+            begun.append(replica.begin_step(step.work))
             if step.merged:
-                begun[-1] = partial(_same, begun[-1]())
+                begun[-1] = partial(_return_totals, begun[-1]())
             changes = replica.changes(step.merged)
-        replica.done = len(steps)
+        replica.n_trained = len(steps)
         if step.coming is not None:
             replica.read_ahead(step.coming)
-        for ended in begun[:-last]:
-            ended()
-        totals = [_totals(replica, ended(), clock) for ended in begun[-last:]]
-        rows_left = [] if step.merged or step.coming is not None else replica.take()
-    totals[-1] = totals[-1].ended(replica.finite, *clock.read())
-    return Trained(changes, rows_left, totals)
+        for await_totals in begun[:-n_last]:
+            await_totals()
+        totals = [_task_totals(replica, await_totals(), clock) for await_totals in begun[-n_last:]]
+        final_rows = [] if step.merged or step.coming is not None else replica.take_rows()
+    totals[-1] = totals[-1].with_end(replica.finite, *clock.read())
+    return ReplicaResult(changes, final_rows, totals)
 
 
-def _same(totals: TextTotals) -> TextTotals:
+def _return_totals(totals: TextTotals) -> TextTotals:
+    """Return the totals: with `partial`, a function that waits for nothing."""
     return totals
 
 
-def _totals(replica: Replica, trained: TextTotals, clock: TaskClock) -> TaskTotals:
-    examples, loss, words = trained
+def _task_totals(replica: Replica, text_totals: TextTotals, clock: TaskClock) -> TaskTotals:
+    """Return the totals of a step of a replica, and the seconds since the clock was read last."""
+    examples, loss, words = text_totals
     return TaskTotals(examples, loss, replica.finite, words, this_worker(), *clock.read())
 
 
-def totals_of(trained: Trained) -> Sequence[TaskTotals]:
-    """Task: return the totals of a task's steps."""
-    return trained.totals
+def get_totals(result: ReplicaResult) -> Sequence[TaskTotals]:
+    """Task: return the totals of each step of a task that trained a replica."""
+    return result.totals
 
 
-def nth_rows(trained: Trained, number: int) -> Any:
-    """Task: return the rows of a block."""
-    return trained.rows[number]
+def get_block_rows(result: ReplicaResult, number: int) -> Float32Array | DeviceRows:
+    """Task: return the rows of the block of this number, from the result of the only replica of a round."""
+    return result.rows[number]

@@ -1,4 +1,4 @@
-"""Which replica trains which stretch of text in which step, at which learning rate: pure functions."""
+"""The schedule of averaging: the text and the learning rate of each replica in each step; pure functions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,21 +8,21 @@ from typing import NamedTuple, overload
 from daskw2v.config.params import Params
 from daskw2v.objectives.base import Rate
 from daskw2v.training.averaging.settings import Averaging
-from daskw2v.training.loop.strategy import alpha_at, share_of
+from daskw2v.training.loop.strategy import alpha_at, even_part
 
 
 @dataclass(frozen=True)
 class ReplicaWork:
-    """The work of one replica in one step.
+    """The range of text that one replica trains in one step.
 
     Parameters
     ----------
     replica
-        Its number; never a worker's address.
+        Number of the replica; never a worker's address.
     start, stop
-        Progress at its ends, in corpus positions over all epochs: epoch * corpus length + position.
+        Progress at both ends, in corpus positions over all epochs: epoch * corpus length + position.
     alpha_start, alpha_stop
-        Learning rate at its ends.
+        Learning rate at both ends.
     """
 
     replica: int
@@ -31,72 +31,82 @@ class ReplicaWork:
     alpha_start: float
     alpha_stop: float
 
-    def pieces(self, length: int) -> list[tuple[int, int, int, Rate]]:
-        """Return (epoch, start, stop, rate) for each epoch the work touches, in positions of a corpus of `length`."""
+    def split_by_epoch(self, length: int) -> list[tuple[int, int, int, Rate]]:
+        """Return (epoch, start, stop, rate) for each epoch of the range, in positions of a corpus of `length`."""
         slope = (self.alpha_stop - self.alpha_start) / max(1, self.stop - self.start)
-        pieces = []
-        at = self.start
-        while at < self.stop:
-            epoch, position = divmod(at, length)
+        ranges = []
+        progress = self.start
+        while progress < self.stop:
+            epoch, position = divmod(progress, length)
             end = min(self.stop, (epoch + 1) * length)
-            rate = Rate(self.alpha_start + slope * (at - self.start), slope, position)
-            pieces.append((epoch, position, position + end - at, rate))
-            at = end
-        return pieces
+            rate = Rate(self.alpha_start + slope * (progress - self.start), slope, position)
+            ranges.append((epoch, position, position + end - progress, rate))
+            progress = end
+        return ranges
 
 
-_ALONE = 1 << 27  # positions of a round of one replica, at most: it may be saved after each
-_REPORTS = 8  # steps of such a round, at most: each is reported
-_MERGES = 64  # an epoch, of the rows of the most frequent words, at most
-_OF_ONE_EPOCH = 128  # merges of these rows where there is one epoch: rows grow fastest at first
-_OF_EACH = 16  # an epoch for each of few replicas
-_STEPS = 16  # a round, at most; if a worker is lost, its replicas go back to the start of the round
-_ROUND = 1 << 30  # positions of a replica's round, at most, for the same reason
-_RARER = 4  # times as many rows are merged as many times less often
+_MAX_ROUND_OF_ONE = 1 << 27  # positions of a round of one replica: a checkpoint may be written after each
+_MAX_REPORTS = 8  # steps of a round of one replica: each is reported
+_MAX_MERGES = 64  # of the most frequent words' rows an epoch
+_MAX_MERGES_OF_ONE_EPOCH = 128  # where there is one epoch: rows grow fastest at first
+_MERGES_PER_REPLICA = 16  # an epoch, where replicas are few
+_MAX_STEPS = 16  # of a round: if a worker is lost, its replicas go back to the start of the round
+_MAX_ROUND = 1 << 30  # positions of a replica in a round of several replicas, for the same reason
+_LEVEL_RATIO = 4  # a level has so many times the rows of the level before, merged so many times less often
 
 
 class RoundSizes(NamedTuple):
-    """Rounds of an epoch, and steps of a round; of several replicas both on average."""
+    """The number of rounds of an epoch and of steps of a round, on average where there are several replicas."""
 
     rounds: int
     steps: int
 
 
 def round_sizes(params: Params, length: int, n_words: int, step: int = 1) -> RoundSizes:
-    """Return the rounds and steps that Params leave open, for epochs of `length` positions and `n_words` words.
+    """Return the number of rounds of an epoch and of steps of a round, chosen where Params leave them open.
 
-    One replica's tables stay where they are from step to step of at least `step` positions, and nothing is merged.
-    Several keep all merged rows of a round until it ends (`given_rows`): three times both tables at most.
+    Nothing is merged where there is one replica; its steps have at least `step` positions. Several replicas keep all
+    merged rows of a round until it ends (`count_level_merges`): three times both tables at most.
+
+    Parameters
+    ----------
+    params
+        The settings of the run.
+    length
+        Number of corpus positions of an epoch.
+    n_words
+        Number of words of the vocabulary.
+    step
+        Minimum positions of a step, where there is one replica.
     """
     settings, n = Averaging.of(params), Averaging.of(params).n_replicas
     rounds = settings.rounds_per_epoch
     if n == 1:
-        rounds = rounds or max(1, -(-length // _ALONE))
-        return RoundSizes(rounds, max(1, min(_REPORTS, length // (rounds * step))))
-    merges = min(_OF_ONE_EPOCH if params.epochs == 1 else _MERGES, _OF_EACH * n)
+        rounds = rounds or max(1, -(-length // _MAX_ROUND_OF_ONE))
+        return RoundSizes(rounds, max(1, min(_MAX_REPORTS, length // (rounds * step))))
+    merges = min(_MAX_MERGES_OF_ONE_EPOCH if params.epochs == 1 else _MAX_MERGES, _MERGES_PER_REPLICA * n)
     fitting = max(1, 2 * n_words // settings.frequent_rows)
-    most = min(_STEPS, fitting, merges if rounds is None else -(-merges // rounds))
-    steps = settings.merges_per_round or most
-    return RoundSizes(rounds or max(-(-merges // steps), -(-length // (n * _ROUND))), steps)
+    steps = settings.merges_per_round or min(_MAX_STEPS, fitting, merges if rounds is None else -(-merges // rounds))
+    return RoundSizes(rounds or max(-(-merges // steps), -(-length // (n * _MAX_ROUND))), steps)
 
 
-def most_steps(params: Params, length: int, n_words: int) -> int:
-    """Return the steps of the round that has most of them."""
-    return max(len(this.steps) for this in AveragingRounds(params, length, n_words))
+def max_steps(params: Params, length: int, n_words: int) -> int:
+    """Return the number of steps of the round with most steps, of epochs of `length` positions and `n_words` words."""
+    return max(len(each.steps) for each in AveragingRounds(params, length, n_words))
 
 
-def levels(params: Params, n_words: int) -> list[int]:
-    """Return the rows at which levels of frequency end: of level k, 4**k times as rare as `frequent_rows`."""
+def level_ends(params: Params, n_words: int) -> list[int]:
+    """Return the index of the row at which each level of frequency ends: level k ends at frequent_rows * 4**k."""
     ends = [Averaging.of(params).frequent_rows]
     while ends[-1] < n_words:
-        ends.append(ends[-1] * _RARER)
+        ends.append(ends[-1] * _LEVEL_RATIO)
     return ends
 
 
-def given_rows(params: Params, n_words: int, steps: int) -> list[tuple[int, int]]:
-    """Return the rows of each level, and how often replicas take them merged in a round of so many steps."""
-    bounds = pairwise([0, *levels(params, n_words)])
-    return [(min(end, n_words) - start, (steps - 1) // _RARER**k) for k, (start, end) in enumerate(bounds)]
+def count_level_merges(params: Params, n_words: int, n_steps: int) -> list[tuple[int, int]]:
+    """Return, for each level, its number of rows and how often they are merged in a round, before the round's end."""
+    bounds = pairwise([0, *level_ends(params, n_words)])
+    return [(min(end, n_words) - start, (n_steps - 1) // _LEVEL_RATIO**k) for k, (start, end) in enumerate(bounds)]
 
 
 @dataclass(frozen=True)
@@ -106,11 +116,11 @@ class AveragingStep:
     Parameters
     ----------
     stop
-        Its progress, as in `ReplicaWork`.
+        Progress at its end, as in `ReplicaWork`.
     works
         The work of each replica.
     level
-        Rows of this level and of lower ones are merged after it (`levels`); None for all rows.
+        Rows of the levels up to this one are merged after the step (`level_ends`); None for all rows.
     """
 
     stop: int
@@ -120,7 +130,7 @@ class AveragingStep:
 
 @dataclass(frozen=True)
 class AveragingRound:
-    """One round: its replicas start from the same model. `start` and `stop` are its progress, as in `ReplicaWork`."""
+    """One round, whose replicas start from the same model; `start` and `stop` are as in `ReplicaWork`."""
 
     number: int
     start: int
@@ -129,54 +139,54 @@ class AveragingRound:
 
     @property
     def n_replicas(self) -> int:
-        """Number of replicas that train."""
+        """Number of replicas that train in the round."""
         return len(self.steps[0].works)
 
 
 class AveragingRounds(Sequence[AveragingRound]):
-    """The rounds of the averaging strategy, each made when it is asked for.
+    """The rounds of the averaging strategy, each made when it is indexed.
 
-    Each round's stretch of text is cut into steps, and these evenly among n_replicas. Of N steps of several replicas,
+    Each round's range of text is cut into steps, and each step evenly among n_replicas. Of N steps of several replicas,
     the i-th ends after (i / N)² of the run: rows change fastest at first, where they are small and the learning rate is
-    high. The rate falls with the progress of the whole run, from alpha to min_alpha: all replicas of a step go through
-    the same fall.
+    high. The rate falls with the progress of the run, from alpha to min_alpha, in the same way for all replicas of a
+    step.
 
-    Rows of the most frequent words are merged after each step, those of rarer ones after every fourth, and so on
-    (`levels`); all rows after the last one. Replicas drift apart by the updates that a row has between two merges, and
-    rows of rare words have few.
+    Rows of the most frequent words are merged after each step, rows of rarer words after every fourth, and so on
+    (`level_ends`); all rows after the last step. Replicas drift apart by the updates that a row has between two merges,
+    and rows of rare words have few.
 
     Parameters
     ----------
     params
         The settings of the run.
     length
-        Positions of the corpus.
+        Number of corpus positions of an epoch.
     n_words
-        Words of the vocabulary.
+        Number of words of the vocabulary.
     step
-        Positions of a step, where there is one replica, at least.
+        Minimum positions of a step, where there is one replica.
     task
-        Positions of a task, where there is one replica, if it may train several rounds.
+        Positions of a task of several rounds, at most, where there is one replica.
     """
 
     def __init__(self, params: Params, length: int, n_words: int, step: int = 1, task: int = 1) -> None:
         sizes = round_sizes(params, length, n_words, step)
-        self._params, self._highest = params, len(levels(params, n_words)) - 1
+        self._params, self._max_level = params, len(level_ends(params, n_words)) - 1
         self._total = params.epochs * length
         if Averaging.of(params).n_replicas == 1:
             n = min(self._total, params.epochs * sizes.rounds)
-            rounds = (share_of(0, self._total, i, n) for i in range(n))
+            rounds = (even_part(0, self._total, i, n) for i in range(n))
             self._cuts = [_even_cuts(start, stop, sizes.steps) for start, stop in rounds]
-            self._together = max(1, task * n // max(1, self._total))
+            self._rounds_per_task = max(1, task * n // max(1, self._total))
         else:
-            self._cuts, self._together = _cuts_of_several(params, length, sizes), 1
+            self._cuts, self._rounds_per_task = _cuts_of_several(params, length, sizes), 1
 
-    def together(self, number: int) -> range:
-        """Return the rounds that a task trains from this one on, at most: several where these have little text."""
-        return range(number, max(number + 1, min(number + self._together, len(self))))
+    def rounds_of_task(self, number: int) -> range:
+        """Return the numbers of the rounds that one task may train, from `number` on: several where they are short."""
+        return range(number, max(number + 1, min(number + self._rounds_per_task, len(self))))
 
-    def rate(self, start: int, stop: int) -> float:
-        """Return the sum of the learning rates of the positions between two points of progress."""
+    def sum_rates(self, start: int, stop: int) -> float:
+        """Return the sum of the learning rates at the positions start..stop-1 of the run, over all epochs."""
         return alpha_at(self._params, (start + stop) / 2 / self._total) * (stop - start)
 
     def __len__(self) -> int:
@@ -196,28 +206,31 @@ class AveragingRounds(Sequence[AveragingRound]):
         return AveragingRound(number, cuts[0], cuts[-1], tuple(steps))
 
     def _step(self, start: int, stop: int, number: int, n_steps: int) -> AveragingStep:
+        """Return the step of this number, counted from 1, of a round, which trains start..stop-1."""
         replicas = Averaging.of(self._params).n_replicas
         rates = alpha_at(self._params, start / self._total), alpha_at(self._params, stop / self._total)
-        works = (ReplicaWork(i, *share_of(start, stop, i, replicas), *rates) for i in range(replicas))
-        return AveragingStep(stop, tuple(works), None if number == n_steps else min(self._highest, _level_of(number)))
+        works = (ReplicaWork(i, *even_part(start, stop, i, replicas), *rates) for i in range(replicas))
+        return AveragingStep(
+            stop, tuple(works), None if number == n_steps else min(self._max_level, _level_after(number))
+        )
 
 
 def _even_cuts(start: int, stop: int, n: int) -> list[int]:
-    """Return the ends of n steps, without empty ones, behind their start."""
-    return sorted({start, *(share_of(start, stop, i, n)[1] for i in range(n))})
+    """Return `start` and the ends of n even steps of start..stop-1, without empty steps."""
+    return sorted({start, *(even_part(start, stop, i, n)[1] for i in range(n))})
 
 
 def _cuts_of_several(params: Params, length: int, sizes: RoundSizes) -> list[list[int]]:
-    """Return the ends of each round's steps, behind its start.
+    """Return the start of each round and the ends of its steps, where there are several replicas.
 
     Without `rounds_per_epoch`, rounds have equally many steps.
     """
     settings, total = Averaging.of(params), params.epochs * length
     rounds_per_epoch = settings.rounds_per_epoch
-    parts = params.epochs * (rounds_per_epoch or -(-length // (settings.n_replicas * _ROUND)))
-    ends = {share_of(0, total, i, parts)[1] for i in range(parts)} - {0}  # a part of a short text may be empty
-    together = rounds_per_epoch is not None and sizes.steps == 1  # all rows are merged, at the ends of rounds
-    n = 0 if together else params.epochs * sizes.rounds * sizes.steps
+    parts = params.epochs * (rounds_per_epoch or -(-length // (settings.n_replicas * _MAX_ROUND)))
+    ends = {even_part(0, total, i, parts)[1] for i in range(parts)} - {0}  # a part of a short text may be empty
+    at_ends_alone = rounds_per_epoch is not None and sizes.steps == 1  # rows are merged at the ends of rounds alone
+    n = 0 if at_ends_alone else params.epochs * sizes.rounds * sizes.steps
     rounds, cuts = list[list[int]](), [0]
     for end in sorted({*ends, *(-(-total * i * i // (n * n)) for i in range(1, n + 1))}):
         cuts.append(end)
@@ -227,9 +240,9 @@ def _cuts_of_several(params: Params, length: int, sizes: RoundSizes) -> list[lis
     return rounds
 
 
-def _level_of(number: int) -> int:
-    """Return the level of the rows that are merged after a step, counted from 1."""
+def _level_after(number: int) -> int:
+    """Return the highest level of rows that are merged after the step of this number in its round, counted from 1."""
     level = 0
-    while number % _RARER == 0:
-        level, number = level + 1, number // _RARER
+    while number % _LEVEL_RATIO == 0:
+        level, number = level + 1, number // _LEVEL_RATIO
     return level

@@ -1,4 +1,4 @@
-"""The work of replicas: their memory, and the phases in which they train, exchange changes and merge."""
+"""The work of strategy `averaging`: the memory of replicas, and the phases in which they train and are merged."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,8 +11,8 @@ from daskw2v.config.resources import Resources
 from daskw2v.features.settings import features_bytes
 from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.training.averaging.merge import FAN_IN
-from daskw2v.training.averaging.pulling import FEW, MOST
-from daskw2v.training.averaging.round_schedule import given_rows, most_steps, round_sizes
+from daskw2v.training.averaging.pulling import FEW_POSITIONS, MAX_PULLED_SHARE
+from daskw2v.training.averaging.round_schedule import count_level_merges, max_steps, round_sizes
 from daskw2v.training.averaging.settings import Averaging
 from daskw2v.training.loop.work import INT, LONG, Moment, Phase, Work
 from daskw2v.training.sizes.text import Load, Text
@@ -20,48 +20,51 @@ from daskw2v.training.sizes.workers import Workers
 from daskw2v.training.start.blocks import rows_per_block
 from daskw2v.types import Float64Array
 
-_NEAR = 12e6  # bytes of the most frequent words' rows of a table that caches have (at 133,000 and 1,000,000 words)
-_TRIED = 64  # replicas that "auto" tries, at most: scores of more were not measured
-_HOPS = 4  # tasks one after the other between two steps: a change, its merge, its rows, the next step
+_CACHED = 12e6  # bytes of the most frequent words' rows of a table that caches have (at 133,000 and 1,000,000 words)
+_MAX_TRIED = 64  # replicas that "auto" tries: scores of more were not measured
+_HOPS = 4  # tasks one after the other between two steps: changes, their merge, merged rows, the next step
 
 
 class AveragingWork(Work):
-    """The work of a run. Replicas share the threads of the workers, and a replica stays on one worker."""
+    """The work of a run. Replicas share the threads of all workers, and a replica stays on one worker."""
 
     def __init__(self, params: Params, resources: Resources, text: Text, workers: Workers) -> None:
         super().__init__(params, resources, text, workers)
-        self.n = Averaging.of(params).n_replicas
+        self.n_replicas = Averaging.of(params).n_replicas
         self.threads = task_threads([workers.threads] * workers.n, params, resources)
 
     def train(self) -> Iterator[Moment]:
-        """Yield the training of one replica, and a round of several.
+        """Yield the moment in which one replica trains, and the moment before the end of a round of several.
 
-        Replicas that pull rows have less.
+        Replicas that pull rows need less memory.
         """
-        workers, n_words, trainer, several = self.workers, self.text.vocabulary, self.device.replica_trainer, self.n > 1
-        replicas = -(-self.n // workers.n)  # of a worker
+        workers, n_words, trainer = self.workers, self.text.vocabulary, self.device.replica_trainer
+        several = self.n_replicas > 1
+        replicas = -(-self.n_replicas // workers.n)  # of a worker
         read = trainer.text_bytes(self.threads, self.text.words)
         kept = {
             "model": self.tables,
             **self.prepared,
             **features_bytes(self.params, n_words),
             "counts and thresholds": 2 * LONG * n_words,
-            "open shards": self.open_shards(),
+            "open shards": self.open_shard_bytes(),
         }
         device = {
             "tables": (-(-replicas // workers.devices) if several else 1) * self.copies,
-            "rows of the round before": self.copies,  # left there, for the next round of one replica to begin with
+            "rows of the round before": self.copies,  # which the next round of one replica begins with
             **self.prepared,
             "text": trainer.device_text_bytes(self.threads, self.text.words),
         }
-        # One table is taken out after the other; rows that fill whole cache lines are returned as they lie
-        taken = 0.0 if self.copies == self.tables else max(self.table_bytes.values())
-        yield Moment({**kept, "tables of replicas": self.copies, "rows taken out of them": taken, "text": read}, device)
+        # Tables are copied out one after the other; rows that fill complete cache lines are returned without a copy
+        copied = 0.0 if self.copies == self.tables else max(self.table_bytes.values())
+        yield Moment(
+            {**kept, "tables of replicas": self.copies, "rows taken out of them": copied, "text": read}, device
+        )
         if several:
-            # Replicas stay on their workers until a round ends, and so do all merged rows that they took. Merged rows
-            # replace the changes that they came from, except for a few blocks; changes have half the bytes
-            steps = most_steps(self.params, self.text.words, n_words)
-            merged = sum(rows * times for rows, times in given_rows(self.params, n_words, steps)) / n_words
+            # Replicas stay on their workers until a round ends, and so do all merged rows that they got. Merged rows
+            # replace the changes that were merged, except for a few blocks; changes have half the bytes
+            steps = max_steps(self.params, self.text.words, n_words)
+            merged = sum(rows * times for rows, times in count_level_merges(self.params, n_words, steps)) / n_words
             round_of_several = {
                 "tables of replicas": replicas * self.copies,
                 "changes of replicas": replicas * self.tables / 2,
@@ -74,24 +77,26 @@ class AveragingWork(Work):
     def phases(self) -> Iterator[Phase]:
         """Yield the phases of training.
 
-        text, train: `replica.train_replica`. Where rows are pulled, `pulling.reach` reads the text once more. Rows of
-        rare words are in no cache (`far_share`).
+        text, train: `replica.train_replica`. Where rows are pulled, `pulling.find_reached_rows` reads the text once
+        more. Rows of rare words are in no cache (`far_share`).
         copies: `replica.Replica` copies both tables, or the rows that were pulled, at the start of a round; then its
         changes, and the merged rows.
         handling: `merge_tasks`, each block by one thread of a worker, frequent rows in each step; tasks in workers.
         travel: the changes of each block go from all replicas but one to the worker that merges it, in half the bytes;
-        its rows go back. Dask trains several replicas where the blocks are, and sends less, if it takes sending for
-        dearer than waiting: where tables are large against a round's text. Of rows that are pulled, these alone go to a
-        replica and back.
+        merged rows go back. Dask trains several replicas where the blocks are, and sends less, if it expects sending to
+        cost more than waiting: where tables are large against a round's text. Of a replica that pulls rows, only these
+        rows are sent.
         waiting: between two steps, for the tasks that merge.
-        tasks: those of `AveragingRun.play`, in one scheduler.
+        tasks: the tasks of `AveragingRun.play`, in one scheduler.
         """
-        n, several, load, d = self.n, self.n > 1, self.load, self.params.vector_size
+        n, several, load, d = self.n_replicas, self.n_replicas > 1, self.load, self.params.vector_size
         sizes, block = round_sizes(self.params, self.text.words, load.types), rows_per_block(d)
         rounds, steps = self.params.epochs * sizes.rounds, sizes.steps
-        merging = given_rows(self.params, load.types, steps if several else 1)
-        merged = sum(rows * times for rows, times in merging) / load.types  # times that all rows are, before the end
-        merges = sum(2 * math.ceil(rows / block) * (1 + times) for rows, times in merging)  # of blocks, in a round
+        merging = count_level_merges(self.params, load.types, steps if several else 1)
+        merged = (
+            sum(rows * times for rows, times in merging) / load.types
+        )  # in the steps of a round: times that all rows are
+        merges = sum(2 * math.ceil(rows / block) * (1 + times) for rows, times in merging)  # of blocks in a round
         share = pulled_share(load, load.words / (rounds * n), block) if several else 1.0
         reads, far, all_threads = (2 if share < 1 else 1), far_share(load, d), n * self.threads
         yield Phase("text", {"read": reads * load.words}, all_threads)
@@ -113,45 +118,54 @@ class AveragingWork(Work):
 
 
 def task_threads(threads: Sequence[int], params: Params, resources: Resources) -> int:
-    """Return the threads of a training task: replicas share the workers', and a task stays on one worker."""
+    """Return the threads of a training task, which stays on one worker, from the threads of each worker."""
     largest = max(threads, default=1)
-    most = min(resources.threads or largest, largest)
-    return max(1, min(most, sum(threads) // Averaging.of(params).n_replicas))
+    max_threads = min(resources.threads or largest, largest)
+    return max(1, min(max_threads, sum(threads) // Averaging.of(params).n_replicas))
 
 
-def pulled_share(load: Load, words: float, step: int) -> float:
-    """Return the share of rows that a replica takes in a round of so many words, of blocks of `step` rows.
+def pulled_share(load: Load, words: float, block_rows: int) -> float:
+    """Return the expected share of all rows that a replica pulls in a round.
 
-    With the default window and negatives, each drawn for a window.
+    It is computed for the default window and negatives, each drawn for a window.
+
+    Parameters
+    ----------
+    load
+        The words and pairs of the text.
+    words
+        Words that the replica reads in the round.
+    block_rows
+        Rows of a block.
     """
-    if words >= FEW * load.types:
+    if words >= FEW_POSITIONS * load.types:
         return 1.0
-    windows = words * load.pairs / load.words / (Params.window + 1)  # words that subsampling leaves
+    windows = words * load.pairs / load.words / (Params.window + 1)  # words that subsampling keeps
     targets = load.shares + NegativeSampling.negative * load.noise
-    taken = 0.0
+    pulled = 0.0
     for expected in (windows * load.shares, windows * targets):
         reached = -np.expm1(-expected)
-        for start in range(0, len(load.top), step):
-            taken += _taken(reached[start : min(start + step, len(load.top))])
-        taken += load.rare * _taken(reached[-1:])
-    return float(taken / (2 * load.types))
+        for start in range(0, len(load.top), block_rows):
+            pulled += _count_pulled(reached[start : min(start + block_rows, len(load.top))])
+        pulled += load.rare * _count_pulled(reached[-1:])
+    return float(pulled / (2 * load.types))
 
 
-def _taken(reached: Float64Array) -> float:
-    """Return the number of rows of a block that a replica takes, by how likely it reaches each."""
-    return len(reached) if reached.mean() > MOST else float(reached.sum())
+def _count_pulled(probabilities: Float64Array) -> float:
+    """Return the expected rows of a block that a replica gets, from the probability that it reaches each row."""
+    return len(probabilities) if probabilities.mean() > MAX_PULLED_SHARE else float(probabilities.sum())
 
 
 def far_share(load: Load, d: int) -> float:
-    """Return the share of the rows that training reads which are in no cache."""
-    rows, top = int(_NEAR / (4 * d)), len(load.top)
+    """Return the share of training's row accesses that no cache serves, for rows of `d` values."""
+    rows, top = int(_CACHED / (4 * d)), len(load.top)
     rare = max(0, min(load.rare, rows - top))
-    near = sum(float(shares[:-1][:rows].sum() + rare * shares[-1]) for shares in (load.shares, load.noise))
-    return max(0.0, 1 - near / 2)
+    cached = sum(float(shares[:-1][:rows].sum() + rare * shares[-1]) for shares in (load.shares, load.noise))
+    return max(0.0, 1 - cached / 2)
 
 
-def tried(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
-    """Yield one replica, and powers of two and one for each worker, up to a number whose quality is known."""
-    most = min(workers.n, _TRIED)
+def candidate_settings(params: Params, n_words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
+    """Yield settings for "auto" to compare: one replica, powers of two, and a replica for each worker, 64 at most."""
+    largest = min(workers.n, _MAX_TRIED)
     yield {}
-    yield from ({"n_replicas": n} for n in sorted({most, *(2**i for i in range(1, most.bit_length()))} - {1}))
+    yield from ({"n_replicas": n} for n in sorted({largest, *(2**i for i in range(1, largest.bit_length()))} - {1}))

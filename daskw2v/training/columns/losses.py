@@ -23,8 +23,8 @@ _PUBLISHED = f"{FOLDER}/{LOSS}"  # in a model
 class WordLosses:
     """Writes the array `loss`, shape (steps, V) float32: the loss of a word's input row in a step, by column.
 
-    Its attribute `columns` is the number of columns trained by the end of each step, over all epochs. The loss of a
-    word without contexts is 0. A chunk is a round, which one task writes.
+    The array's attribute `columns` is the number of columns trained by the end of each step, over all epochs. The loss
+    of a word without contexts is 0. A chunk is a round, which one task writes.
 
     Parameters
     ----------
@@ -33,11 +33,11 @@ class WordLosses:
     folder
         The run's folder.
     rounds
-        The schedule.
+        The rounds of the run.
     n_words
-        V.
+        Number of words of the vocabulary (V).
     session
-        Part of the keys of this client's tasks, which are no other client's.
+        Part of the keys of this client's tasks, unlike any other client's.
     """
 
     def __init__(self, client: Client, folder: Store, rounds: ColumnRounds, n_words: int, session: str) -> None:
@@ -48,21 +48,21 @@ class WordLosses:
         if not groups_exist(self._folder, [LOSS]):  # else a run goes on from its checkpoint
             self._declare(self._folder.create_group(), rounds.ends)
 
-    def has(self, rounds: int) -> bool:
+    def has_rounds(self, n_rounds: int) -> bool:
         """Return whether the losses of the first rounds were written; a run may have begun without `word_losses`."""
-        starts = [self._rounds[number].steps[0].number for number in range(rounds)]
-        array = _open(self._folder, writable=True)  # where a missing chunk is one that was not written
+        starts = [self._rounds[number].steps[0].number for number in range(n_rounds)]
+        array = _open(self._folder, writable=True)  # so that a missing chunk reads as NaN
         return not any(np.isnan(array[start, 0]) for start in starts)
 
     def keep(self, current: ColumnRound, by_step: Sequence[Sequence[Future]]) -> None:
-        """Write the losses of a round from their futures, by step, and in a step by part in order."""
+        """Submit the writing of a round's losses, from their futures: by step, and in a step by part, in order."""
         key = f"losses-{self._session}-{current.number}"
         steps = current.steps[0].number, [step.last - step.first for step in current.steps]
         self._n_kept = current.number + 1
         self._writes.append(self._client.submit(_write, self._folder, *steps, *by_step, key=key, retries=2))
 
     def finish(self) -> None:
-        """Wait until the losses of all rounds are written."""
+        """Wait until the losses of all rounds that were kept are written."""
         gather(self._client, self._writes, "Writing losses")
         self._writes.clear()
 
@@ -70,7 +70,7 @@ class WordLosses:
         """Copy the losses of the rounds that were trained into a model's folder."""
         self.finish()
         steps = [self._rounds[number].steps for number in range(self._n_kept)]
-        starts = [of_round[0].number for of_round in steps]
+        starts = [round_steps[0].number for round_steps in steps]
         self._declare(create_part(model, FOLDER), self._rounds.ends[: steps[-1][-1].number + 1])
         copies = [
             self._client.submit(_copy, self._folder, model, start, key=f"copy-{self._session}-{start}", retries=2)
@@ -79,31 +79,36 @@ class WordLosses:
         finish_arrays(model.open_group(writable=True), gather(self._client, copies, "Writing losses"))
 
     def _declare(self, group: zarr.Group, ends: Sequence[int]) -> None:
+        """Create the array of losses in a group; `ends` has the number of columns trained by the end of each step."""
         shape, steps = (len(ends), self._n_words), self._rounds.steps_per_round
         create_array(group, LOSS, shape, np.float32, steps, attributes={COLUMNS: ends}, fill_value=float("nan"))
 
 
 def _open(store: Store, name: str = LOSS, *, writable: bool = False) -> StoredArray:
+    """Return the array of losses in a folder."""
     return open_array(store.open_group(writable=writable), name)
 
 
 @durable()
 def _write(folder: Store, start: int, columns: Sequence[int], *by_step: Sequence[Float32Array]) -> None:
-    """Task: write the losses of a round's steps, from `start` on, of so many columns each."""
+    """Task: write a round's losses by column, from row `start` on.
+
+    `columns` is the number of columns of each step; `by_step` has, for each step, the losses of each part's words.
+    """
     losses: Float32Array = np.concatenate([np.concatenate(parts, axis=1) for parts in by_step])
     write_rows(_open(folder, writable=True), start, losses / np.array(columns, np.float32)[:, None])
 
 
 @durable()
 def _copy(source: Store, model: Store, start: int) -> Written:
-    """Task: copy a round's losses to a model; return their checksums."""
+    """Task: copy a round's losses, from row `start` on, to a model; return the files' checksums."""
     array, copy = _open(source), _open(model, _PUBLISHED, writable=True)
     write_rows(copy, start, array[start : start + array.chunks[0]])
     return copy.written()
 
 
 def read_losses(model: Store) -> tuple[list[int], Float32Array]:
-    """Read the columns trained by the end of each step, and each word's loss in it, shape (steps, V) float32.
+    """Return the columns trained by the end of each step, and each word's loss in each step, (steps, V) float32.
 
     Raises
     ------

@@ -26,14 +26,14 @@ from daskw2v.store.checksums import Written
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
 from daskw2v.training.columns.step_schedule import ColumnStep
-from daskw2v.training.devices import RowTrainer, find_device, trainers_of
+from daskw2v.training.devices import RowTrainer, find_device, find_device_trainers
 from daskw2v.training.loop.strategy import TaskClock, TaskTotals
 from daskw2v.training.start.blocks import rows_per_block
-from daskw2v.training.start.initial_rows import first_rows, prepared_of
+from daskw2v.training.start.initial_rows import get_prepared, make_initial_rows
 from daskw2v.types import Float32Array, Int32Array, Int64Array
 
-_UNITS = 256  # most units of a vocabulary
-UNIT_WORDS = 256  # fewest words of a unit, and what its words are a multiple of
+_MAX_UNITS = 256  # of a vocabulary
+UNIT_WORDS = 256  # minimum words of a unit; a unit has a multiple of so many
 INPUT, OUTPUT = "input", "output"
 TABLES = (INPUT, OUTPUT)
 _MOMENTS = ("first", "second")  # in the order of a part's moments
@@ -41,7 +41,7 @@ _MOMENTS = ("first", "second")  # in the order of a part's moments
 
 @dataclass(frozen=True)
 class TableOrigin:
-    """The checkpoint that rows are read from; None for rows that are still to be drawn."""
+    """The checkpoint that rows are read from; None for initial rows, which are drawn."""
 
     store: Store | None = None
 
@@ -64,7 +64,7 @@ class ColumnsContext:
     Parameters
     ----------
     run, matrix
-        The run, and the Zarr group of its word-context matrix.
+        The run, and the folder of its word-context matrix.
     words
         The words of each part.
     """
@@ -79,27 +79,27 @@ class ColumnsContext:
         return _MOMENTS[: MOMENTS[settle_params(self.run.params).optimizer or ""]]
 
     def rows(self, table: str, part: int, rows: PartRows) -> Float32Array:
-        """Return a part's rows, shape (n, D): in memory, read from a checkpoint, or drawn."""
+        """Return the rows of the part of this number, shape (n, D): `rows`, or read from their origin, or drawn."""
         if not isinstance(rows, TableOrigin):
             return rows
         words = self.words[part]
         if rows.store is None:
-            return first_rows(self.run, table, np.arange(*words))
+            return make_initial_rows(self.run, table, np.arange(*words))
         return read_table(rows.store, table, *words)
 
-    def moments_of(self, table: str, part: int, moments: PartMoments) -> Sequence[Float32Array]:
-        """Return the moments of a part's rows, each of their shape: in memory, from a checkpoint, or zeros."""
+    def part_moments(self, table: str, part: int, moments: PartMoments) -> Sequence[Float32Array]:
+        """Return the moments of a part's rows, each of shape (n, D): `moments`, or read from their origin, or zeros."""
         if not isinstance(moments, TableOrigin):
             return moments
         words = self.words[part]
         if moments.store is None:
             shape = words.stop - words.start, self.run.params.vector_size
             return [np.zeros(shape, np.float32) for _ in self.moments]
-        return [read_table(moments.store, moment_table(name, table), *words) for name in self.moments]
+        return [read_table(moments.store, name_moment_table(name, table), *words) for name in self.moments]
 
 
 class TrainedPart(NamedTuple):
-    """Result of a task: rows and moments by table; totals; losses of input rows, (steps, n), if they are kept."""
+    """The result of a task: rows and moments by table, totals, and kept losses of input rows, shape (steps, n)."""
 
     rows: dict[str, Float32Array]
     moments: dict[str, Sequence[Float32Array]]
@@ -122,13 +122,13 @@ def train_part(
     Parameters
     ----------
     context, part
-        Shared arguments, and the part.
+        The arguments that all tasks share, and the number of the part.
     steps
         One step; or several, if both tables are trained and this part has all words.
     trained_rows
-        Rows and moments of the part to train, by table.
+        Rows and moments of the part, of each table that is trained.
     fixed_rows
-        Fixed rows of all parts, by table.
+        Rows of all parts, of each table that is fixed.
     threads
         Number of threads.
     keep_losses
@@ -136,7 +136,8 @@ def train_part(
     """
     clock, words = TaskClock(), context.words[part]
     tables = {
-        t: [context.rows(t, part, rows), *context.moments_of(t, part, kept)] for t, (rows, kept) in trained_rows.items()
+        table: [context.rows(table, part, rows), *context.part_moments(table, part, moments)]
+        for table, (rows, moments) in trained_rows.items()
     }
     losses, loss, pairs = list[Float32Array](), 0.0, 0
     with find_device(context.run.device).explaining_errors():
@@ -145,17 +146,17 @@ def train_part(
             contexts = read_contexts(context.matrix, words, (step.first, step.last))
             pairs += len(trained_rows) * int(np.count_nonzero(contexts >= 0))
             for table in trained_rows:
-                of_rows = trainer.train(table, columns_of(context, words, step, table, contexts))
+                row_losses = trainer.train(table, make_columns(context, words, step, table, contexts))
                 if keep_losses and table == INPUT:
-                    losses.append(of_rows)
-                loss += float(of_rows.sum(dtype=np.float64))
-        taken = {table: trainer.take(table) for table in trained_rows}
-    finite = all(is_finite(rows) for tables in taken.values() for rows in tables)
-    for held in taken.values():
-        held[0] = share(held[0])
+                    losses.append(row_losses)
+                loss += float(row_losses.sum(dtype=np.float64))
+        results = {table: trainer.take(table) for table in trained_rows}
+    finite = all(is_finite(rows) for arrays in results.values() for rows in arrays)
+    for arrays in results.values():
+        arrays[0] = share(arrays[0])
     return TrainedPart(
-        {table: rows for table, (rows, *_) in taken.items()},
-        {table: kept for table, (_, *kept) in taken.items()},
+        {table: rows for table, (rows, *_) in results.items()},
+        {table: moments for table, (_, *moments) in results.items()},
         TaskTotals(pairs, loss, finite, 0, this_worker(), *clock.read()),
         np.array(losses, np.float32),
     )
@@ -167,12 +168,12 @@ def open_part(
     fixed_rows: Mapping[str, Sequence[PartRows]],
     threads: int,
 ) -> RowTrainer:
-    """Return a trainer of rows, with the fixed rows of all parts, on the run's device.
+    """Return the trainer, on the run's device, of a part's rows against the fixed rows of all parts.
 
     Parameters
     ----------
     context
-        Shared arguments.
+        The arguments that all tasks share.
     trained_rows
         By table, the rows to train and their moments, each of shape (n, D) float32.
     fixed_rows
@@ -183,13 +184,16 @@ def open_part(
     run = context.run
     tables = {t: [context.rows(t, k, rows) for k, rows in enumerate(parts)] for t, parts in fixed_rows.items()}
     objective = find_objective(run.params.objective.name)
-    return find_device(run.device).row_trainer(objective, run.params, prepared_of(run), trained_rows, tables, threads)
+    return find_device(run.device).row_trainer(objective, run.params, get_prepared(run), trained_rows, tables, threads)
 
 
-def columns_of(
+def make_columns(
     context: ColumnsContext, words: WordRange, step: ColumnStep, table: str, contexts: Int32Array
 ) -> MatrixColumns:
-    """Return the columns on which a table's rows of these words are trained in a step, from their contexts."""
+    """Return the columns of the word-context matrix that the rows of `words` in a table train in a step.
+
+    `contexts` are the sampled contexts of these words in the step, shape (words, columns) int32.
+    """
     params = context.run.params
     key = stream(params.seed, Purpose.NEGATIVE, len(TABLES) * step.epoch + TABLES.index(table))
     return MatrixColumns(
@@ -200,19 +204,19 @@ def columns_of(
 def pick_rows(
     context: ColumnsContext, table: str, rows: PartRows, part: int, wanted: Int64Array
 ) -> tuple[Int64Array, Float32Array]:
-    """Return the wanted rows that a part has, as `TableParts.pick` does."""
+    """Return which of the wanted rows the part of this number has, and these rows, as `TableParts.pick` does."""
     words = context.words[part]
     first, last = np.searchsorted(wanted, words)
     return np.arange(first, last), context.rows(table, part, rows)[wanted[first:last] - words.start]
 
 
-def take_table(trained: TrainedPart, field: str, table: str) -> Any:
-    """Task: return one table of the result of a part: its rows (`field` is "rows") or its moments ("moments")."""
+def get_table(trained: TrainedPart, field: str, table: str) -> Any:
+    """Task: return a table's rows (`field` is "rows") or moments ("moments") from the result of a part."""
     return getattr(trained, field)[table]
 
 
-def moment_table(name: str, table: str) -> str:
-    """Return the name of a table's moment in a checkpoint."""
+def name_moment_table(name: str, table: str) -> str:
+    """Return the name, in a checkpoint, of the table with one moment of a table's rows."""
     return f"{name}-{table}"
 
 
@@ -220,11 +224,11 @@ def moment_table(name: str, table: str) -> str:
 def save_part(
     store: Store, context: ColumnsContext, part: int, table: str, rows: PartRows, moments: PartMoments | None
 ) -> Written:
-    """Task: write a part's rows, and its moments if any, on the worker that holds them; return their checksums."""
+    """Task: write the rows of a part, and its moments if any, to a folder; return the files' checksums."""
     tables = {table: context.rows(table, part, rows)}
     if moments is not None:
-        names = [moment_table(name, table) for name in context.moments]
-        tables |= zip(names, context.moments_of(table, part, moments), strict=True)
+        names = [name_moment_table(name, table) for name in context.moments]
+        tables |= zip(names, context.part_moments(table, part, moments), strict=True)
     written: Written = {}
     for name, values in tables.items():
         written |= write_table_rows(store, name, context.words[part].start, values)
@@ -232,7 +236,7 @@ def save_part(
 
 
 class PartWorker(NamedTuple):
-    """The worker that trains a part, and its threads."""
+    """The address of the worker that trains a part, "" for any, and the number of its threads."""
 
     address: str
     threads: int
@@ -251,7 +255,7 @@ class ColumnsCluster:
     workers
         The worker of each part.
     session
-        Part of the keys of this client's tasks, which are no other client's.
+        Part of the keys of this client's tasks, unlike any other client's.
     """
 
     client: Client
@@ -261,10 +265,20 @@ class ColumnsCluster:
     session: str
 
 
-def share_words(client: Client, run: Run, matrix: ContextMatrix, resources: Resources, session: str) -> ColumnsCluster:
-    """Share the words among the workers in proportion to their threads, in whole units."""
+def assign_words(client: Client, run: Run, matrix: ContextMatrix, resources: Resources, session: str) -> ColumnsCluster:
+    """Assign words to the workers that train, in proportion to their threads, in units; return the cluster.
+
+    Parameters
+    ----------
+    client, run, matrix
+        The cluster, the run, and its word-context matrix.
+    resources
+        The maximum number of threads of a worker is read.
+    session
+        Part of the keys of this client's tasks.
+    """
     n_words, unit = run.vocabulary.size, unit_size(run.vocabulary.size)
-    n, trainers = -(-n_words // unit), trainers_of(client, run.device)
+    n, trainers = -(-n_words // unit), find_device_trainers(client, run.device)
     known = trainers.list_workers()[:n] or [("", 1)]
     workers = [PartWorker(address, min(resources.threads or threads, threads)) for address, threads in known]
     ends = [0, *accumulate(worker.threads for worker in workers)]
@@ -275,11 +289,11 @@ def share_words(client: Client, run: Run, matrix: ContextMatrix, resources: Reso
 
 
 def unit_size(n_words: int) -> int:
-    """Return the number of words of a unit."""
-    return -(-max(UNIT_WORDS, -(-n_words // _UNITS)) // UNIT_WORDS) * UNIT_WORDS
+    """Return the number of words of a unit, of a vocabulary of `n_words` words."""
+    return -(-max(UNIT_WORDS, -(-n_words // _MAX_UNITS)) // UNIT_WORDS) * UNIT_WORDS
 
 
 def row_block(n_words: int, width: int) -> int:
-    """Return the number of rows in a chunk of a table: a unit's, or an even part of it if rows are long."""
-    unit, most = unit_size(n_words), rows_per_block(width)
-    return next(n for n in range(min(unit, most), 0, -1) if unit % n == 0)
+    """Return the number of rows in a chunk of a table: a unit's, or an even part of a unit if rows are long."""
+    unit, max_rows = unit_size(n_words), rows_per_block(width)
+    return next(n for n in range(min(unit, max_rows), 0, -1) if unit % n == 0)

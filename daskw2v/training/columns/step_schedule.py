@@ -10,11 +10,11 @@ from daskw2v.sampling.settings import SampledContexts
 from daskw2v.training.columns.settings import Columns
 from daskw2v.training.loop.strategy import alpha_at
 
-_ROUNDS = 64  # most rounds of a run: between two, progress is reported, and a checkpoint may be written
+_MAX_ROUNDS = 64  # of a run: between two, progress is reported, and a checkpoint may be written
 
 
 class ColumnStep(NamedTuple):
-    """The columns first..last-1 of an epoch: the input rows train them, then the output rows."""
+    """A step: the columns first..last-1 of an epoch, which the input rows are trained on, then the output rows."""
 
     number: int
     epoch: int
@@ -25,19 +25,19 @@ class ColumnStep(NamedTuple):
 
 @dataclass(frozen=True)
 class ColumnRound:
-    """Consecutive steps, and the number of columns trained after them, over all epochs."""
+    """A round: consecutive steps; `end` is the number of columns trained after them, over all epochs."""
 
     number: int
     steps: tuple[ColumnStep, ...]
-    done: int
+    end: int
 
     def __len__(self) -> int:
-        """Return the number of columns."""
+        """Return the number of columns of the round."""
         return sum(step.last - step.first for step in self.steps)
 
 
 class ColumnRounds:
-    """The schedule of a run.
+    """The rounds of a run, each made when it is indexed.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ class ColumnRounds:
     def __init__(self, params: Params) -> None:
         self._params, self._size = params, SampledContexts.of(params).context_size
         self.total = params.epochs * self._size
-        self._steps = tuple(self._all())
-        self._bounds = [*range(0, len(self._steps), -(-len(self._steps) // _ROUNDS)), len(self._steps)]
+        self._steps = tuple(self._make_steps())
+        self._bounds = [*range(0, len(self._steps), -(-len(self._steps) // _MAX_ROUNDS)), len(self._steps)]
 
     def __len__(self) -> int:
         return len(self._bounds) - 1
@@ -61,7 +61,7 @@ class ColumnRounds:
 
     @property
     def steps_per_round(self) -> int:
-        """Steps of a round; the last may have fewer."""
+        """Number of steps of a round; the last round may have fewer."""
         return len(self[0].steps)
 
     def __getitem__(self, number: int) -> ColumnRound:
@@ -69,7 +69,8 @@ class ColumnRounds:
         steps = self._steps[first:last]
         return ColumnRound(number, steps, steps[-1].epoch * self._size + steps[-1].last)
 
-    def _all(self) -> Iterator[ColumnStep]:
+    def _make_steps(self) -> Iterator[ColumnStep]:
+        """Yield all steps of a run."""
         params, number = self._params, 0
         for epoch in range(params.epochs):
             for first, last in cut(0, self._size, Columns.of(params).gather_every):

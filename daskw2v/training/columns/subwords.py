@@ -41,13 +41,13 @@ from daskw2v.training.columns.parts import (
     PartRows,
     TableOrigin,
     WordRange,
-    columns_of,
+    make_columns,
     open_part,
 )
 from daskw2v.training.columns.step_schedule import ColumnStep
 from daskw2v.training.devices import find_device
 from daskw2v.training.loop.strategy import TaskClock, TaskTotals
-from daskw2v.training.start.initial_rows import first_weights
+from daskw2v.training.start.initial_rows import make_initial_weights
 from daskw2v.types import Float32Array, Int32Array
 
 _MOMENTS = "subwords-moments"  # group of a checkpoint
@@ -59,7 +59,7 @@ OUTPUT_RATE = 5.0  # learning rate of output rows divided by the network's, both
 
 
 class NetworkState(NamedTuple):
-    """The network's weights, Adam's moments of them, and the steps taken."""
+    """The network's weights, Adam's moments of the weights, and the number of Adam's steps."""
 
     weights: Weights
     moments: AdamMoments
@@ -70,7 +70,7 @@ HeldNetwork: TypeAlias = NetworkState | TableOrigin
 
 
 class BlockGradients(NamedTuple):
-    """Result of a task: the network's gradient for each of its blocks; totals; losses of each block."""
+    """The result of a task: the network's gradient for each of its blocks, totals, and word losses of each block."""
 
     gradients: list[Weights]
     totals: TaskTotals
@@ -78,24 +78,24 @@ class BlockGradients(NamedTuple):
 
 
 def network_bytes(vector_size: int) -> int:
-    """Return the bytes that training the network takes on the device, without the rows."""
+    """Return the bytes that training the network takes on the device, besides the rows."""
     return _PYTORCH + training_bytes(vector_size, BLOCK_WORDS)
 
 
 def minibatches(n_words: int) -> list[list[WordRange]]:
-    """Distribute blocks of words over minibatches, so that each has words of all frequencies."""
+    """Return the blocks of words of each minibatch; each minibatch has words of all frequencies."""
     blocks = [WordRange(a, b) for a, b in cut(0, n_words, BLOCK_WORDS)]
     n = -(-len(blocks) // BATCH_BLOCKS)
     return [blocks[k::n] for k in range(n)]
 
 
 def open_network(run: Run, held: HeldNetwork) -> NetworkState:
-    """Return the network: held by a task, read from a checkpoint, or a new one before the first step."""
+    """Return the network: `held`, or read from its checkpoint, or a new one before the first step."""
     if not isinstance(held, TableOrigin):
         return held
     if held.store is not None:
         return _read_network(held.store)
-    weights = first_weights(run, _alphabet(run))
+    weights = make_initial_weights(run, _alphabet(run))
     return NetworkState(weights, zero_moments(weights), 0)
 
 
@@ -106,39 +106,63 @@ def find_gradients(
     held: HeldNetwork,
     output: Sequence[PartRows],
 ) -> BlockGradients:
-    """Task: train the rows of blocks on a step's columns; return the gradients of the network."""
+    """Task: train the rows of blocks of words on a step's columns; return the gradients of the network.
+
+    Parameters
+    ----------
+    context
+        The arguments that all tasks share.
+    blocks
+        Ranges of words.
+    step
+        The columns to train on.
+    held
+        The network that computes the rows, or its origin.
+    output
+        The output rows of each part, which are fixed.
+    """
     clock, run, pairs, device = TaskClock(), context.run, 0, find_device(context.run.device)
     with device.explaining_errors():
         weights, name = open_network(run, held).weights, device.torch_device()
         characters = [_characters(run, words) for words in blocks]
-        rows = [forward(weights, of_block, name) for of_block in characters]
+        rows = [forward(weights, block_characters, name) for block_characters in characters]
         trainer = open_part(context, {INPUT: [np.concatenate(rows)]}, {OUTPUT: output}, 1)
         starts = np.cumsum([0, *map(len, rows)])
         losses = []
         for words, start in zip(blocks, starts, strict=False):
             contexts = read_contexts(context.matrix, words, (step.first, step.last))
-            columns = columns_of(context, words, step._replace(alpha=_ROW_ALPHA), INPUT, contexts)
+            columns = make_columns(context, words, step._replace(alpha=_ROW_ALPHA), INPUT, contexts)
             losses.append(trainer.train(INPUT, columns, int(start)))
             pairs += int(np.count_nonzero(contexts >= 0))
-        (moved,) = trainer.take(INPUT)
-        of_blocks = [
-            gradients(weights, of_block, (moved[a : a + len(before)] - before) / np.float32(_ROW_ALPHA), name)
-            for of_block, before, a in zip(characters, rows, starts, strict=False)
+        (trained,) = trainer.take(INPUT)
+        block_gradients = [
+            gradients(weights, block_characters, (trained[a : a + len(before)] - before) / np.float32(_ROW_ALPHA), name)
+            for block_characters, before, a in zip(characters, rows, starts, strict=False)
         ]
     loss = sum(float(values.sum(dtype=np.float64)) for values in losses)
-    totals = TaskTotals(pairs, loss, bool(np.isfinite(moved).all()), 0, this_worker(), *clock.read())
-    return BlockGradients(of_blocks, totals, losses)
+    totals = TaskTotals(pairs, loss, bool(np.isfinite(trained).all()), 0, this_worker(), *clock.read())
+    return BlockGradients(block_gradients, totals, losses)
 
 
 def update_network(
     run: Run, alpha: float, shares: Sequence[Sequence[WordRange]], held: HeldNetwork, *results: BlockGradients
 ) -> NetworkState:
-    """Task: take a step of the network with the sum of all gradients, in the order of the blocks."""
-    network, of_block = open_network(run, held), dict[WordRange, Weights]()
+    """Task: return the network after a step of Adam with the sum of all gradients, in the order of the blocks.
+
+    Parameters
+    ----------
+    run, alpha
+        The run, and the learning rate of the step.
+    shares, results
+        The blocks of each task that computed gradients, and the tasks' results.
+    held
+        The network before the step, or its origin.
+    """
+    network, by_block = open_network(run, held), dict[WordRange, Weights]()
     for blocks, result in zip(shares, results, strict=True):
-        of_block |= zip(blocks, result.gradients, strict=True)
-    first, *others = (of_block[words] for words in sorted(of_block))
-    total = {name: sum((other[name] for other in others), first[name]) for name in first}
+        by_block |= zip(blocks, result.gradients, strict=True)
+    first, *rest = (by_block[words] for words in sorted(by_block))
+    total = {name: sum((later[name] for later in rest), first[name]) for name in first}
     steps = network.steps + 1
     return NetworkState(*adam_step(network.weights, network.moments, total, alpha, steps), steps)
 
@@ -149,7 +173,7 @@ def center_network(network: NetworkState, mean: Float32Array) -> NetworkState:
 
 
 def make_rows(context: ColumnsContext, part: int, held: HeldNetwork) -> Float32Array:
-    """Task: compute the rows of a part's words by the network."""
+    """Task: return the input rows of the part of this number, shape (words, D), computed by the network."""
     run, device = context.run, find_device(context.run.device)
     with device.explaining_errors():
         weights, name = open_network(run, held).weights, device.torch_device()
@@ -159,17 +183,20 @@ def make_rows(context: ColumnsContext, part: int, held: HeldNetwork) -> Float32A
 
 
 def join_losses(n_words: int, shares: Sequence[Sequence[WordRange]], *losses: Sequence[Float32Array]) -> Float32Array:
-    """Task: put the losses of words from all blocks of a step into the order of the words, shape (1, n_words)."""
+    """Task: return the losses of all words in a step, in their order, shape (1, n_words) float32.
+
+    `shares` are the blocks of words of each task, `losses` the losses of each of its blocks.
+    """
     joined = np.empty((1, n_words), np.float32)
-    for blocks, of_blocks in zip(shares, losses, strict=True):
-        for words, lost in zip(blocks, of_blocks, strict=True):
-            joined[0, slice(*words)] = lost
+    for blocks, block_losses in zip(shares, losses, strict=True):
+        for words, values in zip(blocks, block_losses, strict=True):
+            joined[0, slice(*words)] = values
     return joined
 
 
 @durable()
 def save_network(store: Store, run: Run, held: HeldNetwork, moments: bool) -> None:
-    """Task: write the network to a model, or with its moments to a checkpoint."""
+    """Task: write the network to a model; with `moments`, its moments and number of steps too, for a checkpoint."""
     network = open_network(run, held)
     write_subwords(store, Subwords(_alphabet(run), network.weights))
     if moments:
@@ -181,6 +208,7 @@ def save_network(store: Store, run: Run, held: HeldNetwork, moments: bool) -> No
 
 
 def _read_network(store: Store) -> NetworkState:
+    """Return the network of a checkpoint, with its moments and number of steps."""
     subwords = read_subwords(store)
     if subwords is None:
         raise DamageError.of(f"{store.url}/subwords", "is missing")
@@ -193,14 +221,16 @@ def _read_network(store: Store) -> NetworkState:
 
 @lru_cache(maxsize=2)
 def _alphabet(run: Run) -> Alphabet:
-    """Return the cached alphabet of the network."""
+    """Return the alphabet of the network: the characters of all words; cached."""
     return Alphabet.from_words(run.vocabulary.load().words)
 
 
 @lru_cache(maxsize=2)
 def _all_characters(run: Run) -> Int32Array:
+    """Return the encoded characters of all words, shape (V, length) int32; cached."""
     return _alphabet(run).encode(run.vocabulary.load().words)
 
 
 def _characters(run: Run, words: WordRange) -> Int32Array:
+    """Return the encoded characters of a range of words, shape (n, length) int32."""
     return _all_characters(run)[slice(*words)]

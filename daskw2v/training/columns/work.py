@@ -15,7 +15,7 @@ class ColumnsWork(Work):
     """The work of a run: trained rows with their moments, fixed rows, columns of the matrix."""
 
     def train(self) -> Iterator[Moment]:
-        """Yield training, and building the matrix."""
+        """Yield the moments of training, and of building the matrix."""
         workers, n_words, follows = self.workers, self.text.vocabulary, self.objective.has_network
         n, parts = workers.n, workers.n * workers.devices
         arrays = 1 + MOMENTS[settle_params(self.params).optimizer or ""]  # rows, and their moments

@@ -1,6 +1,6 @@
-"""Devices, on which kernels run: a device takes rows, trains them, and returns them.
+"""Devices, on which kernels run, and their registry.
 
-The registry of devices is here. A device of this package is a module beside this one, and a line below.
+A device of this package is a module beside this one, and a line below.
 """
 
 from distributed import Client
@@ -13,7 +13,7 @@ from daskw2v.config.registry import Registry
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, Daskw2vError
 from daskw2v.objectives.registry import find_objective
-from daskw2v.training.devices.base import DeviceRows, PartitionTrainer, RowTrainer, Threads, threads_of
+from daskw2v.training.devices.base import DeviceRows, PartitionTrainer, RowTrainer, Threads, make_threads
 from daskw2v.training.devices.cpu import CPU
 from daskw2v.training.devices.device import Device
 from daskw2v.training.devices.gpu import CUDA
@@ -35,9 +35,9 @@ __all__ = [
     "check_device",
     "check_workers",
     "find_device",
+    "find_device_trainers",
+    "make_threads",
     "read_piece",
-    "threads_of",
-    "trainers_of",
 ]
 
 
@@ -45,32 +45,26 @@ DEVICES = Registry("device", "daskw2v.devices", Device, {device.name: device for
 
 
 def find_device(name: str) -> Device:
-    """Return the device of that name, or raise a ParameterError that lists them."""
+    """Return the device of this name, or raise a ParameterError that lists all names."""
     return DEVICES.find(name)
 
 
 def check_device(params: Params, resources: Resources) -> None:
-    """Refuse settings that the device of these Resources would not read.
-
-    Raises
-    ------
-    ParameterError
-        If the device does not exist, or an option of others is set.
-    """
+    """Raise a ParameterError if the device of these Resources does not exist, or does not read a setting."""
     for settings in (params, resources):
         refuse_unread(settings, "device", resources.device.name, DEVICES.including(resources.device.name))
 
 
-def trainers_of(client: Client, device: str | None) -> Trainers:
-    """Return the workers that train on a device: those that declare its resource, or all where none does.
+def find_device_trainers(client: Client, device: str | None) -> Trainers:
+    """Return the workers that train on the device of this name: those that declare its resource, or all if none does.
 
-    All workers are returned where no device is named. The call waits for one worker; where workers may still come and
-    the present ones cannot train, it waits for one that declares the resource.
+    All workers are returned for None. The call waits for one worker; where workers may still come and the present ones
+    cannot train, it waits for a worker that declares the resource.
 
     Raises
     ------
     ClusterError
-        If none has come in time.
+        If no such worker has come in time.
     """
     await_worker(client)
     if device is None:
@@ -80,7 +74,7 @@ def trainers_of(client: Client, device: str | None) -> Trainers:
     if chosen.check is None or chosen.resource is None or trainers.task_resources or not may_grow(client):
         return trainers
     try:
-        ask_workers(client, _lacking, device, workers=trainers.threads)
+        ask_workers(client, _find_problem, device, workers=trainers.threads)
     except ClusterError as error:
         await_worker(client, {chosen.resource: 1}, error.problem)
         return find_trainers(client, chosen.resource)
@@ -88,13 +82,13 @@ def trainers_of(client: Client, device: str | None) -> Trainers:
 
 
 def check_workers(client: Client, device: str, objective: str) -> None:
-    """Check that workers that train on a device can train an objective; raise the error of a `check` on one of them."""
+    """Raise the error of a worker that cannot train an objective on a device, by the `check` of either."""
     if find_device(device).check is not None or find_objective(objective).check is not None:
-        ask_workers(client, _lacking, device, objective, workers=trainers_of(client, device).threads)
+        ask_workers(client, _find_problem, device, objective, workers=find_device_trainers(client, device).threads)
 
 
-def _lacking(device: str, objective: str | None = None) -> Daskw2vError | None:
-    """Return the error for which this process cannot train on a device; Dask would log one that is raised."""
+def _find_problem(device: str, objective: str | None = None) -> Daskw2vError | None:
+    """Return the error for which this process cannot train on a device, or None. Dask would log a raised error."""
     chosen = find_device(device)
     check_objective = find_objective(objective).check if objective is not None else None
     try:

@@ -26,7 +26,7 @@ class Threads(NamedTuple):
     Parameters
     ----------
     n
-        How many threads train a replica, or read the text for the device that does.
+        Number of threads that train a replica, or that read text for the device that trains it.
     device
         The settings of the device.
     """
@@ -35,15 +35,15 @@ class Threads(NamedTuple):
     device: Choice
 
 
-def threads_of(n: int, resources: Resources) -> Threads:
-    """Return the threads of a training task, with the device that Resources have."""
+def make_threads(n: int, resources: Resources) -> Threads:
+    """Return `n` threads of a training task, with the device's settings in these Resources."""
     return Threads(n, resources.device)
 
 
 class DeviceRows(Protocol):
     """Rows of a table that a task leaves in the memory of its device, for the next task of the same process.
 
-    They become an array, shape (rows, D) float32, where they are sent, written, or passed to `numpy.asarray`.
+    The rows become an array, shape (rows, D) float32, where they are sent, written, or passed to `numpy.asarray`.
     """
 
     dtype: Any
@@ -66,20 +66,20 @@ def map_arrays(to_device: Callable[[Any], Any], values: Any) -> Any:
 
 
 class DeviceTrainer(ABC):
-    """The base of all trainers: a trainer trains in the memory of its device."""
+    """The base of all trainers, which train in the memory of their device."""
 
     device: ClassVar[str]
 
     @abstractmethod
     def to_device(self, values: Any) -> Any:
-        """Return an array in the device's memory."""
+        """Return an array of this machine in the device's memory."""
 
     @abstractmethod
     def from_device(self, values: Any) -> Any:
         """Return an array of the device in this machine's memory."""
 
     def _make_ready(self) -> None:  # noqa: B027 (most trainers need none)
-        """Make other arrays that training needs; called when all tables are on the device."""
+        """Make the arrays that training needs besides the tables; called when all tables are on the device."""
 
 
 class PartitionTrainer(DeviceTrainer):
@@ -90,14 +90,15 @@ class PartitionTrainer(DeviceTrainer):
     objective, params
         The objective, and the settings of the run.
     inputs, outputs
-        For each partition a function that returns its rows, shape (rows, D) float32, or as `take_input` or
-        `leave_input` returns them. The rows are copied.
+        For each partition, by number, a function that returns its rows, shape (rows, D) float32, or a result of
+        `take_input` or `leave_input`. The rows are copied.
     counts, total
-        Returns how often each word of a partition occurs, shape (rows,) int64; and how often all words do.
+        Function from the number of a partition to the count of each of its words, shape (rows,) int64; and the sum of
+        the counts of all words.
     settings
         The settings of the device.
     each
-        As `map`, by which partitions are copied: one after the other, or by several threads.
+        `map`, or a function like it that copies partitions by several threads.
     """
 
     def __init__(
@@ -119,7 +120,9 @@ class PartitionTrainer(DeviceTrainer):
         def copy(rows: Callable[[], Any]) -> Any:
             return self._copied(rows())
 
-        self._inputs, self._outputs = (dict(zip(of, each(copy, of.values()), strict=True)) for of in (inputs, outputs))
+        self._inputs, self._outputs = (
+            dict(zip(partitions, each(copy, partitions.values()), strict=True)) for partitions in (inputs, outputs)
+        )
         self._make_ready()
 
     @classmethod
@@ -131,7 +134,7 @@ class PartitionTrainer(DeviceTrainer):
     def train(
         self, input: int, output: int, bucket: Bucket, alpha: float, words: UInt64Array, key: np.uint64
     ) -> tuple[int, float]:
-        """Train the bucket of two partitions; return the number of pairs and the summed loss.
+        """Train the bucket of two partitions; return its number of pairs and the sum of their losses.
 
         Threads may call it at the same time for different partitions.
 
@@ -146,46 +149,48 @@ class PartitionTrainer(DeviceTrainer):
         words
             The result of `Objective.partition_table` for the output partition's words.
         key
-            Stream of the draws.
+            Stream of the random draws.
         """
 
     def take_input(self, number: int) -> Float32Array:
-        """Return the rows of an input partition as they were trained, and release it.
+        """Return the trained rows of the input partition of this number, and release it.
 
-        Their shape is (rows, padded(D)): they end with zeros, on whole cache lines.
+        The shape is (rows, padded(D)): rows end with zeros, so that each fills complete cache lines.
         """
         return self._take(self._inputs, number)
 
     def take_output(self, number: int) -> Float32Array:
-        """Return the rows of an output partition, as `take_input` does."""
+        """Return the trained rows of the output partition of this number, and release it, as `take_input` does."""
         return self._take(self._outputs, number)
 
     def leave_input(self, number: int, *, stays: bool) -> tuple[Any, bool]:
-        """Return the rows of an input partition as the result of a task, and whether they are finite; release it.
+        """Return the trained rows of an input partition as the result of a task, and whether they are finite.
 
-        With `stays`, the rows may be on the device.
+        The partition is released. With `stays`, the rows may be `DeviceRows`.
         """
         return self._leave(self._inputs, number, stays=stays)
 
     def leave_output(self, number: int, *, stays: bool) -> tuple[Any, bool]:
-        """Return the rows of an output partition, as `leave_input` does."""
+        """Return the trained rows of an output partition, and whether they are finite, as `leave_input` does."""
         return self._leave(self._outputs, number, stays=stays)
 
     def _leave(self, tables: dict[int, Any], number: int, *, stays: bool) -> tuple[Any, bool]:
+        """Return a partition's trained rows as a task's result, and whether they are finite; release it."""
         rows = self._take(tables, number)
         return share(rows), is_finite(rows)
 
     def _copied(self, rows: Any) -> Any:
-        """Return a copy of a partition on the device."""
+        """Return a padded copy on the device of a partition's rows."""
         return self.to_device(padded_copy(np.asarray(rows), self._width))
 
     def _take(self, tables: dict[int, Any], number: int) -> Float32Array:
+        """Return a partition's trained rows, shape (rows, padded(D)), and release it."""
         rows: Float32Array = self.from_device(tables.pop(number)).reshape(-1, self._width)
         return rows
 
 
 def padded_copy(rows: Float32Array, width: int) -> Float32Array:
-    """Return a flat copy of rows that end with zeros, each `width` floats long."""
+    """Return a flat copy of rows, shape (n * width,), in which zeros fill each row to `width` floats."""
     table: Float32Array = buffers.here.take(len(rows) * width)
     wide = table.reshape(-1, width)
     wide[:, : rows.shape[1]] = rows
@@ -201,15 +206,15 @@ class RowTrainer(DeviceTrainer):
     objective, params
         The objective, and the settings of the run.
     prepared
-        `objective.prepare`'s result.
+        The result of `objective.prepare`.
     trained
-        By table, the rows of the part, and behind them their moments if there are any, shapes (n, D) float32. They are
-        copied.
+        By table, the rows of the part, followed by their moments if there are any, each of shape (n, D) float32. The
+        arrays are copied.
     constant
-        By table, the rows of all words in consecutive pieces, shapes (., D) float32. They are copied. Where both tables
-        are trained there are none: the part has all words, and each table is constant while the other is trained.
+        By table, the rows of all words in consecutive parts, each of shape (n, D) float32. The arrays are copied. Empty
+        where both tables are trained: the part then has all words, and each table is fixed while the other is trained.
     threads
-        How many train, on the processor. They share no row: the result is the same for any number.
+        Number of threads of the processor that train. They share no row: any number gives the same result.
     """
 
     def __init__(
@@ -236,38 +241,39 @@ class RowTrainer(DeviceTrainer):
         """Return the kernel that trains columns by an objective, or raise a ParameterError."""
         return find_column_trainer(objective, cls.device)
 
-    def train(self, table: str, columns: MatrixColumns, at: int = 0) -> Float32Array:
-        """Train columns in place, of all rows or of some; return each one's summed loss, shape (m,) float32.
+    def train(self, table: str, columns: MatrixColumns, first_row: int = 0) -> Float32Array:
+        """Train rows of the part in place on columns; return the sum of each row's losses, shape (m,) float32.
 
         Parameters
         ----------
         table
-            Whose rows are trained.
+            The table of the rows, "input" or "output".
         columns
             The columns of m words.
-        at
-            The first one's row in the part, where a batch begins.
+        first_row
+            The row of the first of these words in the part, where a batch begins.
         """
-        other = next(name for name in {**self._constant, **self._trained} if name != table)
+        other_table = next(name for name in {**self._constant, **self._trained} if name != table)
         length = self._batches * BATCH * self._width
-        others = self._constant[other] if other in self._constant else self._trained[other][:length]
-        memory = PartTables(self._trained[table][at * self._width :], others, self._width, length)
+        is_fixed = other_table in self._constant
+        fixed = self._constant[other_table] if is_fixed else self._trained[other_table][:length]
+        memory = PartTables(self._trained[table][first_row * self._width :], fixed, self._width, length)
         losses = self.to_device(np.zeros(len(columns.contexts), np.float32))
         self._run(-(-len(losses) // BATCH), map_arrays(self.to_device, columns), memory, losses)
-        summed: Float32Array = self.from_device(losses)
-        return summed
+        sums: Float32Array = self.from_device(losses)
+        return sums
 
     def take(self, table: str) -> list[Float32Array]:
-        """Return a table's rows and moments, and release them."""
+        """Return a table's trained rows and their moments, each of shape (n, D), and release them."""
         tables = self.from_device(self._trained.pop(table)).reshape(-1, self._batches * BATCH, self._width)
         return [np.ascontiguousarray(rows[: self._words, : self._columns]) for rows in tables]
 
     @abstractmethod
     def _run(self, n_batches: int, columns: MatrixColumns, memory: PartTables, losses: Any) -> None:
-        """Train batches."""
+        """Train `n_batches` batches of rows in `memory`; write the sum of each row's losses to `losses`."""
 
     def _tables(self, tables: Sequence[Float32Array]) -> Float32Array:
-        """Return padded copies one behind the other, in whole batches."""
+        """Return padded copies of a table's rows and moments, one after the other, each filled to complete batches."""
         length = self._batches * BATCH * self._width
         flat = huge_zeros(len(tables) * length)
         for number, rows in enumerate(tables):
@@ -275,7 +281,7 @@ class RowTrainer(DeviceTrainer):
         return flat
 
     def _table(self, pieces: Sequence[Float32Array]) -> Float32Array:
-        """Return a padded copy of consecutive pieces."""
+        """Return a padded copy of a table that is passed in consecutive parts."""
         flat = huge_zeros(sum(map(len, pieces)) * self._width)
         rows, start = flat.reshape(-1, self._width), 0
         for piece in pieces:

@@ -21,19 +21,22 @@ from daskw2v.types import Float32Array, UInt64Array
 
 _T = TypeVar("_T")
 
-CHUNK = 32768  # centers that one of several threads trains at a time: about 20 ms of work
+CHUNK = 32768  # centers that one of several threads trains at a time: about 20 ms
 
 
-def hot_rows_of(objective: Objective, threads: Threads) -> int:
-    """Return the number of rows that each thread copies; by default the fewer, the more threads there are."""
+def count_hot_rows(objective: Objective, threads: Threads) -> int:
+    """Return the number of most used rows that each thread copies; by default fewer, the more threads there are."""
     if threads.n == 1:
         return 0
     hot_rows = cast(settings.CPU, threads.device).hot_rows
     return objective.hot_rows // threads.n if hot_rows is None else hot_rows
 
 
-def flush_words_of(objective: Objective, threads: Threads) -> int:
-    """Return the centers between two flushes of a thread: all threads together train `Objective.flush_words` then."""
+def count_flush_words(objective: Objective, threads: Threads) -> int:
+    """Return the number of centers that a thread trains between two flushes of its copied rows.
+
+    All threads together train `Objective.flush_words` centers between two flushes.
+    """
     return max(1, objective.flush_words // threads.n)
 
 
@@ -43,22 +46,23 @@ class CpuTrainer(DeviceTrainer):
     device = "cpu"
 
     def to_device(self, values: Any) -> Any:
-        """Return the array."""
+        """Return the array itself."""
         return values
 
     def from_device(self, values: Any) -> Any:
-        """Return the array."""
+        """Return the array itself."""
         return values
 
 
 class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
-    """Trains without locks (Hogwild).
+    """Trains a replica by threads of the processor, without locks (Hogwild).
 
-    With one thread, the result depends on nothing but the input; with more, updates may overwrite each other.
+    With one thread, the result depends on the input alone; with more, updates may overwrite each other.
     """
 
     def _hot_rows(self) -> int:
-        return min(hot_rows_of(self._objective, self._threads), *self._lengths.values())
+        """Return the number of most used rows that each thread copies."""
+        return min(count_hot_rows(self._objective, self._threads), *self._lengths.values())
 
     def _rows_behind(self) -> int:
         return self._hot_rows() * self._threads.n  # each thread's copies of the hottest rows
@@ -68,12 +72,12 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
         hot = self._hot_rows()
         for i in range(self._threads.n):
             copies = (self._lengths["input"] + i * hot, self._lengths["output"] + i * hot)
-            rows = HotRows(hot, *copies, flush_words_of(self._objective, self._threads))
+            rows = HotRows(hot, *copies, count_flush_words(self._objective, self._threads))
             tables = Tables(self._tables["input"], self._tables["output"], self._width, rows, self._frozen)
             self._memories.put((tables, self._composed_rows()))
 
     def _composed_rows(self) -> ComposedRows | None:
-        """Return the rows that a thread composes, with arrays of its own; None if words have no features."""
+        """Return the composed rows of one thread, with arrays for this thread alone; None if words have no features."""
         if self._features is None:
             return None
         window = self._params.window
@@ -81,7 +85,7 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
         return ComposedRows(self._features, self._tables["features"], composer, window)
 
     def _copies(self, blocks: Mapping[str, Sequence[RowBlock]]) -> dict[str, Any]:
-        def room(name: str) -> Float32Array:
+        def allocate(name: str) -> Float32Array:
             is_partial = any(isinstance(part, SomeRows) for part in blocks[name])
             rows = self._lengths[name] + self._rows_behind()
             return (sparse_zeros if is_partial else buffers.here.take)(rows * self._width)
@@ -90,7 +94,7 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
             name, start, part = job
             self._copy_into(tables[name].reshape(-1, self._width)[start : start + len(part)], part)
 
-        tables = {name: room(name) for name in blocks}
+        tables = {name: allocate(name) for name in blocks}
         starts = {name: zip(self._bounds[name], parts, strict=False) for name, parts in blocks.items()}
         self._in_threads(copy, [(name, int(start), part) for name in blocks for start, part in starts[name]])
         for name, table in tables.items():
@@ -98,25 +102,28 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
         return tables
 
     def train(self, loads: Iterable[Callable[[], TextPiece]]) -> TextTotals:
-        """Train pieces of text; more than one thread trains a piece while one of them loads the next."""
+        """Train pieces of text; several threads train a piece while one of them loads the next piece."""
         n = self._threads.n
         if n == 1:
-            return _total(self._part(piece, piece.first, piece.last, piece.words) for piece in (of() for of in loads))
+            pieces = (load() for load in loads)
+            return _total(self._train_part(piece, piece.first, piece.last, piece.words) for piece in pieces)
         results: list[TextTotals] = []
         with ThreadPoolExecutor(n) as pool:
             coming = (pool.submit(load) for load in loads)
-            piece = next(coming, None)
+            next_piece = next(coming, None)
             parts: list[Future[TextTotals]] = []
-            while piece is not None:
-                now, piece = piece.result(), next(coming, None)
-                cuts = [*range(now.first, now.last, CHUNK), now.last]
-                results.append(TextTotals(0, 0.0, now.words))
-                before, parts = parts, [pool.submit(self._part, now, a, b) for a, b in itertools.pairwise(cuts)]
-                results += [part.result() for part in before]  # not those of now: no thread waits for the next piece
+            while next_piece is not None:
+                piece, next_piece = next_piece.result(), next(coming, None)
+                cuts = [*range(piece.first, piece.last, CHUNK), piece.last]
+                results.append(TextTotals(0, 0.0, piece.words))
+                earlier = parts
+                parts = [pool.submit(self._train_part, piece, a, b) for a, b in itertools.pairwise(cuts)]
+                results += [part.result() for part in earlier]  # of the piece before, so that no thread is idle
             results += [part.result() for part in parts]
         return _total(results)
 
-    def _part(self, piece: TextPiece, first: int, last: int, words: int = 0) -> TextTotals:
+    def _train_part(self, piece: TextPiece, first: int, last: int, words: int = 0) -> TextTotals:
+        """Train the centers first..last-1 of a piece; return their totals, with `words` known tokens."""
         tables, composed = memory = self._memories.get()
         work = (piece.segment, first, last, tables, piece.rate, piece.epoch, self._prepared)
         try:
@@ -130,11 +137,12 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
 
     def take_by(self, block: Callable[[str, int, Float32Array], _T]) -> dict[str, list[_T]]:
         """Return the results of a function for each row block, as `ReplicaTrainer.take_by` does."""
-        self._memories = SimpleQueue()  # they hold the tables too
+        self._memories = SimpleQueue()  # the memories hold the tables, too
         return super().take_by(block)
 
 
 def _total(results: Iterable[TextTotals]) -> TextTotals:
+    """Return the sums of totals."""
     examples, loss, words = 0, 0.0, 0
     for totals in results:
         examples += totals.examples
@@ -144,19 +152,19 @@ def _total(results: Iterable[TextTotals]) -> TextTotals:
 
 
 class CpuPartitionTrainer(CpuTrainer, PartitionTrainer):
-    """Each bucket is trained by one thread. The result depends on nothing but the input."""
+    """Trains each bucket by one thread. The result depends on the input alone."""
 
     def train(
         self, input: int, output: int, bucket: Bucket, alpha: float, words: UInt64Array, key: np.uint64
     ) -> tuple[int, float]:
-        """Train the bucket of two partitions, as `PartitionTrainer.train` says."""
+        """Train the bucket of two partitions, as `PartitionTrainer.train` does."""
         memory = Tables(self._inputs[input], self._outputs[output], self._width, HotRows(0, 0, 0, 1))
         pairs, loss = self._train(bucket, memory, alpha, self._params, words, key)
         return pairs, loss
 
 
 class CpuRowTrainer(CpuTrainer, RowTrainer):
-    """Threads train batches of rows."""
+    """Trains batches of rows by threads of the processor."""
 
     def _make_ready(self) -> None:
         self._pool = ThreadPoolExecutor(self._threads)

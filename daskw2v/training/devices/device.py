@@ -20,7 +20,7 @@ def _processor() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Device:
-    """One device.
+    """One device, on which kernels run.
 
     Parameters
     ----------
@@ -31,26 +31,27 @@ class Device:
     settings
         The class of its settings.
     replica_trainer, partition_trainer, row_trainer
-        Classes that train a replica of the whole model, buckets of its partitions, or the rows of a part of the words.
-        Each finds the kernel for an objective (`find_kernel`).
+        Classes that train a replica of the model, buckets of its partitions, or the rows of a part of the words. Each
+        finds the kernel for an objective (`find_kernel`).
     check
-        Raises an error if a process cannot train on the device.
+        Function that raises an error if the calling process cannot train on the device.
     resource
         The Dask resource that workers with the device declare, if some workers lack it. A training task takes one.
     free_memory
-        Returns the free bytes of the device of a worker that has fewest, if the device has memory of its own. Dask
-        calls it there, and names the worker if the function has a parameter `dask_worker`.
+        Function that returns the smallest number of free bytes of a worker's devices; None for a device without memory
+        of its own. Dask calls it on the worker, and passes the worker as `dask_worker` if it has this parameter.
     local_cluster
-        Returns further options of Dask's LocalCluster for a number of workers.
+        Function from a number of workers to more options of Dask's LocalCluster.
     torch_device
-        Returns PyTorch's name of the device that a process trains networks on.
+        Function that returns PyTorch's name of the device that the calling process trains networks on.
     explaining_errors
-        Returns a context manager that replaces errors of the device's libraries by ones with a remedy.
+        Function that returns a context manager, which replaces errors of the device's libraries by errors with a
+        remedy.
     runs_cpu_kernels
-        Whether it trains with the objectives' kernels for the processor, so that a process without the device can
+        Whether the device runs the objectives' kernels for the processor, so that a process without the device can
         compile them before a run.
     honours
-        Fields of Params that it reads and not all devices do (`honoured_by`), besides its settings.
+        Fields of Params that the device reads and not all devices do (`honoured_by`), besides its settings.
     """
 
     name: str

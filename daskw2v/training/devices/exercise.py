@@ -1,4 +1,4 @@
-"""Tiny trainings on the processor: they compile the kernels of a strategy as its runs call them."""
+"""Tiny trainings on the processor, which compile the kernels of a strategy as its runs call them."""
 
 import numpy as np
 
@@ -23,12 +23,12 @@ _SENTENCE = Segment(np.arange(_TOKENS, dtype=np.int32), np.arange(_TOKENS), np.a
 
 
 def _counts(partition: int = 0) -> Int64Array:
-    """Return how often each word occurs."""
+    """Return the count of each word, shape (_WORDS,), whatever the partition."""
     return np.arange(_WORDS, 0, -1, dtype=np.int64)
 
 
 def exercise_replica(params: Params) -> None:
-    """Train a sentence by the kernel for text."""
+    """Compile the kernel that trains text, of a run with these Params: train one sentence."""
     objective = find_objective(params.objective.name)
     features = _features(params)
     tables = objective.tables(params, _WORDS) | ({} if features is None else {FEATURES: 1})
@@ -39,7 +39,7 @@ def exercise_replica(params: Params) -> None:
 
 
 def _features(params: Params) -> WordFeatures | None:
-    """Return one feature of each word, with weights where a run's have some; None where words have none."""
+    """Return one feature for each word, with weights if a run's features have weights; None for words without."""
     if not has_features(params):
         return None
     ones, rows = np.ones(_WORDS, np.float32), np.zeros(_WORDS, np.int32)
@@ -47,7 +47,7 @@ def _features(params: Params) -> WordFeatures | None:
 
 
 def exercise_partitions(params: Params) -> None:
-    """Train a pair by the kernel for buckets."""
+    """Compile the kernel that trains buckets, of a run with these Params: train one pair."""
     objective = find_objective(params.objective.name)
 
     def rows() -> Float32Array:
@@ -60,7 +60,7 @@ def exercise_partitions(params: Params) -> None:
     trainer.train(0, 0, Bucket(pair, pair[:0]), _ALPHA, words, np.uint64(0))
 
 
-def exercise_dealing(params: Params) -> None:
-    """Deal the pairs of a sentence into buckets."""
+def exercise_distribution(params: Params) -> None:
+    """Compile the kernels that distribute pairs, of a run with these Params: distribute one sentence's to buckets."""
     windows = WindowSize(params.window, params.shrink_windows, np.uint64(0))
     deal_pairs(_SENTENCE, 0, _TOKENS, windows, Partitions(_WORDS, min(_WORDS, Partitioned.of(params).n_partitions)))

@@ -3,7 +3,7 @@
 A trainer has one GPU, but threads of many tasks call its methods: each method enters the GPU's context.
 
 A replica's text is cut on the GPU (`sampling.cuda`), to which threads of the processor copy missing text (`gpu_text`).
-Its tables stay there: the next task copies the rows that a task leaves from there (`gpu_rows`).
+The replica's tables stay on the GPU: the next task copies the rows that a task leaves on the GPU (`gpu_rows`).
 """
 
 import math
@@ -40,9 +40,9 @@ from daskw2v.training.devices.settings import Cuda, Replicated
 from daskw2v.types import UInt64Array
 
 TABLES = ("input", "output")
-_CODE, _CUT = 4, 5 * (3 * 4 + 2 * 8) // 4  # bytes of a position: as it is stored; cut, with some room
-_AHEAD = 2  # pieces that are read ahead, besides one for each thread
-# In the errors of all of CUDA's libraries, and of PyTorch
+_CODE, _CUT = 4, 5 * (3 * 4 + 2 * 8) // 4  # bytes of a position: stored; and cut, with a quarter to spare
+_N_AHEAD = 2  # pieces that are read ahead, besides one for each thread
+# Texts in the errors of CUDA's libraries and of PyTorch
 _FULL = "CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation", "CUDA out of memory", "CUBLAS_STATUS_ALLOC_FAILED"
 
 
@@ -52,7 +52,7 @@ _Trainer = TypeVar("_Trainer", bound="CudaTrainer")
 
 
 def free_memory(dask_worker: Worker | None = None) -> float:
-    """Return the bytes that are free on that GPU of a worker which has fewest; infinity for simulated ones.
+    """Return the smallest number of free bytes of the GPUs of a worker; infinity for simulated GPUs.
 
     Raises
     ------
@@ -65,10 +65,11 @@ def free_memory(dask_worker: Worker | None = None) -> float:
             f"A worker on {platform.node()} declares {RESOURCE}={declared}, but sees {len(gpus)}.",
             f"Start it with --resources {RESOURCE}={len(gpus)}, or let it see more ({VARIABLE}).",
         )
-    return min(map(_free_on, gpus[:declared]))
+    return min(map(_free_bytes, gpus[:declared]))
 
 
-def _free_on(gpu: Any) -> float:
+def _free_bytes(gpu: Any) -> float:
+    """Return the bytes that are free on a GPU, after text that waits there is released; infinity if simulated."""
     if numba.config.ENABLE_CUDASIM:
         return math.inf
     with gpu:
@@ -85,7 +86,7 @@ def torch_device() -> str:
 
 @contextmanager
 def gpu_memory_watched() -> Iterator[None]:
-    """Turn the errors of CUDA's libraries when a GPU has no memory left into a ClusterError."""
+    """Replace errors of CUDA's libraries that say that a GPU's memory is full by a ClusterError."""
     try:
         yield
     except Exception as error:
@@ -93,13 +94,13 @@ def gpu_memory_watched() -> Iterator[None]:
             raise
         raise ClusterError(
             f"The memory of a GPU is full on {platform.node()} ({error}).",
-            "End what else uses that GPU (nvidia-smi lists it), start one worker a GPU (with --resources GPU=1), or "
+            "End other programs on that GPU (nvidia-smi lists them), start one worker a GPU (--resources GPU=1), or "
             "train a smaller model: vector_size, max_final_vocab, or more n_partitions of strategy='rotation'.",
         ) from error
 
 
 def _on_its_gpu(method: Callable[Concatenate[_Trainer, _P], _R]) -> Callable[Concatenate[_Trainer, _P], _R]:
-    """Let a trainer's method work on its GPU, whichever thread calls it."""
+    """Return a trainer's method, run with the trainer's GPU current, whichever thread calls it."""
 
     @wraps(method)
     def entered(trainer: _Trainer, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -110,14 +111,14 @@ def _on_its_gpu(method: Callable[Concatenate[_Trainer, _P], _R]) -> Callable[Con
 
 
 class DevicePool:
-    """The devices of this process's trainers, by number. Trainers share devices if they are more; none waits."""
+    """Assigns devices, by number, to the trainers of this process. More trainers than devices share; none waits."""
 
     def __init__(self) -> None:
         self._holders: defaultdict[int, WeakSet[object]] = defaultdict(WeakSet)
         self._lock = Lock()
 
-    def take(self, holder: object, n: int) -> int:
-        """Return the number of the device that fewest holders have, of n; `holder` has it until it is deleted."""
+    def assign(self, holder: object, n: int) -> int:
+        """Return the number of that of `n` devices with the fewest holders; `holder` has it until it is deleted."""
         with self._lock:
             number = min(range(n), key=lambda device: len(self._holders[device]))
             self._holders[number].add(holder)
@@ -133,7 +134,7 @@ class CudaTrainer(DeviceTrainer):
     Attributes
     ----------
     gpu
-        The GPU, a context manager that makes it the calling thread's.
+        The GPU: a context manager that makes it the calling thread's current GPU.
 
     Raises
     ------
@@ -145,7 +146,7 @@ class CudaTrainer(DeviceTrainer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         n = count_declared_gpus()
-        self.gpu = load("daskw2v.kernels.cuda.gpus").gpu_at(_POOL.take(self, n))
+        self.gpu = load("daskw2v.kernels.cuda.gpus").gpu_at(_POOL.assign(self, n))
         super().__init__(*args, **kwargs)
 
     @cached_property
@@ -163,11 +164,11 @@ class CudaTrainer(DeviceTrainer):
 
     @_on_its_gpu
     def from_device(self, values: Any) -> Any:
-        """Return a copy of an array of the GPU, in memory that was used before if possible."""
+        """Return a copy in this machine's memory of an array of the GPU; memory is reused if possible."""
         return values.copy_to_host(buffers.here.take(len(values), values.dtype))
 
     def _are_finite(self, tables: Iterable[Any]) -> bool:
-        """Return whether tables on the GPU, which is current, are finite."""
+        """Return whether all values of tables on the current GPU are finite."""
         finite, squares = load("daskw2v.kernels.cuda.finite"), self.to_device(np.zeros(1))
         for table in tables:
             finite.add_squares(table, squares)
@@ -175,10 +176,10 @@ class CudaTrainer(DeviceTrainer):
 
 
 class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
-    """Warps train without locks: the result depends on their order, which is not known."""
+    """Trains a replica by warps, without locks: the result depends on the warps' order, which is not known."""
 
-    positions = 1 << 22  # enough for two thousand warps: each has a long piece
-    step = task = 1 << 27  # a fifth of a second: what Dask takes for a task has to be little of it
+    positions = 1 << 22  # enough for two thousand warps with a long range each
+    step = task = 1 << 27  # a fifth of a second: Dask's time for a task has to be a small part of it
 
     @_on_its_gpu
     def _make_ready(self) -> None:
@@ -208,18 +209,18 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
 
     @classmethod
     def device_text_bytes(cls, threads: int, words: int) -> int:
-        """Return the bytes of pieces that threads read ahead, and of one that is cut; kept text takes the rest."""
-        read = min(cls.positions + 2 * CHUNK, words)  # whole chunks
-        return (threads + _AHEAD) * _CODE * read + _CUT * min(cls.positions, words)
+        """Return the bytes of pieces that threads read ahead, and of a piece that is cut, beside text that stays."""
+        read = min(cls.positions + 2 * CHUNK, words)  # complete chunks
+        return (threads + _N_AHEAD) * _CODE * read + _CUT * min(cls.positions, words)
 
     @classmethod
     def trains_together(cls, threads: Threads) -> str | None:
-        """Return the name of what trains the replica's rows in parallel: threads of the processor only read."""
+        """Return a name, for users, of what trains a replica in parallel: warps; threads only read text."""
         return None if cast(Cuda, threads.device).max_in_flight == 1 else "The warps of a GPU"
 
     @property
     def pieces_ahead(self) -> int:
-        """Number of pieces of the next step that are read before it begins: as many as there are threads."""
+        """Number of pieces of the next step that are read before it begins: one for each thread."""
         return self._threads.n
 
     @_on_its_gpu
@@ -236,7 +237,7 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
         return tables
 
     def _padded(self, part: RowBlock) -> Any:
-        """Return the rows to copy to a table: rows of a GPU as they lie there, other rows padded."""
+        """Return the padded rows to copy to a table, flat; rows of a GPU stay on the GPU."""
         if isinstance(part, GpuRows):
             return part.values
         rows = np.zeros((len(part), self._width), np.float32)
@@ -245,33 +246,35 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
 
     @_on_its_gpu
     def results(self) -> tuple[dict[str, list[Any]], bool]:
-        """Return the rows as `ReplicaTrainer.results` does: they stay on the GPU."""
-        good = self._are_finite(self._tables.values())
-        taken = {name: [GpuRows(*of, self.gpu) for of in self._parts(name)] for name in self._tables}
+        """Return the trained row blocks, which stay on the GPU, and whether they are finite; release the tables."""
+        finite = self._are_finite(self._tables.values())
+        results = {name: [GpuRows(*block, self.gpu) for block in self._shaped_blocks(name)] for name in self._tables}
         self._tables.clear()
-        return taken, good
+        return results, finite
 
-    def _parts(self, name: str) -> Iterator[tuple[Any, tuple[int, int]]]:
+    def _shaped_blocks(self, name: str) -> Iterator[tuple[Any, tuple[int, int]]]:
+        """Yield the row blocks of a table on the GPU, flat and padded, and their shapes without padding."""
         for number, rows in enumerate(np.diff(self._bounds[name]).tolist()):
             yield self.block(name, number), (rows, self._columns)
 
     @_on_its_gpu
     def load(self, run: Run, epoch: int, start: int, stop: int, rate: Rate) -> DevicePiece:
-        """Bring the positions start..stop-1 of a run's text to the GPU, unless they are there."""
+        """Return the piece at positions start..stop-1 of a run's text on the GPU; copy what is not there."""
         key = subsampling(run.params, epoch)
-        spans = self._text_of(run).load(start, stop, run.params.window, key)
+        spans = self._open_text(run).load(start, stop, run.params.window, key)
         return DevicePiece(spans, start, stop, rate, epoch, key)
 
-    def _text_of(self, run: Run) -> DeviceText:
+    def _open_text(self, run: Run) -> DeviceText:
+        """Return the text of a run on the GPU; the first call opens it."""
         with self._lock:
             if self._text is None:
-                self._text = text_on_gpu(self._cuda, open_text(run), self, self._room_for_text)
+                self._text = text_on_gpu(self._cuda, open_text(run), self, self._max_text_bytes)
             return self._text
 
-    def _room_for_text(self) -> float:
-        """Return the bytes that text may take: half of the memory that tables of all replicas and rounds leave."""
+    def _max_text_bytes(self) -> float:
+        """Return the bytes that text may take: half of the memory that tables of all replicas and rounds do not."""
         tables = self.nbytes * (2 * -(-Replicated.of(self._params).n_replicas // count_declared_gpus()) - 1)
-        return max(0.0, _free_on(self.gpu) - tables) / 2
+        return max(0.0, _free_bytes(self.gpu) - tables) / 2
 
     def train(self, loads: Iterable[Callable[[], DevicePiece]]) -> TextTotals:
         """Cut and train pieces of text, which threads of the processor load ahead."""
@@ -279,7 +282,7 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
 
     @_on_its_gpu
     def begin(self, loads: Iterable[Callable[[], DevicePiece]]) -> Callable[[], TextTotals]:
-        """Put the cutting and training of pieces into the stream, as `ReplicaTrainer.begin` says."""
+        """Put the cutting and training of pieces into the trainer's stream, as `ReplicaTrainer.begin` does."""
         cuda, stream = self._cuda, self._stream
         sums = self._spare.popleft() if self._spare else TextSums.on_gpu(cuda)
         sums.clear(stream)
@@ -289,51 +292,49 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
         trained = list[Span]()
         try:
             for piece in self._loaded(loads):
-                assert self._text is not None  # which the piece is of
-                spans, keep = piece.on(stream), self._text.keep
+                assert self._text is not None  # `load` opened it for the piece
+                spans, keep = piece.in_stream(stream), self._text.keep
                 cut = self._cutter.cut(spans, piece.start, piece.stop, keep, piece.key, sums.counts, stream)
                 segment, first, last = cut
                 self._train(segment, first, last, memory, piece.rate, piece.epoch, self._prepared)
                 del spans
-                used = cuda.event()
-                used.record(stream)
-                piece.used(used)
+                released = cuda.event()
+                released.record(stream)
+                piece.release_at(released)
                 trained += [loaded.span for loaded in piece.spans]
         except BaseException:
             stream.synchronize()  # before the memory that it uses is released
             raise
         sums.copy(stream)
-        return partial(self._ended, sums, trained)
+        return partial(self._await_totals, sums, trained)
 
     @_on_its_gpu
-    def _ended(self, sums: TextSums, trained: Sequence[Span]) -> TextTotals:
-        """Wait for pieces that were begun; return their totals."""
+    def _await_totals(self, sums: TextSums, trained: Sequence[Span]) -> TextTotals:
+        """Wait for the training of spans of text; return their totals, or raise an error if a code names no word."""
         sums.copied.synchronize()
-        (examples, loss), (words, bad) = sums.totals_here.tolist(), sums.counts_here.tolist()
+        (examples, loss), (words, n_bad) = sums.pinned_totals.tolist(), sums.pinned_counts.tolist()
         self._spare.append(sums)
-        if bad and self._text is not None:
+        if n_bad and self._text is not None:
             self._text.check(trained)
             raise ClusterError(
-                f"A GPU on {platform.node()} found {bad} codes that no word has, in text that is as it was written.",
+                f"A GPU on {platform.node()} found {n_bad} codes that no word has, in text that is as it was written.",
                 "Look for errors of the GPU's memory (nvidia-smi -q -d ECC), and run the same command again.",
             )
         return TextTotals(int(examples), loss, words)
 
     def _loaded(self, loads: Iterable[Callable[[], DevicePiece]]) -> Iterator[DevicePiece]:
-        """Yield the pieces that `loads` return, in their order; threads load some ahead."""
+        """Yield the pieces that the functions of `loads` return, in order; threads load the next pieces meanwhile."""
         loads = iter(loads)
         with ThreadPoolExecutor(self._threads.n) as pool:
-            coming: deque[Future[DevicePiece]] = deque(
-                pool.submit(of) for of in islice(loads, self._threads.n + _AHEAD)
-            )
+            coming: deque[Future[DevicePiece]] = deque(map(pool.submit, islice(loads, self._threads.n + _N_AHEAD)))
             while coming:
                 piece = coming.popleft().result()
-                coming.extend(pool.submit(of) for of in islice(loads, 1))
+                coming.extend(map(pool.submit, islice(loads, 1)))
                 yield piece
 
 
 class CudaPartitionTrainer(CudaTrainer, PartitionTrainer):
-    """Warps train two partitions without locks: the result depends on their order, which is not known."""
+    """Trains buckets by warps, without locks: the result depends on the warps' order, which is not known."""
 
     @_on_its_gpu
     def _make_ready(self) -> None:
@@ -359,11 +360,14 @@ class CudaPartitionTrainer(CudaTrainer, PartitionTrainer):
     @cached_property
     def _has_room(self) -> bool:
         """Whether the next task has enough memory on the GPU if these partitions stay there."""
-        own = sum(table.nbytes for tables in (self._inputs, self._outputs) for table in list(tables.values()))
-        return bool(_free_on(self.gpu) >= 2 * own)
+        size = sum(table.nbytes for tables in (self._inputs, self._outputs) for table in list(tables.values()))
+        return bool(_free_bytes(self.gpu) >= 2 * size)
 
     def _likely_rows(self, table: str, number: int, touched_in: Callable[..., Any], *more: Any) -> Any:
-        """Return how likely a batch touches each of the first rows of a partition, on the GPU."""
+        """Return the probability that a batch touches each of the first rows of a partition, on the GPU; cached.
+
+        `touched_in` is the objective's function from Params, counts of words, their total and `more` arguments.
+        """
         if (table, number) not in self._likely:
             touched = touched_in(self._params, self._counts(number), self._total, *more)
             self._likely[table, number] = self.to_device(self._pieces.damped_chances(touched, self._in_flight))
@@ -373,9 +377,9 @@ class CudaPartitionTrainer(CudaTrainer, PartitionTrainer):
     def train(
         self, input: int, output: int, bucket: Bucket, alpha: float, words: UInt64Array, key: np.uint64
     ) -> tuple[int, float]:
-        """Train the bucket of two partitions, as `PartitionTrainer.train` says; each thread has a stream."""
-        stream, put = self._cuda.stream(), self._cuda.to_device
-        tables, totals = (self._inputs[input], self._outputs[output]), put(np.zeros(2))
+        """Train the bucket of two partitions, as `PartitionTrainer.train` does, in a stream of its own."""
+        stream, tables = self._cuda.stream(), (self._inputs[input], self._outputs[output])
+        totals = self._cuda.to_device(np.zeros(2))
         targets_in_partition = self._objective.targets_in_partition
         assert targets_in_partition is not None  # all objectives have it whose buckets a GPU trains
         likely = (
@@ -391,7 +395,7 @@ class CudaPartitionTrainer(CudaTrainer, PartitionTrainer):
 
 
 class CudaRowTrainer(CudaTrainer, RowTrainer):
-    """A GPU trains rows: tables are in its memory from the first column of a task to its last."""
+    """Trains rows on a GPU, which has the tables in its memory from the first column of a task to the last."""
 
     @_on_its_gpu
     def _run(self, n_batches: int, columns: MatrixColumns, memory: PartTables, losses: Any) -> None:

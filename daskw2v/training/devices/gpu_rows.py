@@ -11,19 +11,18 @@ from daskw2v.types import Float32Array
 
 
 class GpuRows:
-    """Rows of a table, as the result of a task. They must not be changed.
+    """Rows of a table on a GPU, as the result of a task. They must not be changed.
 
-    They become an ordinary array, shape (rows, D) float32, where they are sent, written or asked for
-    (`numpy.asarray`).
+    The rows become a NumPy array, shape (rows, D) float32, where they are sent, written or passed to `numpy.asarray`.
 
     Parameters
     ----------
     values
-        The rows on the GPU, one behind the other, padded to whole cache lines, float32.
+        The rows on the GPU, one after the other, padded to complete cache lines, float32.
     shape
         Number of rows, and their length D.
     gpu
-        The GPU, a context manager that makes it the calling thread's.
+        The GPU: a context manager that makes it the calling thread's current GPU.
     """
 
     dtype = np.dtype(np.float32)

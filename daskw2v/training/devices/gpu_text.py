@@ -1,8 +1,8 @@
 """Text in the memory of a GPU, where it is cut: chunks of codes, the words of their shards, and starts of sentences.
 
-Threads of the processor read missing text and write it to pinned memory; the GPU copies it from there itself, in a
-stream of its own. As long as there is room text stays: from the second epoch on, nothing is read. Later text passes
-through: its memory is used again as soon as the GPU is done with it.
+Threads of the processor read missing text and write it to pinned memory, from which the GPU copies it in a stream of
+its own. Text stays on the GPU as long as there is memory: from the second epoch on, nothing is read. Text that does not
+fit passes through: its memory is used again as soon as the GPU has trained it.
 """
 
 import time
@@ -27,27 +27,27 @@ _IDLE = 5.0  # seconds that text waits for another trainer
 
 
 class _Loaded:
-    """An array on the GPU, from when it is copied on."""
+    """An array on the GPU, and the event of its copying."""
 
     def __init__(self, array: Any, copied: Any, uses: list[Any] | None) -> None:
         self.array, self._copied = array, copied
-        self.uses = uses  # events after which the GPU is done with it; None if it stays
+        self.uses = uses  # events after which the array may be overwritten; None if it stays
 
-    def on(self, stream: Any) -> Any:
-        """Return the array, for calls that are put into a stream from now on."""
+    def in_stream(self, stream: Any) -> Any:
+        """Return the array, for later calls in a stream, which wait until the array is copied."""
         self._copied.wait(stream)
         return self.array
 
 
 class _Pinned(NamedTuple):
-    """Pinned memory, and when it was copied."""
+    """Pinned memory, and the event after which it has been copied to the GPU."""
 
     values: Any
     copied: Any
 
 
 class LoadedSpan(NamedTuple):
-    """A span of text on the GPU; `sentences` are those of its shard that start in it."""
+    """A span of text on the GPU; `sentences` are the indices of its shard's sentences that start in the span."""
 
     span: Span
     codes: _Loaded
@@ -69,21 +69,21 @@ class DevicePiece(NamedTuple):
     epoch: int
     key: np.uint64
 
-    def on(self, stream: Any) -> list[DeviceSpan]:
-        """Return the spans of the piece, for calls that are put into a stream from now on."""
+    def in_stream(self, stream: Any) -> list[DeviceSpan]:
+        """Return the spans of the piece, for later calls in a stream, which wait until the spans are copied."""
         return [
             DeviceSpan(
-                codes.on(stream)[span.first : span.first + span.n],
-                ids.on(stream),
-                starts.on(stream)[sentences] if sentences.start < sentences.stop else (),
+                codes.in_stream(stream)[span.first : span.first + span.n],
+                ids.in_stream(stream),
+                starts.in_stream(stream)[sentences] if sentences.start < sentences.stop else (),
                 span.at,
                 span.position,
             )
             for span, codes, ids, starts, sentences in self.spans
         ]
 
-    def used(self, event: Any) -> None:
-        """Note the event after which the GPU is done with it."""
+    def release_at(self, event: Any) -> None:
+        """Let the memory of the piece be overwritten after an event, unless the piece stays."""
         for loaded in self.spans:
             for array in (loaded.codes, loaded.ids, loaded.starts):
                 if array.uses is not None:
@@ -91,32 +91,35 @@ class DevicePiece(NamedTuple):
 
 
 class TextSums(NamedTuple):
-    """Examples and loss of trained text, known tokens and bad codes: on the GPU, and in pinned memory when `copied`."""
+    """Sums over trained text: examples and loss (`totals`), known tokens and bad codes (`counts`).
+
+    They are on the GPU, and after the event `copied` in pinned memory, too.
+    """
 
     totals: Any
     counts: Any
-    totals_here: Any
-    counts_here: Any
+    pinned_totals: Any
+    pinned_counts: Any
     copied: Any
 
     @classmethod
     def on_gpu(cls, cuda: Any) -> Self:
-        """Return room for the sums on the current GPU."""
-        (totals, counts), (totals_here, counts_here) = (
-            (room(2, np.float64), room(2, np.int64)) for room in (cuda.device_array, cuda.pinned_array)
+        """Return sums that are not yet set, on the current GPU and in pinned memory."""
+        (totals, counts), (pinned_totals, pinned_counts) = (
+            (allocate(2, np.float64), allocate(2, np.int64)) for allocate in (cuda.device_array, cuda.pinned_array)
         )
-        return cls(totals, counts, totals_here, counts_here, cuda.event())
+        return cls(totals, counts, pinned_totals, pinned_counts, cuda.event())
 
     def clear(self, stream: Any) -> None:
         """Set the sums to zero, by the stream."""
-        for on_gpu, pinned in ((self.totals, self.totals_here), (self.counts, self.counts_here)):
+        for on_gpu, pinned in ((self.totals, self.pinned_totals), (self.counts, self.pinned_counts)):
             pinned[:] = 0
             on_gpu.copy_to_device(pinned, stream=stream)
 
     def copy(self, stream: Any) -> None:
         """Copy the sums to pinned memory, by the stream."""
-        self.totals.copy_to_host(self.totals_here, stream=stream)
-        self.counts.copy_to_host(self.counts_here, stream=stream)
+        self.totals.copy_to_host(self.pinned_totals, stream=stream)
+        self.counts.copy_to_host(self.pinned_counts, stream=stream)
         self.copied.record(stream)
 
 
@@ -128,13 +131,13 @@ class DeviceText:
     cuda
         Numba's CUDA target.
     text
-        The text.
-    room
+        The text of the run.
+    max_bytes
         Bytes that may stay on the GPU.
     """
 
-    def __init__(self, cuda: Any, text: RunText, room: float) -> None:
-        self._cuda, self._text, self._room = cuda, text, room
+    def __init__(self, cuda: Any, text: RunText, max_bytes: float) -> None:
+        self._cuda, self._text, self._free_bytes = cuda, text, max_bytes
         self._lock, self._copying = Lock(), cuda.stream()
         self._kept: dict[Hashable, _Loaded] = {}
         self._coming: dict[Hashable, Future[_Loaded]] = {}
@@ -143,17 +146,18 @@ class DeviceText:
         self.keep = cuda.to_device(with_rest(text.keep))
 
     def load(self, start: int, stop: int, window: int, key: np.uint64) -> list[LoadedSpan]:
-        """Return the spans of positions start..stop-1, with margins that complete all windows; copying has begun."""
+        """Return the spans of positions start..stop-1, with margins that complete all windows; begin to copy them."""
         reader = self._text.reader
         low, high = reader.margins(start, stop, window, self._text.keep, key)
-        return [self._loaded(reader, span) for span in reader.spans(low, high)]
+        return [self._load_span(reader, span) for span in reader.spans(low, high)]
 
     def check(self, spans: Iterable[Span]) -> None:
-        """Raise a DamageError where codes name no word; the text is read once more."""
+        """Raise a DamageError if a code of these spans names no word, by reading the text once more."""
         for span in spans:
             self._text.reader.codes(span)
 
-    def _loaded(self, reader: SegmentReader, span: Span) -> LoadedSpan:
+    def _load_span(self, reader: SegmentReader, span: Span) -> LoadedSpan:
+        """Return a span on the GPU; begin to copy what is missing."""
         starts = reader.starts(span)
         return LoadedSpan(
             span,
@@ -164,15 +168,18 @@ class DeviceText:
         )
 
     def _array(self, key: Hashable, read: Callable[[], npt.NDArray[Any]]) -> _Loaded:
-        """Return an array on the GPU, which the first thread that asks for it copies; others wait until that began."""
+        """Return the array of this key on the GPU; `read` returns the values if they have to be copied.
+
+        The first thread begins to copy; other threads wait until then.
+        """
         with self._lock:
             loaded = self._kept.get(key) or self._passing.get(key)
             if loaded is not None:
                 return loaded
-            coming, first = self._coming.get(key), key not in self._coming
+            coming, is_first = self._coming.get(key), key not in self._coming
             if coming is None:
                 coming = self._coming[key] = Future()
-        if not first:
+        if not is_first:
             return coming.result()
         try:
             coming.set_result(self._upload(key, read()))
@@ -184,28 +191,28 @@ class DeviceText:
         return coming.result()
 
     def _upload(self, key: Hashable, values: npt.NDArray[Any]) -> _Loaded:
-        """Copy an array to the GPU, without waiting for the end; it stays if there is room."""
+        """Copy an array to the GPU, without waiting for the end; it stays there if there is memory."""
         content = np.ascontiguousarray(values).view(np.uint8)
         with self._lock:
-            stays = len(content) <= self._room
-            self._room -= len(content) * stays
+            stays = len(content) <= self._free_bytes
+            self._free_bytes -= len(content) * stays
         memory, uses = self._memory(len(content), stays=stays)
         for event in uses:
             event.wait(self._copying)
         self._copy(content, memory)
         copied = self._cuda.event()
         copied.record(self._copying)
-        own_uses: list[Any] | None = None if stays else []
-        loaded = _Loaded(memory[: len(content)].view(values.dtype), copied, own_uses)
-        if own_uses is None:
+        new_uses: list[Any] | None = None if stays else []
+        loaded = _Loaded(memory[: len(content)].view(values.dtype), copied, new_uses)
+        if new_uses is None:
             self._kept[key] = loaded
         else:
             self._passing[key] = loaded
-            finalize(loaded, self._free.append, (memory, own_uses)).atexit = False
+            finalize(loaded, self._free.append, (memory, new_uses)).atexit = False
         return loaded
 
     def _memory(self, n: int, *, stays: bool) -> tuple[Any, list[Any]]:
-        """Return n bytes on the GPU, and the events before which they must not be overwritten."""
+        """Return `n` bytes or more on the GPU, and the events before which they must not be overwritten."""
         if not stays:
             for _ in range(len(self._free)):
                 try:
@@ -219,6 +226,7 @@ class DeviceText:
             return self._cuda.device_array(n if stays else -(-n // UNIT) * UNIT, np.uint8), []
 
     def _copy(self, content: npt.NDArray[np.uint8], memory: Any) -> None:
+        """Copy bytes to memory of the GPU by pinned memory, without waiting for the end."""
         for a, b in cut(0, len(content), STAGE):
             try:
                 pinned = self._pinned.popleft()
@@ -232,22 +240,22 @@ class DeviceText:
 
 
 _texts: WeakValueDictionary[tuple[SegmentReader, Any], DeviceText] = WeakValueDictionary()  # by reader and GPU
-_waiting: deque[tuple[float, Any, DeviceText]] = deque()  # since when, and on which GPU; ordered by time
+_waiting: deque[tuple[float, Any, DeviceText]] = deque()  # since when, the GPU, the text; ordered by time
 _trimming = Lock()  # held by the thread that frees text which waited long enough
 _texts_lock = Lock()
 
 
-def text_on_gpu(cuda: Any, text: RunText, trainer: Any, room: Callable[[], float]) -> DeviceText:
-    """Return a text on the GPU of a trainer for it; it waits some seconds for another one after that.
+def text_on_gpu(cuda: Any, text: RunText, trainer: Any, max_bytes: Callable[[], float]) -> DeviceText:
+    """Return a text on the GPU of a trainer; it stays there for some seconds after the trainer, for the next trainer.
 
-    `room` returns the bytes that may stay there.
+    `max_bytes` returns the bytes that may stay on the GPU.
     """
     key = text.reader, trainer.gpu
     with _texts_lock:
         on_gpu = _texts.get(key)
         if on_gpu is None:
-            on_gpu = _texts[key] = DeviceText(cuda, text, room())
-    # No lock in the function, and no new thread: trainers are freed anywhere
+            on_gpu = _texts[key] = DeviceText(cuda, text, max_bytes())
+    # No lock in the function, and no new thread: trainers may be freed in any thread
     finalize(trainer, lambda *waits: _waiting.append((time.monotonic(), *waits)), trainer.gpu, on_gpu).atexit = False
     if _trimming.acquire(blocking=False):
         Thread(target=_trim, name="daskw2v-text", daemon=True).start()
@@ -255,15 +263,15 @@ def text_on_gpu(cuda: Any, text: RunText, trainer: Any, room: Callable[[], float
 
 
 def release_waiting_text(gpu: Any) -> None:
-    """Free the memory of text that waits on a GPU."""
+    """Free the memory of text that waits on a GPU for its next trainer."""
     for entry in list(_waiting):
         if entry[1] is gpu:
-            with suppress(ValueError):  # the other thread was faster
+            with suppress(ValueError):  # another thread was faster
                 _waiting.remove(entry)
 
 
 def _trim() -> None:
-    """Free text that waited long enough, until there is none."""
+    """Free text that waited longer than _IDLE seconds, until no text is on a GPU; then release `_trimming`."""
     while len(_texts):
         time.sleep(_IDLE / 2)
         with suppress(IndexError):

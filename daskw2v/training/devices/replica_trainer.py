@@ -26,7 +26,7 @@ _J = TypeVar("_J")
 
 
 class TextPiece(NamedTuple):
-    """The centers first..last-1 of a segment, in an epoch, at a learning rate; the known tokens that they are of."""
+    """The centers first..last-1 of a segment, in an epoch, at a learning rate; `words` are its known tokens."""
 
     segment: Segment
     first: int
@@ -37,7 +37,7 @@ class TextPiece(NamedTuple):
 
 
 class TextTotals(NamedTuple):
-    """The totals of trained text: examples, their summed loss, and known tokens before subsampling."""
+    """The totals of trained text: examples, the sum of their losses, and known tokens before subsampling."""
 
     examples: int
     loss: float
@@ -45,23 +45,23 @@ class TextTotals(NamedTuple):
 
 
 def read_piece(run: Run, epoch: int, start: int, stop: int, rate: Rate) -> TextPiece:
-    """Read the positions start..stop-1 of a run's text, to be trained in an epoch at a learning rate."""
+    """Return the piece of a run's text at positions start..stop-1, to be trained in an epoch at a learning rate."""
     segment, words, _ = read_text(run, epoch, start, stop)
     return TextPiece(segment, *segment.centers(start, stop), rate, epoch, words)
 
 
 @dataclass(frozen=True)
 class SomeRows:
-    """Rows of a block of a table, of which training reads no other row.
+    """The rows of a block of a table that training may read.
 
     Parameters
     ----------
     length
-        Rows of the block.
+        Number of rows of the block.
     rows
-        Numbers of the rows in the block, ascending, shape (n,) int32.
+        Indices of the rows in the block, ascending, shape (n,) int32.
     values
-        Shape (n, at least D) float32.
+        The rows, shape (n, at least D) float32.
     """
 
     length: int
@@ -76,30 +76,31 @@ RowBlock: TypeAlias = Float32Array | SomeRows | DeviceRows
 
 
 class ReplicaTrainer(DeviceTrainer):
-    """Trains one replica of the whole model on text.
+    """Trains one replica of the model on text.
 
     Parameters
     ----------
     objective, params
         The objective, and the settings of the run.
     prepared
-        `objective.prepare`'s result.
+        The result of `objective.prepare`.
     touched
-        Returns the chance that a window touches each row, by table; called where many windows are trained at a time.
+        Function that returns the probability that a window touches each row, by table; called by devices that train
+        many windows at a time.
     blocks
-        Consecutive row blocks of each table, each of shape (rows, at least D) float32, or a part of its rows, or rows
-        that a task left on a device: columns from D on are not read. They are copied.
+        By table, its consecutive row blocks: arrays of shape (rows, at least D) float32, of which columns from D on are
+        not read; or some rows of a block; or rows that a task left on a device. The rows are copied.
     threads
-        As in `Threads`.
+        The threads of the task.
     frozen
         Whether each row of the input table is frozen, 1 or 0, shape (V,) uint8; of length 0 where no row is.
     features
         The features of the words, whose rows are the table "features"; None where words have none.
     """
 
-    positions: ClassVar[int] = SEGMENT  # of the corpus, in a piece of text
-    step: ClassVar[int] = 1 << 21  # positions of a step, at least, where there are no other replicas
-    task: ClassVar[int] = 1  # positions of a task, there, if it may train several rounds
+    positions: ClassVar[int] = SEGMENT  # corpus positions of a piece of text
+    step: ClassVar[int] = 1 << 21  # minimum positions of a step, where there is one replica
+    task: ClassVar[int] = 1  # positions of a task of several rounds, at most, where there is one replica
 
     def __init__(
         self,
@@ -116,7 +117,7 @@ class ReplicaTrainer(DeviceTrainer):
         self._train, self._objective, self._params = self.find_kernel(objective), objective, params
         self._threads, self._touched = threads, touched
         self._columns = params.vector_size
-        self._width = padded(params.vector_size)  # whole cache lines; the padding stays zero
+        self._width = padded(params.vector_size)  # complete cache lines; the padding stays zero
         self._bounds = {name: np.cumsum([0, *map(len, parts)]) for name, parts in blocks.items()}
         self._rows = {name: [getattr(part, "rows", None) for part in parts] for name, parts in blocks.items()}
         self._lengths = {name: int(bounds[-1]) for name, bounds in self._bounds.items()}
@@ -131,12 +132,12 @@ class ReplicaTrainer(DeviceTrainer):
 
     @classmethod
     def text_bytes(cls, threads: int, words: int) -> int:
-        """Return the bytes of text, of so many words, that threads hold: they train one piece and read others."""
+        """Return the bytes that threads hold of a text of `words` words: they train one piece and read two others."""
         return (1 if threads == 1 else 3) * POSITION * min(cls.positions, words)
 
     @classmethod
     def device_text_bytes(cls, threads: int, words: int) -> int:
-        """Return the bytes of text in the memory of the device; 0 where that is this machine's."""
+        """Return the bytes of text in the memory of the device; 0 where the device has no memory of its own."""
         return 0
 
     @property
@@ -146,42 +147,42 @@ class ReplicaTrainer(DeviceTrainer):
 
     @classmethod
     def trains_together(cls, threads: Threads) -> str | None:
-        """Return the name of what trains the replica's rows in parallel, without locks; None where nothing does."""
+        """Return a name, for users, of what trains a replica in parallel without locks; None where nothing does."""
         return f"{threads.n} threads" if threads.n > 1 else None
 
     def _rows_behind(self) -> int:
-        """Return the number of rows that a table has behind the model's."""
+        """Return the number of rows that a table has after the model's rows."""
         return 0
 
     def load(self, run: Run, epoch: int, start: int, stop: int, rate: Rate) -> Any:
-        """Return the piece of text at positions start..stop-1, as `train` takes it. Several threads may call it."""
+        """Return the piece of text at positions start..stop-1, for `train`. Several threads may call this."""
         return read_piece(run, epoch, start, stop, rate)
 
     @abstractmethod
     def train(self, loads: Iterable[Callable[[], Any]]) -> TextTotals:
-        """Train pieces of text one after the other; each function of `loads` returns one."""
+        """Train pieces of text one after the other, which the functions of `loads` return; return their totals."""
 
     def begin(self, loads: Iterable[Callable[[], Any]]) -> Callable[[], TextTotals]:
-        """Begin to train pieces as `train` does; return a function that waits for the end and returns the totals, once.
+        """Begin to train pieces as `train` does; return a function that waits for the end and returns the totals.
 
-        Pieces that are begun later are trained later.
+        The function may be called once. Pieces of later calls are trained later.
         """
         totals = self.train(loads)
         return lambda: totals
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its tables."""
+        """Bytes of the tables."""
         return sum(int(table.nbytes) for table in self._tables.values())
 
     def take(self) -> dict[str, list[Float32Array]]:
-        """Return the row blocks of all tables, cut as `blocks` were, and release the tables."""
+        """Return the trained row blocks of each table, shapes (rows, D), and release the tables."""
         return self.take_by(lambda name, number, rows: np.ascontiguousarray(rows[:, : self._columns]))
 
     def results(self) -> tuple[dict[str, list[Any]], bool]:
-        """Return the row blocks of all tables as results of a task, and whether they are finite; release the tables.
+        """Return the trained row blocks of each table as results of a task, and whether all rows are finite.
 
-        The results may stay on the device.
+        The tables are released. The results may be `DeviceRows`.
         """
 
         def result(name: str, number: int, rows: Float32Array) -> tuple[Float32Array, bool]:
@@ -189,58 +190,65 @@ class ReplicaTrainer(DeviceTrainer):
             part[:] = rows[:, : self._columns]
             return share(part), is_finite(part)
 
-        taken = self.take_by(result)
-        finite = all(good for parts in taken.values() for _, good in parts)
-        return {name: [part for part, _ in parts] for name, parts in taken.items()}, finite
+        results = self.take_by(result)
+        finite = all(is_part_finite for parts in results.values() for _, is_part_finite in parts)
+        return {name: [part for part, _ in parts] for name, parts in results.items()}, finite
 
     def take_by(self, block: Callable[[str, int, Float32Array], _T]) -> dict[str, list[_T]]:
-        """Return the results of a function for each row block, and release the tables.
+        """Return, by table, the results of a function for each row block, and release the tables.
 
-        The function is called as by `visit`; rows that it keeps without a copy hold the memory of the whole table.
+        The function is called as by `visit`; rows that it returns without a copy hold the memory of their table.
         """
-        taken = {}
+        results = {}
         for name in list(self._tables):
-            taken[name] = self.visit([(name, number) for number in range(len(self._rows[name]))], block)
+            results[name] = self.visit([(name, number) for number in range(len(self._rows[name]))], block)
             del self._tables[name]
-        return taken
+        return results
 
     def visit(
         self, blocks: Sequence[tuple[str, int]], block: Callable[[str, int, Float32Array], _T], *, write: bool = False
     ) -> list[_T]:
-        """Return the results of a function for row blocks, each named by its table and its number in the table.
+        """Return the result of a function for each row block.
 
-        Several threads may call the function, with table, number, and the rows of the block, padded to whole cache
-        lines; of a partial block these alone. With `write`, rows that the function changed are written to the table.
+        Parameters
+        ----------
+        blocks
+            The table of each block, and the block's index in the table.
+        block
+            Function of a table, a block's index, and the block's rows, padded to complete cache lines; of a partial
+            block, the rows that it has. Several threads may call it.
+        write
+            Whether rows that the function changed are written to the table.
         """
 
         def visit_block(job: tuple[str, int]) -> _T:
             name, number = job
-            on_device, numbers = self.block(name, number), self._rows[name][number]
-            whole = self.from_device(on_device).reshape(-1, self._width)
-            rows = whole if numbers is None else whole[numbers]
+            on_device, indices = self.block(name, number), self._rows[name][number]
+            all_rows = self.from_device(on_device).reshape(-1, self._width)
+            rows = all_rows if indices is None else all_rows[indices]
             result = block(name, number, rows)
             if write:
-                if numbers is not None:
-                    whole[numbers] = rows
-                self._overwrite(on_device, whole)
+                if indices is not None:
+                    all_rows[indices] = rows
+                self._overwrite(on_device, all_rows)
             return result
 
         return self._in_threads(visit_block, blocks)
 
     def block(self, name: str, number: int) -> Any:
-        """Return a row block as it lies on the device: flat, rows padded to whole cache lines."""
+        """Return a row block on the device, by table and index: flat, rows padded to complete cache lines."""
         return self._tables[name][slice(*self._bounds[name][number : number + 2] * self._width)]
 
     @abstractmethod
     def _overwrite(self, on_device: Any, values: Float32Array) -> None:
-        """Replace rows on the device by `values`, which `from_device` returned of them, and which were changed."""
+        """Replace rows on the device by `values`: the result of `from_device` for these rows, with changes."""
 
     @abstractmethod
     def _copies(self, blocks: Mapping[str, Sequence[RowBlock]]) -> dict[str, Any]:
-        """Return flat copies of tables on the device, rows padded, with the rows behind them."""
+        """Return flat copies of tables on the device, by name: padded rows, and then `_rows_behind` rows of zeros."""
 
     def _copy_into(self, rows: Float32Array, part: RowBlock) -> None:
-        """Copy a block into padded rows of this machine's memory; rows that a partial block lacks stay as they are."""
+        """Copy a block to padded rows of this machine's memory; rows that a partial block lacks are not written."""
         if isinstance(part, SomeRows):
             rows[part.rows, : self._columns] = part.values[:, : self._columns]
         else:
@@ -248,7 +256,7 @@ class ReplicaTrainer(DeviceTrainer):
             rows[:, self._columns :] = 0.0
 
     def _in_threads(self, function: Callable[[_J], _T], jobs: Sequence[_J]) -> list[_T]:
-        """Call a function with each job, on the threads of the trainer."""
+        """Call a function with each job, on the threads of the trainer; return the results in order."""
         if self._threads.n == 1:
             return [function(job) for job in jobs]
         with ThreadPoolExecutor(self._threads.n) as pool:

@@ -1,4 +1,4 @@
-"""Settings of devices, and those of strategies that devices read."""
+"""Settings of devices, and settings of strategies that devices read."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ class Replicated(TrainingChoice):
 
 @dataclass(frozen=True, kw_only=True)
 class _WithHotRows(Choice):
-    """A device that treats the rows used most apart."""
+    """A device that treats the most used rows differently from other rows."""
 
     axis = "device"
 

@@ -1,7 +1,7 @@
 """The memory of workers, and the check that a run fits into it.
 
-A run that cannot fit is refused before it starts, and not killed hours later. The workers are those of a cluster, or
-the workers that a local cluster would have.
+A run that cannot fit is refused before it starts, and not killed hours later. Workers are a cluster's, or the workers
+that a local cluster would have.
 """
 
 import logging
@@ -23,16 +23,16 @@ from daskw2v.corpus.files import Source
 from daskw2v.errors import ClusterError
 from daskw2v.shards.layout import Corpus, corpus_identity
 from daskw2v.store.storage import Store
-from daskw2v.training.devices import find_device, trainers_of
-from daskw2v.training.estimates.memory import StageMemory, encoding_memory, shown, training_memory
+from daskw2v.training.devices import find_device, find_device_trainers
+from daskw2v.training.estimates.memory import StageMemory, describe_sizes, encoding_memory, training_memory
 from daskw2v.training.sizes.text import Text, guess_text
 from daskw2v.training.sizes.workers import Workers
-from daskw2v.training.strategies import STRATEGIES, find_strategy, with_strategy, work_of
+from daskw2v.training.strategies import STRATEGIES, find_strategy, make_work, with_strategy
 
-Need: TypeAlias = Callable[[Workers], StageMemory]
-Change: TypeAlias = tuple[str, StageMemory]  # a change of settings, and the memory of the stage with it
+Need: TypeAlias = Callable[[Workers], StageMemory]  # the memory of a stage on these workers
+Change: TypeAlias = tuple[str, StageMemory]  # a change of settings, and the memory of the stage after the change
 
-# Where a memory is, its limit, and the remedy: parts of a message
+# The location of memory, its limit, and the remedy: parts of a message
 _HOST = "in a worker process", "memory_limit is {}", "Give workers a memory_limit of {}"
 _GPU = (
     "in the memory of a GPU",
@@ -44,14 +44,14 @@ _GPU = (
 def check_encoding(
     client: Client, sources: Sequence[Source], store: Store, params: Params, resources: Resources
 ) -> None:
-    """Check that workers have the memory to read the text; how many distinct words it has is guessed.
+    """Raise a ClusterError if workers lack the memory to read a text, of which the number of distinct words is guessed.
 
-    A corpus that the store has already is not checked.
+    Nothing is checked where the store has the encoded corpus already.
 
     Raises
     ------
     ClusterError
-        If a worker's limit is below its need.
+        If a worker's memory limit is below its need.
     """
 
     def need(workers: Workers, resources: Resources = resources) -> StageMemory:
@@ -62,17 +62,17 @@ def check_encoding(
         yield f"block_size={format_bytes(size)!r}", need(workers, resources.replace(block_size=size))
         yield from _one_thread(workers, need)
 
-    kinds = workers_of(client)
+    kinds = find_worker_kinds(client)
     fits = all(need(kind).fits_into(kind) for kind in kinds)
     if not fits and Corpus.find(store, corpus_identity(sources, params), params.max_bad_blocks) is None:
         _check("Reading the text", need, kinds, changes)
 
 
 def check_training(client: Client, params: Params, resources: Resources, text: Text) -> None:
-    """Check that workers, and their GPUs, have the memory to train; raises as `check_encoding` does."""
+    """Raise a ClusterError if workers, or their GPUs, lack the memory to train."""
 
     def need(workers: Workers, params: Params = params, text: Text = text) -> StageMemory:
-        return training_memory(work_of(params, resources, text, workers))
+        return training_memory(make_work(params, resources, text, workers))
 
     def changes(workers: Workers) -> Iterator[Change]:
         if lighter := find_strategy(params.strategy.name).lighter(params):
@@ -85,53 +85,67 @@ def check_training(client: Client, params: Params, resources: Resources, text: T
         yield from _one_thread(workers, need)
         smaller = params.replace(vector_size=max(1, params.vector_size // 2))
         yield f"vector_size={smaller.vector_size}", need(workers, smaller)
-        kept = _most_words(text, lambda text: need(workers, text=text).fits_into(workers))
-        yield f"max_final_vocab={kept.vocabulary}", need(workers, text=kept)
+        cut = _cut_vocabulary(text, lambda text: need(workers, text=text).fits_into(workers))
+        yield f"max_final_vocab={cut.vocabulary}", need(workers, text=cut)
 
-    _check("Training", need, workers_of(client, resources.device.name), changes)
+    _check("Training", need, find_worker_kinds(client, resources.device.name), changes)
 
 
 def _one_thread(workers: Workers, need: Need) -> Iterator[Change]:
+    """Yield the change to one thread in each worker, if workers have more."""
     if workers.threads > 1:
         yield "1 thread a worker", need(Workers(workers.slots, 1, workers.memory))
 
 
-def _most_words(text: Text, fits: Callable[[Text], bool]) -> Text:
-    """Return the text with as many words kept as fit, rounded down to one digit."""
-    kept = text.vocabulary
-    while kept > 1 and not fits(replace(text, vocabulary=kept)):
-        kept = kept * 9 // 10
-    return replace(text, vocabulary=kept - kept % 10 ** (len(str(kept)) - 1))
+def _cut_vocabulary(text: Text, fits: Callable[[Text], bool]) -> Text:
+    """Return the text with the largest vocabulary for which `fits` returns True, rounded down to one digit."""
+    n_words = text.vocabulary
+    while n_words > 1 and not fits(replace(text, vocabulary=n_words)):
+        n_words = n_words * 9 // 10
+    return replace(text, vocabulary=n_words - n_words % 10 ** (len(str(n_words)) - 1))
 
 
-def _check(what: str, need: Need, kinds: Sequence[Workers], changes: Callable[[Workers], Iterator[Change]]) -> None:
+def _check(activity: str, need: Need, kinds: Sequence[Workers], changes: Callable[[Workers], Iterator[Change]]) -> None:
+    """Raise a ClusterError if a kind of workers lacks the memory that an activity needs.
+
+    Parameters
+    ----------
+    activity
+        The activity, as the message begins: "Training".
+    need
+        Function from workers to the memory of the stage.
+    kinds
+        The kinds of workers.
+    changes
+        Function from workers to changes of settings that may need less memory; the message names those that do.
+    """
     for kind in kinds:
         stage = need(kind)
         if stage.fits_into(kind):
             continue
         on_host = stage.bytes > kind.limit
-        where, limited, remedy = _HOST if on_host else _GPU
+        location, limited, remedy = _HOST if on_host else _GPU
         parts, limit = (stage.worker, kind.limit) if on_host else (stage.gpu, kind.device_limit or 0)
         size = sum(parts.values())
         sizes = ((change, less.bytes if on_host else less.gpu_bytes) for change, less in changes(kind))
-        helping = [f"{change}, which takes {format_bytes(less)}" for change, less in sizes if less < size]
+        remedies = [f"{change}, which takes {format_bytes(less)}" for change, less in sizes if less < size]
         raise ClusterError(
-            f"{what} takes about {format_bytes(size)} {where} ({shown(parts)}), and "
+            f"{activity} takes about {format_bytes(size)} {location} ({describe_sizes(parts)}), and "
             f"{limited.format(format_bytes(int(limit)))}.",
-            "; or ".join([remedy.format(format_bytes(size * 5 // 4)), *helping]) + ".",
+            "; or ".join([remedy.format(format_bytes(size * 5 // 4)), *remedies]) + ".",
         )
 
 
-def workers_of(client: Client, device: str | None = None) -> list[Workers]:
-    """Return the kinds of workers, each with the least memory of its workers, and of their devices.
+def find_worker_kinds(client: Client, device: str | None = None) -> list[Workers]:
+    """Return the kinds of workers of a cluster, each with the smallest memory of its workers, and of their devices.
 
-    The kinds are those of the workers that train on a device, or of all workers where none is named. The call waits for
-    one worker. Workers that an adaptive cluster may yet start are counted.
+    Workers that train on the device of this name are considered; all workers for None. The call waits for one worker.
+    Workers that an adaptive cluster may yet start are counted.
     """
     free_memory = None if device is None else find_device(device).free_memory
     kinds: dict[Workers, list[str]] = {}
     while not kinds:  # again where all workers have left since they were counted
-        trainers = trainers_of(client, device)
+        trainers = find_device_trainers(client, device)
         known = workers_known(client)
         free = {} if free_memory is None else ask_workers(client, free_memory, workers=trainers.threads)
         n, memory = len(trainers.threads) + trainers.n_coming, usable_memory(client)
@@ -150,9 +164,10 @@ def workers_of(client: Client, device: str | None = None) -> list[Workers]:
 
 
 def local_workers(resources: Resources, *, machines: bool = False) -> Workers:
-    """Return the workers of a local cluster, as Dask makes them of these Resources.
+    """Return the workers of the local cluster that Dask would start with these Resources.
 
-    With `machines`, each worker is alone on a machine, which has the memory of `memory_limit`, or as much as this one.
+    With `machines`, each worker has a machine of its own, with `memory_limit` bytes of memory, or as much as this
+    machine.
     """
     threads = resources.threads or max(1, math.ceil(CPU_COUNT / resources.workers))
     if machines and resources.memory_limit != "auto":

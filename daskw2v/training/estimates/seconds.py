@@ -16,13 +16,13 @@ _LINK = 1448 / 1514  # of a packet's bytes on a link are data: Ethernet, IP and 
 
 
 class Line(NamedTuple):
-    """Seconds by vector size d: fixed + column * d."""
+    """Seconds of a step for vectors of d dimensions: fixed + column * d."""
 
     fixed: float
     column: float = 0.0
 
-    def at(self, d: int) -> float:
-        """Return the seconds for vectors of d dimensions."""
+    def value_for(self, d: int) -> float:
+        """Return the seconds of the step for vectors of `d` dimensions."""
         return self.fixed + self.column * d
 
 
@@ -31,17 +31,17 @@ Constants: TypeAlias = Mapping[str, Line]  # seconds of single steps on one core
 # Machine B (AMD EPYC Genoa, 2 cores), nearly idle, `python -m benchmarks.scale_model --parts 10 --rates 1000`:
 # kernels of sgns with 5 negatives
 MACHINE_B: Constants = {
-    # A pair in the kernel of replicas, on text of few words; and with rows that no cache has
+    # A pair in the kernel of replicas, with rows that a cache has; and with rows that no cache has
     "window": Line(1.67e-08, 3.85e-10),
     "far": Line(6.2e-08, 7.9e-10),
     # A pair in the kernel of buckets, whose rows a cache has; and whose rows no cache has
     "warm": Line(1.86e-08, 3.62e-10),
     "cold": Line(7.05e-08, 8.55e-10),
-    "crowded": Line(1.18),  # times as much of these, while all cores train
+    "crowded": Line(1.18),  # factor of the four above, while all cores train
     "read": Line(5.57e-9),  # a word, read and subsampled
-    "deal": Line(1.42e-08),  # a pair, dealt into its bucket and read from there
-    "piece": Line(0.00083),  # a piece of text, dealt without pairs
-    "copy": Line(2.7e-10),  # a byte of rows, taken into a task or replica, out of it, and checked
+    "deal": Line(1.42e-08),  # a pair, distributed to its bucket and read again
+    "piece": Line(0.00083),  # a piece of text, without its pairs
+    "copy": Line(2.7e-10),  # a byte of rows, copied into a task or replica, out of it, and checked
     "merge": Line(8e-10, 8e-12),  # a byte of a replica's rows, projected and merged
     "send": Line(2.3e-10),  # a byte, sent or received by a worker, whose event loop does both
     "file": Line(1.49e-09),  # a byte of rows, written to a file or read from it, with its checksum
@@ -54,11 +54,11 @@ MACHINE_B: Constants = {
 _MEASURED = {("sgns", "cpu")}  # objectives and devices
 _NEGATIVES = 5
 _KERNELS = ("window", "far", "warm", "cold")
-_COMPOSED = 7.8e-9  # a window and dimension more with n-grams (an Intel Xeon)
+_COMPOSED = 7.8e-9  # seconds more of a window and dimension, with n-grams (an Intel Xeon)
 
 
-def constants_of(params: Params, device: str) -> Constants | None:
-    """Return the constants with the kernels of a run; None for kernels that were not measured.
+def find_constants(params: Params, device: str) -> Constants | None:
+    """Return the seconds of single steps, with the kernels of a run; None for kernels that were not measured.
 
     Kernels take longer with more negatives, and with rows that are composed of features' rows.
     """
@@ -81,7 +81,7 @@ class Forecast(NamedTuple):
     Parameters
     ----------
     seconds
-        Seconds by `TERMS`; "tasks" are the scheduler's, which works beside the workers.
+        Seconds by term (`TERMS`); the seconds of "tasks" are the scheduler's, which works beside the workers.
     sent
         Bytes that workers send each other.
     """
@@ -91,12 +91,12 @@ class Forecast(NamedTuple):
 
     @property
     def total(self) -> float:
-        """Seconds of workers or scheduler, whichever takes longer."""
+        """Seconds of training: of the workers or of the scheduler, whichever takes longer."""
         return max(sum(self.seconds.values()) - self.seconds["tasks"], self.seconds["tasks"])
 
 
 def forecast(work: Work, constants: Constants) -> Forecast | None:
-    """Return the forecast of training; None for work without phases."""
+    """Return the forecast of training, from the seconds of single steps; None for work without phases."""
     seconds, sent = dict.fromkeys(TERMS, 0.0), 0.0
     phases = [*work.phases()]
     for phase in phases:
@@ -112,16 +112,16 @@ def _seconds(phase: Phase, work: Work, constants: Constants) -> tuple[float, flo
     Returns
     -------
     steps
-        Seconds of its steps, or of the store, whichever takes longer.
+        Seconds of its steps, or of reading and writing the store, whichever takes longer.
     travel
-        Seconds in which the worker with most to send or to receive does so, by its link or by its event loop.
+        Seconds in which the worker with most to send or to receive does so, limited by its link or its event loop.
     """
     workers, d = work.workers, work.params.vector_size
     n, busy = phase.workers or workers.n, workers.busy(phase.threads)
-    crowded = dict.fromkeys(_KERNELS, constants["crowded"].at(d)) if busy > 1 else {}
-    steps = sum(times * constants[name].at(d) * crowded.get(name, 1.0) for name, times in phase.steps.items())
-    a_byte = max(1 / (workers.network * _LINK), 2 * constants["send"].at(d) * n / workers.busy(n))
+    crowded = dict.fromkeys(_KERNELS, constants["crowded"].value_for(d)) if busy > 1 else {}
+    steps = sum(times * constants[name].value_for(d) * crowded.get(name, 1.0) for name, times in phase.steps.items())
+    seconds_per_byte = max(1 / (workers.network * _LINK), 2 * constants["send"].value_for(d) * n / workers.busy(n))
     return (
         max(steps * max(1 / busy, phase.slowest / phase.threads), phase.stored / n / workers.storage),
-        phase.sent / n * phase.slowest * a_byte,
+        phase.sent / n * phase.slowest * seconds_per_byte,
     )

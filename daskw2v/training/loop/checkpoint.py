@@ -7,35 +7,40 @@ from daskw2v.store.stage import Layout, groups_exist
 from daskw2v.store.storage import Store
 
 LAYOUT = Layout("runs/<run>/checkpoints/<number>")
-_KEPT = 2
+_N_KEPT = 2
 
 
 def folder(run: Store, number: int) -> Store:
-    """Return where the checkpoint before a round lies."""
+    """Return the folder, in a run's folder, of the checkpoint that is written before the round of this number."""
     return run / "checkpoints" / f"{number:06}"
 
 
 def finish(run: Store, checkpoint: Store, manifest: dict[str, Any]) -> None:
-    """Finish a checkpoint whose tables are written; keep the one before it, in case this one is damaged."""
+    """Write the manifest of a checkpoint whose tables are written, and delete all but the newest two of the run.
+
+    The older one is kept in case the newest is damaged.
+    """
     if groups_exist(run / "checkpoints", [checkpoint.name]):  # plug-ins may write a folder that is no group
         manifest = manifest | {ATTEMPT: read_attempt(checkpoint)}
     checkpoint.finish_manifest(manifest)
-    for name in _finished(run)[:-_KEPT]:
-        (run / "checkpoints" / name).remove()
+    checkpoints = run / "checkpoints"
+    finished = [name for name in checkpoints.children() if (checkpoints / name).read_manifest() is not None]
+    for name in finished[:-_N_KEPT]:
+        (checkpoints / name).remove()
 
 
-def forget(run: Store) -> None:
-    """Remove all checkpoints: the run begins anew."""
+def remove_all(run: Store) -> None:
+    """Delete all checkpoints below a run's folder, so that the run begins anew."""
     (run / "checkpoints").remove()
 
 
-def newest(run: Store) -> tuple[Store, dict[str, Any]] | None:
-    """Return the newest finished checkpoint and its manifest, or None where there is none.
+def find_newest(run: Store) -> tuple[Store, dict[str, Any]] | None:
+    """Return the folder and the manifest of a run's newest finished checkpoint, or None where the run has none.
 
     Raises
     ------
     DamageError
-        If it is damaged, or its manifest is of another one.
+        If the checkpoint is damaged, or its manifest belongs to another checkpoint.
     """
     for name in reversed((run / "checkpoints").children()):
         store = run / "checkpoints" / name
@@ -45,8 +50,3 @@ def newest(run: Store) -> tuple[Store, dict[str, Any]] | None:
                 check_attempt(store, manifest)
             return store, manifest
     return None
-
-
-def _finished(run: Store) -> list[str]:
-    checkpoints = run / "checkpoints"
-    return [name for name in checkpoints.children() if (checkpoints / name).read_manifest() is not None]

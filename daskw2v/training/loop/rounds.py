@@ -15,15 +15,15 @@ from daskw2v.training.loop.strategy import ModelRows, RoundReport, StrategyRun, 
 
 
 class TrainingResult(NamedTuple):
-    """The result of a run that is trained to its end.
+    """The result of a run that was trained to its last round, or until it was stopped.
 
     Parameters
     ----------
     history
-        An entry for each round: progress, words, pairs, loss, alpha, seconds, and those of them in which kernels were
-        compiled.
+        An entry for each round: progress, words, pairs, loss, alpha, seconds, and the seconds of these in which kernels
+        were compiled.
     shares
-        The share of each worker since this client began.
+        The share of each worker in the training since this client began.
     threads, facts
         As in `strategy.StrategyRun`.
     stopped
@@ -38,34 +38,34 @@ class TrainingResult(NamedTuple):
 
 
 class Watch(Protocol):
-    """Watches a run while it trains; `events.RunWatch` says more."""
+    """Watches a run while it trains, and may stop it: `events.RunWatch`."""
 
     @property
     def reason(self) -> str | None:
-        """Why the run is to be stopped after the last round that ended."""
+        """Why the run is to be stopped after the last round that ended; None where it goes on."""
 
-    def restored(self, history: Sequence[dict[str, Any]]) -> None:
-        """Take note of the rounds that an earlier call trained."""
+    def rounds_restored(self, history: Sequence[dict[str, Any]]) -> None:
+        """Receive the history's entries of the rounds that an earlier call trained."""
 
-    def looks_at(self, number: int) -> bool:
-        """Return whether the model is needed after a round."""
+    def needs_rows(self, number: int) -> bool:
+        """Return whether `round_ended` needs the model's rows after the round of this number."""
 
     def may_stop(self, number: int) -> bool:
-        """Return whether the run may be stopped after a round: the next one cannot begin before."""
+        """Return whether the run may be stopped after the round of this number: the next round waits for that."""
 
-    def ended(self, entry: dict[str, Any], rows: ModelRows | None) -> None:
-        """Take note of a round's entry of the history, which results may be added to, and of the model after it."""
+    def round_ended(self, entry: dict[str, Any], rows: ModelRows | None) -> None:
+        """Receive the history's entry of a round that ended, to add results to, and the model's rows after it."""
 
-    def settle(self) -> None:
-        """Wait for results."""
+    def await_results(self) -> None:
+        """Wait until the entries of all rounds that ended have their results."""
 
-    def saved(self) -> None:
-        """Take note of a checkpoint after the last round."""
+    def checkpoint_written(self) -> None:
+        """Be notified of a checkpoint that was written after the last round that ended."""
 
 
 def train_rounds(
     run: StrategyRun,
-    place: Store,
+    folder: Store,
     total: int,
     checkpoint_seconds: float,
     listener: Listener,
@@ -79,13 +79,13 @@ def train_rounds(
     Parameters
     ----------
     run
-        The run.
-    place
-        Its folder.
+        The run, as its strategy trains it.
+    folder
+        The run's folder, which has its checkpoints.
     total
         Corpus positions over all epochs.
     checkpoint_seconds
-        As in Resources.
+        Seconds between two checkpoints, at least, as in Resources.
     listener
         Called with the progress of each report.
     watch
@@ -96,67 +96,78 @@ def train_rounds(
     TrainingError
         If the model is no longer finite, or a task keeps killing its workers.
     """
-    history, shares = _restore(run, place), WorkerShares()
-    watch.restored(history)
-    coming = len(history)
+    history, shares = _restore(run, folder), WorkerShares()
+    watch.rounds_restored(history)
+    coming = len(history)  # number of the round that is submitted next
     waiting: deque[tuple[int, Iterator[RoundReport]]] = deque()
-    saved = began = time.monotonic()
+    saved_at = began = time.monotonic()
 
-    def due() -> bool:
-        return time.monotonic() - saved >= checkpoint_seconds
+    def is_checkpoint_due() -> bool:
+        return time.monotonic() - saved_at >= checkpoint_seconds
 
-    def ahead() -> int:
-        """Return how many rounds may be under way together with the coming one."""
-        return 1 if due() or (waiting and watch.may_stop(coming - 1)) else run.ahead
+    def max_waiting() -> int:
+        """Return how many rounds may be under way, with the coming one."""
+        return 1 if is_checkpoint_due() or (waiting and watch.may_stop(coming - 1)) else run.ahead
 
     while waiting or (coming < len(run) and watch.reason is None):
-        if coming < len(run) and watch.reason is None and len(waiting) < ahead():
-            waiting.append((coming, run.play(coming, watch.looks_at)))
+        if coming < len(run) and watch.reason is None and len(waiting) < max_waiting():
+            waiting.append((coming, run.play(coming, watch.needs_rows)))
             coming += 1
             continue
         number, reports = waiting.popleft()
         totals, seconds = list[TaskTotals](), 0.0
         for report in reports:
-            check_finite(f"A {run.trained} in {run.unit} {number}", report.totals, report.alpha, place)
+            check_finite(f"A {run.trained} in {run.unit} {number}", report.totals, report.alpha, folder)
             shares.add(report.totals)
             totals += report.totals
             seconds = time.monotonic() - began if report.seconds is None else seconds + report.seconds
-            entry = entry_of(number, report, totals, seconds)
-            listener(progress_of(entry, total))
+            entry = make_entry(number, report, totals, seconds)
+            listener(progress_from_entry(entry, total))
         history.append({**entry, **report.facts})
-        watch.ended(history[-1], report.rows)
+        watch.round_ended(history[-1], report.rows)
         del report  # which holds the rows of a round that the next one replaces
-        if due() and not waiting and coming < len(run) and run.can_stop(coming) and watch.reason is None:
-            watch.settle()
-            _save(run, place, coming, history)
-            watch.saved()
-            saved = time.monotonic()
+        if is_checkpoint_due() and not waiting and coming < len(run) and run.can_stop(coming) and watch.reason is None:
+            watch.await_results()
+            _save(run, folder, coming, history)
+            watch.checkpoint_written()
+            saved_at = time.monotonic()
         began = time.monotonic()
-    watch.settle()
+    watch.await_results()
     return TrainingResult(history, shares, run.threads, run.facts, watch.reason if coming < len(run) else None)
 
 
-def _restore(run: StrategyRun, place: Store) -> list[dict[str, Any]]:
-    """Restore a run; return the history of the rounds that are done."""
-    found = checkpoint.newest(place)
-    if found is None:
+def _restore(run: StrategyRun, folder: Store) -> list[dict[str, Any]]:
+    """Restore a run from the newest checkpoint in its folder; return the history's entries of the rounds before it."""
+    newest = checkpoint.find_newest(folder)
+    if newest is None:
         run.restore(0, None, {})
         return []
-    store, manifest = found
+    store, manifest = newest
     run.restore(int(manifest[f"next_{run.unit}"]), store, manifest)
     return list(manifest["history"])
 
 
-def _save(run: StrategyRun, place: Store, number: int, history: list[dict[str, Any]]) -> None:
-    """Write the checkpoint before a round, manifest last; let the run go on from it."""
-    store = checkpoint.folder(place, number)
+def _save(run: StrategyRun, folder: Store, number: int, history: list[dict[str, Any]]) -> None:
+    """Write the checkpoint before the round of this number, manifest last, and let the run go on from it."""
+    store = checkpoint.folder(folder, number)
     facts = run.save_checkpoint(store)
-    checkpoint.finish(place, store, {f"next_{run.unit}": number, **facts, "history": history})
+    checkpoint.finish(folder, store, {f"next_{run.unit}": number, **facts, "history": history})
     run.restore(number, store, facts)
 
 
-def check_finite(what: str, totals: Iterable[TaskTotals], alpha: float, place: Store) -> None:
-    """Refuse a model that diverged.
+def check_finite(subject: str, totals: Iterable[TaskTotals], alpha: float, folder: Store) -> None:
+    """Raise a TrainingError if the rows or the loss of a task are not finite: the model diverged.
+
+    Parameters
+    ----------
+    subject
+        What the tasks trained, as the message begins: "A replica in round 3".
+    totals
+        Totals of the tasks.
+    alpha
+        Learning rate, for the message.
+    folder
+        The run's folder, which has the last checkpoint.
 
     Raises
     ------
@@ -165,20 +176,20 @@ def check_finite(what: str, totals: Iterable[TaskTotals], alpha: float, place: S
     """
     if not all(total.finite and math.isfinite(total.loss) for total in totals):
         raise TrainingError(
-            f"{what} holds NaN or infinity (alpha={alpha:.4g}); nothing is published.",
-            f"Train with a lower alpha; {place.url} keeps the last good checkpoint.",
+            f"{subject} holds NaN or infinity (alpha={alpha:.4g}); nothing is published.",
+            f"Train with a lower alpha; {folder.url} keeps the last good checkpoint.",
         )
 
 
-def check_pairs(history: Iterable[Mapping[str, Any]], words: int, params: Params) -> None:
-    """Refuse a model that learned nothing, since no word stood beside another one.
+def check_pairs(history: Iterable[Mapping[str, Any]], n_words: int, params: Params) -> None:
+    """Raise a TrainingError if a whole run trained no pair, since no word stood beside another one.
 
     Parameters
     ----------
     history
         As in `TrainingResult`.
-    words
-        Words of the vocabulary.
+    n_words
+        Number of words of the vocabulary.
     params
         The settings of the run.
 
@@ -191,36 +202,49 @@ def check_pairs(history: Iterable[Mapping[str, Any]], words: int, params: Params
         return
     all_kept = "sample=0, which keeps all words, " if params.sample else ""
     raise TrainingError(
-        f"No pair of words was left to train, of a vocabulary of {counted(words, 'word')}: none stood within "
+        f"No pair of words was left to train, of a vocabulary of {counted(n_words, 'word')}: none stood within "
         f"window={params.window} of another in its sentence, among words that occur min_count={params.min_count} times "
         f"and that sample={params.sample:g} left; nothing is published.",
         f"Give sentences of several words, a line each; or {all_kept}a lower min_count, or a longer window.",
     )
 
 
-def entry_of(number: int, report: RoundReport, totals: Iterable[TaskTotals], seconds: float) -> dict[str, Any]:
-    """Return the history's entry of a round, from its last report and the totals of all its tasks."""
-    done = list(totals)
+def make_entry(number: int, report: RoundReport, totals: Iterable[TaskTotals], seconds: float) -> dict[str, Any]:
+    """Return the history's entry of a round.
+
+    Parameters
+    ----------
+    number
+        Number of the round.
+    report
+        The last report of the round.
+    totals
+        Totals of all tasks of the round.
+    seconds
+        Seconds of the round.
+    """
+    tasks = list(totals)
     return {
         "round": number,
         "progress": report.progress,
-        "words": sum(t.words for t in done) + report.words,
-        "pairs": sum(t.pairs for t in done),
-        "loss": sum(t.loss for t in done),
+        "words": sum(t.words for t in tasks) + report.words,
+        "pairs": sum(t.pairs for t in tasks),
+        "loss": sum(t.loss for t in tasks),
         "alpha": report.alpha,
         "seconds": round(seconds, 4),
-        "compiling": round(min(max((t.compiling for t in done), default=0.0), seconds), 4),
+        "compiling": round(min(max((t.compiling for t in tasks), default=0.0), seconds), 4),
     }
 
 
 def words_per_second(history: Sequence[Mapping[str, Any]]) -> float:
-    """Return the words of entries by their seconds, less those in which kernels were compiled."""
-    seconds = sum(entry["seconds"] - entry.get("compiling", 0.0) for entry in history)  # earlier checkpoints have none
+    """Return the words by second of the history's entries, without the seconds in which kernels were compiled."""
+    # Entries of earlier releases' checkpoints have no seconds of compilation
+    seconds = sum(entry["seconds"] - entry.get("compiling", 0.0) for entry in history)
     return float(sum(entry["words"] for entry in history) / max(seconds, 1e-3))
 
 
-def progress_of(entry: Mapping[str, Any], total: int) -> Progress:
-    """Return the progress of an entry, for a listener; `total` is all corpus positions over all epochs."""
+def progress_from_entry(entry: Mapping[str, Any], total: int) -> Progress:
+    """Return the progress that a history's entry reports, of `total` corpus positions over all epochs."""
     return Progress(
         "train",
         entry["progress"],

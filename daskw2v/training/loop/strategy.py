@@ -38,7 +38,7 @@ class TaskTotals(NamedTuple):
     Parameters
     ----------
     pairs, loss
-        Pairs trained, and their summed loss.
+        Number of pairs trained, and the sum of their losses.
     finite
         Whether all trained rows are finite.
     words
@@ -46,7 +46,7 @@ class TaskTotals(NamedTuple):
     worker
         The worker's address.
     seconds, compiling
-        Duration of the task, and how much of it the process compiled kernels.
+        Duration of the task, and the seconds of it in which the process compiled kernels.
     """
 
     pairs: int
@@ -57,29 +57,30 @@ class TaskTotals(NamedTuple):
     seconds: float = 0.0
     compiling: float = 0.0
 
-    def ended(self, finite: bool, seconds: float, compiling: float) -> "TaskTotals":
-        """Return the totals at the end of the task, after so many more seconds."""
+    def with_end(self, finite: bool, seconds: float, compiling: float) -> "TaskTotals":
+        """Return the totals with `finite` of the end of the task, and with the seconds since these totals added."""
         return self._replace(finite=finite, seconds=self.seconds + seconds, compiling=self.compiling + compiling)
 
 
 class TaskClock:
-    """Measures a task: its seconds, and those in which its process compiled kernels."""
+    """Measures the seconds of a task, and the seconds in which its process compiled kernels."""
 
     def __init__(self) -> None:
-        self._read = self._now()
+        self._last = self._measure()
 
     def read(self) -> tuple[float, float]:
-        """Return both times since the last call, or since the beginning: the last two fields of `TaskTotals`."""
-        before, self._read = self._read, self._now()
-        return self._read[0] - before[0], self._read[1] - before[1]
+        """Return the seconds, and the seconds of compilation, since the last call or since the clock was made."""
+        before, self._last = self._last, self._measure()
+        return self._last[0] - before[0], self._last[1] - before[1]
 
     @staticmethod
-    def _now() -> tuple[float, float]:
+    def _measure() -> tuple[float, float]:
+        """Return the time in seconds, and this process's seconds of compilation until now."""
         return time.perf_counter(), compilation.here.seconds
 
 
 class WorkerShare(NamedTuple):
-    """One worker's share of the training: pairs, and seconds of its tasks."""
+    """One worker's share of the training: the number of pairs it trained, and the seconds of its tasks."""
 
     pairs: int = 0
     seconds: float = 0.0
@@ -89,10 +90,10 @@ class WorkerShares(dict[str, WorkerShare]):
     """The share of each worker by its address, since this client began."""
 
     def add(self, totals: Iterable[TaskTotals]) -> None:
-        """Add the totals of tasks."""
-        for t in totals:
-            pairs, seconds = self.get(t.worker, WorkerShare())
-            self[t.worker] = WorkerShare(pairs + t.pairs, seconds + t.seconds)
+        """Add the totals of tasks to the shares of their workers."""
+        for task in totals:
+            pairs, seconds = self.get(task.worker, WorkerShare())
+            self[task.worker] = WorkerShare(pairs + task.pairs, seconds + task.seconds)
 
 
 class TableParts(NamedTuple):
@@ -101,12 +102,12 @@ class TableParts(NamedTuple):
     Parameters
     ----------
     parts
-        Values, or futures of them.
+        The parts in their order, or futures of them.
     pick
-        Function from a part, its number, and the numbers of wanted rows in the table, ascending int64, to the wanted
-        rows that the part has: their indices among the wanted ones, and their values, float32.
+        Function from a part, the number of the part, and the indices of wanted rows in the table, ascending int64, to
+        the indices, among the wanted rows, of those that the part has, int64, and their rows, shape (n, D) float32.
     join
-        Function from the parts in their order to the table; None where no worker could hold all of it.
+        Function from all parts in their order to the table; None where no worker can hold the table.
     """
 
     parts: Sequence[Any]
@@ -118,25 +119,25 @@ ModelRows: TypeAlias = Mapping[str, TableParts]  # "input" and "output"
 
 
 class RoundReport(NamedTuple):
-    """A report of a round that is done, or of a part of it.
+    """A report of a round that is trained, or of a part of it.
 
     Parameters
     ----------
     progress
-        Corpus positions done by now, over all epochs.
+        Corpus positions trained until this report, over all epochs.
     alpha
-        Learning rate by now.
+        Learning rate at this report.
     totals
-        Totals of the tasks that are done since the report before.
+        Totals of the tasks that ended since the report before.
     rows
         Both tables; None where they are not available, as a task goes on with them.
     words
-        Corpus words done in this round by now, besides those that tasks count.
+        Corpus words trained in this round until this report, besides those that the totals of tasks count.
     facts
-        Other values of the history's entry.
+        More values for the history's entry of the round.
     seconds
-        Seconds of the work since the report before; None where its reader measures them, as it waits. Rounds of one
-        task share its time.
+        Seconds of the work since the report before; None where the reader of the reports measures them, as it waits for
+        each. Rounds that one task trains share the seconds of the task.
     """
 
     progress: int
@@ -148,9 +149,17 @@ class RoundReport(NamedTuple):
     seconds: float | None = None
 
 
-def up_to(looked_at: Callable[[int], bool], rounds: range) -> range:
-    """Return the first of some rounds, up to one that is looked at."""
-    return range(rounds.start, next((number + 1 for number in rounds if looked_at(number)), rounds.stop))
+def rounds_until_needed(needs_rows: Callable[[int], bool], rounds: range) -> range:
+    """Return the rounds up to the first whose rows are needed, with it; all rounds where none is.
+
+    Parameters
+    ----------
+    needs_rows
+        Function from the number of a round to whether the model's rows are needed after it.
+    rounds
+        Numbers of rounds.
+    """
+    return range(rounds.start, next((number + 1 for number in rounds if needs_rows(number)), rounds.stop))
 
 
 class StrategyRun(Protocol):
@@ -159,13 +168,13 @@ class StrategyRun(Protocol):
     Parameters
     ----------
     unit
-        The strategy's name for a round: "round" or "pass".
+        The strategy's word for a round: "round" or "pass".
     trained
-        The unit that one task trains, in the words of an error: "replica", "partition", "part".
+        The strategy's word for what one task trains, for errors: "replica", "partition", "part".
     ahead
-        Rounds that are submitted before the first of them is waited for.
+        Number of rounds that are submitted before the first of them is waited for.
     threads
-        Threads of a training task.
+        Number of threads of a training task.
     facts
         Other facts for the model's manifest, as JSON types.
     """
@@ -189,35 +198,39 @@ class StrategyRun(Protocol):
         """Return the number of rounds."""
 
     def restore(self, number: int, checkpoint: Store | None, manifest: Mapping[str, Any]) -> None:
-        """Take the model before a round from a checkpoint, or begin with first rows where there is none."""
+        """Restore the model before the round of this number from a checkpoint; without one, make the initial model.
+
+        `manifest` is the checkpoint's, with the values that `save_checkpoint` returned; empty without a checkpoint.
+        """
 
     def can_stop(self, number: int) -> bool:
-        """Return whether there is a model before a round, when the earlier ones are done, to write a checkpoint of."""
+        """Return whether a checkpoint can be written before the round of this number, when all rounds before ended."""
 
     def progress_after(self, number: int) -> int:
-        """Return the progress after a round, as its last report has it."""
+        """Return the corpus positions trained after the round of this number, as its last report has them."""
 
-    def play(self, number: int, looked_at: Callable[[int], bool]) -> Iterator[RoundReport]:
-        """Submit a round; return an iterator that waits for it, report by report.
+    def play(self, number: int, needs_rows: Callable[[int], bool]) -> Iterator[RoundReport]:
+        """Submit the round of this number; return an iterator that waits for each of its reports.
 
-        The last report of a round that is `looked_at` has rows, and no task trains the next one together with it.
-        Where `ahead` is 1, the round may be submitted when the first report is asked for.
+        Where `needs_rows` returns True for a round's number, the last report of the round has rows, and no task trains
+        the next round together with it. Where `ahead` is 1, the round may be submitted when the first report is asked
+        for.
         """
 
     def save_checkpoint(self, checkpoint: Store) -> dict[str, Any]:
-        """Write the checkpoint that `restore` reads; return the values that it finds in the manifest."""
+        """Write the tables of the checkpoint that `restore` reads; return the values for the checkpoint's manifest."""
 
     def save_model(self, model: Store) -> None:
-        """Write the trained tables, from the workers that hold them."""
+        """Write the trained tables to a model's folder, from the workers that hold them."""
 
 
 class StartRun(Protocol):
     """Starts or resumes a run."""
 
     def __call__(
-        self, client: Client, run: Run, place: Store, length: int, resources: Resources, listener: Listener
+        self, client: Client, run: Run, folder: Store, length: int, resources: Resources, listener: Listener
     ) -> StrategyRun:
-        """Prepare a run for its rounds.
+        """Return the run of the strategy, ready for its rounds.
 
         Parameters
         ----------
@@ -225,18 +238,20 @@ class StartRun(Protocol):
             As in `train`.
         run
             The text, the words and the settings.
-        place
+        folder
             The run's folder.
         length
-            Positions of an epoch.
+            Number of corpus positions of an epoch.
         """
 
 
-def _as_given(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
+def _no_changes(params: Params, n_words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
+    """Yield no settings: "auto" compares the strategy with its defaults alone."""
     yield {}
 
 
-def _count_rounds(params: Mapping[str, Any], rounds: int) -> Iterator[str]:
+def _describe_rounds(params: Mapping[str, Any], rounds: int) -> Iterator[str]:
+    """Yield the number of rounds as text, unless it is 0."""
     if rounds:
         yield counted(rounds, "round")
 
@@ -254,30 +269,31 @@ class Strategy:
     title
         Short description for `--help`.
     find_kernel
-        Returns the kernel that it runs, for an objective and a device, or raises a ParameterError.
+        Function from an objective and a device to the kernel that the strategy runs; raises a ParameterError where
+        there is none.
     start
         Starts or resumes a run.
     work
         Function from Params, Resources, the text and the workers that train to the work of a run, of which memory and
         time are computed; "auto" compares the time.
     exercise
-        Trains next to nothing on the processor, by the kernel of a run with such Params; None where it is quickly
-        compiled.
+        Calls the training kernel of a run with these Params on tiny input, on the processor, so that it is compiled;
+        None where it compiles quickly.
     exercise_text
-        Makes next to nothing of text, by the other kernels of a run with such Params; None where there are few.
+        Calls the kernels that read text, of a run with these Params, on tiny input; None where there are few.
     tried
-        Function from Params, the number of words and the workers to values of the strategy's own settings that "auto"
-        compares: the plainest first, none where it cannot train so few words, none of settings that are not as by
-        default.
+        Function from Params, the number of words and the workers to values of the strategy's settings that "auto"
+        compares: the plainest first, none where the strategy cannot train so few words, none of settings that have
+        another value than the default.
     check
-        Refuses other Params that the strategy cannot train, before any text is read.
+        Raises a ParameterError for Params that the strategy cannot train, before any text is read.
     lighter
-        Returns changes of the strategy's own settings that need less memory, if there are any.
+        Function from Params to values of the strategy's settings that need less memory; empty where there are none.
     describe_run
         Function from the Params in the model's manifest and the number of rounds to what a report shows beside the
         strategy's name, such as the number of replicas and merges.
     deterministic
-        Whether any number of a processor's threads gives the same bits.
+        Whether any number of threads of a processor gives the same bits.
     honours
         Fields of Params and Resources that it reads and not all strategies do (`honoured_by`), besides its settings.
     """
@@ -290,43 +306,43 @@ class Strategy:
     work: Callable[[Params, Resources, Text, Workers], Work]
     exercise: Callable[[Params], None] | None = None
     exercise_text: Callable[[Params], None] | None = None
-    tried: Callable[[Params, int, Workers], Iterator[Mapping[str, Any]]] = _as_given
+    tried: Callable[[Params, int, Workers], Iterator[Mapping[str, Any]]] = _no_changes
     check: Callable[[Params], None] = field(default=lambda _: None)
     lighter: Callable[[Params], Mapping[str, Any]] = field(default=lambda _: {})
-    describe_run: Callable[[Mapping[str, Any], int], Iterator[str]] = _count_rounds
+    describe_run: Callable[[Mapping[str, Any], int], Iterator[str]] = _describe_rounds
     deterministic: bool = False
     honours: tuple[str, ...] = ()
 
 
 def check_rounds(checkpoint: Store, manifest: Mapping[str, Any], n_rounds: int) -> None:
-    """Raise a DamageError if a checkpoint is of a run that was cut into another number of rounds."""
+    """Raise a DamageError if the run of a checkpoint was cut into another number of rounds than `n_rounds`."""
     if manifest.get("rounds") != n_rounds:
         raise DamageError(
-            f"{checkpoint.url} was written by an older daskw2v, whose rounds were others.",
+            f"{checkpoint.url} was written by an older daskw2v, which cut runs into other rounds.",
             "The same command makes it again.",
             url=checkpoint.url,
         )
 
 
 def alpha_at(params: Params, share: float) -> float:
-    """Return the learning rate where so much of a run is done, 0 to 1: it falls evenly from alpha to min_alpha."""
+    """Return the learning rate after a share of a run, 0 to 1: it falls linearly from alpha to min_alpha."""
     alpha = start_alpha(params)
     return alpha + (params.min_alpha - alpha) * share
 
 
-def share_of(start: int, stop: int, i: int, n: int) -> tuple[int, int]:
-    """Return the i-th of n even parts of start..stop."""
+def even_part(start: int, stop: int, i: int, n: int) -> tuple[int, int]:
+    """Return the start and the stop of the i-th of n even parts of the range start..stop-1."""
     return start + (stop - start) * i // n, start + (stop - start) * (i + 1) // n
 
 
-def in_background(function: Callable[..., T], *args: Any) -> "Future[T]":
-    """Call a function in a thread of its own, which ends with this process."""
+def run_in_background(function: Callable[..., T], *args: Any) -> "Future[T]":
+    """Call a function in a thread of its own, which ends with this process; return the future of its result."""
     future = Future[T]()
 
     def call() -> None:
         try:
             future.set_result(function(*args))
-        except BaseException as error:  # raised where the result is asked for
+        except BaseException as error:  # raised by the future's `result`
             future.set_exception(error)
 
     Thread(target=call, name="daskw2v-background", daemon=True).start()

@@ -12,7 +12,7 @@ from daskw2v.kernels.simd import padded
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.reader import CHUNK, CHUNKS, OPEN_SHARDS
 from daskw2v.training.devices import find_device
-from daskw2v.training.sizes.text import Load, Text, load_of
+from daskw2v.training.sizes.text import Load, Text, estimate_load
 from daskw2v.training.sizes.workers import Workers
 
 FLOAT, INT, LONG = 4, 4, 8  # bytes
@@ -22,7 +22,7 @@ Sizes: TypeAlias = Mapping[str, float]  # bytes by the name of their content
 
 
 class Moment(NamedTuple):
-    """The memory at a moment of a stage: the contents of the most loaded worker process, and of its device."""
+    """The memory at a moment of a stage: bytes by content, of the most loaded worker process and of its device."""
 
     worker: Sizes
     device: Mapping[str, float] = {}
@@ -36,16 +36,16 @@ class Phase(NamedTuple):
     term
         The term of the forecast that its seconds belong to, one of `estimates.seconds.TERMS`.
     steps
-        How often each step is done in a run, by the name of its seconds (`estimates.seconds.MACHINE_B`).
+        How often each step is executed in a run, by the name of its seconds (`estimates.seconds.MACHINE_B`).
     threads
-        Threads that do the steps side by side.
+        Number of threads that share the steps.
     slowest
         Share of the thread, or worker, with most to do, divided by an even share: the others wait for it.
     stored, sent
-        Bytes that are read from the store and written to it, while the steps are done; and bytes that workers send each
-        other.
+        Bytes that are read from the store and written to it, while the steps are executed; and bytes that workers send
+        each other.
     workers
-        Workers that store and send these bytes; None for all.
+        Number of workers that store and send these bytes; None for all.
     beside
         Terms of earlier phases during which the bytes are sent.
     """
@@ -61,14 +61,14 @@ class Phase(NamedTuple):
 
 
 class Work(ABC):
-    """The work of a run. A strategy's class describes the memory of its workers and the phases of its training.
+    """The work of a run. Each strategy derives a class, which describes workers' memory and the phases of training.
 
     Parameters
     ----------
     params, resources
-        The run.
+        The settings of the run.
     text
-        Numbers of its text.
+        The sizes of its text.
     workers
         The workers that train.
     """
@@ -79,7 +79,7 @@ class Work(ABC):
     def __init__(self, params: Params, resources: Resources, text: Text, workers: Workers) -> None:
         self.params, self.resources, self.text, self.workers = params, resources, text, workers
         self.device, self.objective = find_device(resources.device.name), find_objective(params.objective.name)
-        self.tasks = workers.devices if self.device.resource else workers.threads  # that a worker trains at a time
+        self.tasks = workers.devices if self.device.resource else workers.threads  # of a worker at a time
         # Bytes of the arrays that kernels of the objective read, by name
         self.prepared = self.objective.prepared_bytes(params, text.vocabulary)
         rows = dict(self.objective.tables(params, text.vocabulary))
@@ -93,8 +93,8 @@ class Work(ABC):
 
     @cached_property
     def load(self) -> Load:
-        """Words and pairs of the text."""
-        return load_of(self.text, self.params)
+        """The expected words and pairs of the text, and how often each word occurs."""
+        return estimate_load(self.text, self.params)
 
     @abstractmethod
     def train(self) -> Iterator[Moment]:
@@ -111,10 +111,10 @@ class Work(ABC):
             )
 
     def phases(self) -> Iterator[Phase]:
-        """Yield the phases of training, of which time is computed; none if time is not known."""
+        """Yield the phases of training, from which the seconds are computed; none if these are not known."""
         return iter(())
 
-    def open_shards(self) -> int:
-        """Return the bytes of the shards that a reader has open: ids by code, starts of sentences, chunks."""
+    def open_shard_bytes(self) -> int:
+        """Return the bytes of the shards that one reader has open: ids by code, starts of sentences, chunks."""
         shard = INT * self.text.shard_types + self.text.shard_words // 2
         return min(OPEN_SHARDS, self.text.shards) * shard + INT * min(CHUNKS * CHUNK, self.text.words)

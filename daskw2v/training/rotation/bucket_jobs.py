@@ -4,8 +4,8 @@ A thread trains a bucket as soon as its two partitions are free. If threads wait
 wait for its slowest bucket. A partition's buckets follow each other in the order of the rounds, so the result is the
 same.
 
-Each thread takes the next bucket itself and waits for its two partitions alone. A thread that dealt buckets out would
-need Python's lock for each, as all others do, and sixteen threads would wait for it more than they train.
+Each thread takes the next bucket itself and waits for the bucket's two partitions alone. A thread that assigned buckets
+to others would need Python's lock for each, as all threads do, and sixteen threads would wait more than they train.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,11 +31,11 @@ class BucketWork(NamedTuple):
     Parameters
     ----------
     input, output
-        Its partitions.
+        Numbers of its partitions.
     alphas
         Learning rate of each slice.
     key
-        Stream of the draws.
+        Stream of the random draws of training.
     rounding
         Stream of the draws by which the output partition is rounded to bfloat16 afterwards; None where it is not.
     """
@@ -47,11 +47,11 @@ class BucketWork(NamedTuple):
     rounding: int | None
 
 
-BucketRounds: TypeAlias = Sequence[Sequence[BucketWork]]  # buckets of a round have no partition in common
+BucketRounds: TypeAlias = Sequence[Sequence[BucketWork]]  # no two buckets of a round share a partition
 
 
 class StepWork(NamedTuple):
-    """A step of a task: the number of its pass among the passes of the task, and its rounds.
+    """A step of a task: the index of its pass among the passes of the task, and its rounds.
 
     Each slice of the pass's text goes through all rounds.
     """
@@ -61,44 +61,55 @@ class StepWork(NamedTuple):
 
 
 class BucketJob(NamedTuple):
-    """A bucket of a slice.
+    """A bucket to train, of one slice.
 
     Parameters
     ----------
-    step, number
-        Numbers of the step, and of the slice.
+    step, slice_number
+        Index of the step in its task, and number of the slice.
     work
         The bucket to train.
     key
-        Stream of the slice's draws.
-    bucket_of
-        Returns its pairs.
+        Stream of the random draws for the slice.
+    load_bucket
+        Function from the bucket to train to its pairs.
     """
 
     step: int
-    number: int
+    slice_number: int
     work: BucketWork
     key: np.uint64
-    bucket_of: Callable[[BucketWork], Bucket]
+    load_bucket: Callable[[BucketWork], Bucket]
 
 
 def bucket_jobs(
-    steps: Sequence[StepWork], pairs: Sequence[PairSource], size: int, pool: Executor
+    steps: Sequence[StepWork], pairs: Sequence[PairSource], group_size: int, pool: Executor
 ) -> Iterator[list[BucketJob]]:
-    """Yield the buckets in their order: all held buckets together, buckets in files by slice.
+    """Yield lists of the buckets of steps, in their order: one list of all held buckets, or one a slice from files.
 
-    Each slice of a step goes through all of its rounds.
+    Each slice of a step goes through all rounds of the step.
+
+    Parameters
+    ----------
+    steps
+        The steps of a task.
+    pairs
+        The source of the pairs of each pass of the task.
+    group_size
+        Number of partitions in a group.
+    pool
+        Reads files in the background.
     """
     held = list[BucketJob]()
     for step, (number_of_pass, rounds) in enumerate(steps):
         source, works = pairs[number_of_pass], [work for works in rounds for work in works]
         if isinstance(source, StoredPairs):
-            slices = _buckets_in_files(source, rounds, size, pool)
+            slices = _buckets_in_files(source, rounds, group_size, pool)
         else:
-            slices = _held_buckets(source, size, len(works[0].alphas))
-        for number, bucket_of in enumerate(slices):
+            slices = _held_buckets(source, group_size, len(works[0].alphas))
+        for number, load_bucket in enumerate(slices):
             keys = draws(np.array([work.key for work in works], np.uint64), np.array([number], np.uint64))
-            jobs = [BucketJob(step, number, work, key, bucket_of) for work, key in zip(works, keys, strict=True)]
+            jobs = [BucketJob(step, number, work, key, load_bucket) for work, key in zip(works, keys, strict=True)]
             if isinstance(source, StoredPairs):
                 yield jobs
             else:
@@ -108,56 +119,60 @@ def bucket_jobs(
 
 
 def _buckets_in_files(
-    stored: StoredPairs, rounds: BucketRounds, size: int, pool: Executor
+    stored: StoredPairs, rounds: BucketRounds, group_size: int, pool: Executor
 ) -> Iterator[Callable[[BucketWork], Bucket]]:
-    """Yield the function that returns each bucket of a slice; a slice is read while the one before is trained."""
-    groups = sorted({(work.output // size, work.input // size) for work in rounds[0]})
+    """Yield, for each slice, the function that returns its buckets; read a slice while the one before is trained."""
+    groups = sorted({(work.output // group_size, work.input // group_size) for work in rounds[0]})
 
     def read(number: int) -> dict[tuple[int, int], list[Bucket]]:
-        return {of_groups: read_buckets(stored, number, *of_groups) for of_groups in groups}
+        return {group_pair: read_buckets(stored, number, *group_pair) for group_pair in groups}
 
     n, coming = len(rounds[0][0].alphas), pool.submit(read, 0)
     for number in range(n):
         buckets = coming.result()
         if number + 1 < n:
             coming = pool.submit(read, number + 1)
-        yield partial(_bucket_read, buckets, size)
+        yield partial(_get_read_bucket, buckets, group_size)
 
 
-def _bucket_read(buckets: Mapping[tuple[int, int], Sequence[Bucket]], size: int, work: BucketWork) -> Bucket:
-    return buckets[work.output // size, work.input // size][_index_of(work, size)]
+def _get_read_bucket(buckets: Mapping[tuple[int, int], Sequence[Bucket]], group_size: int, work: BucketWork) -> Bucket:
+    """Return the pairs of a bucket from the buckets of its slice that were read, by groups."""
+    return buckets[work.output // group_size, work.input // group_size][_bucket_index(work, group_size)]
 
 
-def _held_buckets(parts: HeldParts, size: int, n: int) -> Iterator[Callable[[BucketWork], Bucket]]:
-    """Yield the function that puts each bucket of a slice together, in the thread that trains it; for n slices."""
-    for number in range(n):
-        yield partial(_bucket_held, {group: held_buckets(slices[number]) for group, slices in parts.items()}, size)
+def _held_buckets(parts: HeldParts, group_size: int, n_slices: int) -> Iterator[Callable[[BucketWork], Bucket]]:
+    """Yield, for each slice, the function that joins the parts of one of its buckets, in the thread that trains it."""
+    for number in range(n_slices):
+        yield partial(
+            _join_held_bucket, {group: held_buckets(slices[number]) for group, slices in parts.items()}, group_size
+        )
 
 
-def _bucket_held(buckets: Mapping[int, Callable[[int], Bucket]], size: int, work: BucketWork) -> Bucket:
-    before = work.output // size * size**2  # indices of the groups of outputs before
-    return buckets[work.input // size](before + _index_of(work, size))
+def _join_held_bucket(buckets: Mapping[int, Callable[[int], Bucket]], group_size: int, work: BucketWork) -> Bucket:
+    """Return the pairs of a bucket, joined from the parts of its slice in memory, by group of inputs."""
+    before = work.output // group_size * group_size**2  # number of buckets of the groups of outputs before
+    return buckets[work.input // group_size](before + _bucket_index(work, group_size))
 
 
-def _index_of(work: BucketWork, size: int) -> int:
-    """Return the index of a bucket among the buckets of its two groups."""
-    return work.output % size * size + work.input % size
+def _bucket_index(work: BucketWork, group_size: int) -> int:
+    """Return the index of a bucket among the buckets of its two groups, each of `group_size` partitions."""
+    return work.output % group_size * group_size + work.input % group_size
 
 
 def train_in_order(
     pool: Executor, threads: int, train: Callable[[BucketJob], _R], jobs: Sequence[BucketJob]
 ) -> list[_R]:
-    """Train buckets by so many threads of a pool; return the result of `train` for each.
+    """Train buckets by `threads` threads of a pool; return the result of `train` for each bucket.
 
-    A bucket begins when all earlier buckets that share a partition with it are done. If one fails, buckets that have
-    not begun are left out, and its error is raised.
+    A bucket begins when all earlier buckets that share a partition with it have ended. If one fails, buckets that have
+    not begun are skipped, and the error is raised.
     """
-    before, after = _locks(jobs)
+    before, after = _make_locks(jobs)
     results: dict[int, _R] = {}
     numbers, failed = count(), list[BaseException]()
 
     def train_next() -> None:
-        for number in numbers:  # a bucket that is waited for was taken earlier, by a thread that trains
+        for number in numbers:  # a bucket that is waited for was begun earlier, by a thread that trains it
             if number >= len(jobs):
                 return
             for lock in before[number]:
@@ -182,7 +197,7 @@ def train_in_order(
     return [results[number] for number in range(len(jobs))]
 
 
-def _locks(jobs: Sequence[BucketJob]) -> tuple[list[list[Lock]], list[list[Lock]]]:
+def _make_locks(jobs: Sequence[BucketJob]) -> tuple[list[list[Lock]], list[list[Lock]]]:
     """Return, for each bucket, the locks that earlier buckets release, and the locks that it releases."""
     before: list[list[Lock]] = [[] for _ in jobs]
     after: list[list[Lock]] = [[] for _ in jobs]

@@ -1,4 +1,4 @@
-"""The task of rotation: it trains the buckets of partitions, a pure function of their rows and the buckets."""
+"""The task of rotation: it trains buckets of partitions, as a pure function of the partitions' rows and the buckets."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ from daskw2v.training.rotation.bucket_jobs import (
 )
 from daskw2v.training.rotation.pass_schedule import BucketRound, RotationPass, group_size
 from daskw2v.training.rotation.settings import Rotation
-from daskw2v.training.start.initial_rows import first_rows
+from daskw2v.training.start.initial_rows import make_initial_rows
 from daskw2v.types import Float32Array, Int64Array, UInt16Array, UInt64Array
 from daskw2v.vocabulary.partition import Partitions
 
@@ -48,9 +48,9 @@ BFLOAT16 = "bfloat16"  # of `Rotation.sent_dtype`
 
 @by_fields
 class OutputPartition(NamedTuple):
-    """An output partition that is sent between workers: its rows, padded, and `Objective.partition_table`'s result.
+    """An output partition that is sent between workers: its padded rows, and the result of `Objective.partition_table`.
 
-    Rows are float32, or the bits of bfloat16.
+    Rows are float32, or bits of bfloat16.
     """
 
     rows: Float32Array | UInt16Array | DeviceRows
@@ -59,7 +59,7 @@ class OutputPartition(NamedTuple):
 
 @dataclass(frozen=True)
 class PartitionOrigin:
-    """The location of a partition's rows: a checkpoint, a file of a store, or none before training."""
+    """The location of a partition's rows: a checkpoint, or a file in a folder; neither before training."""
 
     store: Store | None = None
     file: str | None = None
@@ -67,7 +67,7 @@ class PartitionOrigin:
 
 PartitionRows: TypeAlias = Float32Array | DeviceRows | OutputPartition | PartitionOrigin
 PartitionMap: TypeAlias = Mapping[int, PartitionRows]  # by number of the partition
-HeldPartition: TypeAlias = Future | PartitionMap  # the future is of `PartitionMap`
+HeldPartition: TypeAlias = Future | PartitionMap  # a future of `PartitionMap`, or the map
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class RotationContext:
     run
         The run.
     partitions, counts
-        How words are spread, and how often they occur.
+        The words of each partition, and how often they occur.
     device
         The settings of the device.
     """
@@ -100,12 +100,12 @@ class RotationContext:
         return self.partitions.n // self.group_size
 
     def rows(self, table: str, partition: int, rows: PartitionRows) -> Float32Array:
-        """Return a partition's rows, shape (rows, D): a task's result, read, or drawn."""
+        """Return a partition's rows, shape (rows, D): from a task's result, read from their origin, or drawn."""
         held: Float32Array = np.asarray(self.rows_as_held(table, partition, rows))
         return held[:, : self.run.params.vector_size]
 
     def rows_as_held(self, table: str, partition: int, rows: PartitionRows) -> Float32Array | DeviceRows:
-        """Return a partition's rows; results of tasks stay as they are: padded, (rows, padded(D)), or on a device."""
+        """Return a partition's rows as float32; a task's result stays padded, (rows, padded(D)), or on its device."""
         if isinstance(rows, PartitionOrigin):
             return self._read(table, partition, rows)
         return _widened(rows.rows) if isinstance(rows, OutputPartition) else rows
@@ -118,8 +118,9 @@ class RotationContext:
         return find_objective(params.objective.name).partition_table(params, self.counts.read(partition))
 
     def _read(self, table: str, partition: int, origin: PartitionOrigin) -> Float32Array:
+        """Return a partition's rows from their origin, shape (rows, D): drawn, or read."""
         if origin.store is None:
-            return first_rows(self.run, table, self.partitions.words(partition))
+            return make_initial_rows(self.run, table, self.partitions.words(partition))
         if origin.file is None:
             return read_partition(origin.store, table, partition)
         sent = np.uint16 if table == OUTPUT and Rotation.of(self.run.params).sent_dtype == BFLOAT16 else np.float32
@@ -128,23 +129,25 @@ class RotationContext:
 
 
 def _widened(rows: Any) -> Any:
+    """Return rows as float32, from float32 or bits of bfloat16."""
     return rows if rows.dtype == np.float32 else from_bfloat16(rows)
 
 
-def bucket_works(context: RotationContext, this: RotationPass, of: BucketRound) -> list[BucketWork]:
-    """Return the buckets of a round."""
+def bucket_works(context: RotationContext, current: RotationPass, bucket_round: BucketRound) -> list[BucketWork]:
+    """Return the buckets to train in a round of a pass."""
     params, n = context.run.params, context.partitions.n
-    buckets = np.array([(this.number * n + pair.input) * n + pair.output for pair in of.pairs], np.uint64)
+    buckets = np.array([(current.number * n + pair.input) * n + pair.output for pair in bucket_round.pairs], np.uint64)
 
     def keys(purpose: Purpose) -> list[int]:
-        streams: list[int] = draws(stream(params.seed, purpose, this.epoch), buckets).tolist()
+        streams: list[int] = draws(stream(params.seed, purpose, current.epoch), buckets).tolist()
         return streams
 
-    # After the last round of the two groups
-    rounded = Rotation.of(params).sent_dtype == BFLOAT16 and (of.number + 1) % len(of.pairs) == 0
-    rounding = keys(Purpose.ROUNDING) if rounded else [None] * len(of.pairs)
-    of_each = zip(of.pairs, keys(Purpose.NEGATIVE), rounding, strict=True)
-    return [BucketWork(*pair, of.alphas, key, other) for pair, key, other in of_each]
+    pairs = bucket_round.pairs
+    is_last = (bucket_round.number + 1) % len(pairs) == 0  # round of the two groups
+    is_rounded = is_last and Rotation.of(params).sent_dtype == BFLOAT16
+    roundings = keys(Purpose.ROUNDING) if is_rounded else [None] * len(pairs)
+    pair_keys = zip(pairs, keys(Purpose.NEGATIVE), roundings, strict=True)
+    return [BucketWork(*pair, bucket_round.alphas, key, rounding) for pair, key, rounding in pair_keys]
 
 
 def train_buckets(
@@ -163,42 +166,42 @@ def train_buckets(
     Parameters
     ----------
     steps
-        One after the other.
+        The steps, in their order.
     inputs, outputs
-        For each partition the map that holds it, perhaps among others.
+        For each partition, by number, a map that holds its rows, and perhaps other partitions'.
     pairs
-        The source of the pairs of each pass, of the groups of inputs at least.
+        The source of the pairs of each pass, with the pairs of these groups of inputs at least.
     context
         The arguments that all tasks share.
     threads
-        Buckets trained at the same time, at most.
+        Maximum number of buckets that are trained at the same time.
     folder
-        Folder in which rows are written as files; without it they are the task's result.
+        Folder in which trained rows are written as files; None to return them.
     stays
-        Whether the result may stay on a device, because no other worker will take it.
+        Whether the result may stay on a device, because no other worker needs it.
 
     Returns
     -------
     inputs, outputs, totals
-        The trained partitions, and the totals of each step. They share the task's time by their pairs; each has the
-        share of its whole pass in the seconds of compilation.
+        The trained partitions, by number, and the totals of each step. The task's seconds are shared among the steps in
+        proportion to their pairs; seconds of compilation, in proportion to the pairs of a step's pass.
     """
     clock, words, params = TaskClock(), dict[int, UInt64Array](), context.run.params
     device = find_device(context.run.device)
 
     def open_output(k: int) -> Float32Array | DeviceRows:
         words[k] = context.words(k, outputs[k][k]).view()
-        words[k].flags.writeable = False  # as arrays that were sent are: kernels are compiled once
+        words[k].flags.writeable = False  # as received arrays are, so that kernels are compiled once
         return context.rows_as_held(OUTPUT, k, outputs[k][k])
 
     def train(job: BucketJob) -> tuple[int, int, float]:
-        work, bucket = job.work, job.bucket_of(job.work)
-        alpha = work.alphas[job.number]
+        work, bucket = job.work, job.load_bucket(job.work)
+        alpha = work.alphas[job.slice_number]
         n, loss = trainer.train(work.input, work.output, bucket, alpha, words[work.output], job.key)
         return job.step, n, loss
 
     with device.explaining_errors(), ThreadPoolExecutor(threads) as pool:
-        each = pool.map if folder is None else map  # in files, rows may be more than memory holds several times
+        each = pool.map if folder is None else map  # rows that go through files may not fit in memory several times
         objective = find_objective(params.objective.name)
         tables = (
             {k: partial(context.rows_as_held, INPUT, k, held[k]) for k, held in inputs.items()},
@@ -210,23 +213,23 @@ def train_buckets(
         trained = [*chain.from_iterable(train_in_order(pool, threads, train, jobs) for jobs in batches)]
         roundings = {work.output: work.rounding for work in steps[-1].rounds[-1]}
         results = _Results(trainer, params.vector_size, words, roundings, folder, stays)
-        trained_inputs = dict(zip(inputs, each(results.of_input, inputs), strict=True))
-        trained_outputs = dict(zip(outputs, each(results.of_output, outputs), strict=True))
-    return trained_inputs, trained_outputs, _totals_of(trained, steps, all(results.finite), *clock.read())
+        trained_inputs = dict(zip(inputs, each(results.take_input, inputs), strict=True))
+        trained_outputs = dict(zip(outputs, each(results.take_output, outputs), strict=True))
+    return trained_inputs, trained_outputs, _step_totals(trained, steps, all(results.finite), *clock.read())
 
 
 @dataclass
 class _Results:
-    """Takes trained partitions from their trainer, as results of the task or as files.
+    """Takes trained partitions out of their trainer, as results of the task or as files.
 
     Parameters
     ----------
     trainer
         The trainer of the partitions.
     columns
-        Dimensions of a row.
+        Number of dimensions of a row.
     words, roundings
-        For each output partition, the words that are sent with it, and the stream of its rounding to bfloat16, if any.
+        For each output partition, the words that are sent with it, and the stream of its rounding to bfloat16, or None.
     folder, stays
         As in `train_buckets`.
     """
@@ -238,58 +241,60 @@ class _Results:
     folder: Store | None
     stays: bool
     attempt: str = field(default_factory=new_attempt)
-    finite: list[bool] = field(default_factory=list)  # of each partition that was taken
+    finite: list[bool] = field(default_factory=list)  # of each partition that was taken out
 
-    def of_input(self, k: int) -> PartitionRows:
-        """Take an input partition."""
+    def take_input(self, k: int) -> PartitionRows:
+        """Return the rows of the trained input partition `k`, or the file that they were written to."""
         if self.folder is not None:
             return self._write(INPUT, k, self._checked(self.trainer.take_input(k)))
-        rows, good = self.trainer.leave_input(k, stays=self.stays)
-        self.finite.append(good)
+        rows, finite = self.trainer.leave_input(k, stays=self.stays)
+        self.finite.append(finite)
         return rows  # type: ignore[no-any-return]
 
-    def of_output(self, k: int) -> PartitionRows:
-        """Take an output partition."""
+    def take_output(self, k: int) -> PartitionRows:
+        """Return the rows of the trained output partition `k`, or the file that they were written to."""
         rounding, words = self.roundings.get(k), self.words[k]
         if self.folder is None and rounding is None:
-            rows, good = self.trainer.leave_output(k, stays=self.stays)
-            self.finite.append(good)
+            rows, finite = self.trainer.leave_output(k, stays=self.stays)
+            self.finite.append(finite)
             return OutputPartition(rows, share(words))
         rows = self._checked(self.trainer.take_output(k))
-        kept = rows if rounding is None else to_bfloat16(rows, np.uint64(rounding))
-        return OutputPartition(share(kept), share(words)) if self.folder is None else self._write(OUTPUT, k, kept)
+        sent = rows if rounding is None else to_bfloat16(rows, np.uint64(rounding))
+        return OutputPartition(share(sent), share(words)) if self.folder is None else self._write(OUTPUT, k, sent)
 
     def _checked(self, rows: Float32Array) -> Float32Array:
+        """Return rows, and record whether they are finite."""
         self.finite.append(is_finite(rows))
         return rows
 
     def _write(self, table: str, k: int, rows: Float32Array | UInt16Array) -> PartitionOrigin:
+        """Write the rows of a partition to a file; return its location."""
         assert self.folder is not None
         name = f"{table}-{k}-{self.attempt}"
         write_parts(self.folder, name, [0, len(rows)], rows[:, : self.columns])
         return PartitionOrigin(self.folder, name)
 
 
-def _totals_of(
-    buckets: Sequence[tuple[int, int, float]], steps: Sequence[StepWork], good: bool, seconds: float, compiling: float
+def _step_totals(
+    buckets: Sequence[tuple[int, int, float]], steps: Sequence[StepWork], finite: bool, seconds: float, compiling: float
 ) -> list[TaskTotals]:
-    """Return the totals of each step, from step, pairs and loss of each bucket, and the time of their task."""
-    trained, losses, of_pass = [0] * len(steps), [0.0] * len(steps), defaultdict[int, float](float)
+    """Return the totals of each step, from step, pairs and loss of each bucket, and the seconds of their task."""
+    pairs, losses, pass_shares = [0] * len(steps), [0.0] * len(steps), defaultdict[int, float](float)
     for step, n, loss in buckets:
-        trained[step] += n
+        pairs[step] += n
         losses[step] += loss
-    total = sum(trained)
-    shares = [n / total if total else 1 / len(steps) for n in trained]
-    for (number, _), part in zip(steps, shares, strict=True):
-        of_pass[number] += part
+    total = sum(pairs)
+    shares = [n / total if total else 1 / len(steps) for n in pairs]
+    for (number, _), step_share in zip(steps, shares, strict=True):
+        pass_shares[number] += step_share
     return [
-        TaskTotals(n, loss, good, 0, this_worker(), part * seconds, of_pass[number] * compiling)
-        for n, loss, part, (number, _) in zip(trained, losses, shares, steps, strict=True)
+        TaskTotals(n, loss, finite, 0, this_worker(), step_share * seconds, pass_shares[number] * compiling)
+        for n, loss, step_share, (number, _) in zip(pairs, losses, shares, steps, strict=True)
     ]
 
 
 def join_partitions(context: RotationContext, table: str, *held: PartitionMap) -> Float32Array:
-    """Return a table from its partitions, which are held in their order."""
+    """Return a table, shape (words, D) float32, from the maps that hold its partitions, in the partitions' order."""
     joined = np.empty((context.partitions.n_words, context.run.params.vector_size), np.float32)
     for k, partitions in enumerate(held):
         joined[context.partitions.words(k)] = context.rows(table, k, partitions[k])
@@ -299,15 +304,15 @@ def join_partitions(context: RotationContext, table: str, *held: PartitionMap) -
 def pick_partition(
     context: RotationContext, table: str, held: PartitionMap, partition: int, wanted: Int64Array
 ) -> tuple[Int64Array, Float32Array]:
-    """Return the wanted rows that a partition has, from the map that holds it, as `TableParts.pick` does."""
+    """Return which of the wanted rows a partition has, and these rows: `TableParts.pick` for the map that holds it."""
     partitions, rows = context.partitions.locate(wanted)
-    which = np.flatnonzero(partitions == partition)
-    return which, context.rows(table, partition, held[partition])[rows[which]]
+    indices = np.flatnonzero(partitions == partition)
+    return indices, context.rows(table, partition, held[partition])[rows[indices]]
 
 
 @durable()
 def save_partitions(
     store: Store, table: str, partitions: Mapping[int, PartitionMap], context: RotationContext
 ) -> list[Written]:
-    """Task: write the rows of partitions to a model, by the worker that holds them; return their checksums."""
+    """Task: write the rows of partitions to a model, on the worker that holds them; return the files' checksums."""
     return [write_partition(store, table, k, context.rows(table, k, held[k])) for k, held in partitions.items()]

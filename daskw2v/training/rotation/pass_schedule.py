@@ -1,16 +1,17 @@
-"""Which partitions are trained together when, and over which stretch of text: the schedule of rotation.
+"""The schedule of rotation: the order in which pairs of partitions are trained, and on which stretch of text.
 
 The input rows and the output rows are cut into p partitions each. The bucket of two partitions holds the pairs that
-need rows of these two only. Buckets without a common partition are trained at the same time, so no row is ever updated
-by two workers. A pass trains all p * p buckets of a stretch of text. The next pass has the next stretch: several passes
-an epoch keep the updates between two visits of a bucket few.
+need rows of these two only. Buckets without a common partition are trained at the same time, so no row is updated by
+two workers. A pass trains all p * p buckets of a stretch of text. The next pass has the next stretch: several passes an
+epoch keep the updates between two visits of a bucket few.
 
 A pass is cut into steps, and its text into slices. In each step, every group of input partitions is trained with one
-group of output partitions, all with all, so that partitions which a worker has loaded stay there for a while. A step of
-a group trains slice after slice, each in rounds that have every partition of both groups once.
+group of output partitions, all with all, so that a worker keeps loaded partitions for a while. A step of a group trains
+slice after slice, each in rounds that have every partition of both groups once.
 
 The order of steps and rounds is drawn for each pass. If output partitions went round the input partitions one by one,
-each would always be trained last with the same ones; with many partitions and few passes, that costs quality.
+each would always be trained last with the same input partition; with many partitions and few passes, that costs
+quality.
 """
 
 from collections.abc import Iterator
@@ -22,54 +23,57 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.kernels.rng import Purpose, draws, stream
 from daskw2v.sampling.skipgrams import Stretch
-from daskw2v.training.loop.strategy import alpha_at, share_of
+from daskw2v.training.loop.strategy import alpha_at, even_part
 from daskw2v.training.rotation.settings import Rotation
 
-_GROUP = 4  # partitions of a group, at most, where Params leave the number of groups open
-# Passes of all epochs where Params leave them open: at least so many, and more with few partitions, whose buckets take
-# long. One epoch has a third of them at most
-_PASSES, _OF_PARTITIONS = 24, 768
+_MAX_GROUP = 4  # partitions of a group, where Params leave the number of groups open
+# Passes of all epochs where Params leave them open: at least _MIN_PASSES, and more with few partitions, whose buckets
+# take long. One epoch has at most a third of them
+_MIN_PASSES, _PASSES_BY_PARTITIONS = 24, 768
 TASK_LENGTH = 1 << 20  # positions for each thread of a task of several passes; the task takes .01 s besides its buckets
 
 
 def passes_of_epoch(params: Params) -> int:
     """Return the number of passes in an epoch."""
-    of = Rotation.of(params)
-    passes = max(_PASSES, _OF_PARTITIONS // of.n_partitions)
-    return of.passes_per_epoch or min(passes // 3, -(-passes // params.epochs))
+    settings = Rotation.of(params)
+    passes = max(_MIN_PASSES, _PASSES_BY_PARTITIONS // settings.n_partitions)
+    return settings.passes_per_epoch or min(passes // 3, -(-passes // params.epochs))
 
 
 def group_size(params: Params) -> int:
     """Return the number of partitions in a group."""
     p, groups = Rotation.of(params).n_partitions, Rotation.of(params).n_groups
-    sizes = range(1, _GROUP + 1) if groups is None else [p // groups]
+    sizes = range(1, _MAX_GROUP + 1) if groups is None else [p // groups]
     return max(size for size in sizes if p % size == 0)
 
 
-def is_one_task(workers: int, at_once: int, n_groups: int, sent_dtype: str) -> bool:
-    """Return whether a pass is one task: one worker trains all groups at once and rounds no partition between steps."""
-    return workers == 1 and at_once >= n_groups and sent_dtype == Rotation.sent_dtype
+def fits_one_task(n_workers: int, tasks: int, n_groups: int, sent_dtype: str) -> bool:
+    """Return whether a pass is one task: one worker trains all groups side by side and rounds no partition.
+
+    `tasks` are the groups that a worker trains side by side.
+    """
+    return n_workers == 1 and tasks >= n_groups and sent_dtype == Rotation.sent_dtype
 
 
-def most_together(length: float, threads: int) -> int:
-    """Return how many passes over so many positions a task of so many threads trains, at most."""
+def max_passes_of_threads(length: float, threads: int) -> int:
+    """Return the maximum number of passes, each over `length` positions, that a task of some threads trains."""
     return max(1, int(threads * TASK_LENGTH / max(1.0, length)))
 
 
 class PartitionPair(NamedTuple):
-    """An input partition and an output partition, whose bucket is trained."""
+    """The numbers of an input partition and of an output partition, whose bucket is trained."""
 
     input: int
     output: int
 
 
 class BucketRound(NamedTuple):
-    """Buckets of a group of inputs and a group of outputs, which have no partition in common.
+    """Buckets of a group of input and a group of output partitions, of which no two share a partition.
 
     Parameters
     ----------
     number
-        The round's number in the pass, 0 to p - 1. Rounds of other groups have the same one.
+        The round's number in the pass, 0 to p - 1; each group has a round of each number.
     alphas
         Learning rate of each slice.
     pairs
@@ -92,7 +96,7 @@ class RotationPass:
 
     @property
     def stretch(self) -> Stretch:
-        """The stretch of text whose pairs it trains."""
+        """The stretch of text whose pairs the pass trains."""
         return Stretch(self.epoch, self.start, self.stop)
 
 
@@ -113,7 +117,7 @@ class RotationPasses:
 
     @property
     def n_steps(self) -> int:
-        """Steps of a pass, and groups of partitions."""
+        """Number of steps of a pass, and of groups of partitions."""
         return Rotation.of(self._params).n_partitions // self._group
 
     def __len__(self) -> int:
@@ -124,46 +128,47 @@ class RotationPasses:
         if not 0 <= number < len(self):
             raise IndexError(number)
         epoch, i = divmod(number, self._passes)
-        return RotationPass(number, epoch, *share_of(0, self._length, i, self._passes))
+        return RotationPass(number, epoch, *even_part(0, self._length, i, self._passes))
 
-    def together(self, number: int, most: int) -> range:
-        """Return the passes of a task that begins with a pass, where one worker trains all groups at a time.
+    def passes_of_task(self, number: int, max_passes: int) -> range:
+        """Return the numbers of the passes of a task from pass `number` on, where one worker trains all groups.
 
-        The first ones do not go together: training begins when the pairs of one are there.
+        The first passes are tasks of their own, so that training begins when the pairs of one pass are ready.
         """
-        return range(number, min(len(self), number + max(1, min(number, most))))
+        return range(number, min(len(self), number + max(1, min(number, max_passes))))
 
     def steps(self, number: int, n_slices: int = 1) -> Iterator[list[list[BucketRound]]]:
-        """Yield the steps of a pass: for each group of inputs, its rounds with the group of outputs of this step.
+        """Yield, for each step of a pass and each group of input partitions, the rounds of the group in the step.
 
-        The rounds of one group come one after the other. Those of different groups have no partition in common. Each
-        round has a learning rate for each of the pass's `n_slices`.
+        The rounds of one group come one after the other. Rounds of different groups have no partition in common. Each
+        round has a learning rate for each of the pass's `n_slices` slices.
         """
         params, size, n_groups = self._params, self._group, self.n_steps
         key = stream(params.seed, Purpose.ORDER, number)
         outer, inner = _shuffled(key, 0, n_groups), _shuffled(key, n_groups, size)
         rounds = range(Rotation.of(params).n_partitions)
         for step, shift in enumerate(outer):
-            now = [(r, inner[r % size]) for r in rounds[step * size : (step + 1) * size]]
+            step_rounds = [(r, inner[r % size]) for r in rounds[step * size : (step + 1) * size]]
             yield [
                 [
                     BucketRound(r, self._alphas(number, r, n_slices), self._pairs(group, shift, inner_shift))
-                    for r, inner_shift in now
+                    for r, inner_shift in step_rounds
                 ]
                 for group in range(n_groups)
             ]
 
     def _pairs(self, group: int, shift: int, inner_shift: int) -> tuple[PartitionPair, ...]:
+        """Return the pairs of partitions of a group in a round, from the shifts of groups and of partitions."""
         size, partner = self._group, (group + shift) % self.n_steps
         return tuple(PartitionPair(group * size + i, partner * size + (i + inner_shift) % size) for i in range(size))
 
     def _alphas(self, number: int, r: int, n_slices: int) -> tuple[float, ...]:
-        """Return the learning rates of a round: in each slice they fall as rounds go on."""
-        done = (r + 0.5) / Rotation.of(self._params).n_partitions
-        return tuple(self.alpha(number, (k + done) / n_slices) for k in range(n_slices))
+        """Return the learning rate of each slice in round `r` of a pass: in each slice it falls from round to round."""
+        share = (r + 0.5) / Rotation.of(self._params).n_partitions
+        return tuple(self.alpha(number, (k + share) / n_slices) for k in range(n_slices))
 
     def alpha(self, number: int, share: float) -> float:
-        """Return the learning rate where a share of a pass is done, 0 to 1."""
+        """Return the learning rate after a share of the pass of this number, 0 to 1."""
         return alpha_at(self._params, (number + share) / len(self))
 
 

@@ -50,7 +50,7 @@ class Rotation(Partitioned):
     )
 
     def check(self, settings: Params) -> None:
-        """Refuse groups of unequal size, and settings that kernels of buckets do not read."""
+        """Raise a ParameterError for groups of unequal size, and for settings that kernels of buckets do not read."""
         super().check(settings)
         rule, objective = self.negative_rule, settings.objective
         if self.n_partitions % (self.n_groups or 1):

@@ -1,4 +1,4 @@
-"""The work of partitions that are trained two by two; where the workers do not hold them, they go through the store."""
+"""The work of strategy `rotation`: memory and phases of training partitions two by two, in memory or through files."""
 
 import itertools
 import math
@@ -16,7 +16,7 @@ from daskw2v.sampling.segments import POSITION
 from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.sampling.skipgrams import dealt_length, most_dealt, most_of_slice, slice_length
 from daskw2v.training.loop.work import BLOCK, FLOAT, INT, LONG, Moment, Phase, Sizes, Work
-from daskw2v.training.rotation.pass_schedule import group_size, is_one_task, most_together, passes_of_epoch
+from daskw2v.training.rotation.pass_schedule import fits_one_task, group_size, max_passes_of_threads, passes_of_epoch
 from daskw2v.training.rotation.settings import Rotation
 from daskw2v.training.sizes.text import Load, Text
 from daskw2v.training.sizes.workers import Workers
@@ -24,32 +24,31 @@ from daskw2v.types import Float64Array
 from daskw2v.vocabulary.partition import Partitions
 
 OUT_OF_CORE = "the cluster's memory does not hold the model: its partitions go through the work directory"
-SENT_BYTES = {"float32": 4, "bfloat16": 2}  # of a value of an output partition that is no task's
+SENT_BYTES = {"float32": 4, "bfloat16": 2}  # of a value of an output partition between tasks
 HOPS = 3  # tasks one after the other between two steps
 TASKS = 4  # of a pair of groups: its task, and one for each of its three results
-_SHARE = (
-    0.3  # of the cluster's memory that a model may take: copies in training, and results that Dask keeps, need the rest
-)
-_PAIRS_SHARE = 0.15  # that the pairs of these passes may take
-_TWICE = 1.5  # a part that another worker took is there twice until its pass is trained
+# Shares of the cluster's memory that a model, and the pairs of passes ahead, may take. Copies in training, and results
+# that Dask keeps, need the rest
+_MODEL_SHARE, _PAIRS_SHARE = 0.3, 0.15
+_COPIES_OF_PAIRS = 1.5  # with several workers: pairs that a worker fetched exist twice until their pass is trained
 _NOISE = {"tns": 0, "sns": 1}  # entries of a pair besides itself; with bns one for each negative
-_LEAST, _MOST = 1000, 4096  # words of a partition, and partitions, that "auto" tries
+_MIN_WORDS, _MAX_PARTITIONS = 1000, 4096  # words of a partition, and partitions, that "auto" tries
 
 
 class Fits(NamedTuple):
-    """The parts of a run that the memory of the workers holds; the rest goes through files.
+    """Which data of a run the memory of the workers holds; the rest goes through files.
 
     Parameters
     ----------
     model, pairs
-        Whether it holds both tables, and the pairs of a few passes.
-    together
-        Passes whose pairs it holds for one task, at most, where one worker has all of them.
+        Whether memory holds both tables, and the pairs of a few passes.
+    passes_of_task
+        Maximum number of passes of one task, where one worker trains all of them and holds their pairs.
     """
 
     model: bool
     pairs: bool
-    together: int
+    passes_of_task: int
 
 
 class RotationWork(Work):
@@ -59,25 +58,25 @@ class RotationWork(Work):
 
     def __init__(self, params: Params, resources: Resources, text: Text, workers: Workers) -> None:
         super().__init__(params, resources, text, workers)
-        of, of_epoch = Rotation.of(params), passes_of_epoch(params)
-        self.n_partitions, self.sent_dtype = of.n_partitions, of.sent_dtype
-        self.n_groups = of.n_partitions // group_size(params)
-        self.passes, self.length = params.epochs * of_epoch, text.words // of_epoch  # of all epochs; positions of one
-        self.pairs_of_pass = self._pair_bytes(text.left / of_epoch)
+        settings, passes = Rotation.of(params), passes_of_epoch(params)
+        self.n_partitions, self.sent_dtype = settings.n_partitions, settings.sent_dtype
+        self.n_groups = settings.n_partitions // group_size(params)
+        self.passes, self.length = params.epochs * passes, text.words // passes  # of all epochs; positions of a pass
+        self.pairs_of_pass = self._pair_bytes(text.subsampled / passes)  # bytes
         self.notes = () if self.fits.model else (OUT_OF_CORE,)
 
     @cached_property
     def fits(self) -> Fits:
-        """The parts of the run that the workers hold in memory."""
+        """Which data of the run the workers hold in memory."""
         memory = self.workers.memory
         model = fits_model(self.text.vocabulary, self.params.vector_size, self.sent_dtype, memory)
         pairs = model and fits_pairs(self.pairs_of_pass, memory)
         length = self.text.words / passes_of_epoch(self.params)
-        most = together(length, self.pairs_of_pass, self.workers.threads, memory)
-        return Fits(model, pairs, most if pairs and self.workers.n == 1 else 1)
+        max_passes = max_passes_of_task(length, self.pairs_of_pass, self.workers.threads, memory)
+        return Fits(model, pairs, max_passes if pairs and self.workers.n == 1 else 1)
 
     def train(self) -> Iterator[Moment]:
-        """Yield tasks that train two groups on their pairs, and tasks that deal pairs alone."""
+        """Yield the moments of tasks that train two groups on their pairs, and of tasks that distribute pairs."""
         workers, fits, groups = self.workers, self.fits, self.n_groups
         tasks = min(self.tasks, -(-groups // workers.n))  # of a worker
         on_device = -(-tasks // workers.devices)
@@ -85,21 +84,24 @@ class RotationWork(Work):
         task = {
             "partitions in training": tasks * self.copies / groups,
             "rows that are read": tasks * self.tables / 2 / self.n_partitions,
-            "negatives or trees": tasks * 3 * LONG * self.text.vocabulary / groups,  # counts, and tables made of them
-            "pairs": tasks * 3 * pairs / groups**2,  # a slice is read, and put together, while another is trained
+            "negatives or trees": tasks * 3 * LONG * self.text.vocabulary / groups,  # counts, and tables from them
+            "pairs": tasks * 3 * pairs / groups**2,  # a slice is read, and joined, while another is trained
         }
         kept = {"model": self.tables / workers.n} if fits.model else {}
         # A group's old rows are released only after the new ones exist
         replaced = {"groups just trained": tasks * self.tables / groups} if fits.model else {}
         if fits.pairs:
-            ahead, copies = min(fits.together, self.passes) * passes_ahead(workers.n), _TWICE if workers.n > 1 else 1.0
+            ahead, copies = (
+                min(fits.passes_of_task, self.passes) * passes_ahead(workers.n),
+                _COPIES_OF_PAIRS if workers.n > 1 else 1.0,
+            )
             kept["pairs of passes"] = ahead * copies * self.pairs_of_pass / workers.n
         device = {"partitions": on_device * self.copies / groups, "pairs": on_device * pairs / self.n_partitions**2}
-        yield Moment({**kept, **replaced, **task, **self._dealing(workers.threads - tasks)}, device)
-        yield Moment({**kept, **self._dealing(workers.threads)})
+        yield Moment({**kept, **replaced, **task, **self._distribution_sizes(workers.threads - tasks)}, device)
+        yield Moment({**kept, **self._distribution_sizes(workers.threads)})
 
     def publish(self) -> Iterator[Moment]:
-        """Yield writing and evaluating the model, or writing partitions that lie in files."""
+        """Yield the moments of writing and evaluating the model, or of writing partitions that lie in files."""
         partition = max(self.table_bytes.values()) / self.n_partitions
         rows = max(self.checked, self.workers.threads * max(BLOCK, partition))
         yield from super().publish() if self.fits.model else [Moment({"rows written or checked": rows})]
@@ -108,133 +110,135 @@ class RotationWork(Work):
         """Yield the phases of training.
 
         text: `skipgrams.hold_pairs` and `held_buckets`, or `build_skipgrams` and `read_buckets` through files.
-        store: the codes; pairs that lie in files, written and read. Where the workers do not hold the model also all
-        that tasks take (`rotation.pass_tasks`), read and written, by one thread of each task.
-        train: `train_bucket`; tasks of one thread wait for the largest of theirs, threads of a task as `waits` says; a
-        row is cold once in each bucket of a slice that has pairs of it.
+        store: the codes; pairs that lie in files, written and read. Where the workers do not hold the model also the
+        partitions of all tasks (`rotation.pass_tasks`), read and written, by one thread of each task.
+        train: `train_bucket`; tasks of one thread wait for the largest bucket of a round, threads of a task as
+        `waiting_factor` says; a row is cold once in each bucket of a slice that has pairs of the row.
         copies: `CpuPartitionTrainer` copies the rows of a task in and out, partition by partition.
-        handling: the rest of `bucket_task.train_buckets`; threads of a process do it one by one (Python).
+        handling: the rest of `bucket_task.train_buckets`; threads of a process execute it one by one (Python's lock).
         travel: `bucket_task.OutputPartition`, if memory holds the model; hidden if a thread has a second group of
-        inputs. Held pairs, which travel while others are trained.
+        inputs. Held pairs, which are sent while others are trained.
         waiting: between two steps, for the tasks that hand on partitions.
-        tasks: those of `pass_tasks._submit` and of dealing, in one scheduler. One trains several passes of little text.
+        tasks: the tasks of `pass_tasks._submit` and of distributing pairs, in one scheduler. One task trains several
+        passes of little text.
         """
         workers, load, p, d, fits = self.workers, self.load, self.n_partitions, self.params.vector_size, self.fits
-        one_task = fits.model and is_one_task(workers.n, workers.threads, self.n_groups, self.sent_dtype)
+        one_task = fits.model and fits_one_task(workers.n, workers.threads, self.n_groups, self.sent_dtype)
         groups = 1 if one_task else self.n_groups
         tasks = min(groups, workers.slots)  # side by side
         threads = min(max(1, workers.slots // groups), workers.threads, p // groups) if fits.model else 1
-        all_threads, of_value = tasks * threads, SENT_BYTES[self.sent_dtype]
-        length, dealing_tasks = max(1, self.length), 1 + self.n_groups if fits.pairs else 1
+        all_threads, value_bytes = tasks * threads, SENT_BYTES[self.sent_dtype]
+        length, tasks_of_piece = max(1, self.length), 1 + self.n_groups if fits.pairs else 1
         pieces = self.passes * math.ceil(length / dealt_length(p, length, workers.slots if fits.pairs else None))
-        dealt = {"deal": load.pairs, "piece": pieces, "result": pieces * dealing_tasks}
-        yield Phase("text", dealt, min(workers.slots, pieces / self.passes))
-        submitted = math.ceil(self.passes / fits.together) if one_task else self.passes
+        distribution = {"deal": load.pairs, "piece": pieces, "result": pieces * tasks_of_piece}
+        yield Phase("text", distribution, min(workers.slots, pieces / self.passes))
+        submitted = math.ceil(self.passes / fits.passes_of_task) if one_task else self.passes
         n_tasks, pairs = submitted * groups**2, load.pairs * pair_type(-(-load.types // p)).itemsize
-        rows = 2 * n_tasks * load.types / groups  # that tasks take
-        filed = 0.0 if fits.model else rows * (FLOAT + of_value) * d
+        rows = 2 * n_tasks * load.types / groups  # of all tasks
+        filed = 0.0 if fits.model else rows * (FLOAT + value_bytes) * d
         stored = load.words * INT + (0 if fits.pairs else 2 * pairs) + filed
         yield Phase("store", {"file": filed}, tasks, stored=stored)
         buckets = self.passes * math.ceil(length / slice_length(p, length)) * p**2
         cold = _cold_share(load, buckets / p) * load.pairs
-        longer = barrier(load, p, groups) if threads == 1 else waits(load, p, p // groups, threads)
-        yield Phase("train", {"warm": load.pairs - cold, "cold": cold}, all_threads, longer)
+        slowest = barrier(load, p, groups) if threads == 1 else waiting_factor(load, p, p // groups, threads)
+        yield Phase("train", {"warm": load.pairs - cold, "cold": cold}, all_threads, slowest)
         yield Phase("copies", {"copy": rows * FLOAT * d}, tasks)
         yield Phase("handling", {"bucket_task": n_tasks, "bucket": buckets}, min(tasks, workers.n))
-        moved = moves(groups, self.passes, workers.n) if fits.model else 0.0
+        moved = count_moves(groups, self.passes, workers.n) if fits.model else 0.0
         hidden = ("train", "copies") if groups >= 2 * all_threads else ()
-        yield Phase("travel", sent=moved * load.types * (of_value * padded(d) + LONG), beside=hidden)
+        yield Phase("travel", sent=moved * load.types * (value_bytes * padded(d) + LONG), beside=hidden)
         yield Phase("travel", sent=pairs * (1 - 1 / workers.n) if fits.pairs else 0.0, beside=("train",))
         yield Phase("waiting", {"hop": submitted * groups * HOPS if fits.model else 0})
-        yield Phase("tasks", {"task": TASKS * n_tasks + pieces * dealing_tasks})
+        yield Phase("tasks", {"task": TASKS * n_tasks + pieces * tasks_of_piece})
 
     def _pair_bytes(self, words: float) -> float:
-        """Return the bytes of the pairs, with noise, of so many words that subsampling left."""
-        params, of = self.params, Rotation.of(self.params)
-        contexts = params.window + 1 if params.shrink_windows else 2 * params.window  # on the whole
+        """Return the bytes of the pairs, with noise, of `words` words that subsampling keeps."""
+        params, settings = self.params, Rotation.of(self.params)
+        contexts = params.window + 1 if params.shrink_windows else 2 * params.window  # of a word, on average
         noise = 0
         if isinstance(params.objective, NegativeSampling):
-            noise = _NOISE.get(of.negative_rule, params.objective.negative)
-        entry = pair_type(-(-self.text.vocabulary // of.n_partitions)).itemsize
+            noise = _NOISE.get(settings.negative_rule, params.objective.negative)
+        entry = pair_type(-(-self.text.vocabulary // settings.n_partitions)).itemsize
         return entry * (1 + noise) * contexts * words
 
-    def _dealing(self, threads: int) -> Sizes:
-        """Return the memory of tasks that deal pieces of the next pass, side by side."""
+    def _distribution_sizes(self, threads: int) -> Sizes:
+        """Return the memory of tasks that distribute the pairs of the next pass, one a thread."""
         if not threads:
             return {}
         n = self.workers.n if self.fits.pairs else None
-        dealt = most_dealt(self.n_partitions, self.length, threads, n)
+        n_distributed = most_dealt(self.n_partitions, self.length, threads, n)
         return {
-            "text": (POSITION + 2 * INT + LONG) * min(threads * self.text.words, dealt),
-            "pairs being dealt": self._pair_bytes(min(threads * self.text.left, dealt)),
-            "open shards": self.open_shards(),
+            "text": (POSITION + 2 * INT + LONG) * min(threads * self.text.words, n_distributed),
+            "pairs being dealt": self._pair_bytes(min(threads * self.text.subsampled, n_distributed)),
+            "open shards": self.open_shard_bytes(),
         }
 
 
-def together(length: float, of_pass: float, threads: int, memory: float) -> int:
-    """Return how many passes one task trains, at most.
+def max_passes_of_task(length: float, pair_bytes: float, threads: int, memory: float) -> int:
+    """Return the maximum number of passes that one task trains, where there is one worker.
 
     Parameters
     ----------
-    length, of_pass
+    length, pair_bytes
         Positions of a pass, and bytes of its pairs.
     threads, memory
-        Threads and bytes of memory of the one worker.
+        Threads and bytes of memory of the worker.
     """
-    room = _PAIRS_SHARE * memory / passes_ahead(1) / max(1.0, of_pass)
-    return int(max(1, min(most_together(length, threads), room)))
+    fitting = _PAIRS_SHARE * memory / passes_ahead(1) / max(1.0, pair_bytes)
+    return int(max(1, min(max_passes_of_threads(length, threads), fitting)))
 
 
 def fits_model(n_words: int, vector_size: int, sent_dtype: str, memory: float) -> bool:
-    """Return whether a cluster that holds so many bytes holds both tables."""
-    return (FLOAT + SENT_BYTES[sent_dtype]) * n_words * vector_size <= _SHARE * memory
+    """Return whether a cluster with `memory` bytes of memory holds both tables."""
+    return (FLOAT + SENT_BYTES[sent_dtype]) * n_words * vector_size <= _MODEL_SHARE * memory
 
 
-def fits_pairs(of_pass: float, memory: float) -> bool:
-    """Return whether a cluster's memory holds pairs that take so many bytes a pass."""
-    return passes_ahead(2) * _TWICE * of_pass <= _PAIRS_SHARE * memory
+def fits_pairs(pair_bytes: float, memory: float) -> bool:
+    """Return whether a cluster with `memory` bytes of memory holds the pairs of passes, of `pair_bytes` a pass."""
+    return passes_ahead(2) * _COPIES_OF_PAIRS * pair_bytes <= _PAIRS_SHARE * memory
 
 
-def passes_ahead(workers: int) -> int:
-    """Return the passes whose pairs are there: of one that is trained, and of one that is dealt in its gaps.
+def passes_ahead(n_workers: int) -> int:
+    """Return the number of passes whose pairs exist: one is trained, one is distributed while threads are idle.
 
-    Several workers have gaps at other times, and deal one more.
+    Several workers are idle at different times, and distribute one more.
     """
-    return 2 if workers == 1 else 3
+    return 2 if n_workers == 1 else 3
 
 
-@lru_cache(8)  # many plans have as many partitions, here and below
-def barrier(load: Load, p: int, groups: int) -> float:
-    """Return the largest bucket of a round over the mean: a bucket is as large as its partitions' shares of the words.
+@lru_cache(8)  # many plans have the same number of partitions
+def barrier(load: Load, n_partitions: int, groups: int) -> float:
+    """Return the pairs of a round's largest bucket divided by the mean, of partitions in `groups` groups.
 
-    `vocabulary.partition` deals words back and forth; a round pairs partitions at random. Neighbours go together, in so
-    many groups.
+    A bucket is as large as its partitions' shares of the words. `vocabulary.partition` assigns words back and forth; a
+    round pairs partitions at random; neighbouring partitions form a group.
     """
-    shares = _shares_of_partitions(load, p).reshape(groups, -1).sum(1)
+    shares = _shares_of_partitions(load, n_partitions).reshape(groups, -1).sum(1)
     return float(np.mean([(shares * np.roll(shares, k)).max() for k in range(groups)]) * groups**2)
 
 
-def waits(load: Load, p: int, size: int, threads: int) -> float:
-    """Return how much longer threads of a task take than if they waited for no bucket of two groups of `size`.
+def waiting_factor(load: Load, n_partitions: int, group_size: int, threads: int) -> float:
+    """Return the time of a task's threads divided by their time if no thread waited for a bucket.
 
-    `train_in_order` lets no thread wait for a round: either there is no thread for a bucket, or its partition is still
-    trained, of which the largest has most to do.
+    `train_in_order` lets no thread wait for the end of a round: either a bucket waits for a thread, or a thread waits
+    for a partition, of which the largest takes most time. A task trains two groups of `group_size` partitions.
     """
-    largest = _shares_of_partitions(load, p).max() * p
-    return float(max(math.ceil(size**2 / threads) * threads / size**2, largest * threads / size))
+    largest = _shares_of_partitions(load, n_partitions).max() * n_partitions
+    return float(max(math.ceil(group_size**2 / threads) * threads / group_size**2, largest * threads / group_size))
 
 
 @lru_cache(2)
-def _shares_of_partitions(load: Load, p: int) -> Float64Array:
-    """Return the share of each partition in the words."""
-    numbers, _ = Partitions(load.types, p).locate(np.arange(len(load.top)))
-    return np.asarray(np.bincount(numbers, load.top, p) + (1 - load.top.sum()) / p)
+def _shares_of_partitions(load: Load, n_partitions: int) -> Float64Array:
+    """Return the share of each of `n_partitions` partitions in the running words, shape (n_partitions,) float64."""
+    numbers, _ = Partitions(load.types, n_partitions).locate(np.arange(len(load.top)))
+    return np.asarray(np.bincount(numbers, load.top, n_partitions) + (1 - load.top.sum()) / n_partitions)
 
 
-def moves(groups: int, passes: int, nodes: int) -> float:
-    """Return how often a group of output partitions goes to another node.
+def count_moves(groups: int, passes: int, nodes: int) -> float:
+    """Return how often a group of output partitions is sent to another node in all passes.
 
-    Neighbours share a node. In a pass all partners differ; the next pass may begin with the last.
+    Neighbouring groups of inputs share a node. In a pass a group meets each group of inputs once; the next pass may
+    begin with the group of inputs that it met last.
     """
     held = min(groups, max(1.0, groups / nodes))
     return passes * (groups - held) + (passes - 1) * (1 - held / groups)
@@ -242,17 +246,18 @@ def moves(groups: int, passes: int, nodes: int) -> float:
 
 @lru_cache(64)
 def _cold_share(load: Load, visits: float) -> float:
-    """Return the share of pairs whose row is met for the first time in a visit of its partition, of so many visits."""
+    """Return the share of pairs whose row is read for the first time in one of `visits` visits of its partition."""
     met = -visits * np.expm1(-load.pairs * load.shares / visits)
     return min(1.0, load.total(met) / load.pairs)
 
 
-def tried(params: Params, words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
-    """Yield as many partitions as have work for all threads, more of them, which take less memory each, and half of it.
+def candidate_settings(params: Params, n_words: int, workers: Workers) -> Iterator[Mapping[str, Any]]:
+    """Yield numbers of partitions for "auto" to compare: powers of two from half the number of threads on.
 
-    Fewer buckets take less of Python's time: of little text, 32 partitions may keep 64 threads busier than 64 do.
+    More partitions take less memory each. Fewer buckets take less of Python's time: with little text, 32 partitions may
+    keep 64 threads busier than 64 do.
     """
     doubled = (Rotation.n_partitions << i for i in itertools.count())
-    for p in itertools.takewhile(lambda p: p <= min(_MOST, words // _LEAST), doubled):
+    for p in itertools.takewhile(lambda p: p <= min(_MAX_PARTITIONS, n_words // _MIN_WORDS), doubled):
         if 2 * p >= workers.slots:
             yield {"n_partitions": p}

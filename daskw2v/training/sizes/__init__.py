@@ -1,1 +1,1 @@
-"""Numbers that memory and time depend on: of a text, and of workers."""
+"""The sizes of a text and of workers, which memory and time of a run depend on."""

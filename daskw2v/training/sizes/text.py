@@ -1,4 +1,4 @@
-"""The numbers of a text that memory and time depend on: known once it is encoded, guessed before."""
+"""The sizes of a text, which memory and time of a run depend on: known once it is encoded, guessed before."""
 
 import math
 from collections.abc import Sequence
@@ -18,41 +18,41 @@ from daskw2v.shards.layout import Corpus
 from daskw2v.types import Float64Array
 from daskw2v.vocabulary.count import StoredVocabulary
 
-TOP = 1 << 20  # words whose frequencies show how even partitions are
-_LEAST = 1e-9  # share of a text that subsampling leaves, for formulas to divide by
+TOP = 1 << 20  # most frequent words, whose frequencies show how even partitions are
+_MIN_SHARE = 1e-9  # of a text that subsampling keeps, for formulas to divide by
 _SENTENCE = 20.0  # words
 
 # English Wikipedia in lower case, 1.7 to 17 million words: types are 17.4 * words ** 0.573 within 2 %, and of these
 # 0.75 * m ** -0.573 occur m times or more, within 3 % for m from 5 to 50
 _FACTOR, _EXPONENT, _KEPT = 17.4, 0.573, 0.75
-_LEFT = 1.35, 0.2  # of its words subsampling leaves 1.35 + 0.2 * log10(sample): .75 of 1e-3, .55 of 1e-4
+_SUBSAMPLED = 1.35, 0.2  # subsampling keeps the share 1.35 + 0.2 * log10(sample) of words: .75 of 1e-3, .55 of 1e-4
 _WORD_BYTES = 5.9  # of the same text, with the space behind each word
-_EXPANSION = {None: 1, "gzip": 3, "bz2": 4, "xz": 4, "zstd": 3}  # text of a compressed byte
+_EXPANSION = {None: 1, "gzip": 3, "bz2": 4, "xz": 4, "zstd": 3}  # bytes of text of a compressed byte
 
 
 @dataclass(frozen=True)
 class Text:
-    """Numbers of a text.
+    """The sizes of a text.
 
     Parameters
     ----------
     words, types
-        Words, and distinct ones.
-    left
-        Words that subsampling leaves.
+        Number of running words, and of distinct words.
+    subsampled
+        Number of running words that subsampling keeps.
     vocabulary
-        Words that are kept: rows of the tables.
+        Number of words of the vocabulary, which are the rows of the tables.
     blocks, shards
-        Blocks that tasks read, and shards that they make of these.
+        Number of blocks that tasks read, and of shards that tasks write.
     shard_words, shard_types
-        Words of the largest shard, and distinct ones of that which has most.
+        Running words of the largest shard, and distinct words of the shard with most distinct words.
     entries
-        Distinct words of each shard, added up.
+        Sum of the distinct words of each shard.
     """
 
     words: int
     types: int
-    left: int
+    subsampled: int
     vocabulary: int
     blocks: int
     shards: int
@@ -62,14 +62,14 @@ class Text:
 
 
 def known_text(corpus: Corpus, vocabulary: StoredVocabulary, params: Params) -> Text:
-    """Return the numbers of a text that is encoded and whose words are counted."""
+    """Return the sizes of a text that is encoded, and whose words are counted."""
     counts = vocabulary.read_counts(0, min(vocabulary.size, most_dropped(params.sample)))
     dropped = counts * (1 - keep_thresholds(counts, params.sample, vocabulary.total) / 2.0**32)
-    # An excerpt is taken to have its share of the words that were counted
-    left = int((vocabulary.total - dropped.sum()) * min(1.0, corpus.n_tokens / vocabulary.raw_words))
+    # An excerpt is assumed to have its share of the words that were counted
+    subsampled = int((vocabulary.total - dropped.sum()) * min(1.0, corpus.n_tokens / vocabulary.raw_words))
     types, n = [shard.n_types for shard in corpus.shards], len(corpus.shards)
     words = max(shard.n_tokens for shard in corpus.shards)
-    return Text(corpus.n_tokens, vocabulary.raw_types, left, vocabulary.size, n, n, words, max(types), sum(types))
+    return Text(corpus.n_tokens, vocabulary.raw_types, subsampled, vocabulary.size, n, n, words, max(types), sum(types))
 
 
 def guess_text(
@@ -79,10 +79,10 @@ def guess_text(
     types: int | None = None,
     vocabulary: int | None = None,
 ) -> Text:
-    """Return the numbers of a text of which only the sizes of its files are known.
+    """Return the guessed sizes of a text of which only the sizes of its files are known.
 
-    The number of types follows Heaps' law with the constants of English Wikipedia, unless `types` is passed; other
-    text may have several times as many.
+    The number of distinct words follows Heaps' law with the constants of English Wikipedia, unless `types` is passed;
+    other text may have several times as many.
 
     Parameters
     ----------
@@ -91,22 +91,23 @@ def guess_text(
     params, resources
         `min_count`, `max_final_vocab`, `sample` and `block_size` are read.
     types, vocabulary
-        Distinct words of the text, and words that are kept, where they are known.
+        Number of distinct words of the text, and of words of the vocabulary; None where they are not known.
     """
     sizes = [int(file.size * _EXPANSION[file.compression] * find_format(file.format).expansion) for file in sources]
     words = max(1, int(sum(sizes) / _WORD_BYTES))
     types = min(words, types or max(vocabulary or 1, int(_FACTOR * words**_EXPONENT)))
     share = 1.0 if params.min_count == 1 else _KEPT * params.min_count**-_EXPONENT
-    kept = min(types, vocabulary or min(max(1, int(types * share)), params.max_final_vocab or types))
+    n_words = min(types, vocabulary or min(max(1, int(types * share)), params.max_final_vocab or types))
     shard_words = max(1, int(min(resources.block_bytes, max(sizes, default=0)) / _WORD_BYTES))
     shard_types = max(1, int(types * (shard_words / words) ** _EXPONENT))
-    if shard_types > SHARD_TYPES:  # a shard ends there too
+    if shard_types > SHARD_TYPES:  # then a shard ends before its block does
         shard_words = int(shard_words * (SHARD_TYPES / shard_types) ** (1 / _EXPONENT))
         shard_types = SHARD_TYPES
     shards = -(-words // shard_words)
     blocks = sum(1 if source.compression else -(-source.size // resources.block_bytes) for source in sources)
-    left = int(words * min(1.0, max(0.1, _LEFT[0] + _LEFT[1] * math.log10(params.sample)))) if params.sample else words
-    return Text(words, types, left, kept, blocks, shards, shard_words, shard_types, shards * shard_types)
+    share = _SUBSAMPLED[0] + _SUBSAMPLED[1] * math.log10(params.sample) if params.sample else 1.0
+    subsampled = int(words * min(1.0, max(0.1, share)))
+    return Text(words, types, subsampled, n_words, blocks, shards, shard_words, shard_types, shards * shard_types)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,11 +117,11 @@ class Load:
     Parameters
     ----------
     words, types
-        Words of all epochs; words that have rows.
+        Running words of all epochs, and words of the vocabulary.
     pairs
         Pairs of all epochs.
     top
-        Shares of the most frequent words in all pairs.
+        Share of each of the most frequent words in all pairs, shape (n,) float64.
     """
 
     words: float
@@ -130,36 +131,36 @@ class Load:
 
     @property
     def rare(self) -> int:
-        """Number of the words that are not among the most frequent ones; they are taken as equally frequent."""
+        """Number of words that are not in `top`; they are assumed to be equally frequent."""
         return self.types - len(self.top)
 
     @cached_property
     def shares(self) -> Float64Array:
-        """Shares of the most frequent words in the pairs, and at the end that of each rare word."""
+        """Share of each of the most frequent words in the pairs, and last the share of each rare word, (n + 1,)."""
         return np.append(self.top, max(0.0, 1 - self.top.sum()) / max(1, self.rare))
 
     @cached_property
     def noise(self) -> Float64Array:
-        """Shares of the same words in the negatives."""
+        """Share of each of these words in the negatives, shape (n + 1,), as `shares`."""
         weights = self.shares**NS_EXPONENT
         return weights / self.total(weights)
 
     def total(self, values: Float64Array) -> float:
-        """Return the sum over all words of values as `shares` has them."""
+        """Return the sum over all words of values in the order of `shares`: the last value is each rare word's."""
         return float(values[:-1].sum() + self.rare * values[-1])
 
 
-def load_of(text: Text, params: Params) -> Load:
-    """Return the load of a text whose words have frequencies by Zipf's law, 1 / (rank * H)."""
-    share, kept = max(text.left / text.words, _LEAST), kept_frequencies(text.vocabulary, params)
-    contexts = contexts_of(np.array([_SENTENCE * share]), params)
+def estimate_load(text: Text, params: Params) -> Load:
+    """Return the load of training a text, if its words have frequencies by Zipf's law, 1 / (rank * H)."""
+    share, kept = max(text.subsampled / text.words, _MIN_SHARE), subsampled_frequencies(text.vocabulary, params)
+    contexts = mean_contexts(np.array([_SENTENCE * share]), params)
     words = float(text.words * params.epochs)
     pairs = max(1.0, words * share * contexts)  # for formulas to divide by
     return Load(words, text.vocabulary, pairs, kept / max(share, kept.sum()))
 
 
-def kept_frequencies(types: int, params: Params) -> Float64Array:
-    """Return the frequencies of the most frequent words that subsampling leaves, as shares of the whole text."""
+def subsampled_frequencies(types: int, params: Params) -> Float64Array:
+    """Return the frequency after subsampling of each of the most frequent words, as shares of the unsampled text."""
     frequency = 1 / (np.arange(1.0, min(TOP, types) + 1) * (math.log(types) + np.euler_gamma))
     if not params.sample:
         return frequency
@@ -167,11 +168,11 @@ def kept_frequencies(types: int, params: Params) -> Float64Array:
     return frequency * np.minimum(1, np.sqrt(ratio) + ratio)  # as segments.keep_thresholds
 
 
-def contexts_of(lengths: Float64Array, params: Params) -> float:
-    """Return the contexts of a word, on average, in sentences of such lengths.
+def mean_contexts(lengths: Float64Array, params: Params) -> float:
+    """Return the mean number of contexts of a word in sentences of these lengths, shape (n,).
 
-    Of the words k apart, a window that is drawn from 1..window reaches (window + 1 - k) / window.
+    A window that is drawn from 1..window contains a word at distance k with probability (window + 1 - k) / window.
     """
-    apart = np.arange(1, params.window + 1)
-    reach = (params.window + 1 - apart) / params.window if params.shrink_windows else np.ones(params.window)
-    return float(2 * (np.maximum(lengths[:, None] - apart, 0) @ reach).sum() / lengths.sum())
+    distances = np.arange(1, params.window + 1)
+    reach = (params.window + 1 - distances) / params.window if params.shrink_windows else np.ones(params.window)
+    return float(2 * (np.maximum(lengths[:, None] - distances, 0) @ reach).sum() / lengths.sum())

@@ -1,4 +1,4 @@
-"""The workers of a cluster, as numbers that memory and time depend on."""
+"""The sizes of a cluster's workers, which memory and time of a run depend on."""
 
 import math
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Workers:
-    """The workers of a cluster, all taken to be like one of them.
+    """The workers of a cluster, which are all assumed to be equal.
 
     Parameters
     ----------
@@ -17,14 +17,14 @@ class Workers:
     memory
         Bytes that all workers hold together (`cluster.usable_memory`); infinity where none has a limit.
     devices
-        Devices of a worker; each has its share of the threads.
+        Number of devices of a worker; each has its share of the threads.
     limit, device_limit
-        Bytes that a worker may take, infinity for no limit; and bytes that are free on a device, None for a device
+        Bytes that a worker may allocate, infinity for no limit; and bytes that are free on a device, None for a device
         without memory of its own.
     network, storage
-        Bytes/s of a worker: each way to the other workers, and to the shared store.
+        Bytes by second of a worker: to the other workers, and as much from them; to the shared store, or from it.
     cores
-        Cores of all workers together, where workers share them.
+        Number of cores of all workers together, where workers share them.
     """
 
     n: int = 1
@@ -39,9 +39,9 @@ class Workers:
 
     @property
     def slots(self) -> int:
-        """Threads of all workers."""
+        """Number of threads of all workers."""
         return self.n * self.threads
 
     def busy(self, threads: float) -> float:
-        """Return how many of so many threads work at a time."""
+        """Return how many of `threads` threads work at a time."""
         return min(threads, self.slots, self.cores)

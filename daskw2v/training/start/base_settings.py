@@ -1,4 +1,4 @@
-"""Settings of the vectors that training starts from: a version of the work directory, or others."""
+"""Settings of the vectors that training starts from: a version of the work directory, or other vectors."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ from daskw2v.config.settings import TEXT, URL, VECTORS, number, setting
 
 @dataclass(frozen=True, kw_only=True)
 class StartVectors(Group):
-    """Vectors that words begin with."""
+    """Vectors that words begin with, of a model that is called the base."""
 
     axis = "start"
 
@@ -32,16 +32,16 @@ class StartVectors(Group):
 
 @dataclass(frozen=True, kw_only=True)
 class BaseModel(StartVectors):
-    """Trains on from a version in the same work directory: words it knows begin with its rows.
+    """Trains on from a version in the same work directory: words of the version begin with its rows.
 
     Parameters
     ----------
     version
-        Its name.
+        Name of the version.
     frozen_words
-        Words whose vectors do not move: "known", for all that the version knows, or the URL of a list.
+        Words whose vectors do not change: "known", for all words of the version, or the URL of a list of words.
     anchor
-        Weight of the version's row in the final row of each word it knows.
+        Weight of the version's row in the final row of each word of the version, 0 to 1.
 
     Raises
     ------
@@ -102,13 +102,13 @@ class BaseVectors(StartVectors):
 CLASSES = (BaseModel, BaseVectors)
 
 
-def anchor_of(params: Params) -> float:
-    """Return the weight of the base's rows in the final ones; 0 where there is no base."""
+def get_anchor(params: Params) -> float:
+    """Return the weight of the base's rows in the final rows; 0 where there is no base."""
     base = StartVectors.find(params)
     return 0.0 if base is None else base.anchor
 
 
-def frozen_words_of(params: Params) -> str | None:
-    """Return which words are frozen; None where none are."""
+def get_frozen_words(params: Params) -> str | None:
+    """Return the setting `frozen_words`: "known", or the location of a list; None where no word is frozen."""
     base = StartVectors.find(params)
     return None if base is None else base.frozen_words

@@ -1,6 +1,6 @@
-"""Row blocks of tables on the cluster; the rows never pass through the client.
+"""Row blocks of tables on the cluster; rows never pass through the client.
 
-The blocks of a model are futures. The tables of a version are written anew by tasks, each for a block or a partition.
+The blocks of a model are futures. The tables of a version are rewritten by tasks, each for a block or a partition.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,16 +28,16 @@ from daskw2v.sampling.segments import cut
 from daskw2v.store.checksums import Written
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
-from daskw2v.training.start.initial_rows import first_rows
+from daskw2v.training.start.initial_rows import make_initial_rows
 from daskw2v.types import Float32Array, Int64Array, RowIds
 
 BLOCK_BYTES = 32 << 20
-RowsChange = Callable[[str, RowIds, Float32Array], Float32Array]  # of a table's name, its rows' ids, and the rows
+RowsChange = Callable[[str, RowIds, Float32Array], Float32Array]  # from a table's name, ids of rows, and rows, to rows
 
 
 @dataclass(frozen=True)
 class TableBlock:
-    """Rows start..stop-1 of a table."""
+    """A row block: the rows start..stop-1 of a table."""
 
     table: str
     start: int
@@ -53,9 +53,16 @@ def rows_per_block(vector_size: int) -> int:
 
 
 def cut_tables(tables: Mapping[str, int], vector_size: int, cuts: Sequence[int] = ()) -> list[TableBlock]:
-    """Cut tables (their numbers of rows by name) into row blocks, table after table; an empty one has a block too.
+    """Return the row blocks of tables, table after table; an empty table has one block.
 
-    A block begins at each of `cuts`, too.
+    Parameters
+    ----------
+    tables
+        Number of rows of each table.
+    vector_size
+        Number of dimensions of a row.
+    cuts
+        Indices of rows at which a block of each table begins, besides every block's size.
     """
     blocks, step = list[TableBlock](), rows_per_block(vector_size)
     for table, rows in tables.items():
@@ -65,37 +72,37 @@ def cut_tables(tables: Mapping[str, int], vector_size: int, cuts: Sequence[int] 
 
 
 def initial_block(run: Run, block: TableBlock) -> Float32Array:
-    """Task: the block's rows before training."""
-    return share(first_rows(run, block.table, np.arange(block.start, block.stop)))
+    """Task: return the rows of a block before training, shape (rows, D) float32."""
+    return share(make_initial_rows(run, block.table, np.arange(block.start, block.stop)))
 
 
 def join_blocks(*rows: Float32Array) -> Float32Array:
-    """Return the table that blocks of rows make, in their order."""
+    """Return a table from the rows of its blocks, in their order."""
     return np.concatenate(rows)
 
 
 def pick_block(
     blocks: Sequence[TableBlock], rows: Float32Array, number: int, wanted: Int64Array
 ) -> tuple[Int64Array, Float32Array]:
-    """Return the wanted rows that one of a table's blocks has, as `TableParts.pick` does."""
+    """Return which of the wanted rows the block of this number has, and these rows, as `TableParts.pick` does."""
     block = blocks[number]
     first, last = np.searchsorted(wanted, [block.start, block.stop])
     return np.arange(first, last), np.asarray(rows)[wanted[first:last] - block.start]
 
 
 def load_block(store: Store, block: TableBlock) -> Float32Array:
-    """Task: the block's rows as a store holds them."""
+    """Task: return the rows of a block from the tables in a folder, shape (rows, D) float32."""
     return share(read_table(store, block.table, block.start, block.stop))
 
 
 @durable()
 def save_block(store: Store, table: str, start: int, *rows: Float32Array) -> Written:
-    """Task: write consecutive blocks that lie along the chunks, so all may be written at once; return checksums."""
+    """Task: write the rows of consecutive blocks, which fill chunks, from row `start` on; return checksums."""
     return write_table_rows(store, table, start, np.asarray(rows[0]) if len(rows) == 1 else join_blocks(*rows))
 
 
 def load_blocks(client: Client, store: Store, blocks: Iterable[TableBlock], key: str) -> dict[TableBlock, Future]:
-    """Return futures of blocks that begin a new chain: nothing behind them can be asked for again."""
+    """Return the futures of blocks that are read from a folder; Dask needs no earlier task to compute them again."""
     return {
         block: client.submit(load_block, store, block, key=f"load-{key}-{block.table}-{block.start}", retries=2)
         for block in blocks
@@ -103,7 +110,7 @@ def load_blocks(client: Client, store: Store, blocks: Iterable[TableBlock], key:
 
 
 def save_blocks(client: Client, store: Store, blocks: BlockFutures, vector_size: int, key: str) -> list[Future]:
-    """Declare a store's tables and write all blocks; return the futures of the writes."""
+    """Create the tables of all blocks in a folder, and submit the writing of the blocks; return the futures."""
     tables, by_chunk = dict[str, tuple[int, int]](), dict[tuple[str, int], list[Future]]()
     step = rows_per_block(vector_size)
     for block, future in blocks.items():
@@ -117,9 +124,9 @@ def save_blocks(client: Client, store: Store, blocks: BlockFutures, vector_size:
 
 
 def declare_like(source: Store, target: Store, *, subwords: bool = False) -> None:
-    """Declare a version with the tables of another; a version at its URL is replaced; raises as `rewrite` does.
+    """Create a version with empty tables like another version's; a version in the target folder is replaced.
 
-    `subwords`: whether it is to have a network too, as `create_model` says.
+    With `subwords`, the version is to have a network, too, as in `create_model`. Raises as `rewrite` does.
     """
     tables = {name: open_table(source, name) for name in table_names(source)}
     words, shapes = tables["input"], {name: table.shape for name, table in tables.items()}
@@ -128,23 +135,24 @@ def declare_like(source: Store, target: Store, *, subwords: bool = False) -> Non
 
 
 def rewrite(client: Client, stage: str, change: RowsChange, source: Store, target: Store) -> None:
-    """Write all tables of a version, changed, into another one, which was declared like it.
+    """Write all tables of a version, with changed rows, to another version, which `declare_like` created.
 
-    Tasks read a version that does not change: Dask may run them again.
+    Tasks read a version that does not change, so that Dask may run them again.
 
     Parameters
     ----------
     client, stage
         The cluster, and the name of the tasks.
     change
-        Returns the rows to be written; importable on the workers.
+        Function from a table's name, ids of rows, and these rows, shape (n, D), to the rows to be written; importable
+        on the workers.
     source, target
-        From where, and to where.
+        The folders of the version that is read, and of the version that is written.
 
     Raises
     ------
     StoreError
-        If something of the source is missing or damaged.
+        If a part of the source is missing or damaged.
     """
     jobs: dict[str, tuple[Any, ...]] = {}
     for name in table_names(source):
@@ -160,7 +168,7 @@ def rewrite(client: Client, stage: str, change: RowsChange, source: Store, targe
 def _rewrite(
     change: RowsChange, source: Store, target: Store, name: str, start: int, stop: int | None = None
 ) -> Written:
-    """Task: write rows start:stop of a table, or all of partition `start`; return their checksums."""
+    """Task: write rows start..stop-1 of a table, or the partition `start` if `stop` is None; return checksums."""
     table = open_table(source, name)
     if stop is None:
         rows = read_partition(source, name, start)

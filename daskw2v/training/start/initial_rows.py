@@ -1,10 +1,9 @@
-"""First rows of a training: drawn anew, or the rows of an earlier model for the words that it knew.
+"""The rows that training begins with: drawn, or for words of the base the base's rows.
 
-The earlier model is a published version of the same work directory, which is never changed, or the model that
-`base_vectors` names. A run stores only the number of each word's row in that model: a worker that needs a row reads it
-there.
+The base is a published version of the same work directory, which is never changed, or the model that `base_vectors`
+names. A run stores only the index of each word's row in the base: a worker that needs a row reads it from the base.
 
-Besides the tables, kernels read arrays that the objective prepares once in a process (`prepared_of`).
+Besides the tables, kernels read arrays that the objective prepares once in a process (`get_prepared`).
 """
 
 from functools import lru_cache
@@ -28,27 +27,21 @@ from daskw2v.sampling.run import Base, Run
 from daskw2v.store.arrays import open_array, write_array
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
-from daskw2v.training.start.base_settings import BaseModel, BaseVectors, anchor_of, frozen_words_of
+from daskw2v.training.start.base_settings import BaseModel, BaseVectors, get_anchor, get_frozen_words
 from daskw2v.training.start.base_vectors import find_base_vectors, frozen_list
-from daskw2v.training.start.features import first_feature_rows, first_own_rows
-from daskw2v.training.start.markets import markets_of
+from daskw2v.training.start.features import make_initial_feature_rows, make_initial_own_rows
+from daskw2v.training.start.markets import read_word_markets
 from daskw2v.types import Float32Array, RowIds, UInt8Array
 from daskw2v.vocabulary.count import StoredVocabulary
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 _ROWS, _FROZEN = "rows", "frozen"
-_SAME = ("objective", "vector_size")
+_EQUAL = ("objective", "vector_size")  # Params that a version and a run that starts from it have in common
 
 
 def check_base(params: Params, resources: Resources) -> None:
-    """Refuse a base whose rows the objective makes itself, and an anchor that moves rows after their losses were kept.
-
-    Raises
-    ------
-    ParameterError
-        If the settings do not go together.
-    """
-    objective, anchor = params.objective.name, anchor_of(params)
+    """Raise a ParameterError for a base or an anchor that an objective with a network, or `word_losses`, rules out."""
+    objective, anchor = params.objective.name, get_anchor(params)
     follows = find_objective(objective).has_network
     if follows and BaseVectors.find(params) is not None:
         raise ParameterError(
@@ -68,12 +61,12 @@ def check_base(params: Params, resources: Resources) -> None:
 
 
 def find_base(work: Store, params: Params) -> Store:
-    """Return the version that a `BaseModel` names, or the model of settled `BaseVectors`.
+    """Return the folder of the base: the version that a `BaseModel` names, or the model of settled `BaseVectors`.
 
     Raises
     ------
     ParameterError
-        If there is no such version, or its tables do not fit these Params.
+        If there is no such version, or it was trained with another objective or vector size.
     """
     base = BaseModel.find(params)
     if base is None:
@@ -87,18 +80,18 @@ def find_base(work: Store, params: Params) -> Store:
             f"base_model={base.version!r} is no finished model of {work.url}.",
             f"Give one of its versions: {names}.",
         )
-    for name in _SAME:
-        theirs, ours = manifest.get("params", {}).get(name), params.flat()[name]
-        if theirs != ours:
+    for name in _EQUAL:
+        base_value, value = manifest.get("params", {}).get(name), params.flat()[name]
+        if base_value != value:
             raise ParameterError(
-                f"base_model={base.version!r} was trained with {name}={theirs!r}, not {ours!r}.",
-                f"Give {name}={theirs!r}, or leave base_model out and train anew.",
+                f"base_model={base.version!r} was trained with {name}={base_value!r}, not {value!r}.",
+                f"Give {name}={base_value!r}, or leave base_model out and train anew.",
             )
     return model
 
 
 def base_tables(model: Store, params: Params) -> tuple[str, ...]:
-    """Return the tables that begin with rows of a model; only the input if another objective trained it."""
+    """Return the tables that begin with rows of the base model; "input" alone if another objective trained it."""
     manifest = read_finished(model) or {}
     if manifest.get("params", {}).get("objective") != params.objective.name:
         return ("input",)
@@ -107,9 +100,9 @@ def base_tables(model: Store, params: Params) -> tuple[str, ...]:
 
 @durable()
 def write_base(base: Base, vocabulary: StoredVocabulary, frozen: str | None, resources: Resources) -> None:
-    """Task: write the earlier model's row of each word of a vocabulary, -1 for new words.
+    """Task: write the index of each word's row in the base, -1 for new words, and whether each word is frozen.
 
-    Which words are frozen is written too, as `frozen_words` says.
+    `frozen` is the setting `frozen_words`.
     """
     words, group = vocabulary.load(), base.rows.create_group()
     rows = read_vocabulary(base.model).find_all(words)
@@ -123,68 +116,68 @@ def write_base(base: Base, vocabulary: StoredVocabulary, frozen: str | None, res
 
 def frozen_rows(run: Run) -> UInt8Array:
     """Return whether each word is frozen, 1 or 0, shape (V,); of length 0 without `frozen_words`."""
-    if frozen_words_of(run.params) is None:
+    if get_frozen_words(run.params) is None:
         return NOT_FROZEN
     assert run.base is not None
     frozen: UInt8Array = open_array(run.base.rows.open_group(), _FROZEN)[:]
     return frozen
 
 
-def first_rows(run: Run, table: str, ids: RowIds) -> Float32Array:
-    """Return the rows of words, or of inner nodes, before training, shape (n, D): a pure function of the run."""
+def make_initial_rows(run: Run, table: str, ids: RowIds) -> Float32Array:
+    """Return rows of a table before training, by their ids, shape (n, D): a pure function of the run."""
     if table == FEATURES:
-        return first_feature_rows(run, ids)
+        return make_initial_feature_rows(run, ids)
     objective = find_objective(run.params.objective.name)
     rows = objective.initial(run.params, table, ids)
     if run.base is not None and table in run.base.tables and len(ids):
-        known, theirs = _known_rows(run.base, table, ids)
-        rows[known] = first_own_rows(run, ids[known], theirs) if table == "input" else theirs
+        known, base_rows = _read_base_rows(run.base, table, ids)
+        rows[known] = make_initial_own_rows(run, ids[known], base_rows) if table == "input" else base_rows
     return rows
 
 
-def anchored(run: Run, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
-    """Return trained rows; rows of words that the earlier model knew are led back towards its own.
+def anchor_rows(run: Run, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
+    """Return trained rows of a table, shape (n, D), led back towards the base: anchor * base + (1 - anchor) * trained.
 
-    A share of `anchor` of such a row is the model's row, the rest is the trained row. Training on little text at a high
-    learning rate moves rows along what that text repeats and by its noise: their mean with the rows of the model before
-    has less of both (as of weights: Izmailov et al. 2018, section 3).
+    Rows of words that the base does not have are unchanged. Training on little text at a high learning rate moves rows
+    along what the text repeats and by its noise: their mean with the rows of the base has less of both (as of weights:
+    Izmailov et al. 2018, section 3).
     """
     assert run.base is not None
     if table not in run.base.tables:
         return rows
-    known, theirs = _known_rows(run.base, table, ids)
-    mixed, share = rows.copy(), np.float32(anchor_of(run.params))
-    mixed[known] += share * (theirs - mixed[known])
+    known, base_rows = _read_base_rows(run.base, table, ids)
+    mixed, share = rows.copy(), np.float32(get_anchor(run.params))
+    mixed[known] += share * (base_rows - mixed[known])
     return mixed
 
 
-def _known_rows(base: Base, table: str, ids: RowIds) -> tuple[npt.NDArray[np.bool_], Float32Array]:
-    """Return which words the earlier model knew, shape (n,), and their rows in it."""
+def _read_base_rows(base: Base, table: str, ids: RowIds) -> tuple[npt.NDArray[np.bool_], Float32Array]:
+    """Return which words the base has, shape (n,) bool, and the base's rows of these words, shape (known, D)."""
     low, high = int(ids.min()), int(ids.max()) + 1
-    theirs = open_array(base.rows.open_group(), _ROWS)[low:high][ids - low]
-    known = theirs >= 0
-    return known, open_table(base.model, table)[theirs[known]]
+    indices = open_array(base.rows.open_group(), _ROWS)[low:high][ids - low]
+    known = indices >= 0
+    return known, open_table(base.model, table)[indices[known]]
 
 
-def first_weights(run: Run, alphabet: Alphabet) -> Weights:
-    """Return a network before training; new characters are drawn, all else is the earlier model's."""
+def make_initial_weights(run: Run, alphabet: Alphabet) -> Weights:
+    """Return the weights of the network before training: the base's, with drawn weights of new characters; or drawn."""
     weights = initial_weights(run.params.vector_size, len(alphabet), run.params.seed)
-    theirs = read_subwords(run.base.model) if run.base is not None else None
-    if theirs is None:
+    base = read_subwords(run.base.model) if run.base is not None else None
+    if base is None:
         return weights
-    indices = {character: index for index, character in enumerate(theirs.alphabet.characters)}
+    indices = {character: index for index, character in enumerate(base.alphabet.characters)}
     marks = len(alphabet) - len(alphabet.characters)  # unknown, begin, end: equal in both
     rows = [*range(marks), *(marks + indices.get(character, -1 - marks) for character in alphabet.characters)]
     drawn, known = weights["characters"], np.array(rows) >= 0
-    characters = np.where(known[:, None], theirs.weights["characters"][rows], drawn)
-    return {**theirs.weights, "characters": characters}
+    characters = np.where(known[:, None], base.weights["characters"][rows], drawn)
+    return {**base.weights, "characters": characters}
 
 
 @lru_cache(maxsize=2)
-def prepared_of(run: Run) -> Any:
-    """Return the arrays that the objective prepares. This is a cache: a worker that lacks them makes them again."""
+def get_prepared(run: Run) -> Any:
+    """Return the arrays that the objective prepares for a run; cached in a process, so any worker can make them."""
     objective, counts = find_objective(run.params.objective.name), run.vocabulary.read_counts()
     prepared = objective.prepare(run.params, counts)
     if run.markets is None or objective.with_markets is None:
         return prepared
-    return objective.with_markets(prepared, counts, markets_of(run))
+    return objective.with_markets(prepared, counts, read_word_markets(run))

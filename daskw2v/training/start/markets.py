@@ -12,7 +12,7 @@ from typing import Any
 from daskw2v.collections.kinds import Derived, TextInputs
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.config.settings import place_of
+from daskw2v.config.settings import split_content
 from daskw2v.errors import InputError, ParameterError, counted
 from daskw2v.objectives.settings import SharedNegatives
 from daskw2v.sampling.run import Run
@@ -30,29 +30,26 @@ _MARKETS = "markets"
 
 
 def check_markets(params: Params, inputs: TextInputs) -> None:
-    """Refuse markets of inputs that no kernel would read, and negatives of markets without markets.
-
-    Raises
-    ------
-    ParameterError
-        If there are such markets, or negatives.
-    """
-    named, of = isinstance(inputs, Derived) and inputs.has_markets, params.objective
-    negative, table = (of.market_negative, of.markets) if isinstance(of, SharedNegatives) else (0, None)
-    if named and not negative:
+    """Raise a ParameterError for markets of inputs that no kernel reads, and for market negatives without markets."""
+    has_column, objective = isinstance(inputs, Derived) and inputs.has_markets, params.objective
+    negative, table = 0, None
+    if isinstance(objective, SharedNegatives):
+        negative, table = objective.market_negative, objective.markets
+    if has_column and not negative:
         raise ParameterError(
             "The markets of the events change nothing for market_negative=0.",
             "Give market_negative=1 or more, or leave out the column of their markets.",
         )
-    if named and table is not None:
+    if has_column and table is not None:
         raise ParameterError(
             f"markets={table!r}, and the events have a column of their markets.", "Leave one of the two out."
         )
-    if negative and not named and table is None:
+    if negative and not has_column and table is None:
         raise _no_markets(negative)
 
 
 def _no_markets(negative: int) -> ParameterError:
+    """Return the error for negatives of markets without markets."""
     return ParameterError(
         f"market_negative={negative} has no markets to draw from.",
         "Give markets, the URL of a table; or events, and the column of their markets.",
@@ -60,59 +57,59 @@ def _no_markets(negative: int) -> ParameterError:
 
 
 def with_market_table(params: Params, resources: Resources) -> Params:
-    """Return Params whose table of markets, if there is one, is named by location and content.
+    """Return Params that name their table of markets, if there is one, by location and content.
 
     Raises
     ------
     InputError, StoreError
-        If it cannot be read, or `check_table` refuses a file.
+        If the table cannot be read, or `check_table` refuses a file.
     """
-    of = params.objective
-    if not isinstance(of, SharedNegatives) or of.markets is None or is_settled(of.markets):
+    objective = params.objective
+    if not isinstance(objective, SharedNegatives) or objective.markets is None or is_settled(objective.markets):
         return params
-    named, sources = find_table(of.markets, resources)
+    name, sources = find_table(objective.markets, resources)
     in_threads(partial(check_table, options=resources.storage_options, timeout=resources.store_timeout), sources)
-    return params.replace(markets=named)
+    return params.replace(markets=name)
 
 
 @durable()
 def write_markets(folder: Store, run: Run, resources: Resources) -> None:
-    """Task: write the number of the market of each word of a run, -1 without one.
+    """Task: write the number of the market of each word of a run to a folder, -1 for words without a market.
 
     Raises
     ------
     ParameterError
-        If its text was made of no events that name markets, and there is no table.
+        If the text was not made of events with markets, and there is no table.
     InputError
-        If the table has changed since, or no word has a market.
+        If the table has changed since the Params were settled, or no word has a market.
     """
-    counts, empty, of = MarketCounts(run.vocabulary.load()), True, SharedNegatives.of(run.params)
-    for rows in _market_rows(run, of.markets, resources):
+    counts, is_empty, settings = MarketCounts(run.vocabulary.load()), True, SharedNegatives.of(run.params)
+    for rows in _read_rows(run, settings.markets, resources):
         counts.add(rows)
-        empty = False
-    if empty and of.markets is None:
-        raise _no_markets(of.market_negative)
+        is_empty = False
+    if is_empty and settings.markets is None:
+        raise _no_markets(settings.market_negative)
     markets = counts.markets()
     if not (markets >= 0).any():
         raise InputError(
-            f"{place_of(of.markets or 'The events')[0]} names the market of none of the "
+            f"{split_content(settings.markets or 'The events')[0]} names the market of none of the "
             f"{counted(run.vocabulary.size, 'word')} of the vocabulary.",
             "Give the words as they are in the text.",
         )
     write_array(folder.create_group(), _MARKETS, markets)
 
 
-def _market_rows(run: Run, table: str | None, resources: Resources) -> Iterator[Any]:
-    """Yield rows of items and markets: of a table, or of the events that the text was made of."""
+def _read_rows(run: Run, table: str | None, resources: Resources) -> Iterator[Any]:
+    """Yield Arrow batches of items and markets: from a table, or from the events that the text was made of."""
     if table is None:
-        for of_sessions in read_markets(run.work, Corpus.load(run.work, run.corpus).sources):
-            yield from of_sessions.to_batches()
+        for markets in read_markets(run.work, Corpus.load(run.work, run.corpus).sources):
+            yield from markets.to_batches()
     else:
         for source in open_table(table, resources, "markets"):
             yield from read_table(source, resources.storage_options, resources.store_timeout)
 
 
-def markets_of(run: Run) -> Int32Array:
-    """Return the number of each word's market, -1 without one, shape (V,)."""
+def read_word_markets(run: Run) -> Int32Array:
+    """Return the number of each word's market, -1 for a word without a market, shape (V,) int32."""
     assert run.markets is not None
     return read_array(run.markets.open_group(), _MARKETS)

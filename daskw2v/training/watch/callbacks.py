@@ -1,4 +1,4 @@
-"""Callbacks: objects that follow a training and may stop it; and the record of an event, which they get."""
+"""Callbacks: objects that follow a training and may stop it; and the record of an event, which they receive."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -20,26 +20,26 @@ class TrainingRecord:
     work
         URL of the work directory.
     params
-        Its Params, with all that was chosen for it.
+        The run's Params, with all that was chosen for the run.
     plan
-        Its plan: strategy and why, forecast seconds, memory of a worker, as `Vectors.metadata["plan"]`; empty
+        The run's plan: strategy and why, forecast seconds, memory of a worker, as `Vectors.metadata["plan"]`; empty
         for a version of an earlier release.
     round, epoch
-        Number of the last round (a pass of `rotation`), counted from 0, and of epochs that are done.
+        Number of the last round (a pass of `rotation`), counted from 0, and number of completed epochs.
     progress
-        Share of all epochs that is done, 0 to 1.
+        Completed share of all epochs, 0 to 1.
     words
-        Corpus words read, before subsampling.
+        Number of corpus words read, before subsampling.
     pairs
-        Pairs trained.
+        Number of pairs trained.
     loss
-        Mean loss of a pair; None if there was none.
+        Mean loss of a pair; None if no pair was trained.
     alpha
-        Learning rate at the end.
+        Learning rate at the event.
     seconds
-        Duration, without the time that callbacks take.
+        Duration in seconds, without the time that callbacks take.
     held_out_loss
-        Mean loss of a pair of the held-out text after the last round; None if that was not measured.
+        Mean loss of a pair of the held-out text after the last round; None if it was not measured.
     scores
         Scores of the evaluation sets after the last round, by kind and name, such as similarity/ws353; empty if they
         were not evaluated.
@@ -83,13 +83,13 @@ class TrainingRecord:
 class Callback:
     """Base class of callbacks for `train`, `retrain` and `train_model`; override the methods of interest.
 
-    Methods are called in the process of the caller, in order. Each call of `train` reports all rounds of the run to an
-    object, each once: first, with `restored`, the rounds that earlier calls trained, whether the run is resumed or had
-    finished. A round is reported when all its measurements are known. Training does not wait for that, unless the
-    object may stop it.
+    Methods are called in the process of the caller, in order. Each call of `train` reports each round of the run to a
+    callback once: first, with `restored`, the rounds that earlier calls trained, whether the run is resumed or had
+    finished. A round is reported when all its measurements are known. Training does not wait for them, unless the
+    callback may stop it.
 
-    Where an object that may stop the training raises an error, the call raises it, and the same call resumes. An error
-    of another object is reported as progress, and the object is not called again: an object that only watches cannot
+    An error of a callback that may stop the training is raised by the call, and the same call resumes. An error of
+    another callback is reported as progress, and the callback is not called again: a callback that only watches cannot
     end a training.
 
     Examples
@@ -106,44 +106,45 @@ class Callback:
     """
 
     stops: ClassVar[StopsAfter | None] = None
-    """After what it may stop the training, by returning the reason from that method: "round" lets `on_round` and
-    `on_epoch` do so, "epoch" `on_epoch`. Training waits there. None, the default, is for objects that only watch."""
+    """When the callback may stop the training: "round" lets `on_round` and `on_epoch` return a reason to stop, "epoch"
+    lets `on_epoch` do so. Training waits for them. None, the default, is for callbacks that only watch."""
 
     @property
     def rule(self) -> str:
-        """The rule by which the object stops a run, as text; it is part of the run's name, if the object may stop it.
+        """The rule by which the callback stops a run, as text; part of the run's name if the callback may stop it.
 
-        A run that may be stopped by one rule is not the run that may be stopped by another one, or by none. By default
-        this is the import path of the class, and the fields that a dataclass is made with and shows. It is asked for
-        once in a call, before training: a field that is state has `init=False`.
+        Runs that may be stopped by different rules are different runs. By default the rule is the import path of the
+        class, and the fields of a dataclass with `init` and `repr`. It is read once in a call, before training: a field
+        that is state has `init=False`.
         """
         shown: Any = fields(self) if is_dataclass(self) else ()
         values = ", ".join(f"{one.name}={getattr(self, one.name)!r}" for one in shown if one.init and one.repr)
         return f"{type(self).__module__}:{type(self).__qualname__}({values})"
 
     def on_round(self, record: TrainingRecord) -> str | None:
-        """Receive the record of a finished round, also of one that an earlier call trained.
+        """Receive the record of a finished round, also of a round that an earlier call trained.
 
-        Return None, or a reason to stop the training, which needs `stops = "round"` and counts for a new round alone.
+        Return None, or a reason to stop the training, which needs `stops = "round"` and is ignored for an earlier
+        call's round.
         """
         return None
 
     def on_epoch(self, record: TrainingRecord) -> str | None:
-        """Receive the record of the round that ended an epoch, or several at once.
+        """Receive the record of the round that ended an epoch, or several epochs.
 
         Return None, or a reason to stop the training, which needs `stops` of "round" or "epoch".
         """
         return None
 
     def on_checkpoint(self, record: TrainingRecord) -> None:
-        """Take note of a checkpoint that this call wrote after a round; it is reported after the round."""
+        """Receive the record of the round after which this call wrote a checkpoint; called after `on_round`."""
 
     def on_end(self, record: TrainingRecord) -> None:
-        """Take note of the published version, which may be of an earlier call."""
+        """Receive the record of the finished run, with the published version, which an earlier call may have made."""
 
 
-def metrics_of(record: TrainingRecord) -> dict[str, float]:
-    """Return the numbers of a round; unknown or undefined numbers are left out."""
+def round_metrics(record: TrainingRecord) -> dict[str, float]:
+    """Return the metrics of a round for loggers, by name, without those that are unknown or undefined."""
     metrics = {
         "loss": record.loss,
         "held_out_loss": record.held_out_loss,
@@ -155,7 +156,7 @@ def metrics_of(record: TrainingRecord) -> dict[str, float]:
     return {name: float(value) for name, value in metrics.items() if value is not None}
 
 
-def epoch_metrics_of(record: TrainingRecord) -> dict[str, float]:
-    """Return the numbers of an epoch."""
+def epoch_metrics(record: TrainingRecord) -> dict[str, float]:
+    """Return the metrics of an epoch for loggers, by name, without those that are unknown."""
     metrics = {"epoch/loss": record.loss, "epoch/held_out_loss": record.held_out_loss}
     return {name: float(value) for name, value in metrics.items() if value is not None}

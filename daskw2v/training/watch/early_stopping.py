@@ -1,4 +1,4 @@
-"""Early stopping: a run ends when the monitored value no longer gets better."""
+"""Early stopping: a run ends when the monitored value no longer improves."""
 
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
@@ -7,16 +7,16 @@ from daskw2v.evaluation import urls_by_name
 from daskw2v.evaluation.reading import read_lines
 from daskw2v.shards.layout import digest
 from daskw2v.training.watch.callbacks import Callback, TrainingRecord
-from daskw2v.training.watch.stopping_settings import HELD_OUT_LOSS, EarlyStopping, monitor_of
+from daskw2v.training.watch.stopping_settings import HELD_OUT_LOSS, EarlyStopping, get_monitor
 
 
 class EarlyStopper(Callback):
-    """Stops after `patience` epochs in a row in which the monitored value was not better than the best by `min_delta`.
+    """Stops a run after `patience` epochs in a row in which the monitored value did not improve by `min_delta`.
 
     Parameters
     ----------
     settings
-        The monitor, and the rule by which it stops.
+        The monitored value, `patience` and `min_delta`.
     """
 
     stops = "epoch"
@@ -25,15 +25,15 @@ class EarlyStopper(Callback):
         self._monitor, self._patience, self._delta = str(settings.monitor), settings.patience, settings.min_delta
         self._lower = settings.monitor == HELD_OUT_LOSS
         self._best: float | None = None
-        self._worse = 0
+        self._n_worse = 0  # epochs in a row
 
     def on_epoch(self, record: TrainingRecord) -> str | None:
-        """Return a reason to stop once patience is at its end.
+        """Return a reason to stop after `patience` epochs without improvement, else None.
 
         Raises
         ------
         TrainingError
-            If the value was not measured.
+            If the monitored value was not measured.
         """
         value = record.held_out_loss if self._lower else record.scores.get(self._monitor.partition("/")[2])
         if value is None:
@@ -43,28 +43,21 @@ class EarlyStopper(Callback):
             )
         gain = 0.0 if self._best is None else (self._best - value) * (1 if self._lower else -1)
         if self._best is None or gain > self._delta:
-            self._best, self._worse = value, 0
+            self._best, self._n_worse = value, 0
             return None
-        self._worse += 1
-        if self._worse < self._patience:
+        self._n_worse += 1
+        if self._n_worse < self._patience:
             return None
-        return (
-            f"{self._monitor} was {value:.4f}, and for {counted(self._worse, 'epoch')} not better than {self._best:.4f}"
-        )
+        epochs = counted(self._n_worse, "epoch")
+        return f"{self._monitor} was {value:.4f}, and for {epochs} not better than {self._best:.4f}"
 
 
 def check_monitor(params: Params, resources: Resources) -> None:
-    """Refuse a monitor whose value is not measured.
-
-    Raises
-    ------
-    ParameterError
-        If the monitor will not be measured.
-    """
-    monitor = monitor_of(params)
+    """Raise a ParameterError if the monitored value will not be measured in a run, or its name is ambiguous."""
+    monitor = get_monitor(params)
     if monitor in (None, HELD_OUT_LOSS):
         return
-    sets = _sets(resources)
+    sets = _name_sets(resources)
     if monitor not in sets:
         raise ParameterError(
             f"monitor={monitor!r} will not be measured.",
@@ -76,15 +69,15 @@ def check_monitor(params: Params, resources: Resources) -> None:
 
 
 def monitored_content(params: Params, resources: Resources) -> tuple[str, ...]:
-    """Return a digest of the set that stops a run, which is part of the run's name; nothing where none does."""
-    monitor = monitor_of(params)
+    """Return the digest of the evaluation set that may stop a run, a part of the run's name; empty where none may."""
+    monitor = get_monitor(params)
     if monitor in (None, HELD_OUT_LOSS):
         return ()
-    lines = read_lines(_sets(resources)[monitor], resources.storage_options)
+    lines = read_lines(_name_sets(resources)[monitor], resources.storage_options)
     return (digest([monitor, *(line for _, line in lines)]),)
 
 
-def _sets(resources: Resources) -> dict[str, str]:
-    """Return the URL of each evaluation set by kind and name."""
+def _name_sets(resources: Resources) -> dict[str, str]:
+    """Return the URL of each evaluation set, by kind and name, such as similarity/ws353."""
     sets = resources.eval_sets
     return {f"{kind}/{name}": url for kind, urls in sets.items() for name, url in urls_by_name(kind, urls).items()}

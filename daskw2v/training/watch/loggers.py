@@ -1,4 +1,4 @@
-"""Callbacks that log a training by the libraries of experiment trackers; Resources may ask for them."""
+"""Callbacks that log a training with experiment trackers; Resources may ask for them."""
 
 import json
 import os
@@ -11,11 +11,11 @@ from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError
 from daskw2v.extras import Extra
 from daskw2v.store.urls import Location, as_url, refuse_secret
-from daskw2v.training.watch.callbacks import Callback, TrainingRecord, epoch_metrics_of, metrics_of
+from daskw2v.training.watch.callbacks import Callback, TrainingRecord, epoch_metrics, round_metrics
 
 _RUN, _WORK, _VERSION, _STOPPED = "daskw2v.run", "daskw2v.work", "daskw2v.version", "daskw2v.stopped"  # tags
 _ROUND, _EPOCH = "progress", "epoch/loss"  # metrics that each round, and each epoch, has
-_LONGEST = 6000  # characters of a parameter
+_MAX_LENGTH = 6000  # characters of a parameter
 
 mlflow, tensorboardX = Extra("mlflow", "mlflow"), Extra("tensorboardX", "tensorboard")
 
@@ -31,17 +31,17 @@ class MLflowLogger(Callback):
     Parameters
     ----------
     tracking_uri
-        Tracking URI of MLflow; by default the one that MLflow is configured to use.
+        Tracking URI of MLflow; None for the URI that MLflow is configured to use.
     experiment
-        Its name; it is made if there is none. MLflow's environment variable `MLFLOW_EXPERIMENT_NAME` names it when not
-        given; else it is "daskw2v".
+        Name of the experiment, which is created if it does not exist; None for the name in MLflow's environment
+        variable `MLFLOW_EXPERIMENT_NAME`, or else "daskw2v".
 
     Raises
     ------
     MissingExtraError
         If mlflow is not installed.
     ParameterError
-        If the URI holds a secret (MLflow reads these from the environment), or MLflow cannot be reached.
+        If the URI holds a secret (MLflow reads secrets from the environment), or MLflow cannot be reached.
 
     Examples
     --------
@@ -64,29 +64,29 @@ class MLflowLogger(Callback):
             self._client = client(tracking_uri)
             known = self._client.get_experiment_by_name(experiment)
             self._experiment = self._client.create_experiment(experiment) if known is None else known.experiment_id
-        except Exception as error:  # of the network, of a database, or its own
+        except Exception as error:  # of the network, a database, or MLflow
             raise ParameterError(
                 f"MLflow cannot be used at {tracking_uri!r} ({type(error).__name__}: {error}).",
-                "Check the address, and MLflow there.",
+                "Check the address, and the MLflow server there.",
             ) from error
         self._logged: tuple[str, str] | None = None  # work directory and name of the training, until it ends
-        self._id, self._round, self._epoch = "", -1, 0
+        self._id, self._round, self._epoch = "", -1, 0  # of MLflow's run; the last logged round and epoch
 
     def on_round(self, record: TrainingRecord) -> None:
         """Log the metrics of a round."""
         self._open(record)
         if record.round > self._round:
-            self._log(metrics_of(record), record.round)
+            self._log(round_metrics(record), record.round)
             self._round = record.round
 
     def on_epoch(self, record: TrainingRecord) -> None:
         """Log the metrics of an epoch."""
         if record.epoch > self._epoch:
-            self._log(epoch_metrics_of(record), record.epoch)
+            self._log(epoch_metrics(record), record.epoch)
             self._epoch = record.epoch
 
     def on_end(self, record: TrainingRecord) -> None:
-        """Log the version, and end the run."""
+        """Log the version, and end the run of MLflow."""
         self._logged = None
         if record.version is None:
             self._client.set_terminated(self._id, "FAILED")
@@ -98,47 +98,51 @@ class MLflowLogger(Callback):
         self._client.set_terminated(self._id)
 
     def _open(self, record: TrainingRecord) -> None:
-        """Find the run of MLflow that a training is logged to, or begin one."""
+        """Find the run of MLflow for a training, or begin one."""
         training = record.work, record.run
         if self._logged == training:
             return
-        run = self._find(record)
+        run = self._find_run(record)
         goes_on = run is not None and (record.restored or run.info.status == "RUNNING")
-        self._id = str(run.info.run_id) if goes_on else self._begin(record)
+        self._id = str(run.info.run_id) if goes_on else self._begin_run(record)
         self._logged = training
-        self._round, self._epoch = self._last(_ROUND, -1), self._last(_EPOCH, 0)
+        self._round, self._epoch = self._last_step(_ROUND, -1), self._last_step(_EPOCH, 0)
 
-    def _find(self, record: TrainingRecord) -> Any:
+    def _find_run(self, record: TrainingRecord) -> Any:
         """Return the last run of MLflow that a training was logged to; None if there is none."""
         runs = self._client.search_runs([self._experiment], f"tags.`{_RUN}` = '{record.run}'")  # the last one first
         return next((run for run in runs if run.data.tags.get(_WORK) == record.work), None)  # a URL may have quotes
 
-    def _begin(self, record: TrainingRecord) -> str:
+    def _begin_run(self, record: TrainingRecord) -> str:
+        """Begin a run of MLflow with the Params of a training; return its id."""
         entities = mlflow.entities
         tags = {_RUN: record.run, _WORK: record.work}
         run = self._client.create_run(self._experiment, run_name=record.run, tags=tags)
-        params = [entities.Param(name, str(value)[:_LONGEST]) for name, value in record.params.as_dict().items()]
+        params = [entities.Param(name, str(value)[:_MAX_LENGTH]) for name, value in record.params.as_dict().items()]
         self._client.log_batch(run.info.run_id, params=params)
         return str(run.info.run_id)
 
-    def _last(self, metric: str, before: int) -> int:
-        """Return the last step that a metric was logged for."""
+    def _last_step(self, metric: str, default: int) -> int:
+        """Return the last step that a metric was logged for, or `default` if it was not logged."""
         history: list[Any] = self._client.get_metric_history(self._id, metric)
-        return max((int(logged.step) for logged in history), default=before)
+        return max((int(logged.step) for logged in history), default=default)
 
     def _log(self, metrics: Mapping[str, float], step: int) -> None:
+        """Log metrics, by name, for a step."""
         now = int(1000 * time.time())
-        values = [mlflow.entities.Metric(_name(name), value, now, step) for name, value in metrics.items()]
+        values = [
+            mlflow.entities.Metric(_replace_characters(name), value, now, step) for name, value in metrics.items()
+        ]
         self._client.log_batch(self._id, metrics=values)
 
 
-def _name(name: str) -> str:
-    """Return the name of a metric with the characters that MLflow accepts."""
+def _replace_characters(name: str) -> str:
+    """Return the name of a metric with _ for each character that MLflow does not accept."""
     return re.sub(r"[^\w./ -]", "_", name, flags=re.ASCII)
 
 
 class TensorBoardLogger(Callback):
-    """Writes a training into a folder of its own: Params, metrics of rounds and epochs, at the end the version's URL.
+    """Writes a training for TensorBoard: Params, metrics of rounds and epochs, and at the end the version's URL.
 
     The step of a metric is the number of the round; of an epoch's, the number of epochs. A training that is resumed
     writes a new file with all rounds, which replaces the earlier files.
@@ -146,7 +150,7 @@ class TensorBoardLogger(Callback):
     Parameters
     ----------
     folder
-        Path, or a URL that tensorboardX can write; the folder of a training is named after its run.
+        Path, or a URL that tensorboardX can write; a training has a folder below it, named after its run.
 
     Raises
     ------
@@ -166,7 +170,7 @@ class TensorBoardLogger(Callback):
 
     def __init__(self, folder: Location) -> None:
         self._folder = as_url(folder, "tensorboard").removeprefix("file://").rstrip("/")
-        self._new = tensorboardX.SummaryWriter
+        self._make_writer = tensorboardX.SummaryWriter
         self._logged: str | None = None  # name of the training
         self._writer: Any = None
 
@@ -175,15 +179,15 @@ class TensorBoardLogger(Callback):
         if self._logged != record.run:
             # Names of files have seconds, and TensorBoard reads them in the order of their names
             suffix = f".{time.time_ns()}"
-            self._writer = self._new(f"{self._folder}/{record.run}", purge_step=0, filename_suffix=suffix)
+            self._writer = self._make_writer(f"{self._folder}/{record.run}", purge_step=0, filename_suffix=suffix)
             self._writer.add_text("params", _table(record.params.as_dict()), 0)
             self._logged = record.run
-        for name, value in metrics_of(record).items():
+        for name, value in round_metrics(record).items():
             self._writer.add_scalar(name, value, record.round)
 
     def on_epoch(self, record: TrainingRecord) -> None:
         """Write the metrics of an epoch."""
-        for name, value in epoch_metrics_of(record).items():
+        for name, value in epoch_metrics(record).items():
             self._writer.add_scalar(name, value, record.epoch)
         self._writer.flush()
 
@@ -197,13 +201,13 @@ class TensorBoardLogger(Callback):
 
 
 def _table(values: dict[str, Any]) -> str:
-    """Return a table in Markdown, as TensorBoard shows it."""
+    """Return names and values as a table in Markdown, which TensorBoard shows."""
     rows = [f"| {name} | {json.dumps(value)} |" for name, value in values.items()]
     return "\n".join(["| name | value |", "|---|---|", *rows])
 
 
 def loggers_of(resources: Resources) -> Iterator[Callback]:
-    """Yield the loggers that Resources ask for; raises as these do."""
+    """Yield the loggers that Resources ask for; raises the errors of the loggers' classes."""
     if resources.mlflow is not None:
         yield MLflowLogger(resources.mlflow)
     if resources.tensorboard is not None:

@@ -1,6 +1,6 @@
 """Measurements of rounds while a model trains: tasks on the cluster, for which training does not wait.
 
-The vectors of a round are evaluated here on sets of words with human judgements. `watch.held_out` measures the loss.
+This module evaluates the vectors of a round on sets of words with human judgements. `watch.held_out` measures the loss.
 """
 
 import uuid
@@ -21,67 +21,79 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 
 HistoryEntry = dict[str, Any]  # of a round
 _NO_VECTORS = Vectors(Vocabulary.from_words([], []), np.zeros((0, 1), np.float32))
-MOST_PENDING = 2  # evaluations that wait or run: each keeps the rows of its round in memory
+MAX_PENDING = 2  # evaluations that are submitted: each keeps the rows of its round in memory
 _SCORES = "scores"  # key in the entry of a round
 
 EvaluationSets = Mapping[str, Any]  # URLs by kind, as `evaluate` takes them
 
 
-class _Measured(NamedTuple):
-    """The entry that a result belongs to, its key there, its name, and the function that makes its message."""
+class _Pending(NamedTuple):
+    """A result that is awaited: its entry of the history, its key in the entry, the task's name in errors, its text."""
 
     entry: HistoryEntry
     key: str
-    what: str
-    message_of: Callable[[Any], str]
+    activity: str
+    describe: Callable[[Any], str]
 
 
 class Measurements:
-    """Results of tasks, which are written into entries of the history.
+    """Waits for results of tasks, and writes them into entries of the history.
 
     Parameters
     ----------
     client
         The cluster.
     listener
-        Called with the results.
+        Called with a message of each result.
     """
 
     def __init__(self, client: Client, listener: Listener) -> None:
         self._client, self._listener = client, listener
-        self._waiting: dict[Future, _Measured] = {}
+        self._pending: dict[Future, _Pending] = {}
 
-    def add(self, future: Future, entry: HistoryEntry, key: str, what: str, message_of: Callable[[Any], str]) -> None:
-        """Write a result into an entry when it is there; `message_of` makes the message of it."""
-        self._waiting[future] = _Measured(entry, key, what, message_of)
+    def add(self, future: Future, entry: HistoryEntry, key: str, activity: str, describe: Callable[[Any], str]) -> None:
+        """Write the result of a future into an entry when it is known.
 
-    def pending(self, key: str) -> int:
-        """Return the number of results of a key that are not there yet."""
-        return sum(measured.key == key for measured in self._waiting.values())
+        Parameters
+        ----------
+        future
+            Future of the result.
+        entry, key
+            The history's entry of the round, and the result's key in the entry.
+        activity
+            Name of the task, for errors.
+        describe
+            Function from the result to the message for the listener.
+        """
+        self._pending[future] = _Pending(entry, key, activity, describe)
 
-    def knows(self, entry: HistoryEntry) -> bool:
-        """Return whether all results of an entry are there."""
-        return not any(measured.entry is entry for measured in self._waiting.values())
+    def count_pending(self, key: str) -> int:
+        """Return the number of results with this key that are not known yet."""
+        return sum(pending.key == key for pending in self._pending.values())
 
-    def finish(self) -> None:
-        """Wait for all results."""
-        while self._waiting:
-            wait_for_first(self._client, self._waiting)
-            self.note()
+    def is_complete(self, entry: HistoryEntry) -> bool:
+        """Return whether all results of an entry are written."""
+        return not any(pending.entry is entry for pending in self._pending.values())
 
-    def note(self) -> None:
-        """Write the results that are there by now."""
-        for future in [future for future in self._waiting if future.done()]:
-            entry, key, what, message_of = self._waiting.pop(future)
+    def write_all(self) -> None:
+        """Wait for all results, and write them."""
+        while self._pending:
+            wait_for_first(self._client, self._pending)
+            self.write_known()
+
+    def write_known(self) -> None:
+        """Write the results that are known by now, without waiting."""
+        for future in [future for future in self._pending if future.done()]:
+            entry, key, activity, describe = self._pending.pop(future)
             try:
-                (entry[key],) = gather(self._client, [future], what)
-            except Exception as error:  # whatever it is, it must not cost the training
-                self.say(f"round {entry['round']} could not be evaluated: {error}")
+                (entry[key],) = gather(self._client, [future], activity)
+            except Exception as error:  # no error of a measurement may end the training
+                self.report(f"round {entry['round']} could not be evaluated: {error}")
                 continue
-            self.say(f"round {entry['round']}: {message_of(entry[key])}")
+            self.report(f"round {entry['round']}: {describe(entry[key])}")
 
-    def say(self, message: str) -> None:
-        """Send a message."""
+    def report(self, message: str) -> None:
+        """Send a message to the listener."""
         self._listener(Progress("evaluate", 0, 0, "", message=message))
 
 
@@ -93,7 +105,7 @@ class TrainingEvaluation:
     client
         The cluster that has the model.
     vocabulary
-        Its words.
+        The words of the model.
     sets
         The sets to evaluate on.
     storage_options
@@ -102,7 +114,7 @@ class TrainingEvaluation:
     Raises
     ------
     InputError
-        If a set cannot be read: better now than after hours of training.
+        If a set cannot be read, before hours of training.
     """
 
     def __init__(
@@ -113,21 +125,26 @@ class TrainingEvaluation:
         self._vocabulary, self._sets, self._storage_options = vocabulary, sets, Options(storage_options)
 
     def measure(self, entry: HistoryEntry, rows: ModelRows | None, measurements: Measurements, *, needed: bool) -> None:
-        """Submit the evaluation of a round; leave it out if there are too many, unless it is needed."""
+        """Submit the evaluation of a round; the scores are added to the history's entry of the round.
+
+        The evaluation is skipped where too many are pending, unless it is `needed`. `rows` are the tables after the
+        round; None where the strategy has none.
+        """
         number, join = entry["round"], None if rows is None else rows["input"].join
         if rows is None or join is None:
-            measurements.say(f"round {number} is not evaluated: the cluster's memory does not hold the model")
+            measurements.report(f"round {number} is not evaluated: the cluster's memory does not hold the model")
             return
-        if measurements.pending(_SCORES) >= MOST_PENDING and not needed:
-            measurements.say(f"round {number} is not evaluated: those before it are still being evaluated")
+        if measurements.count_pending(_SCORES) >= MAX_PENDING and not needed:
+            measurements.report(f"round {number} is not evaluated: earlier rounds are still being evaluated")
             return
         arguments = self._vocabulary, self._sets, self._storage_options, join, list(rows["input"].parts)
         key = f"evaluate-{number}-{uuid.uuid4().hex[:8]}"
         future = self._client.submit(_evaluate, *arguments, key=key, retries=1)
-        measurements.add(future, entry, _SCORES, "The evaluation", _message)
+        measurements.add(future, entry, _SCORES, "The evaluation", _describe)
 
 
-def _message(scores: Mapping[str, float | None]) -> str:
+def _describe(scores: Mapping[str, float | None]) -> str:
+    """Return the scores of evaluation sets, by name, as a message."""
     return ", ".join(f"{name} {'undefined' if score is None else f'{score:.3f}'}" for name, score in scores.items())
 
 
@@ -138,6 +155,6 @@ def _evaluate(
     join: Callable[..., Any],
     parts: list[Any],
 ) -> dict[str, float | None]:
-    """Task: put the input rows together and evaluate them; return the score of each set."""
+    """Task: join the parts of the input table and evaluate the vectors; return the score of each set, by name."""
     vectors = Vectors(vocabulary.load(), join(*parts))
     return evaluate(vectors, **sets, analogy_methods=("3cosadd",), storage_options=storage_options).scores()

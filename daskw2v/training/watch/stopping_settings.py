@@ -13,16 +13,16 @@ HELD_OUT_LOSS = "held_out_loss"
 
 @dataclass(frozen=True, kw_only=True)
 class EarlyStopping(Group):
-    """Ends a run when the monitored value no longer gets better.
+    """Ends a run when the monitored value no longer improves.
 
     Parameters
     ----------
     monitor
         The value that is watched after each epoch: "held_out_loss", or an evaluation set, such as "similarity/ws353".
     patience
-        Epochs in a row in which it may fail to get better before training stops.
+        Number of epochs in a row without improvement after which training stops.
     min_delta
-        Least change that counts as better.
+        Minimum change that counts as an improvement.
 
     Raises
     ------
@@ -67,7 +67,7 @@ class EarlyStopping(Group):
 CLASSES = (EarlyStopping,)
 
 
-def monitor_of(params: Params) -> str | None:
-    """Return the monitored value's name; None where nothing is monitored."""
+def get_monitor(params: Params) -> str | None:
+    """Return the name of the value that early stopping monitors; None without early stopping."""
     settings = EarlyStopping.find(params)
     return None if settings is None else settings.monitor

@@ -53,7 +53,7 @@ def rule_of(objective: str) -> WindowRule:
     return rule
 
 
-def tables_of(sizes: list[int], vector_size: int, rng: np.random.Generator) -> list[Table]:
+def count_table_rows(sizes: list[int], vector_size: int, rng: np.random.Generator) -> list[Table]:
     """Return tables of padded rows, float32."""
     tables = [np.zeros((size, padded(vector_size)), np.float32) for size in sizes]
     for table in tables:
@@ -98,7 +98,7 @@ class Windows(NamedTuple):
         """Return a case with tables drawn; a range of centers, all by default."""
         objective, last = OBJECTIVES[params.objective.name], int(segment.bounds[-1]) if last is None else last
         sizes = list(objective.tables(params, len(counts)).values())
-        tables = tables_of(sizes, params.vector_size, rng)
+        tables = count_table_rows(sizes, params.vector_size, rng)
         prepared, touched = prepare(params, counts, rng), likely(tables, rng)
         return cls(params, segment, first, last, tables, prepared, touched, **how)
 

@@ -11,7 +11,7 @@ from daskw2v.sampling.hierarchy import word_table
 from daskw2v.sampling.pairs import pack
 from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.sampling.skipgrams import Bucket
-from tests.support.cuda.cases import KEY, Matrix, Pairs, PathPairs, Windows, likely, tables_of
+from tests.support.cuda.cases import KEY, Matrix, Pairs, PathPairs, Windows, count_table_rows, likely
 from tests.support.cuda.compiling import Setting
 from tests.support.zipf import zipf_counts, zipf_segment
 
@@ -40,16 +40,18 @@ def case_of(name: str, setting: Setting, n_tokens: int, n_words: int = 300) -> A
     if name.startswith("context_matrix"):
         contexts = rng.integers(0, n_words, (6, max(1, n_tokens // 6))).astype(np.int32)
         n_tables = 3 if params.optimizer == "adam" else 1
-        trained = [np.abs(table) if k == 2 else table for k, table in enumerate(tables_of([6] * n_tables, d, rng))]
-        (others,), prepared = tables_of([n_words], d, rng), OBJECTIVES["context_matrix"].prepare(params, counts)
+        trained = [
+            np.abs(table) if k == 2 else table for k, table in enumerate(count_table_rows([6] * n_tables, d, rng))
+        ]
+        (others,), prepared = count_table_rows([n_words], d, rng), OBJECTIVES["context_matrix"].prepare(params, counts)
         return Matrix(params, MatrixColumns(contexts, 0, 3, 0.05, KEY), trained, others, prepared)
     if name == "sg_hs, buckets":
         pairs = pack(np.sort(rng.integers(0, n_words, (2, n_tokens))), np.uint32)
-        tables = tables_of([n_words] * 2, d, rng)
+        tables = count_table_rows([n_words] * 2, d, rng)
         return PathPairs(params, pairs, tables, counts, likely(tables, rng))
     if name == "sgns, buckets":
         items = [pack(rng.integers(0, n_words, (2, k)), np.uint32) for k in (n_tokens, 0)]
-        tables = tables_of([n_words] * 2, d, rng)
+        tables = count_table_rows([n_words] * 2, d, rng)
         words = word_table(counts, NegativeSampling.of(params).ns_exponent)
         return Pairs(params, Bucket(*items), setting.negative, 0, tables, words, likely(tables, rng))
     return Windows.made(params, zipf_segment(counts, n_tokens, 0.0), counts, rng, hot_rows=3)

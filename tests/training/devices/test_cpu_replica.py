@@ -15,8 +15,8 @@ from daskw2v.objectives.cbow_hs import CBOW_HS
 from daskw2v.objectives.registry import OBJECTIVES, find_objective
 from daskw2v.objectives.sg_hs import SG_HS
 from daskw2v.sampling.segments import Segment
-from daskw2v.training.devices import SomeRows, TextPiece, Threads, cpu, find_device, threads_of
-from daskw2v.training.devices.cpu import flush_words_of, hot_rows_of
+from daskw2v.training.devices import SomeRows, TextPiece, Threads, cpu, find_device, make_threads
+from daskw2v.training.devices.cpu import count_flush_words, count_hot_rows
 from daskw2v.training.devices.settings import CPU, Cuda
 
 ALL = sorted(name for name, objective in OBJECTIVES.items() if objective.trainers)
@@ -25,19 +25,19 @@ CUTS = (0, 7, 8, 20, WORDS)
 
 
 def make_blocks(objective="sgns", words=WORDS):
-    found, params = find_objective(objective), Params(objective=objective, vector_size=10)
+    value, params = find_objective(objective), Params(objective=objective, vector_size=10)
     return {
-        table: [found.initial(params, table, np.arange(a, min(b, n))) for a, b in itertools.pairwise(CUTS) if a < n]
-        for table, n in found.tables(params, words).items()
+        table: [value.initial(params, table, np.arange(a, min(b, n))) for a, b in itertools.pairwise(CUTS) if a < n]
+        for table, n in value.tables(params, words).items()
     }
 
 
 def make_replica(threads, blocks, objective="sgns", words=WORDS, **options):
     """Make a replica whose threads flush every seven centers."""
-    found, params = find_objective(objective), Params(objective=objective, vector_size=10, **options)
-    found = replace(found, flush_words=7 * threads.n)
-    prepared = found.prepare(params, np.arange(words, 0, -1))
-    return find_device("cpu").replica_trainer(found, params, prepared, dict, blocks, threads)
+    value, params = find_objective(objective), Params(objective=objective, vector_size=10, **options)
+    value = replace(value, flush_words=7 * threads.n)
+    prepared = value.prepare(params, np.arange(words, 0, -1))
+    return find_device("cpu").replica_trainer(value, params, prepared, dict, blocks, threads)
 
 
 def make_segment(n, words=WORDS):
@@ -64,7 +64,7 @@ def test_replica__gives_its_blocks_back_as_they_came():
             assert back.flags.c_contiguous
 
 
-def test_replica__has_rows_that_it_is_given_where_they_belong():
+def test_replica__has_merged_rows_at_their_indices():
     blocks, segment = make_blocks(), make_segment(1000, 10)  # the first ten words, and negatives from all
     some = {"input": [], "output": blocks["output"]}
     for a, part in zip(CUTS, blocks["input"], strict=False):
@@ -113,9 +113,9 @@ def test_replica__several_threads_learn_what_one_learns(monkeypatch, objective, 
         vectors[threads] = np.concatenate(replica.take()["input"])
     assert losses[1][2] < losses[1][0]
     assert losses[3] == pytest.approx(losses[1], rel=0.1)
-    for found in vectors.values():  # a word is closest to the one of its sentences
-        found /= np.linalg.norm(found, axis=1, keepdims=True)
-        closest = (found @ found.T - 2 * np.eye(WORDS)).argmax(axis=1)
+    for rows in vectors.values():  # a word is closest to the one of its sentences
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        closest = (rows @ rows.T - 2 * np.eye(WORDS)).argmax(axis=1)
         assert (closest == np.arange(WORDS) ^ 1).mean() > 0.6  # by chance 1 of 29; threads that wait long see old rows
 
 
@@ -186,24 +186,24 @@ def test_hot_rows__are_shared_out_where_their_number_is_open():
     """Copies that together know too much that the tables do not make a step too long: the model diverges."""
     for objective, total in ((SG_HS, 254), (CBOW_HS, 2048)):
         for n in range(2, 300):
-            assert n * hot_rows_of(objective, threads_of(n, Resources())) <= total
-        assert hot_rows_of(objective, threads_of(2, Resources())) == total // 2
-        assert hot_rows_of(objective, threads_of(16, Resources(hot_rows=31))) == 31
-        assert hot_rows_of(objective, threads_of(16, Resources(hot_rows=0))) == 0
-        assert hot_rows_of(objective, threads_of(1, Resources(hot_rows=31))) == 0, "nobody else writes"
+            assert n * count_hot_rows(objective, make_threads(n, Resources())) <= total
+        assert count_hot_rows(objective, make_threads(2, Resources())) == total // 2
+        assert count_hot_rows(objective, make_threads(16, Resources(hot_rows=31))) == 31
+        assert count_hot_rows(objective, make_threads(16, Resources(hot_rows=0))) == 0
+        assert count_hot_rows(objective, make_threads(1, Resources(hot_rows=31))) == 0, "nobody else writes"
 
 
 def test_threads_of__says_what_resources_say():
     resources = Resources(hot_rows=31)
-    assert threads_of(16, resources) == Threads(16, CPU(hot_rows=31))
-    assert threads_of(2, Resources(device="cuda", max_in_flight=7)) == Threads(2, Cuda(max_in_flight=7))
+    assert make_threads(16, resources) == Threads(16, CPU(hot_rows=31))
+    assert make_threads(2, Resources(device="cuda", max_in_flight=7)) == Threads(2, Cuda(max_in_flight=7))
 
 
 def test_flush__comes_after_as_many_centers_of_all_threads_together():
     for objective, total in ((SG_HS, 256), (CBOW_HS, 1024)):
         for n in (2, 16, 64):
-            assert n * flush_words_of(objective, threads_of(n, Resources())) == total
-        assert flush_words_of(objective, threads_of(4096, Resources())) == 1
+            assert n * count_flush_words(objective, make_threads(n, Resources())) == total
+        assert count_flush_words(objective, make_threads(4096, Resources())) == 1
 
 
 @pytest.mark.parametrize("threads", [1, 3])

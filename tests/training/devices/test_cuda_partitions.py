@@ -153,7 +153,7 @@ def test_cuda_partitions__may_leave_rows_on_the_gpu_where_there_is_room(seen, st
 
 
 @pytest.mark.parametrize("stays", [True, False])
-def test_cuda_partitions__tells_of_rows_that_are_not_finite(seen, stays):
+def test_cuda_partitions__report_rows_that_are_not_finite(seen, stays):
     has_free(np.inf)
     tables = np.ones((8, 10), np.float32), np.ones((8, 10), np.float32)
     tables[1][5, 2] = np.nan

@@ -327,7 +327,7 @@ def test_cuda_replica__loads_some_pieces_ahead_and_no_more(trained, loads_of):
     kernel, replica._train = replica._train, counted
     replica.train(partial(load, piece) for piece in loads_of(replica, 15)[0])
     assert len(trained) == 30
-    assert 2 <= most <= 2 + device._AHEAD + 2
+    assert 2 <= most <= 2 + device._N_AHEAD + 2
 
 
 def test_cuda_replica__raises_what_a_load_raises(trained, loads_of):

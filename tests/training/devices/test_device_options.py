@@ -20,7 +20,7 @@ from daskw2v.training.devices.settings import DEVICES as SETTINGS
         for option in {*other.names()} - {*device.names()}
     ],
 )
-def test_device__refuses_the_settings_of_others(device, option):
+def test_device__refuses_the_settings_of_other_devices(device, option):
     with pytest.raises(ParameterError, match=rf"{option}=7 changes nothing for device='{device}'; it is for "):
         Resources(device=device, **{option: 7})
 

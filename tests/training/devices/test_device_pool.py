@@ -16,16 +16,16 @@ class Trainer:
 
 def test_device_pool__gives_the_device_that_fewest_hold():
     pool, trainers = DevicePool(), [Trainer() for _ in range(7)]
-    assert [pool.take(trainer, 3) for trainer in trainers] == [0, 1, 2, 0, 1, 2, 0]
+    assert [pool.assign(trainer, 3) for trainer in trainers] == [0, 1, 2, 0, 1, 2, 0]
     del trainers[1], trainers[3]  # both on the second device
     gc.collect()
     more = [Trainer() for _ in range(4)]
-    assert [pool.take(trainer, 3) for trainer in more] == [1, 1, 1, 2]
+    assert [pool.assign(trainer, 3) for trainer in more] == [1, 1, 1, 2]
 
 
 def test_device_pool__has_one_device_where_one_is_declared():
     pool, trainers = DevicePool(), [Trainer() for _ in range(3)]
-    assert [pool.take(trainer, 1) for trainer in trainers] == [0, 0, 0]
+    assert [pool.assign(trainer, 1) for trainer in trainers] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(("declared", "of"), [(1, [0, 0, 0]), (2, [0, 1, 0])])

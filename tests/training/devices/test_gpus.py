@@ -23,14 +23,14 @@ from daskw2v.training.columns.parts import train_part
 from daskw2v.training.columns.subwords import find_gradients, make_rows
 from daskw2v.training.devices import DEVICES, gpu
 from daskw2v.training.devices.gpu import free_memory, gpu_memory_watched
-from daskw2v.training.estimates.check import check_training, workers_of
+from daskw2v.training.estimates.check import check_training, find_worker_kinds
 from daskw2v.training.estimates.memory import estimate
 from daskw2v.training.rotation.bucket_task import train_buckets
 from daskw2v.training.sizes.text import Text
 
 CUDA = Resources(device="cuda", threads=1)
 TEXT = Text(
-    words=10**6, types=2000, left=10**6, vocabulary=1000, blocks=1, shards=1, shard_words=10**6, shard_types=2000,
+    words=10**6, types=2000, subsampled=10**6, vocabulary=1000, blocks=1, shards=1, shard_words=10**6, shard_types=2000,
     entries=2000,
 )  # fmt: skip
 
@@ -149,7 +149,7 @@ def test_connect__needs_no_gpu_where_one_is_simulated(monkeypatch):
 def test_check_training__refuses_what_a_gpu_cannot_hold(client, monkeypatch, strategy):
     objective = "context_matrix" if strategy == "columns" else "sgns"
     params = Params(objective=objective, strategy=strategy)
-    (kind,) = workers_of(client, "cpu")
+    (kind,) = find_worker_kinds(client, "cpu")
     need = estimate(params, CUDA, TEXT, kind)["train"].gpu_bytes
     for free, fits in ((need, True), (math.inf, True), (need - 1, False)):
         monkeypatch.setitem(
@@ -190,7 +190,7 @@ def test_free_memory__is_that_after_what_was_let_go(monkeypatch):
     assert free_memory() == math.inf
 
 
-def test_gpu_memory_watched__tells_what_numba_raises(monkeypatch):
+def test_gpu_memory_watched__explains_what_numba_raises(monkeypatch):
     pytest.importorskip("numba_cuda", reason="it comes with daskw2v[cuda]")
     codes = pytest.importorskip("cuda.bindings.driver").CUresult
     driver = import_module("numba.cuda.cudadrv.driver")
@@ -202,7 +202,7 @@ def test_gpu_memory_watched__tells_what_numba_raises(monkeypatch):
         full(refused, codes.CUDA_ERROR_ILLEGAL_ADDRESS)
 
 
-def test_gpu_memory_watched__tells_what_pytorch_raises(torch):
+def test_gpu_memory_watched__explains_what_pytorch_raises(torch):
     with pytest.raises(ClusterError, match=r"memory of a GPU is full on .*CUDA out of memory"), gpu_memory_watched():
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
 
