@@ -165,7 +165,7 @@ def pieces_of(joined: PhrasePass) -> list[str]:
 
 
 def _build(asked: str, corpus: Corpus, joining: PhraseJob, began: float, stage: OpenStage) -> Corpus:
-    home, n_shards = stage.home, len(corpus.shards)
+    home, n_shards = stage.folder, len(corpus.shards)
     joining = replace(joining, home=home)
     chosen = finished(home / "choose" / "0")
     finding = n_shards + joining.n_buckets + 1

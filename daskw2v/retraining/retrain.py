@@ -363,7 +363,7 @@ class RetrainingRun:
         self, client: Client, version: str, candidate: Store, served: Version | None, text: RunText
     ) -> RunResult | None:
         """Check a candidate and make it a version; if a gate stops it, return the result."""
-        home, options, corpus = self._models / version, self.resources.storage_options, text.corpus
+        folder, options, corpus = self._models / version, self.resources.storage_options, text.corpus
         new = Vectors.open(candidate.url, options)
         trained = new.metadata["corpus"]["tokens"]
         figures = {"tokens": corpus.n_tokens, "tokens_trained": trained, "words": len(new), **text.changes.figures()}
@@ -385,12 +385,12 @@ class RetrainingRun:
         if before is not None and self.policy.align and before.vector_size == new.vector_size:
             alignment = find_alignment(new, before)
         self._say("publish", f"writing {version}")
-        write_aligned(client, candidate, home, alignment)
-        write_phrases(home, self.work, corpus)
-        write_tokenizer(home, self.work, self.params)
+        write_aligned(client, candidate, folder, alignment)
+        write_phrases(folder, self.work, corpus)
+        write_tokenizer(folder, self.work, self.params)
         # Not the ids of the served version: after a rollback it lacks ids that later versions assigned
         earlier = Versions(self.work).newest_with_ids() or (None if served is None else self._models / served.name)
-        write_ids(home, ids_after(earlier, new.vocabulary))
+        write_ids(folder, ids_after(earlier, new.vocabulary))
         recorded = {
             "parent": None if served is None else served.name,
             "params": self.params.as_dict(),
@@ -402,7 +402,7 @@ class RetrainingRun:
             "scores": {name: score._asdict() for name, score in evaluated.scores.items()},
             "figures": figures,
         }
-        finish_version(client, home, {**new.metadata, RECORD: recorded})
+        finish_version(client, folder, {**new.metadata, RECORD: recorded})
         return None
 
     def _blocks(self, changes: Changes) -> set[str]:

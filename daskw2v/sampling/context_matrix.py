@@ -73,7 +73,7 @@ class ContextMatrix:
 
     Parameters
     ----------
-    home
+    folder
         Folder of the matrix.
     build
         The valid attempt.
@@ -85,7 +85,7 @@ class ContextMatrix:
         Time to build it.
     """
 
-    home: Store
+    folder: Store
     build: str
     words: int
     context_size: int
@@ -96,12 +96,12 @@ class ContextMatrix:
     @property
     def place(self) -> Store:
         """The Zarr group of its arrays."""
-        return self.home / self.build / _MATRIX
+        return self.folder / self.build / _MATRIX
 
     @property
     def name(self) -> str:
         """Identity of the matrix, for `SampledContexts.base_matrix` of a later one."""
-        return self.home.name
+        return self.folder.name
 
 
 class Build(NamedTuple):
@@ -181,9 +181,9 @@ def build_matrix(client: Client, run: Run, listener: Listener = silent) -> Conte
     corpus, params = Corpus.load(run.work, run.corpus), run.params
     base = SampledContexts.of(params).base_matrix
     asked = [corpus.identity, run.vocabulary.identity, sampling_rules(params), params.seed, base]
-    home = run.work / LAYOUT.folder / digest(asked)
-    stage = Stage(run.work, home, lambda: partial(run_tasks, client), listener, "matrix")
-    return stage.make(partial(find_matrix, home), partial(_build, corpus, run))
+    folder = run.work / LAYOUT.folder / digest(asked)
+    stage = Stage(run.work, folder, lambda: partial(run_tasks, client), listener, "matrix")
+    return stage.make(partial(find_matrix, folder), partial(_build, corpus, run))
 
 
 def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
@@ -213,8 +213,8 @@ def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
         "seconds": round(time.monotonic() - began, 3),
     }
     stage.finish(manifest, [f"{build.place.name}/{_MATRIX}"])
-    stage.listener(Progress("matrix", 1, 1, "matrix", message=f"word-context matrix {stage.home.name}"))
-    return _matrix(run.work / LAYOUT.folder / stage.home.name, manifest)  # without the lease, which ends
+    stage.listener(Progress("matrix", 1, 1, "matrix", message=f"word-context matrix {stage.folder.name}"))
+    return _matrix(run.work / LAYOUT.folder / stage.folder.name, manifest)  # without the lease, which ends
 
 
 def _run(
@@ -242,25 +242,25 @@ def _run(
     return sum(words for _, words in sampled) + (0 if base is None else base["text_words"]), pairs
 
 
-def find_matrix(home: Store) -> ContextMatrix | None:
+def find_matrix(folder: Store) -> ContextMatrix | None:
     """Return the finished matrix in a folder, or None."""
-    manifest = _read_manifest(home)
-    return None if manifest is None else _matrix(home, manifest)
+    manifest = _read_manifest(folder)
+    return None if manifest is None else _matrix(folder, manifest)
 
 
-def _matrix(home: Store, manifest: dict[str, Any]) -> ContextMatrix:
+def _matrix(folder: Store, manifest: dict[str, Any]) -> ContextMatrix:
     fields = ContextMatrix.__dataclass_fields__.keys() & manifest.keys()
-    return typed(ContextMatrix, {name: manifest[name] for name in fields}, f"{home.url}/{MANIFEST}", home=home)
+    return typed(ContextMatrix, {name: manifest[name] for name in fields}, f"{folder.url}/{MANIFEST}", folder=folder)
 
 
-def _read_manifest(home: Store) -> dict[str, Any] | None:
+def _read_manifest(folder: Store) -> dict[str, Any] | None:
     """Read the manifest of a finished matrix; return None if there is none."""
-    manifest = home.read_manifest()
-    exists = manifest is not None and groups_exist(home, [f"{_matrix(home, manifest).build}/{_MATRIX}"])
+    manifest = folder.read_manifest()
+    exists = manifest is not None and groups_exist(folder, [f"{_matrix(folder, manifest).build}/{_MATRIX}"])
     return manifest if exists else None
 
 
-def read_base(home: Store) -> dict[str, Any]:
+def read_base(folder: Store) -> dict[str, Any]:
     """Return the manifest of a matrix that is to be extended.
 
     Raises
@@ -268,10 +268,10 @@ def read_base(home: Store) -> dict[str, Any]:
     StoreError
         If the folder has no finished matrix, or its manifest lacks a field that a base must have.
     """
-    match manifest := _read_manifest(home):
+    match manifest := _read_manifest(folder):
         case None:
             raise StoreError(
-                f"{home.url} holds no finished word-context matrix.",
+                f"{folder.url} holds no finished word-context matrix.",
                 "Build it first, in the same work directory; base_matrix is its name.",
             )
         case {
@@ -279,9 +279,9 @@ def read_base(home: Store) -> dict[str, Any]:
             "text": {"identity": str(), "reading": str(), "tokens": int(tokens), "sources": [*sources]},
         } if 0 <= generation < 1 << 31 and 0 <= tokens < 1 << 63:
             for source in sources:
-                typed(Source, source, f"{home.url}/{MANIFEST}")
+                typed(Source, source, f"{folder.url}/{MANIFEST}")
             return manifest
-    raise refused(f"{home.url}/{MANIFEST}", "does not describe the text of a matrix")
+    raise refused(f"{folder.url}/{MANIFEST}", "does not describe the text of a matrix")
 
 
 def sampling_rules(params: Params) -> dict[str, Any]:

@@ -19,7 +19,7 @@ class Base(NamedTuple):
 class RunFeatures(NamedTuple):
     """The folder of the features of words, and the number of rows of their table."""
 
-    home: Store
+    folder: Store
     rows: int
 
 

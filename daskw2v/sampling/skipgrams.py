@@ -102,7 +102,7 @@ class Bucket(NamedTuple):
 class StoredPairs(NamedTuple):
     """The folder of pairs, and the digest of its manifest, since pairs may be dealt again into the same folder."""
 
-    home: Store
+    folder: Store
     digest: str
 
 
@@ -112,7 +112,7 @@ class SkipGrams:
 
     Parameters
     ----------
-    home
+    folder
         The folder of the pairs.
     n_partitions, n_groups, dtype
         Number of partitions p, and of their groups; type of the pairs.
@@ -124,7 +124,7 @@ class SkipGrams:
         Number of known tokens in the stretch before subsampling, of pairs, and of noise entries.
     """
 
-    home: Store
+    folder: Store
     n_partitions: int
     n_groups: int
     dtype: str
@@ -137,7 +137,7 @@ class SkipGrams:
     @property
     def place(self) -> StoredPairs:
         """The folder and digest of the pairs, for tasks."""
-        return StoredPairs(self.home, digest(list(self.attempts)))
+        return StoredPairs(self.folder, digest(list(self.attempts)))
 
     @property
     def n_slices(self) -> int:
@@ -194,49 +194,49 @@ def cut_stretch(dealer: Dealer, stretch: Stretch, threads: int | None = None) ->
     return [Stretch(stretch.epoch, *ends) for part in slices for ends in cut(*part, one)], -(-whole // one)
 
 
-def build_skipgrams(client: Client, dealer: Dealer, home: Store, stretch: Stretch) -> SkipGrams:
+def build_skipgrams(client: Client, dealer: Dealer, folder: Store, stretch: Stretch) -> SkipGrams:
     """Deal the pairs of a stretch into buckets on the cluster, or return them if they are stored already.
 
     A task holds the text and the pairs of a piece. Tasks that wait for a worker let all others go first: they fill the
     gaps of a training.
     """
-    stored = read_skipgrams(home)
+    stored = read_skipgrams(folder)
     if stored is not None:
         return stored
-    stage = OpenStage(home, partial(run_tasks, client, priority=LAST))  # the run holds the lease
+    stage = OpenStage(folder, partial(run_tasks, client, priority=LAST))  # the run holds the lease
     pieces, together = cut_stretch(dealer, stretch)
-    dealt = stage.map("deal", _write_piece, [(dealer, home, number, piece) for number, piece in enumerate(pieces)])
+    dealt = stage.map("deal", _write_piece, [(dealer, folder, number, piece) for number, piece in enumerate(pieces)])
     partitions, attempts = dealer.partitions, tuple(piece["attempt"] for piece in dealt)
     totals = (sum(piece[name] for piece in dealt) for name in ("words", _PAIRS, _NOISE))
     dtype = pair_type(partitions.most).name
-    grams = SkipGrams(home, partitions.n, dealer.n_groups, dtype, attempts, together, *totals)
-    manifest = {"order": _ORDER, **{name: value for name, value in vars(grams).items() if name != "home"}}
+    grams = SkipGrams(folder, partitions.n, dealer.n_groups, dtype, attempts, together, *totals)
+    manifest = {"order": _ORDER, **{name: value for name, value in vars(grams).items() if name != "folder"}}
     # Part files are not forced to the disk: pairs are soon deleted, and dealt again if a power loss took them
     stage.finish(manifest, [f"{number}/{name}" for number, name in enumerate(attempts)], alone=True)
     return grams
 
 
-def read_skipgrams(home: Store) -> SkipGrams | None:
+def read_skipgrams(folder: Store) -> SkipGrams | None:
     """Return the pairs in a folder, or None if they are not complete, or in the order of an earlier release."""
-    manifest = home.read_manifest()
+    manifest = folder.read_manifest()
     if manifest is None or manifest.get("order") != _ORDER:
         return None
     del manifest["format_version"], manifest["order"]
-    grams = typed(SkipGrams, manifest, f"{home.url}/{MANIFEST}", home=home)
+    grams = typed(SkipGrams, manifest, f"{folder.url}/{MANIFEST}", folder=folder)
     n, n_groups, dtype = grams.n_partitions, grams.n_groups, grams.dtype
     if dtype not in PAIR_TYPES or n_groups < 1 or n % n_groups:
-        raise refused(home.url, f"holds pairs of type {shown(dtype)} in {n_groups} groups of {n} partitions")
+        raise refused(folder.url, f"holds pairs of type {shown(dtype)} in {n_groups} groups of {n} partitions")
     if grams.together < 1:
-        raise refused(home.url, f"has slices of {grams.together} pieces")
+        raise refused(folder.url, f"has slices of {grams.together} pieces")
     return grams
 
 
-def _write_piece(dealer: Dealer, home: Store, number: int, stretch: Stretch) -> dict[str, Any]:
+def _write_piece(dealer: Dealer, folder: Store, number: int, stretch: Stretch) -> dict[str, Any]:
     """Task: deal a piece of text into buckets; return attempt and numbers of words, pairs, noise entries."""
     words, dealt = deal_piece(dealer, stretch)
     attempt, sizes = new_attempt(), {_PAIRS: 0, _NOISE: 0}
     for name, kind in zip((_PAIRS, _NOISE), dealt, strict=False):
-        write_parts(home / str(number) / attempt, name, kind.edges, kind.entries)
+        write_parts(folder / str(number) / attempt, name, kind.edges, kind.entries)
         sizes[name] = len(kind.entries)
     return {"attempt": attempt, "words": words, **sizes}
 
@@ -287,7 +287,7 @@ def read_buckets(place: StoredPairs, number: int, outputs: int, inputs: int) -> 
 
     def read(name: str) -> list[Pairs]:
         files = [
-            read_parts(grams.home / str(k) / grams.attempts[k], name, n * n, first, first + size**2, grams.dtype, 1)
+            read_parts(grams.folder / str(k) / grams.attempts[k], name, n * n, first, first + size**2, grams.dtype, 1)
             for k in pieces
         ]
         if len(files) == 1:
@@ -301,9 +301,9 @@ def read_buckets(place: StoredPairs, number: int, outputs: int, inputs: int) -> 
 @lru_cache(maxsize=4)
 def _open(place: StoredPairs) -> SkipGrams:
     """Return pairs that are complete."""
-    grams = read_skipgrams(place.home)
+    grams = read_skipgrams(place.folder)
     if grams is None or grams.place != place:
-        raise DamageError.of(f"{place.home.url}/{MANIFEST}", "is gone, or not what was written")
+        raise DamageError.of(f"{place.folder.url}/{MANIFEST}", "is gone, or not what was written")
     return grams
 
 

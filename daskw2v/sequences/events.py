@@ -121,11 +121,11 @@ def read_events(
         If a file is damaged, a column is missing or has another type, or times are numbers in one file and not in
         another; for CSV here, for Parquet when it is read, if a value is missing or out of range.
     """
-    options = Options({**resources.storage_options, **stage.home.options})
+    options = Options({**resources.storage_options, **stage.folder.options})
     reading, block_bytes = Reading(sessions.roles, options, resources.store_timeout), resources.block_bytes
     typed = [source for source in sources if tables.is_typed(source)]
     texts = [TextBlock(source, 0, source.size) for source in sources if not tables.is_typed(source)]
-    jobs = [(batch, stage.home, reading, block_bytes) for batch in batch_blocks(texts, block_bytes)]
+    jobs = [(batch, stage.folder, reading, block_bytes) for batch in batch_blocks(texts, block_bytes)]
     copies = [copy for made in stage.map("copy events", _copy, jobs, 0) for copy in made] if jobs else []
     find = partial(tables.types_of, names=[*reading.roles.values()], storage_options=options, timeout=reading.timeout)
     types = zip(typed, in_threads(find, typed), strict=True)
@@ -134,7 +134,7 @@ def read_events(
         *((copy.url, copy.kinds) for copy in copies),
         *([("what was carried over", known)] if known else []),
     ]
-    copied = [Source(f"{stage.home.url}/{copy.name}", copy.size, "", PARQUET.name, None) for copy in copies]
+    copied = [Source(f"{stage.folder.url}/{copy.name}", copy.size, "", PARQUET.name, None) for copy in copies]
     parts = [
         Part(batch, roles)
         for files, roles in ((typed, reading.roles), (copied, {role: role for role in reading.roles}))
@@ -167,26 +167,26 @@ def _common_kinds(kinds: Sequence[tuple[str, Mapping[str, str | None]]], roles: 
     return {role: kind_of.get(role) or _FIXED[role] for role in roles}
 
 
-def _copy(batch: Batch, home: Store, reading: Reading, most: int) -> list[_Copy]:
+def _copy(batch: Batch, folder: Store, reading: Reading, most: int) -> list[_Copy]:
     """Task: copy rows of CSV to Parquet files of about `most` bytes in memory, unless that was done before."""
-    task = home / "read" / batch.key
-    made = run_once(task, task.read_manifest, partial(_copied, batch, home, reading, most))
+    task = folder / "read" / batch.key
+    made = run_once(task, task.read_manifest, partial(_copied, batch, folder, reading, most))
     return [_Copy(*copy) for copy in made["copies"]]
 
 
-def _copied(batch: Batch, home: Store, reading: Reading, most: int, attempt: Store) -> dict[str, Any]:
+def _copied(batch: Batch, folder: Store, reading: Reading, most: int, attempt: Store) -> dict[str, Any]:
     texts = (
         (block.source.url, *_parsed({role: columns[name] for role, name in reading.roles.items()}, block.source.url))
         for block in batch.blocks
         for columns in tables.read_columns(block, [*reading.roles.values()], reading.options, reading.timeout)
     )
-    copies, folder = list[_Copy](), attempt.url.removeprefix(f"{home.url}/")
+    copies, attempt_path = list[_Copy](), attempt.url.removeprefix(f"{folder.url}/")
     for held in batched(texts, lambda text: sum(array.nbytes for array in text[2].values()), most):
         kinds = _common_kinds([(url, of_text) for url, of_text, _ in held], reading.roles)
         rows = [_events(columns, kinds, reading.roles, url) for url, _, columns in held]
         name = f"{len(copies)}.parquet"
         size = len(write_table(attempt, name, pa.concat_tables(rows).combine_chunks()))
-        copies.append(_Copy(f"{folder}/{name}", size, held[0][0], {role: kinds[role] for role in _VARYING}))
+        copies.append(_Copy(f"{attempt_path}/{name}", size, held[0][0], {role: kinds[role] for role in _VARYING}))
     return {"copies": copies}
 
 

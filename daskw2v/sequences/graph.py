@@ -47,7 +47,7 @@ class StoredGraph:
 
     Parameters
     ----------
-    home
+    folder
         Folder of the graph.
     names
         Names of its nodes, in ranges.
@@ -59,7 +59,7 @@ class StoredGraph:
         Number of nodes of each type, by name; empty without types.
     """
 
-    home: Store
+    folder: Store
     names: tuple[Names, ...]
     name_bytes: int
     rows: tuple[StoredEdges, ...]
@@ -118,14 +118,14 @@ def build_graph(
     with listening(listener) as listen, waits_for_workers(resources, listen):
         check_cluster(client, work)
         sources = find_sources(inputs, None, resources.storage_options, work=work.url, listener=listen)
-        home = work / LAYOUT.folder / identity_of(sources, edges.described, _FORMAT)
-        stage = Stage(work, home, lambda: partial(run_tasks, client), listen, "graph")
+        folder = work / LAYOUT.folder / identity_of(sources, edges.described, _FORMAT)
+        stage = Stage(work, folder, lambda: partial(run_tasks, client), listen, "graph")
         with clocks_watched(client):
-            manifest = stage.make(home.read_manifest, partial(_build, sources, edges, resources))
-    return read_graph(home, manifest)
+            manifest = stage.make(folder.read_manifest, partial(_build, sources, edges, resources))
+    return read_graph(folder, manifest)
 
 
-def read_graph(home: Store, manifest: dict[str, Any]) -> StoredGraph:
+def read_graph(folder: Store, manifest: dict[str, Any]) -> StoredGraph:
     """Return the graph that a manifest describes.
 
     Raises
@@ -133,12 +133,12 @@ def read_graph(home: Store, manifest: dict[str, Any]) -> StoredGraph:
     StoreError
         If an entry is missing or of another type.
     """
-    url = f"{home.url}/{MANIFEST}"
+    url = f"{folder.url}/{MANIFEST}"
     match manifest:
         case {"names": [*names], "rows": [*parts], "name_bytes": int(size)} if 0 <= size < 1 << 63:
             types = _types_in(manifest.get("types", {}), url)
             rows = tuple(tuples_of(StoredEdges, parts, url))
-            graph = StoredGraph(home, tuple(tuples_of(Names, names, url)), size, rows, types)
+            graph = StoredGraph(folder, tuple(tuples_of(Names, names, url)), size, rows, types)
         case _:
             raise refused(url, f"describes no graph: {shown(manifest)}")
     if types and sum(types.values()) != graph.n_nodes:
@@ -157,8 +157,8 @@ def _types_in(types: Any, url: str) -> dict[str, int]:
 
 
 def _build(sources: Sequence[Source], edges: EdgeList, resources: Resources, stage: OpenStage) -> dict[str, Any]:
-    home = stage.home
-    task_home = replace(home, options={**resources.storage_options, **home.options})
+    folder = stage.folder
+    task_home = replace(folder, options={**resources.storage_options, **folder.options})
     kind = kind_of_nodes(sources, edges, resources.storage_options, resources.store_timeout)
     blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options)
     encoded = _step(stage, "read edges", numbering.encode_block, [(block, task_home, edges, kind) for block in blocks])
@@ -168,7 +168,7 @@ def _build(sources: Sequence[Source], edges: EdgeList, resources: Resources, sta
             f"There are no edges in {counted(len(sources), 'file')}.", "Check the files and the names of their columns."
         )
     types = numbering.sorted_types(name for piece in pieces for name in piece.types)
-    jobs = [(home, number, names, types) for number, names in enumerate(numbering.ranges_of(pieces))]
+    jobs = [(folder, number, names, types) for number, names in enumerate(numbering.ranges_of(pieces))]
     merged = _step(stage, "number nodes", numbering.merge_range, jobs)
     names = [part.names for part in merged]
     rows = _fill(names, pieces, edges, types, stage)
@@ -195,7 +195,7 @@ def _fill(
         raise InputError(f"The edges have {n_nodes:,} nodes; at most {_MOST:,} are supported.", "Split the graph.")
     n_edges = sum(piece.edges for piece in pieces) * (1 if edges.directed else 2)
     n_parts = 1 << min(int(math.log2(n_nodes)), math.ceil(math.log2(max(_PARTS, n_edges / PART_EDGES))))
-    layout = GraphLayout(stage.home, n_nodes, n_parts, edges.directed, edges.weight is not None, tuple(types))
+    layout = GraphLayout(stage.folder, n_nodes, n_parts, edges.directed, edges.weight is not None, tuple(types))
     jobs = [(layout, number, piece, len(pieces), names) for number, piece in enumerate(pieces)]
     dealt = _step(stage, "deal edges", deal_piece, jobs)
     return _step(stage, "order edges", fill_rows, [(layout, part, dealt) for part in range(n_parts)])

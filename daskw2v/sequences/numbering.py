@@ -83,7 +83,7 @@ class NameRange(NamedTuple):
     files: list[tuple[str, range]]
 
 
-def encode_block(block: TextBlock, home: Store, edges: EdgeList, kind: str) -> dict[str, Any]:
+def encode_block(block: TextBlock, folder: Store, edges: EdgeList, kind: str) -> dict[str, Any]:
     """Task: read a block and write its edges in pieces, unless that was done before; `kind` is the kind of the nodes.
 
     Returns
@@ -91,17 +91,17 @@ def encode_block(block: TextBlock, home: Store, edges: EdgeList, kind: str) -> d
     dict
         Manifest: pieces (path, number of names, first name of each file, edges, types).
     """
-    task = home / "blocks" / block.key
-    return run_once(task, task.read_manifest, partial(_encode, block, home, edges, kind))
+    task = folder / "blocks" / block.key
+    return run_once(task, task.read_manifest, partial(_encode, block, folder, edges, kind))
 
 
-def _encode(block: TextBlock, home: Store, edges: EdgeList, kind: str, attempt: Store) -> dict[str, Any]:
+def _encode(block: TextBlock, folder: Store, edges: EdgeList, kind: str, attempt: Store) -> dict[str, Any]:
     pieces = list[dict[str, Any]]()
-    batches = (columns for columns in read_edges(block, edges, kind, home.options, home.timeout) if len(columns[0]))
+    batches = (columns for columns in read_edges(block, edges, kind, folder.options, folder.timeout) if len(columns[0]))
     for held in batched(batches, lambda columns: len(columns[0]), PIECE):
         path = f"blocks/{block.key}/{attempt.name}/{len(pieces)}"
         columns = dict(zip(edges.roles, map(pa.concat_arrays, zip(*held, strict=True)), strict=True))
-        names, types = _write_piece(home / path, columns)
+        names, types = _write_piece(folder / path, columns)
         first, n_edges = names[::FILE_NAMES].to_pylist(), len(columns["source"])
         pieces.append({"path": path, "names": len(names), "first": first, "edges": n_edges, "types": types})
     return {"pieces": pieces}
@@ -175,7 +175,7 @@ class Merged(NamedTuple):
     of_types: list[int]
 
 
-def merge_range(home: Store, number: int, names: NameRange, types: Sequence[str]) -> Merged:
+def merge_range(folder: Store, number: int, names: NameRange, types: Sequence[str]) -> Merged:
     """Task: write the distinct nodes of a range, sorted, with the codes of their types, and the ranks of each piece's.
 
     Raises
@@ -183,17 +183,17 @@ def merge_range(home: Store, number: int, names: NameRange, types: Sequence[str]
     InputError
         If a node has two types.
     """
-    parts = [[_between(home / path, k, names, types) for k in numbers] for path, numbers in names.files]
+    parts = [[_between(folder / path, k, names, types) for k in numbers] for path, numbers in names.files]
     files = [file for part in parts for file in part]
     distinct, ranks = _sorted_codes(pa.concat_arrays([nodes for nodes, _ in files]))
     path = f"names/{number}/{new_attempt()}"
     edges = np.cumsum([0, *(sum(len(nodes) for nodes, _ in part) for part in parts)])
-    write_parts(home / path, "ranks", edges, ranks[:, None], named=True)
-    write_table(home / path, _file(0), pa.table({_COLUMN: distinct}))
+    write_parts(folder / path, "ranks", edges, ranks[:, None], named=True)
+    write_table(folder / path, _file(0), pa.table({_COLUMN: distinct}))
     of_types = list[int]()
     if types:
         codes = one_each(distinct, ranks, np.concatenate([codes for _, codes in files]), types)
-        write_parts(home / path, "types", [0, len(codes)], codes[:, None], named=True)
+        write_parts(folder / path, "types", [0, len(codes)], codes[:, None], named=True)
         of_types = np.bincount(codes, minlength=len(types)).tolist()
     return Merged(Names(path, len(distinct)), distinct.nbytes, of_types)
 
@@ -213,7 +213,7 @@ def _below(names: Any, limit: Name) -> int:
     return int(pc.sum(pc.less(names, pa.scalar(limit, names.type))).as_py() or 0)
 
 
-def read_names(home: Store, names: Sequence[Names]) -> Any:
+def read_names(folder: Store, names: Sequence[Names]) -> Any:
     """Read sorted nodes as an Arrow array of int64 or large_string.
 
     Raises
@@ -221,24 +221,24 @@ def read_names(home: Store, names: Sequence[Names]) -> Any:
     DamageError
         If a file is missing or damaged.
     """
-    return pa.concat_arrays(list(each_range(home, names)))
+    return pa.concat_arrays(list(each_range(folder, names)))
 
 
-def each_range(home: Store, names: Sequence[Names]) -> Iterator[Any]:
+def each_range(folder: Store, names: Sequence[Names]) -> Iterator[Any]:
     """Read the nodes of one range after the other; raises as `read_names` does."""
     for part in names:
-        yield read_column(home / part.path, _file(0), _COLUMN)
+        yield read_column(folder / part.path, _file(0), _COLUMN)
 
 
-def each_types(home: Store, names: Sequence[Names]) -> Iterator[UInt8Array]:
+def each_types(folder: Store, names: Sequence[Names]) -> Iterator[UInt8Array]:
     """Read the codes of the types of the nodes of one range after the other; raises as `read_names` does."""
     for part in names:
-        yield read_part(home / part.path, "types", 1, 0, np.uint8, 1)[:, 0]
+        yield read_part(folder / part.path, "types", 1, 0, np.uint8, 1)[:, 0]
 
 
-def read_types(home: Store, names: Sequence[Names]) -> UInt8Array:
+def read_types(folder: Store, names: Sequence[Names]) -> UInt8Array:
     """Task: read the codes of the types of all nodes; workers of one host share them. Raises as `read_names` does."""
-    return share(np.concatenate(list(each_types(home, names))))
+    return share(np.concatenate(list(each_types(folder, names))))
 
 
 class GraphLayout(NamedTuple):
@@ -247,7 +247,7 @@ class GraphLayout(NamedTuple):
     `types` are the types of nodes, if any.
     """
 
-    home: Store
+    folder: Store
     n_nodes: int
     n_parts: int
     directed: bool
@@ -269,9 +269,9 @@ def read_piece(
     weights
         Shape (n,).
     """
-    folder, numbers, base = layout.home / piece.path, [], 0
+    folder, numbers, base = layout.folder / piece.path, [], 0
     for part in ranges:
-        numbers.append(base + read_part(layout.home / part.path, "ranks", n_pieces, number, np.int32, 1)[:, 0])
+        numbers.append(base + read_part(layout.folder / part.path, "ranks", n_pieces, number, np.int32, 1)[:, 0])
         base += part.size
     codes = read_part(folder, "codes", 1, 0, np.int32, 2)
     weights = read_part(folder, "weights", 1, 0, np.float64, 1)[:, 0] if layout.weighted else np.ones(len(codes))

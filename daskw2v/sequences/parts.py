@@ -70,9 +70,9 @@ class File(NamedTuple):
     digest: str
 
     @classmethod
-    def write(cls, home: Store, role: str, name: str, table: Any) -> Self:
+    def write(cls, folder: Store, role: str, name: str, table: Any) -> Self:
         """Write a table of Arrow to a file, and describe the file."""
-        content = write_table(home, name, table)
+        content = write_table(folder, name, table)
         return cls(role, name, len(content), hashlib.blake2b(content, digest_size=16).hexdigest())
 
 
@@ -82,7 +82,7 @@ class EventPart:
 
     Parameters
     ----------
-    home
+    folder
         Its folder.
     files
         What it holds.
@@ -94,7 +94,7 @@ class EventPart:
         Type of each column, in the order of `EventTable.kinds`.
     """
 
-    home: Store
+    folder: Store
     files: tuple[File, ...]
     events: int
     late: int
@@ -109,8 +109,8 @@ class EventPart:
         """Yield the files whose role is in `roles`, as files of text."""
         for file in self.files:
             if file.role in roles:
-                name = f"{LAYOUT.folder}/{self.home.name}/{file.name}"
-                yield Source(f"{self.home.url}/{file.name}", file.size, "", PARQUET.name, None, name)
+                name = f"{LAYOUT.folder}/{self.folder.name}/{file.name}"
+                yield Source(f"{self.folder.url}/{file.name}", file.size, "", PARQUET.name, None, name)
 
 
 def groups_of(sources: Sequence[Source], sessions: Sessions) -> list[list[Source]]:
@@ -123,7 +123,7 @@ def groups_of(sources: Sequence[Source], sessions: Sessions) -> list[list[Source
     return [list(group) for _, group in groupby(sources, lambda source: source.url.rpartition("/")[0])]
 
 
-def find_part(home: Store) -> EventPart | None:
+def find_part(folder: Store) -> EventPart | None:
     """Return a part that was written; None if it was not, or if a file is missing or cut short.
 
     Raises
@@ -131,15 +131,15 @@ def find_part(home: Store) -> EventPart | None:
     StoreError
         If its manifest is damaged, or says something else.
     """
-    manifest = home.read_manifest()
+    manifest = folder.read_manifest()
     if manifest is None:
         return None
-    url = f"{home.url}/{MANIFEST}"
+    url = f"{folder.url}/{MANIFEST}"
     values = {name: value for name, value in manifest.items() if name in EventPart.__dataclass_fields__}
     if not isinstance(files := values.get("files"), list):
         raise refused(url, f"describes no sessions: {shown(manifest)}")
-    part = typed(EventPart, {**values, "files": tuples_of(File, files, url)}, url, home=home)
-    sizes = home.sizes()
+    part = typed(EventPart, {**values, "files": tuples_of(File, files, url)}, url, folder=folder)
+    sizes = folder.sizes()
     return part if all(sizes.get(file.name) == file.size for file in part.files) else None
 
 
@@ -154,12 +154,12 @@ def read_markets(work: Store, sources: Sequence[Source]) -> Iterator[Any]:
         If a part is gone or damaged.
     """
     paths = (source.name.split("/") for source in sources if source.name.startswith(f"{LAYOUT.folder}/"))
-    for folder, role in dict.fromkeys((part, file.partition("-")[0]) for _, part, file in paths):
-        home = work / LAYOUT.folder / folder
-        if (part := find_part(home)) is None:
-            raise DamageError.of(f"{home.url}/{MANIFEST}", "is gone, or a file that it names")
+    for name, role in dict.fromkeys((part, file.partition("-")[0]) for _, part, file in paths):
+        folder = work / LAYOUT.folder / name
+        if (part := find_part(folder)) is None:
+            raise DamageError.of(f"{folder.url}/{MANIFEST}", "is gone, or a file that it names")
         for file in part.of(MARKETS[role]):
-            yield read_table(home, file.name)
+            yield read_table(folder, file.name)
 
 
 def write_sessions(
@@ -255,9 +255,9 @@ class _Writer:
             handed_on = [previous.latest, previous.kinds, [file.digest for file in previous.of(CARRIED)]]
         window = 0 if self.sessions.goal is None else self.params.window
         identity = identity_of(files, asdict(self.sessions), self.params.column, window, handed_on)
-        home = self.work / LAYOUT.folder / identity
-        stage = Stage(self.work, home, self._runner, self.listener, _STAGE, "files")
-        return stage.make(partial(find_part, home), partial(self._write, files, previous))
+        folder = self.work / LAYOUT.folder / identity
+        stage = Stage(self.work, folder, self._runner, self.listener, _STAGE, "files")
+        return stage.make(partial(find_part, folder), partial(self._write, files, previous))
 
     def _runner(self) -> RunTasks:
         """Return what runs tasks on the cluster, which is checked."""
@@ -287,15 +287,15 @@ class _Writer:
             frames = frame.shuffle("user", npartitions=n_files, shuffle_method="p2p").to_delayed()
             write = needed("dask", EXTRA).delayed(_write_users, pure=False, nout=2)
             jobs = [
-                write(users, stage.home, k, self.sessions, cut, self.params.column) for k, users in enumerate(frames)
+                write(users, stage.folder, k, self.sessions, cut, self.params.column) for k, users in enumerate(frames)
             ]
             outputs, counts = zip(*jobs, strict=True)
-            markets = [_write_markets(counts, role, stage.home) for role in MARKETS] if self.sessions.market else []
+            markets = [_write_markets(counts, role, stage.folder) for role in MARKETS] if self.sessions.market else []
             made = gather(client, client.compute([*outputs, *markets]), "Sessions")
         written, n_events = tuple(file for _, of_users in made for file in of_users), sum(n for n, _ in made)
         latest = "" if cut.latest is None else repr(cut.latest)
-        part = EventPart(stage.home, written, n_events, late, latest, tuple(table.kinds.values()))
-        manifest = {name: value for name, value in asdict(part).items() if name != "home"}
+        part = EventPart(stage.folder, written, n_events, late, latest, tuple(table.kinds.values()))
+        manifest = {name: value for name, value in asdict(part).items() if name != "folder"}
         stage.finish(manifest, [file.name for file in written])
         stage.report(n_files, counted(n_events, "event"))
         self.read += size
@@ -320,17 +320,17 @@ def _with_carried(frame: Any, before: EventPart) -> Any:
     frames, names = needed("dask.dataframe", EXTRA), [file.name for file in before.of(CARRIED)]
     if not names:
         return frame
-    read = partial(_read_carried, home=before.home, types=dict(frame.dtypes))
+    read = partial(_read_carried, folder=before.folder, types=dict(frame.dtypes))
     return frames.concat([frame, frames.from_map(read, names, meta=frame._meta)])
 
 
-def _read_carried(name: str, home: Store, types: dict[str, Any]) -> Any:
+def _read_carried(name: str, folder: Store, types: dict[str, Any]) -> Any:
     """Task: read events that were carried over."""
-    return read_table(home, name).to_pandas().astype(types)
+    return read_table(folder, name).to_pandas().astype(types)
 
 
 def _write_users(
-    events: Any, home: Store, number: int, sessions: Sessions, cut: Cut, column: str
+    events: Any, folder: Store, number: int, sessions: Sessions, cut: Cut, column: str
 ) -> tuple[tuple[int, list[File]], dict[str, Any]]:
     """Task: write the sessions of users; return the number of events and the files, and the items by market."""
     ended, unfinished = divide(events, sessions, cut)
@@ -341,19 +341,19 @@ def _write_users(
             tables[role] = table_of_lists(column, items, edges)
     if len(unfinished):
         tables[CARRIED] = pa.table({name: arrow_array(unfinished[name]) for name in unfinished})
-    files = [File.write(home, role, f"{role}-{number:06d}.parquet", table) for role, table in tables.items()]
+    files = [File.write(folder, role, f"{role}-{number:06d}.parquet", table) for role, table in tables.items()]
     return (len(events), files), counts
 
 
-def _write_markets(counts: Sequence[Any], role: str, home: Store) -> Any:
+def _write_markets(counts: Sequence[Any], role: str, folder: Store) -> Any:
     """Return a Delayed that writes how often items are in markets, in sessions of a role, from counts by role."""
     delayed = needed("dask", EXTRA).delayed
     join, tables = delayed(add_up, pure=False), [of_users[role] for of_users in counts]
     while len(tables) > 1:  # few at a time, so that pairs that all have are held once
         tables = [join(tables[first : first + _JOINED]) for first in range(0, len(tables), _JOINED)]
-    return delayed(_write_counts, pure=False)(tables[0], home, MARKETS[role])
+    return delayed(_write_counts, pure=False)(tables[0], folder, MARKETS[role])
 
 
-def _write_counts(counts: Any, home: Store, role: str) -> tuple[int, list[File]]:
+def _write_counts(counts: Any, folder: Store, role: str) -> tuple[int, list[File]]:
     """Task: write how often items are in markets; return no events, and the file."""
-    return 0, [File.write(home, role, f"{role}.parquet", counts.combine_chunks())] if len(counts) else []
+    return 0, [File.write(folder, role, f"{role}.parquet", counts.combine_chunks())] if len(counts) else []

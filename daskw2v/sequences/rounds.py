@@ -52,7 +52,7 @@ class WalkFiles(NamedTuple):
 
     Parameters
     ----------
-    home
+    folder
         Their folder.
     graph, walks
         The graph, and the number and kind of walks on it.
@@ -64,7 +64,7 @@ class WalkFiles(NamedTuple):
         Number of numbers whose walks are in one file; more than one only if `n` is one.
     """
 
-    home: Store
+    folder: Store
     graph: StoredGraph
     walks: Walks
     column: str
@@ -116,7 +116,7 @@ class Journey(NamedTuple):
     @property
     def folder(self) -> Store:
         """Folder of the rounds; another number of partitions has another one."""
-        return self.files.home / "rounds" / str(self.n) / str(self.number)
+        return self.files.folder / "rounds" / str(self.n) / str(self.number)
 
     @property
     def groups(self) -> list[range]:
@@ -141,35 +141,35 @@ class Sent(NamedTuple):
 
 def partitioned(stage: OpenStage, graph: StoredGraph, n: int) -> tuple[StoredPartition, ...]:
     """Divide a graph into `n` partitions."""
-    return tuple(stage.map("divide graph", _divide, [(stage.home, graph, number, n) for number in range(n)], 0))
+    return tuple(stage.map("divide graph", _divide, [(stage.folder, graph, number, n) for number in range(n)], 0))
 
 
-def _divide(home: Store, graph: StoredGraph, number: int, n: int) -> StoredPartition:
+def _divide(folder: Store, graph: StoredGraph, number: int, n: int) -> StoredPartition:
     """Task: write a partition, unless that was done before."""
 
-    def make(folder: Store) -> dict[str, Any]:
+    def make(attempt: Store) -> dict[str, Any]:
         nodes = range(number, graph.n_nodes, n)
-        rows = load_rows(graph.home, len(nodes), graph.n_nodes, graph.rows[number::n], graph.n_types)
+        rows = load_rows(graph.folder, len(nodes), graph.n_nodes, graph.rows[number::n], graph.n_types)
         arrays = {**rows._asdict(), **({"types": _types_of(graph, nodes)} if graph.types else {})}
         for name, array in arrays.items():
-            write_parts(folder, name, [0, len(array)], array[:, None], named=True)
-        return {"path": folder.name, "even": not len(rows.weights)}
+            write_parts(attempt, name, [0, len(array)], array[:, None], named=True)
+        return {"path": attempt.name, "even": not len(rows.weights)}
 
-    return _run_once(StoredPartition, home, f"partitions/{n}/{number}", make)
+    return _run_once(StoredPartition, folder, f"partitions/{n}/{number}", make)
 
 
 def _types_of(graph: StoredGraph, nodes: range) -> UInt8Array:
     """Return the codes of the types of a partition's nodes, of which only one range is read at a time."""
     codes, base = [], 0
-    for types in each_types(graph.home, graph.names):
+    for types in each_types(graph.folder, graph.names):
         codes.append(types[(nodes.start - base) % nodes.step :: nodes.step])
         base += len(types)
     return np.concatenate(codes)
 
 
-def _run_once(kind: type[T], home: Store, path: str, make: Callable[[Store], dict[str, Any]]) -> T:
+def _run_once(kind: type[T], folder: Store, path: str, make: Callable[[Store], dict[str, Any]]) -> T:
     """Return what a task writes below a path; its folder is named by the field `path`."""
-    task = home / path
+    task = folder / path
     made = run_once(task, task.read_manifest, make)
     fields = {name: value for name, value in made.items() if name != "format_version"}
     return typed(kind, {**fields, "path": f"{path}/{made['path']}"}, task.url)
@@ -227,7 +227,7 @@ def _load(journey: Journey, number: int) -> Partition:
 
 def _read(journey: Journey, number: int, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """Read an array of a partition."""
-    return read_part(journey.files.home / journey.parts[number].path, name, 1, 0, dtype, 1)[:, 0]
+    return read_part(journey.files.folder / journey.parts[number].path, name, 1, 0, dtype, 1)[:, 0]
 
 
 def _starting(journey: Journey, number: int) -> Iterator[tuple[Int32Array, Brought]]:
@@ -300,7 +300,7 @@ def write_group(journeys: Sequence[tuple[Journey, Sequence[Sent]]], group: int) 
     for number, of_file in zip(first.groups[group], zip(*lists, strict=True), strict=True):
         nodes, lengths = (pa.concat_arrays(parts) for parts in zip(*of_file, strict=True))
         table = table_of_lists(first.files.column, nodes, np.append(0, np.cumsum(lengths)))
-        write_table(first.files.home, first.files.name(first.number, number), table)
+        write_table(first.files.folder, first.files.name(first.number, number), table)
 
 
 def _lists(journey: Journey, group: int, sent: Sequence[Sent]) -> list[tuple[Any, Any]]:
@@ -311,7 +311,7 @@ def _lists(journey: Journey, group: int, sent: Sequence[Sent]) -> list[tuple[Any
     walks = _walks(journey, group, sent, np.concatenate(first))
     present = walks >= 0
     distinct, codes = np.unique(walks[present], return_inverse=True)
-    ranges, lengths = each_range(files.graph.home, files.graph.names), present.sum(1)
+    ranges, lengths = each_range(files.graph.folder, files.graph.names), present.sum(1)
     names = pa.concat_arrays(list(_taken(ranges, distinct)))
     by_file = np.split(lengths, np.cumsum([len(nodes) for nodes in first])[:-1])
     codes_by_file = np.split(codes, np.cumsum([of_file.sum() for of_file in by_file])[:-1])
@@ -337,7 +337,7 @@ def _beginning(files: WalkFiles, nodes: Sequence[Int32Array]) -> list[Int32Array
     if not graph.types:
         return list(nodes)
     ascending = np.sort(np.concatenate(nodes))
-    types = np.concatenate(list(_taken(each_types(graph.home, graph.names), ascending)))
+    types = np.concatenate(list(_taken(each_types(graph.folder, graph.names), ascending)))
     first = ascending[types == files.rule(0).path.types[0]]
     return [of_file[np.isin(of_file, first)] for of_file in nodes]
 

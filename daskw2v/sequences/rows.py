@@ -76,11 +76,11 @@ def deal_piece(layout: GraphLayout, number: int, piece: EdgePiece, n_pieces: int
     order = np.argsort(part, kind="stable")
     edges = np.searchsorted(part[order], np.arange(layout.n_parts + 1))
     path = f"dealt/{number}/{new_attempt()}"
-    write_parts(layout.home / path, "pairs", edges, pairs[order])
+    write_parts(layout.folder / path, "pairs", edges, pairs[order])
     if layout.weighted:
-        write_parts(layout.home / path, "weights", edges, weights[order][:, None])
+        write_parts(layout.folder / path, "weights", edges, weights[order][:, None])
     if layout.types:
-        write_parts(layout.home / path, "types", edges, types[order, 1:])
+        write_parts(layout.folder / path, "types", edges, types[order, 1:])
     return path
 
 
@@ -88,8 +88,8 @@ def fill_rows(layout: GraphLayout, part: int, dealt: Sequence[str]) -> StoredEdg
     """Task: write a part of the rows; parallel edges become one with the sum of their weights."""
 
     def read(name: str, dtype: npt.DTypeLike, columns: int) -> npt.NDArray[Any]:
-        folders = [layout.home / path for path in dealt]
-        return np.concatenate([read_part(home, name, layout.n_parts, part, dtype, columns) for home in folders])
+        folders = [layout.folder / path for path in dealt]
+        return np.concatenate([read_part(folder, name, layout.n_parts, part, dtype, columns) for folder in folders])
 
     pairs, n_types = read("pairs", np.int32, 2), max(1, len(layout.types))
     keys = pairs[:, 0].astype(np.int64) // layout.n_parts * n_types
@@ -113,7 +113,7 @@ def fill_rows(layout: GraphLayout, part: int, dealt: Sequence[str]) -> StoredEdg
     n_rows = len(range(part, layout.n_nodes, layout.n_parts)) * n_types
     even = bool((weights == 1).all())
     path = f"rows/{part}/{new_attempt()}"
-    group = (layout.home / path).create_group()
+    group = (layout.folder / path).create_group()
     write_array(group, "degrees", np.bincount(rows, minlength=n_rows))
     write_array(group, "targets", targets.astype(np.int32))
     if not even:
@@ -135,13 +135,13 @@ def graph_bytes(n_rows: int, n_edges: int, *, even: bool) -> int:
     return 8 * (n_rows + 1) + (4 if even else 12) * n_edges
 
 
-def load_graph(home: Store, n_nodes: int, rows: Sequence[StoredEdges], n_types: int = 1) -> GraphRows:
+def load_graph(folder: Store, n_nodes: int, rows: Sequence[StoredEdges], n_types: int = 1) -> GraphRows:
     """Task: read a graph; workers of one host share its memory. Raises as `load_rows` does."""
-    graph = load_rows(home, n_nodes, n_nodes, rows, n_types)
+    graph = load_rows(folder, n_nodes, n_nodes, rows, n_types)
     return GraphRows(share(graph.starts), share(graph.targets), share(graph.weights))
 
 
-def load_rows(home: Store, n_read: int, n_nodes: int, rows: Sequence[StoredEdges], n_types: int = 1) -> GraphRows:
+def load_rows(folder: Store, n_read: int, n_nodes: int, rows: Sequence[StoredEdges], n_types: int = 1) -> GraphRows:
     """Read the rows of `n_read` of a graph's nodes, of which every len(rows)-th is in the same part.
 
     Raises
@@ -152,26 +152,26 @@ def load_rows(home: Store, n_read: int, n_nodes: int, rows: Sequence[StoredEdges
         If a part is not of this graph, or there is no room for it.
     """
     n_edges, even = sum(part.edges for part in rows), all(part.even for part in rows)
-    check_room((graph_bytes(n_read * n_types, n_edges, even=even),), ..., 1, home.url)
+    check_room((graph_bytes(n_read * n_types, n_edges, even=even),), ..., 1, folder.url)
     starts = np.zeros(n_read * n_types + 1, np.int64)
     degrees = starts[1:].reshape(n_read, n_types)
     for k, part in enumerate(rows):
         of_part = degrees[k :: len(rows)]
-        read = _read_array(home / part.path, "degrees", np.int64, of_part.size)
+        read = _read_array(folder / part.path, "degrees", np.int64, of_part.size)
         if (read < 0).any() or (read > part.edges).any() or read.sum() != part.edges:
-            raise refused(f"{home.url}/{part.path}/degrees", f"does not add up to {part.edges:,} edges")
+            raise refused(f"{folder.url}/{part.path}/degrees", f"does not add up to {part.edges:,} edges")
         of_part[...] = read.reshape(of_part.shape)
     np.cumsum(starts, out=starts)
     graph = GraphRows(starts, np.empty(n_edges, np.int32), np.empty(0 if even else n_edges))
     for k, part in enumerate(rows):
-        targets = _read_array(home / part.path, "targets", np.int32, part.edges)
+        targets = _read_array(folder / part.path, "targets", np.int32, part.edges)
         if len(targets) and not 0 <= targets.min() <= targets.max() < n_nodes:
-            raise refused(f"{home.url}/{part.path}/targets", f"names other nodes than 0..{n_nodes - 1}")
+            raise refused(f"{folder.url}/{part.path}/targets", f"names other nodes than 0..{n_nodes - 1}")
         weights = np.ones(part.edges)
         if not part.even:
-            weights = _read_array(home / part.path, "weights", np.float64, part.edges)
+            weights = _read_array(folder / part.path, "weights", np.float64, part.edges)
         if not (np.isfinite(weights) & (weights > 0)).all():
-            raise refused(f"{home.url}/{part.path}/weights", "holds what is no weight")
+            raise refused(f"{folder.url}/{part.path}/weights", "holds what is no weight")
         _place_rows(graph, k, len(rows), n_types, targets, weights)
     return graph
 

@@ -91,22 +91,22 @@ def write_walks(
         numbers = min(walks.number, max(1, FILE_NODES // max(1, n_walks * walks.length)))
         # Files of one number came first: they keep their names
         shared = [numbers] if numbers > 1 else []
-        home = work / LAYOUT.folder / digest([graph.home.name, walks.described, column, *shared])
-        files = WalkFiles(home, graph, walks, column, n_files, numbers)
-        stage = Stage(work, home, lambda: partial(run_tasks, client), listen, "walk", "files")
-        stage.make(partial(_finished_manifest, home), partial(_write, files, client))
-    return [(home / files.name(*key)).url for key in files.keys]
+        folder = work / LAYOUT.folder / digest([graph.folder.name, walks.described, column, *shared])
+        files = WalkFiles(folder, graph, walks, column, n_files, numbers)
+        stage = Stage(work, folder, lambda: partial(run_tasks, client), listen, "walk", "files")
+        stage.make(partial(_finished_manifest, folder), partial(_write, files, client))
+    return [(folder / files.name(*key)).url for key in files.keys]
 
 
-def _finished_manifest(home: Store) -> dict[str, Any] | None:
+def _finished_manifest(folder: Store) -> dict[str, Any] | None:
     """Return the manifest of finished walks; None if it is missing, or a file has not the size that it names."""
-    manifest = home.read_manifest()
-    return manifest if manifest is None or manifest["files"].items() <= home.sizes().items() else None
+    manifest = folder.read_manifest()
+    return manifest if manifest is None or manifest["files"].items() <= folder.sizes().items() else None
 
 
 def _write(files: WalkFiles, client: Client, stage: OpenStage) -> dict[str, Any]:
-    files, sizes = files._replace(home=stage.home), stage.home.sizes()
-    known = (stage.home.read_manifest() or {"files": {}})["files"]
+    files, sizes = files._replace(folder=stage.folder), stage.folder.sizes()
+    known = (stage.folder.read_manifest() or {"files": {}})["files"]
     finished = {name for name, size in sizes.items() if known.get(name, size) == size}
     missing = [key for key in files.keys if files.name(*key) not in finished]
     n = partitions_of(files.graph, files.walks.partitions, client)
@@ -115,8 +115,8 @@ def _write(files: WalkFiles, client: Client, stage: OpenStage) -> dict[str, Any]
         _walk_in_memory(files, missing, client, stage)
     else:
         _walk_in_partitions(files, n, missing, stage)
-    sizes, names = stage.home.sizes(), [files.name(*key) for key in files.keys]
-    made = {"graph": files.graph.home.name, "nodes": files.graph.n_nodes, **files.walks.described}
+    sizes, names = stage.folder.sizes(), [files.name(*key) for key in files.keys]
+    made = {"graph": files.graph.folder.name, "nodes": files.graph.n_nodes, **files.walks.described}
     stage.finish({**made, "files": {name: sizes[name] for name in names}}, names)
     return made
 
@@ -124,9 +124,9 @@ def _write(files: WalkFiles, client: Client, stage: OpenStage) -> dict[str, Any]
 def _walk_in_memory(files: WalkFiles, missing: Sequence[tuple[int, int]], client: Client, stage: OpenStage) -> None:
     """Write missing files, by workers that each hold the graph."""
     graph = files.graph
-    memory = client.submit(load_graph, graph.home, graph.n_nodes, graph.rows, graph.n_types, pure=False, retries=2)
-    names = client.submit(read_names, graph.home, graph.names, pure=False, retries=2)
-    types = client.submit(read_types, graph.home, graph.names, pure=False, retries=2) if graph.types else None
+    memory = client.submit(load_graph, graph.folder, graph.n_nodes, graph.rows, graph.n_types, pure=False, retries=2)
+    names = client.submit(read_names, graph.folder, graph.names, pure=False, retries=2)
+    types = client.submit(read_types, graph.folder, graph.names, pure=False, retries=2) if graph.types else None
     stage.map("walk", _write_file, [(files, number, part, memory, names, types) for number, part in missing])
 
 
@@ -138,7 +138,7 @@ def _write_file(
     nodes, lengths = (np.concatenate(arrays) for arrays in zip(*made, strict=True))
     edges = np.append(0, np.cumsum(lengths))
     table = table_of_lists(files.column, names.take(pa.array(nodes)), edges)
-    write_table(files.home, files.name(first, part), table)
+    write_table(files.folder, files.name(first, part), table)
 
 
 def _walks_of(
@@ -170,7 +170,7 @@ def _walk_in_partitions(files: WalkFiles, n: int, missing: Sequence[tuple[int, i
 
 def made_of(work: Store, name: str) -> Iterator[str]:
     """Yield the folder, in the work directory, of the graph that a file of walks was made of; none for other files."""
-    home = LAYOUT.unused_part(name)
-    manifest = None if home is None else (work / home).read_manifest()
+    folder = LAYOUT.unused_part(name)
+    manifest = None if folder is None else (work / folder).read_manifest()
     if manifest is not None:
         yield f"{GRAPHS.folder}/{manifest['graph']}"

@@ -286,7 +286,7 @@ def encode_sources(
 def _build(
     identity: str, sources: list[Source], store: Store, params: Params, resources: Resources, stage: OpenStage
 ) -> Corpus:
-    began, home = time.monotonic(), stage.home
+    began, home = time.monotonic(), stage.folder
     blocks = plan_blocks(sources, resources.block_bytes, resources.storage_options, resources.store_timeout)
     batches = batch_blocks(blocks, resources.block_bytes)
     quarantine = _encode_all(stage, batches, store, params, resources)
@@ -405,7 +405,7 @@ def _encode_all(
         "shard_bytes": resources.block_bytes,
         "also": {f.name: value for f, value in params.items() if "format" in f.metadata["honoured_by"]},
     }
-    home = replace(stage.home, options={**resources.storage_options, **stage.home.options})
+    home = replace(stage.folder, options={**resources.storage_options, **stage.folder.options})
     todo = {batch.key: batch for batch in batches}  # text that the inputs have twice is read once
     sizes = _sizes(todo.values())
     quarantine, done = Quarantine(todo, params.max_bad_blocks, stage.listener), 0.0

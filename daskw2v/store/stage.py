@@ -84,7 +84,7 @@ class Stage:
     ----------
     work
         The work directory.
-    home
+    folder
         The folder of the result in it; its name is that of the lease.
     runner
         Returns a function that runs tasks. Called only if the result is to be built, and before the lease is taken:
@@ -96,7 +96,7 @@ class Stage:
     """
 
     work: Store
-    home: Store
+    folder: Store
     runner: Callable[[], RunTasks]
     listener: Listener
     name: str
@@ -115,10 +115,10 @@ class Stage:
         if (result := find()) is not None:
             return result
         run, waiting = self.runner(), saying(self.listener, self.name, self.unit)
-        with hold(self.work, self.home.name, self.home.url, waiting=waiting) as lease:
+        with hold(self.work, self.folder.name, self.folder.url, waiting=waiting) as lease:
             if (result := find()) is not None:  # another process may have finished while this one waited
                 return result
-            return build(OpenStage(lease.guard(self.home), run, self.listener, self.name, self.unit, lease.check))
+            return build(OpenStage(lease.guard(self.folder), run, self.listener, self.name, self.unit, lease.check))
 
 
 class OpenStage:
@@ -126,7 +126,7 @@ class OpenStage:
 
     Parameters
     ----------
-    home
+    folder
         The folder of the result. Nothing is written or deleted in it once the lease is lost: `Lease.guard`.
     run
         Runs tasks.
@@ -138,26 +138,26 @@ class OpenStage:
 
     def __init__(
         self,
-        home: Store,
+        folder: Store,
         run: RunTasks,
         listener: Listener = silent,
         name: str = "",
         unit: str = "tasks",
         check: Callable[[], None] = lambda: None,
     ) -> None:
-        self.home, self.run, self.listener, self.check = home, run, listener, check
+        self.folder, self.run, self.listener, self.check = folder, run, listener, check
         self._name, self._unit = name, unit
         self._done = self._total = 0.0
 
     def guard(self, store: Store) -> Store:
         """Return a store outside the folder that is guarded as the folder is."""
-        return store.guarded(*self.home.guards)
+        return store.guarded(*self.folder.guards)
 
     def attempt(self) -> Store:
         """Return the folder of a new build; delete the folders of interrupted builds, which no manifest names."""
-        manifest = self.home.read_manifest() or {"build": ""}
-        keep_only(self.home, {"": (MANIFEST, manifest["build"])})
-        return self.home / new_attempt()
+        manifest = self.folder.read_manifest() or {"build": ""}
+        keep_only(self.folder, {"": (MANIFEST, manifest["build"])})
+        return self.folder / new_attempt()
 
     def expect(self, total: float, done: float = 0.0, message: str = "") -> None:
         """Report how much there is to do, and how much of it is done."""
@@ -208,7 +208,7 @@ class OpenStage:
         StoreError
             If the lease is lost.
         """
-        keep_only(self.home, names)
+        keep_only(self.folder, names)
 
     def clean(self, kept: Iterable[str]) -> None:
         """Delete everything in the folder of the result, except its manifest and what lies at these paths."""
@@ -230,7 +230,7 @@ class OpenStage:
             If the lease is lost.
         """
         self.clean(kept)
-        self.home.finish_manifest(dict(manifest), alone=alone)
+        self.folder.finish_manifest(dict(manifest), alone=alone)
 
 
 def new_attempt() -> str:
@@ -239,13 +239,13 @@ def new_attempt() -> str:
 
 
 def run_once(
-    home: Store, find: Callable[[], dict[str, Any] | None], make: Callable[[Store], dict[str, Any]]
+    folder: Store, find: Callable[[], dict[str, Any] | None], make: Callable[[Store], dict[str, Any]]
 ) -> dict[str, Any]:
     """Return the manifest of a task: the one that an earlier run left, or else that of this run.
 
     Parameters
     ----------
-    home
+    folder
         The folder of the task's results, in which the manifest is written.
     find
         Returns the manifest of an earlier run if its results are there.
@@ -254,10 +254,10 @@ def run_once(
     """
     if (manifest := find()) is not None:
         return manifest
-    made = make(home / new_attempt())
+    made = make(folder / new_attempt())
     if (manifest := find()) is not None:  # another run of the task has finished meanwhile
         return manifest
-    home.finish_manifest(made)
+    folder.finish_manifest(made)
     return made
 
 

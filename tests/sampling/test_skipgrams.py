@@ -82,9 +82,9 @@ def test_build_skipgrams__equal_one_deal_however_they_are_cut(
     monkeypatch.setattr(pairs, "SPAN", 100)
     monkeypatch.setattr(skipgrams, "piece_length", lambda n, length: piece)
     monkeypatch.setattr(skipgrams, "SLICE", at_least)
-    dealer, home = dealer_of(encoded, rule), Store(str(tmp_path))
+    dealer, folder = dealer_of(encoded, rule), Store(str(tmp_path))
     words, buckets = expected_of(encoded, dealer)
-    found = build_skipgrams(client, dealer, home, STRETCH)
+    found = build_skipgrams(client, dealer, folder, STRETCH)
     assert len(found.attempts) == -(-(STRETCH.stop - STRETCH.start) // piece)
     assert found.words == words > found.pairs / 6
     assert found.pairs == sum(map(len, buckets[0])) > 1000
@@ -125,11 +125,11 @@ def test_piece_length__is_some_spans_and_bounded(n_partitions, length):
 
 
 def test_build_skipgrams__that_are_there_are_not_made_again(client, encoded, tmp_path):
-    dealer, home = dealer_of(encoded, "tns"), Store(str(tmp_path))
-    found = build_skipgrams(client, dealer, home, STRETCH)
-    assert build_skipgrams(client, dealer, home, STRETCH) == found
-    home.remove()
-    again = build_skipgrams(client, dealer, home, STRETCH)
+    dealer, folder = dealer_of(encoded, "tns"), Store(str(tmp_path))
+    found = build_skipgrams(client, dealer, folder, STRETCH)
+    assert build_skipgrams(client, dealer, folder, STRETCH) == found
+    folder.remove()
+    again = build_skipgrams(client, dealer, folder, STRETCH)
     assert again.attempts != found.attempts
     assert again.pairs == found.pairs
     read_buckets(again.place, 0, 0, 0)
@@ -138,24 +138,24 @@ def test_build_skipgrams__that_are_there_are_not_made_again(client, encoded, tmp
 
 
 def test_build_skipgrams__of_an_earlier_release_are_dealt_again(client, encoded, tmp_path):
-    dealer, home = dealer_of(encoded, "tns"), Store(str(tmp_path))
-    found = build_skipgrams(client, dealer, home, STRETCH)
-    manifest = {k: v for k, v in home.read_manifest().items() if k not in ("format_version", "order")}
-    home.write_manifest(manifest)
-    again = build_skipgrams(client, dealer, home, STRETCH)
+    dealer, folder = dealer_of(encoded, "tns"), Store(str(tmp_path))
+    found = build_skipgrams(client, dealer, folder, STRETCH)
+    manifest = {k: v for k, v in folder.read_manifest().items() if k not in ("format_version", "order")}
+    folder.write_manifest(manifest)
+    again = build_skipgrams(client, dealer, folder, STRETCH)
     assert again.attempts != found.attempts
     assert (again.pairs, again.n_groups) == (found.pairs, GROUPS)
 
 
 @pytest.mark.parametrize("change", [{"dtype": "O"}, {"n_partitions": 7}, {"n_groups": 0}, {"together": 0}])
 def test_read_skipgrams__refuses_what_they_cannot_be(client, encoded, tmp_path, change):
-    home = Store(str(tmp_path))
-    build_skipgrams(client, dealer_of(encoded, "tns"), home, STRETCH)
-    manifest = home.read_manifest()
+    folder = Store(str(tmp_path))
+    build_skipgrams(client, dealer_of(encoded, "tns"), folder, STRETCH)
+    manifest = folder.read_manifest()
     del manifest["format_version"]
-    home.write_manifest(manifest | change)
+    folder.write_manifest(manifest | change)
     with pytest.raises(StoreError, match=r"holds pairs of type|has slices of 0 pieces"):
-        skipgrams.read_skipgrams(home)
+        skipgrams.read_skipgrams(folder)
 
 
 def test_build_skipgrams__of_words_without_neighbours_are_empty(client, encoded, tmp_path):

@@ -44,8 +44,8 @@ def stored_graph(inputs, folder, client, edges=WEIGHTED, block_size=1):
 
 def built(inputs, folder, client, edges=WEIGHTED, block_size=1):
     stored = stored_graph(inputs, folder, client, edges, block_size)
-    names = read_names(stored.home, stored.names).to_pylist()
-    return names, load_graph(stored.home, len(names), stored.rows)
+    names = read_names(stored.folder, stored.names).to_pylist()
+    return names, load_graph(stored.folder, len(names), stored.rows)
 
 
 def rows_of(names, graph):
@@ -100,8 +100,8 @@ def test_graph__is_built_once_and_leaves_nothing_else(client, tmp_path, monkeypa
     first = build_graph(path, Store(str(tmp_path)), WEIGHTED, Resources(), client)
     monkeypatch.setattr(graphs, "run_tasks", lambda *_: pytest.fail("nothing is left to do"))
     assert build_graph(path, Store(str(tmp_path)), WEIGHTED, Resources(), client) == first
-    assert sorted(Store(first.home.url).children()) == ["manifest.json", "names", "rows"]
-    assert len((first.home / "names").children()) == 1
+    assert sorted(Store(first.folder.url).children()) == ["manifest.json", "names", "rows"]
+    assert len((first.folder / "names").children()) == 1
 
 
 def test_graph__that_was_cut_short_does_not_read_a_block_again(client, tmp_path, monkeypatch):
@@ -200,14 +200,14 @@ def test_graph__that_is_damaged_is_told(client, tmp_path):
     names = next((tmp_path / "graphs").rglob("names-0.parquet"))
     names.write_bytes(names.read_bytes()[:-3])
     with pytest.raises(DamageError, match=r"names-0\.parquet is damaged"):
-        read_names(stored.home, stored.names)
+        read_names(stored.folder, stored.names)
 
 
 def test_manifest__holds_plain_values(client, tmp_path):
     stored = build_graph(
         write(tmp_path / "a.parquet", [(1, 2, 1.0)]), Store(str(tmp_path)), WEIGHTED, Resources(), client
     )
-    assert json.dumps(stored.home.read_manifest())
+    assert json.dumps(stored.folder.read_manifest())
     assert stored.n_edges == 2
 
 
@@ -227,10 +227,10 @@ def test_manifest__holds_plain_values(client, tmp_path):
     ],
 )
 def test_load_graph__refuses_what_kernels_would_read_out_of_bounds(tmp_path, name, values, problem):
-    home = Store(str(tmp_path))
-    group = (home / "rows").create_group()
+    folder = Store(str(tmp_path))
+    group = (folder / "rows").create_group()
     arrays = {"degrees": np.array([2, 0, 1]), "targets": np.array([1, 2, 0], np.int32), "weights": np.ones(3)}
     for array, content in {**arrays, name: np.asarray(values)}.items():
         write_array(group, array, content)
     with pytest.raises(StoreError, match=rf"rows/{name} .*{problem}"):
-        load_graph(home, 3, [StoredEdges("rows", 3, even=False)])
+        load_graph(folder, 3, [StoredEdges("rows", 3, even=False)])

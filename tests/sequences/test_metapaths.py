@@ -159,15 +159,15 @@ def test_graph__has_the_same_bits_however_edges_are_cut(edges, client, tmp_path,
     def built(folder, block_size):
         resources = Resources(block_size=block_size)
         graph = build_graph(str(edges), Store(str(folder)), TYPED.replace(weight="weight"), resources, client, None)
-        rows = load_graph(graph.home, graph.n_nodes, graph.rows, graph.n_types)
-        return graph, [read_names(graph.home, graph.names).to_numpy(), read_types(graph.home, graph.names), *rows]
+        rows = load_graph(graph.folder, graph.n_nodes, graph.rows, graph.n_types)
+        return graph, [read_names(graph.folder, graph.names).to_numpy(), read_types(graph.folder, graph.names), *rows]
 
     graph, whole = built(tmp_path / "a", "1 MiB")
     assert graph.types == Counter(TYPES)
     assert list(graph.types) == ["author", "paper", "venue"]
     assert [list(graph.types)[code] for code in whole[1]] == TYPES
     assert sum(array.nbytes for array in whole[2:]) == graph_bytes(NODES * 3, graph.n_edges, even=False)
-    assert read_graph(graph.home, json.loads(json.dumps(graph.home.read_manifest()))) == graph
+    assert read_graph(graph.folder, json.loads(json.dumps(graph.folder.read_manifest()))) == graph
     for where, name, value in (
         (numbering, "PIECE", 1),
         (numbering, "FILE_NAMES", 7),
@@ -316,4 +316,4 @@ def test_parquet__whose_types_are_no_names_is_refused(client, tmp_path):
 def test_manifest__with_other_types_is_refused(edges, client, tmp_path, types):
     graph = build_graph(str(edges), Store(str(tmp_path)), TYPED, Resources(), client, None)
     with pytest.raises(StoreError, match=r"manifest\.json holds (no )?types of"):
-        read_graph(graph.home, {**graph.home.read_manifest(), "types": types})
+        read_graph(graph.folder, {**graph.folder.read_manifest(), "types": types})

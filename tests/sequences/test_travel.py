@@ -145,8 +145,8 @@ def test_walks__are_the_same_in_partitions(edges, client, tmp_path, monkeypatch,
         monkeypatch.setattr(rounds, name, value)
     assert lists_in(walked(edges, tmp_path / "b", client, walks, n, layout)) == whole
     assert len(whole) == 2 * 49
-    (home,) = (tmp_path / "b" / "walks").iterdir()
-    assert {path.name.split("-")[0] for path in home.iterdir()} == {"part", "manifest.json"}
+    (folder,) = (tmp_path / "b" / "walks").iterdir()
+    assert {path.name.split("-")[0] for path in folder.iterdir()} == {"part", "manifest.json"}
 
 
 def test_walks__of_one_node_do_not_travel(edges, client, tmp_path, lists_in):

@@ -149,7 +149,7 @@ def _write_keys(folder: Store, run: Run, resources: Resources, buckets: Int32Arr
 def keys_of(run: Run) -> FeatureKeys:
     """Return the features that the rows of a run's table of features stand for."""
     assert run.features is not None
-    return FeatureKeys.load((run.features.home / _KEYS).open_group())
+    return FeatureKeys.load((run.features.folder / _KEYS).open_group())
 
 
 @lru_cache(maxsize=2)
@@ -159,11 +159,11 @@ def features_of(run: Run) -> WordFeatures | None:
         return None
     counts, parts = run.vocabulary.read_counts(), list[WordFeatures]()
     if FeatureTable.find(run.params) is not None:
-        group = (run.features.home / _TABLE).open_group()
+        group = (run.features.folder / _TABLE).open_group()
         offsets, rows, weights = (read_array(group, name) for name in _ARRAYS)
         parts.append(WordFeatures(offsets, rows, weights, np.ones(len(counts), np.float32)))
     if NGrams.find(run.params) is not None:
-        parts.append(_ngrams(run, run.features.home))
+        parts.append(_ngrams(run, run.features.folder))
     joined = parts[0] if len(parts) == 1 else join_features(*parts)
     return weigh_own_rows(joined, counts, ComposedWords.of(run.params).prior_count)
 
