@@ -71,6 +71,6 @@ def _paths(work: Store, records: Store, name: str) -> Iterator[str]:
             for source in stored.sources:
                 if any(layout.unused_part(source.name) for layout in _TEXTS):
                     yield source.name
-                    yield from walks.made_of(work, source.name)
+                    yield from walks.find_graph(work, source.name)
             for shard in stored.shards:
                 yield shard.path

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from daskw2v import Params, Resources, Sessions
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.progress import silent
-from daskw2v.sequences.cutting import Cut, divide, sessions_of
+from daskw2v.sequences.cutting import Cut, cut_sessions, split_ended
 from daskw2v.sequences.sources import Events
 from daskw2v.stages import Store
 
@@ -22,7 +22,7 @@ def frame(**columns):
 
 
 def lists(events, sessions, cut):
-    items, edges, _ = sessions_of(events, sessions, cut)
+    items, edges, _ = cut_sessions(events, sessions, cut)
     return [items.to_pylist()[a:b] for a, b in pairwise(edges)]
 
 
@@ -35,7 +35,7 @@ def test_divide__hands_on_what_cuts_the_same_later(events, midnight, gap):
     users, times = zip(*events, strict=True)
     events = frame(user=users, time=times, item=range(len(users)))
     sessions, first = Sessions(gap=gap, per="file", least=1), events[events["time"] < midnight]
-    ended, carried = divide(first, sessions, Cut(gap, first["time"].max()))
+    ended, carried = split_ended(first, sessions, Cut(gap, first["time"].max()))
     rest = pd.concat([carried, events[events["time"] >= midnight]])
     found = [lists(some, sessions, Cut(gap)) for some in (ended, rest)]
     assert sorted(found[0] + found[1]) == sorted(lists(events, sessions, Cut(gap)))

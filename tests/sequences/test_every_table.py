@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.sources import find_sources, plan_blocks
 from daskw2v.progress import silent
-from daskw2v.sequences.edges import kind_of_nodes, read_edges
+from daskw2v.sequences.edges import find_node_kind, read_edges
 from daskw2v.sequences.settings import EdgeList, Sessions
 from daskw2v.sequences.sources import Events
 from daskw2v.store.storage import Store
@@ -54,7 +54,7 @@ def test_edges__are_those_that_are_written(tmp_path_factory, files, block_bytes)
     for path in sorted(folder.iterdir()):
         typed = path.suffix == ".parquet"
         edges, sources = EdgeList(weight="weight", strings=not typed), find_sources(path)
-        kind = kind_of_nodes(sources, edges, {})
+        kind = find_node_kind(sources, edges, {})
         for block in plan_blocks(sources, block_bytes):
             for columns in read_edges(block, edges, kind, {}):
                 found.update(zip(*(column.to_pylist() for column in columns), strict=True))

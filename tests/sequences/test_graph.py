@@ -13,7 +13,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.errors import ClusterError, DamageError, InputError, ParameterError, StoreError
 from daskw2v.sequences import graph as graphs
 from daskw2v.sequences import numbering
-from daskw2v.sequences.graph import build_graph, partitions_of
+from daskw2v.sequences.graph import build_graph, choose_n_partitions
 from daskw2v.sequences.numbering import read_names
 from daskw2v.sequences.rows import StoredEdges, load_graph
 from daskw2v.sequences.settings import EdgeList
@@ -176,7 +176,7 @@ def dense(client, tmp_path_factory):
 )
 def test_graph__that_fits_no_worker_is_refused(dense, memory, asked, what):
     with pytest.raises(ClusterError, match=f"{what} takes .* of each worker's memory.*Give workers a memory_limit of"):
-        partitions_of(dense, asked, one_worker(memory, 1))
+        choose_n_partitions(dense, asked, one_worker(memory, 1))
 
 
 @pytest.mark.slow
@@ -184,13 +184,13 @@ def test_graph__that_fits_no_worker_is_refused(dense, memory, asked, what):
     ("memory", "threads", "n"), [(20_000, 1, 1), (20_000, 2, 1), (5000, 1, 4), (5000, 2, 8), (2500, 1, 8)]
 )
 def test_graph__is_divided_only_where_it_must_be(dense, memory, threads, n):
-    assert partitions_of(dense, None, one_worker(memory, threads)) == n
+    assert choose_n_partitions(dense, None, one_worker(memory, threads)) == n
 
 
 @pytest.mark.slow
 def test_graph__is_divided_into_no_more_partitions_than_it_has_parts(dense, client):
     with pytest.raises(ParameterError, match="partitions=16, but this graph has 8 parts"):
-        partitions_of(dense, 16, client)
+        choose_n_partitions(dense, 16, client)
 
 
 def test_graph__that_is_damaged_is_told(client, tmp_path):

@@ -24,7 +24,7 @@ from daskw2v.sequences.graph import build_graph, read_graph
 from daskw2v.sequences.numbering import read_names, read_types
 from daskw2v.sequences.reference import metapath_walk
 from daskw2v.sequences.rows import graph_bytes, load_graph
-from daskw2v.sequences.steps import Metapath, StepRule, metapath_of, nodes_of_part, walk
+from daskw2v.sequences.steps import Metapath, StepRule, encode_metapath, shuffle_part, walk
 from daskw2v.sequences.walks import write_walks
 from daskw2v.store.storage import Store
 
@@ -66,7 +66,7 @@ def expected(neighbours, walks=ALONG):
     """Return all walks in their order, by the reference."""
     found = []
     for number in range(walks.number):
-        order = nodes_of_part(NODES, stream(walks.seed, Purpose.START, number), 0, 1).tolist()
+        order = shuffle_part(NODES, stream(walks.seed, Purpose.START, number), 0, 1).tolist()
         key = stream(walks.seed, Purpose.WALK, number)
         first = [node for node in order if TYPES[node] == walks.metapath[0]]
         found += [metapath_walk(neighbours, TYPES, walks.metapath, walks.length, key, node) for node in first]
@@ -149,9 +149,9 @@ def test_walk__steps_by_weight_among_the_next_type(graph_of):
 
 
 def test_metapath__is_repeated_and_shares_the_node_where_it_begins():
-    path = metapath_of(ALONG, {"author": 3, "paper": 4, "venue": 1})
+    path = encode_metapath(ALONG, {"author": 3, "paper": 4, "venue": 1})
     assert (path.types.tolist(), path.n_types) == ([0, 1, 2, 1, 0, 1, 2, 1, 0], 3)
-    path = metapath_of(Walks(length=4), {})
+    path = encode_metapath(Walks(length=4), {})
     assert (path.types.tolist(), path.n_types) == ([0, 0, 0, 0], 1)
 
 

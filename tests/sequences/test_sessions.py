@@ -19,7 +19,7 @@ from daskw2v.corpus.formats import csv
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.progress import silent
 from daskw2v.sequences import parts
-from daskw2v.sequences.cutting import Cut, sessions_of
+from daskw2v.sequences.cutting import Cut, cut_sessions
 from daskw2v.sequences.settings import Sessions
 from daskw2v.sequences.sources import Events
 from daskw2v.store.storage import Store
@@ -47,7 +47,7 @@ def plain(events, gap, least, drop_repeats):
 @given(EVENTS, st.none() | st.integers(1, 9), st.integers(1, 3), st.booleans())
 def test_sessions__are_cut_as_event_by_event(events, gap, least, drop_repeats):
     frame = pd.DataFrame(events, columns=["user", "item", "time"], dtype="int64")
-    items, edges, _ = sessions_of(frame, Sessions(least=least, drop_repeats=drop_repeats), Cut(gap))
+    items, edges, _ = cut_sessions(frame, Sessions(least=least, drop_repeats=drop_repeats), Cut(gap))
     cut = [items.to_pylist()[a:b] for a, b in pairwise(edges)]
     assert cut == plain(events, gap, least, drop_repeats)
 

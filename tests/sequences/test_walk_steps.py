@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sequences.reference import step_probabilities
-from daskw2v.sequences.steps import Metapath, StepRule, nodes_of_part, walk
+from daskw2v.sequences.steps import Metapath, StepRule, shuffle_part, walk
 
 RANDOM = np.random.default_rng(3)
 HUB = [(0, node, 1.0) for node in range(1, 40)] + [(1, 2, 1.0), (2, 3, 1.0)]
@@ -95,7 +95,7 @@ def test_walk__begins_as_another_walk_that_is_shorter(graph_of):
 def test_parts__one_after_the_other_are_the_same_order(n_nodes, n_parts, others):
     key = stream(1, Purpose.START)
     orders = [
-        np.concatenate([nodes_of_part(n_nodes, key, part, n) for part in range(n)]).tolist() for n in (n_parts, others)
+        np.concatenate([shuffle_part(n_nodes, key, part, n) for part in range(n)]).tolist() for n in (n_parts, others)
     ]
     assert orders[0] == orders[1]
     assert sorted(orders[0]) == list(range(n_nodes))
