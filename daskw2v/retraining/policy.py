@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from daskw2v.config.params import Params
 from daskw2v.config.settings import FLAG, Settings, integer, number, one_of, setting
 from daskw2v.objectives.registry import find_objective
-from daskw2v.sampling.excerpt import Range, excerpt, join_ranges, other_ranges, sample_ranges
+from daskw2v.sampling.excerpt import Range, complement_ranges, join_ranges, make_excerpt, sample_ranges
 from daskw2v.shards.layout import Corpus
 from daskw2v.training.watch.stopping_settings import HELD_OUT_LOSS, monitor_of
 
@@ -96,8 +96,8 @@ class Policy(Settings):
             return Chosen(corpus, unread)
         ranges = list(unread)
         if self.text == "sample":
-            ranges = sorted(ranges + sample_ranges(other_ranges(ranges, corpus.n_tokens), self.old_share, seed))
+            ranges = sorted(ranges + sample_ranges(complement_ranges(ranges, corpus.n_tokens), self.old_share, seed))
         edges = accumulate((stop - start for start, stop in ranges), initial=0)
         wanted = set(unread)
         new = [new for new, old in zip(pairwise(edges), ranges, strict=True) if old in wanted]
-        return Chosen(excerpt(corpus, ranges), join_ranges(new))
+        return Chosen(make_excerpt(corpus, ranges), join_ranges(new))

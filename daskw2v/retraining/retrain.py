@@ -44,7 +44,7 @@ from daskw2v.retraining.gates import Evaluated, Gates, Verdict, check_gates, jud
 from daskw2v.retraining.notify import Notices, send_notices
 from daskw2v.retraining.outcome import Outcome, Summary
 from daskw2v.retraining.policy import Policy
-from daskw2v.sampling.excerpt import Range, excerpt, ranges_of_blocks
+from daskw2v.sampling.excerpt import Range, find_block_ranges, make_excerpt
 from daskw2v.shards.layout import Corpus, digest
 from daskw2v.store.lease import hold, hold_run
 from daskw2v.store.storage import Store
@@ -322,7 +322,7 @@ class RetrainingRun:
         corpus, vocabulary = read_text(now, self.work, self.params, self.resources, lambda: client, self.listener)
         changes = compare_sources(self._sources(served), corpus.sources)
         run = PlannedRun(corpus, vocabulary, self.work, self.params, self.resources, self.callbacks)
-        unread = ranges_of_blocks(corpus, self.work, self._blocks(changes))
+        unread = find_block_ranges(corpus, self.work, self._blocks(changes))
         if served is not None and self._extends(served):
             asked = with_choice_of(served.manifest["params"], self.params)
             chosen = self.policy.choose(corpus, unread, asked.seed + number_of(served.name))  # another sample each time
@@ -374,7 +374,7 @@ class RetrainingRun:
         against = novelty = None
         if before is not None:
             against = Evaluated(before, self._scores(before, sets))
-            unread = excerpt(corpus, text.unread)
+            unread = make_excerpt(corpus, text.unread)
             novelty = measure_novelty(client, unread, text.vocabulary, new.vocabulary, before.vocabulary)
         verdict = judge(self.gates, evaluated, against, novelty)
         if not verdict.passed:

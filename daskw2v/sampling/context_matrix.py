@@ -38,10 +38,10 @@ from daskw2v.corpus.files import Source
 from daskw2v.errors import InputError, ParameterError, StoreError, VocabularyError, counted
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.progress import Listener, Progress, silent
-from daskw2v.sampling.reader import read_text, thresholds_of
+from daskw2v.sampling.reader import read_text, read_thresholds
 from daskw2v.sampling.reservoir import NO_CONTEXT, PairSample, Reservoir, merge_rows, repeat_contexts, sample_pairs
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.segments import cut
+from daskw2v.sampling.segments import cut_range
 from daskw2v.sampling.settings import SampledContexts
 from daskw2v.shards.layout import Corpus, corpus_identity, digest
 from daskw2v.store.arrays import StoredArray, create_array, finish_arrays, open_array, read_array, write_rows
@@ -94,8 +94,8 @@ class ContextMatrix:
     seconds: float
 
     @property
-    def place(self) -> Store:
-        """The Zarr group of its arrays."""
+    def group(self) -> Store:
+        """Folder of the Zarr group with the arrays of the matrix."""
         return self.folder / self.build / _MATRIX
 
     @property
@@ -109,20 +109,20 @@ class Build(NamedTuple):
 
     Parameters
     ----------
-    run, place
+    run, folder
         Text, words and Params; and the folder of the build.
     generation
         Number of bases before this matrix, each extending the one before. Each generation has its own draws.
     """
 
     run: Run
-    place: Store
+    folder: Store
     generation: int
 
     @property
     def matrix(self) -> Store:
         """The folder of the matrix itself."""
-        return self.place / _MATRIX
+        return self.folder / _MATRIX
 
     @property
     def settings(self) -> SampledContexts:
@@ -132,7 +132,7 @@ class Build(NamedTuple):
     @property
     def band(self) -> int:
         """Number of rows in a band."""
-        return band_of(self.run.vocabulary.size, self.settings.context_size)
+        return count_band_rows(self.run.vocabulary.size, self.settings.context_size)
 
     @property
     def n_bands(self) -> int:
@@ -149,7 +149,7 @@ class Build(NamedTuple):
 
     def read(self, piece: str, name: str, band: int, dtype: npt.DTypeLike, columns: int) -> npt.NDArray[Any]:
         """Read a band of a part file: items of `columns` numbers, in order of rows."""
-        return read_part(self.place / piece, name, self.n_bands, band, dtype, columns)
+        return read_part(self.folder / piece, name, self.n_bands, band, dtype, columns)
 
 
 def build_matrix(client: Client, run: Run, listener: Listener = silent) -> ContextMatrix:
@@ -196,10 +196,10 @@ def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
         start, text = find_new_text(base["text"], corpus, params)
     build = Build(run, stage.attempt(), 0 if base is None else base["generation"] + 1)
     declare(build)
-    pieces = list(cut(start, corpus.n_tokens, max(1, PAIRS // (2 * params.window))))
+    pieces = list(cut_range(start, corpus.n_tokens, max(1, PAIRS // (2 * params.window))))
     text_words, pairs = _run(stage, build, base, pieces)
     manifest = {
-        "build": build.place.name,
+        "build": build.folder.name,
         "words": vocabulary.size,
         "text_words": text_words,
         "pairs": pairs,
@@ -212,7 +212,7 @@ def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
         "text": text,
         "seconds": round(time.monotonic() - began, 3),
     }
-    stage.finish(manifest, [f"{build.place.name}/{_MATRIX}"])
+    stage.finish(manifest, [f"{build.folder.name}/{_MATRIX}"])
     stage.listener(Progress("matrix", 1, 1, "matrix", message=f"word-context matrix {stage.folder.name}"))
     return _matrix(run.work / LAYOUT.folder / stage.folder.name, manifest)  # without the lease, which ends
 
@@ -221,7 +221,9 @@ def _run(
     stage: OpenStage, build: Build, base: dict[str, Any] | None, pieces: Sequence[tuple[int, int]]
 ) -> tuple[int, int]:
     """Run all tasks; return the number of known tokens and of pairs of all text."""
-    parts = [] if base is None else list(cut(0, base["words"], band_of(base["words"], base["context_size"])))
+    parts = list[tuple[int, int]]()
+    if base is not None:
+        parts += cut_range(0, base["words"], count_band_rows(base["words"], base["context_size"]))
     total = len(pieces) + len(parts) + build.n_bands + (base is not None)
     stage.expect(total, message=f"{counted(len(pieces), 'piece')} of text")
 
@@ -387,13 +389,13 @@ def match_words(old: Vocabulary, new: Vocabulary) -> Int32Array:
     return np.array(ids, np.int32)
 
 
-def read_contexts(place: Store, rows: tuple[int, int], columns: tuple[int, int]) -> Int32Array:
+def read_contexts(group: Store, rows: tuple[int, int], columns: tuple[int, int]) -> Int32Array:
     """Read a range of rows and columns of a matrix.
 
     Parameters
     ----------
-    place
-        `ContextMatrix.place`.
+    group
+        `ContextMatrix.group`.
     rows, columns
         First, and one past the last.
 
@@ -407,29 +409,29 @@ def read_contexts(place: Store, rows: tuple[int, int], columns: tuple[int, int])
     StoreError
         If a part of the matrix is missing.
     """
-    width = _open(place).chunks[1]
+    width = _open(group).chunks[1]
     start, stop = columns
     if stop - start >= width:
-        return _open(place)[slice(*rows), start:stop]
+        return _open(group)[slice(*rows), start:stop]
     panels = range(start // width, -(-stop // width))
-    parts = [_panel(place, rows, i)[:, max(0, start - i * width) : stop - i * width] for i in panels]
+    parts = [_panel(group, rows, i)[:, max(0, start - i * width) : stop - i * width] for i in panels]
     return np.concatenate(parts, axis=1)
 
 
 @lru_cache(maxsize=8)
-def _open(place: Store) -> StoredArray:
+def _open(group: Store) -> StoredArray:
     """Open the contexts. The array is cached, as the files never change."""
-    return open_array(place.open_group(), "contexts")
+    return open_array(group.open_group(), "contexts")
 
 
 @lru_cache(maxsize=2)
-def _panel(place: Store, rows: tuple[int, int], number: int) -> Int32Array:
+def _panel(group: Store, rows: tuple[int, int], number: int) -> Int32Array:
     """Read the columns of a row of chunks. The chunks are cached, as the next columns are in them."""
-    width = _open(place).chunks[1]
-    return _open(place)[slice(*rows), number * width : (number + 1) * width]
+    width = _open(group).chunks[1]
+    return _open(group)[slice(*rows), number * width : (number + 1) * width]
 
 
-def band_of(n_words: int, context_size: int) -> int:
+def count_band_rows(n_words: int, context_size: int) -> int:
     """Return the number of rows in a band: a multiple of a chunk's rows, or fewer than a chunk has."""
     rows = max(1, min(BAND // context_size, max(ROWS, -(-n_words // BANDS))))
     return rows if rows < ROWS else rows // ROWS * ROWS
@@ -448,10 +450,10 @@ def sample_text(build: Build, number: int, start: int, stop: int) -> tuple[str, 
     """Task: sample the pairs of the positions start..stop-1; return the attempt and the number of known tokens."""
     segment, words, windows = read_text(build.run, 0, start, stop)
     vocabulary, size, key = build.run.vocabulary, build.settings.context_size, build.key(Purpose.MATRIX)
-    keep = thresholds_of(vocabulary, build.settings.context_sample)
+    keep = read_thresholds(vocabulary, build.settings.context_sample)
     rows, entries = sample_pairs(segment, *segment.centers(start, stop), windows, key, vocabulary.size, size, keep)
     edges, attempt = build.edges(rows[:, 0]), new_attempt()
-    folder = build.place / "text" / str(number) / attempt
+    folder = build.folder / "text" / str(number) / attempt
     write_parts(folder, "rows", edges, rows)
     write_parts(folder, "entries", np.cumsum([0, *np.minimum(rows[:, 1], size)])[edges], entries)
     return attempt, words
@@ -461,20 +463,20 @@ def match_base(build: Build, base: Store) -> str:
     """Task: find the new ids of the words of a base matrix; return the attempt."""
     old, new = (Vocabulary.load(store.open_group()) for store in (base, build.matrix))
     attempt = new_attempt()
-    write_parts(build.place / "base", f"ids-{attempt}", [0, len(old)], match_words(old, new))
+    write_parts(build.folder / "base", f"ids-{attempt}", [0, len(old)], match_words(old, new))
     return attempt
 
 
 def carry_rows(build: Build, number: int, base: Store, matched: str, start: int, stop: int) -> str:
     """Task: sort the rows start..stop-1 of a base into bands of the new matrix; return the attempt."""
     group = base.open_group()
-    ids = read_part(build.place / "base", f"ids-{matched}", 1, 0, np.int32, 1)[:, 0]
+    ids = read_part(build.folder / "base", f"ids-{matched}", 1, 0, np.int32, 1)[:, 0]
     seen, contexts = (read_array(group, name, start, stop) for name in ("seen", "contexts"))
     order = np.argsort(ids[start:stop])
     order = order[seen[order] > 0]  # rows without pairs have no contexts
     rows = np.column_stack([ids[start:stop][order].astype(np.int64), seen[order]])
     edges, attempt = build.edges(rows[:, 0]), new_attempt()
-    folder = build.place / "base" / str(number) / attempt
+    folder = build.folder / "base" / str(number) / attempt
     write_parts(folder, "rows", edges, rows)
     write_parts(folder, "contexts", edges, ids[contexts[order]])
     return attempt

@@ -39,7 +39,7 @@ class Cutter:
         start, stop
             The positions whose tokens are centers.
         keep, key
-            Subsampling: thresholds as `segments.with_rest` returns them, and the stream of the epoch's draws.
+            Subsampling: thresholds as `segments.append_threshold` returns them, and the stream of the epoch's draws.
         counts
             Receives the numbers of known tokens in start..stop-1 and of bad codes, added, shape (2,) int64.
         stream

@@ -16,7 +16,7 @@ STRETCH = 1 << 20  # fewest positions for each piece of a sample: a chunk of cod
 PLACES = 256  # enough pieces; in longer text, stretches are longer, and chunks without a piece are not read
 
 
-def excerpt(corpus: Corpus, ranges: Sequence[Range]) -> Corpus:
+def make_excerpt(corpus: Corpus, ranges: Sequence[Range]) -> Corpus:
     """Return the corpus of ranges of positions; a new sentence begins at each gap between ranges.
 
     Shards of an excerpt are parts of the corpus's shards, and its identity is made of the corpus and the ranges.
@@ -51,7 +51,7 @@ def _parts(corpus: Corpus, start: int, stop: int) -> Iterator[Shard]:
         yield replace(shard, n_tokens=b - a, first=shard.first + a, begins=begins)
 
 
-def ranges_of_blocks(corpus: Corpus, store: Store, blocks: Collection[str]) -> list[Range]:
+def find_block_ranges(corpus: Corpus, store: Store, blocks: Collection[str]) -> list[Range]:
     """Return the positions of the blocks with these keys.
 
     Parameters
@@ -100,7 +100,7 @@ def _of_parts(
             yield start, stop
 
 
-def other_ranges(ranges: Sequence[Range], n_tokens: int) -> list[Range]:
+def complement_ranges(ranges: Sequence[Range], n_tokens: int) -> list[Range]:
     """Return the positions below `n_tokens` outside of the ranges, which are ascending."""
     edges = [0, *(edge for one in join_ranges(ranges) for edge in one), n_tokens]
     return join_ranges(list(zip(edges[::2], edges[1::2], strict=True)))
@@ -114,7 +114,7 @@ def sample_ranges(ranges: Sequence[Range], share: float, seed: int) -> list[Rang
     Parameters
     ----------
     ranges
-        Ranges to sample from, as in `excerpt`.
+        Ranges to sample from, as in `make_excerpt`.
     share
         Share of each stretch to take, 0..1.
     seed

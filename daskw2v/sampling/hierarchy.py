@@ -23,7 +23,7 @@ RULES = {"tns": TNS, "sns": SNS, "bns": BNS}
 WORD = np.uint64(0xD1B54A32D192ED03)  # makes the draw of a word independent of that of its partition
 
 
-def word_table(counts: Int64Array | Float64Array, exponent: float | None) -> UInt64Array:
+def make_word_table(counts: Int64Array | Float64Array, exponent: float | None) -> UInt64Array:
     """Return the alias table of words from their counts, shape of `counts`, uint64."""
     return alias_table(word_weights(counts, exponent))
 
@@ -34,7 +34,7 @@ def split_negatives(rule: int, negative: int) -> tuple[int, int]:
 
 
 @inline
-def partition_of(rule: Any, state: Any, k: Any, target: Any, partitions: Any) -> Any:
+def draw_partition(rule: Any, state: Any, k: Any, target: Any, partitions: Any) -> Any:
     """Return the partition that negative k (from 0) of a pair is drawn from.
 
     Parameters
@@ -54,12 +54,12 @@ def partition_of(rule: Any, state: Any, k: Any, target: Any, partitions: Any) ->
 
 
 @inline
-def bits_of_negative(state: Any, k: Any) -> Any:
+def draw_negative_bits(state: Any, k: Any) -> Any:
     """Return the 64 random bits of negative k (from 0) of a pair, whose draws start from `state`."""
     return mix(state + WORD + (np.uint64(k) + np.uint64(1)) * GOLDEN)
 
 
 @inline
-def row_of_negative(state: Any, k: Any, words: Any) -> Any:
-    """Return the row of negative k (from 0) of a pair in its partition, by the `word_table` of the partition."""
-    return pick(words, bits_of_negative(state, k))
+def draw_negative_row(state: Any, k: Any, words: Any) -> Any:
+    """Return the row of negative k (from 0) of a pair in its partition, by the `make_word_table` of the partition."""
+    return pick(words, draw_negative_bits(state, k))

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from daskw2v.kernels import buffers
 from daskw2v.kernels.jit import inline, kernel
 from daskw2v.kernels.rng import GOLDEN, below, draw
-from daskw2v.sampling.hierarchy import BNS, partition_of
+from daskw2v.sampling.hierarchy import BNS, draw_partition
 from daskw2v.sampling.segments import Segment
 from daskw2v.types import Int32Array, Int64Array, UInt32Array, UInt64Array
 from daskw2v.vocabulary.partition import Partitions
@@ -43,41 +43,41 @@ def empty_pairs(n: int, dtype: npt.DTypeLike) -> Pairs:
 
 
 @inline
-def half_of(pairs: Any) -> Any:
+def row_bits(pairs: Any) -> Any:
     """Return the bits of a row in an array of pairs."""
     return np.uint64(4 * pairs.itemsize)
 
 
 @inline
-def no_row(half: Any) -> Any:
+def missing_row(half: Any) -> Any:
     """Return the number that stands for a center in another partition."""
     return (np.uint64(1) << half) - np.uint64(1)
 
 
 @inline
-def center_of(pair: Any, half: Any) -> Any:
-    """Return the center's row, or `no_row`, int64."""
+def unpack_center(pair: Any, half: Any) -> Any:
+    """Return the center's row, or `missing_row`, int64."""
     return np.int64(np.uint64(pair) >> half)
 
 
 @inline
-def context_of(pair: Any, half: Any) -> Any:
+def unpack_context(pair: Any, half: Any) -> Any:
     """Return the context's row, int64."""
-    return np.int64(np.uint64(pair) & no_row(half))
+    return np.int64(np.uint64(pair) & missing_row(half))
 
 
 def pack(rows: Sequence[Int64Array] | Int64Array, dtype: npt.DTypeLike) -> Pairs:
     """Return the pairs of contexts and centers; -1 is a center in another partition."""
     half = np.uint64(4 * np.dtype(dtype).itemsize)
     contexts, centers = np.asarray(rows, np.int64).view(np.uint64)
-    packed: Pairs = ((centers & no_row.py_func(half)) << half | contexts).astype(dtype)
+    packed: Pairs = ((centers & missing_row.py_func(half)) << half | contexts).astype(dtype)
     return packed
 
 
 def unpack(pairs: Pairs) -> tuple[Int64Array, Int64Array]:
     """Return contexts and centers, shapes of `pairs`; -1 for a center in another partition."""
     half = np.uint64(4 * pairs.itemsize)
-    wide, none = pairs.astype(np.uint64), no_row.py_func(half)
+    wide, none = pairs.astype(np.uint64), missing_row.py_func(half)
     centers = wide >> half
     return (wide & none).astype(np.int64), np.where(centers == none, -1, centers.astype(np.int64))
 
@@ -111,7 +111,7 @@ class Noise(NamedTuple):
     key: np.uint64
 
 
-class Dealt(NamedTuple):
+class BucketedPairs(NamedTuple):
     """Pairs, or negatives of pairs, in buckets.
 
     Parameters
@@ -162,7 +162,7 @@ def bucket_number(output: int, input: int, p: int, n_groups: int) -> int:
 
 
 @inline
-def place_of(word: Any, n: Any) -> Any:
+def locate_word(word: Any, n: Any) -> Any:
     """Return a word's partition and its row in it, like `vocabulary.partition.Partitions.place`."""
     row = word // n
     dealt = word - row * n
@@ -170,12 +170,12 @@ def place_of(word: Any, n: Any) -> Any:
 
 
 @inline
-def reach_of(window: Any, shrink: Any, key: Any, position: Any) -> Any:
+def draw_window_size(window: Any, shrink: Any, key: Any, position: Any) -> Any:
     """Return the size of the window at a corpus position, on both sides: `window`, or a draw from 1..window."""
     return window - np.int64(below(draw(key, position), window)) if shrink else window
 
 
-def deal_pairs(
+def distribute_pairs(
     segment: Segment,
     start: int,
     stop: int,
@@ -183,7 +183,7 @@ def deal_pairs(
     partitions: Partitions,
     noise: Noise | None = None,
     n_groups: int = 1,
-) -> Dealt:
+) -> BucketedPairs:
     """Deal the pairs whose centers are at the positions start..stop-1, or their negatives, into buckets.
 
     Parameters
@@ -225,7 +225,7 @@ def deal_pairs(
     entries = buffers.here.take(int(sizes.sum()) + 1, dtype)
     places = np.ascontiguousarray(ends.transpose(4, 1, 2, 0, 3)).reshape(sizes.shape) - sizes
     go_through(places, entries, write=True)
-    return Dealt(entries[:-1], np.cumsum([0, *by_bucket.sum(axis=4).ravel()], dtype=np.int64))
+    return BucketedPairs(entries[:-1], np.cumsum([0, *by_bucket.sum(axis=4).ravel()], dtype=np.int64))
 
 
 @kernel
@@ -233,12 +233,12 @@ def _read(segment: Any, windows: Any, n: Any, text: Any) -> None:
     """Write the partition, the row and the window of each token."""
     tokens, bounds = segment.tokens, segment.bounds
     for i in range(len(tokens)):
-        part, row = place_of(np.int64(np.uint32(tokens[i])), np.int64(np.uint32(n)))  # divisions of 32 bits
+        part, row = locate_word(np.int64(np.uint32(tokens[i])), np.int64(np.uint32(n)))  # divisions of 32 bits
         text.codes[np.uint64(i) + text.window] = part << text.bits | row
     for sentence in range(len(bounds) - 1):
         first, last = bounds[sentence], bounds[sentence + 1]
         for i in range(first, last):
-            reach = reach_of(windows.window, windows.shrink, windows.key, segment.positions[i])
+            reach = draw_window_size(windows.window, windows.shrink, windows.key, segment.positions[i])
             text.extents[i] = min(reach, i - first) << 16 | min(reach, last - 1 - i)
 
 
@@ -318,7 +318,7 @@ def _write(text: Any, order: Any, places: Any, entries: Any) -> None:
 
     All neighbours are visited, as in `_count`: a neighbour that is no context is written behind all pairs.
     """
-    half, window = half_of(entries), text.window
+    half, window = row_bits(entries), text.window
     for number in order:
         center = np.uint64(number)
         code = text.codes[center + window]
@@ -346,7 +346,7 @@ def _put(context: Any, counts: Any, text: Any, row: Any, of_center: Any, entries
 @kernel
 def _deal_noise(text: Any, order: Any, noise: Any, places: Any, entries: Any, write: Any) -> None:
     """Advance the index of each bucket by the negatives of centers' pairs, and write these negatives if `write`."""
-    half = half_of(entries)
+    half = row_bits(entries)
     for center in order:
         at = np.int64(center) + np.int64(text.window)
         code = text.codes[at]
@@ -360,8 +360,8 @@ def _deal_noise(text: Any, order: Any, noise: Any, places: Any, entries: Any, wr
             part = context >> text.bits
             state += np.uint64(noise.negative) * GOLDEN
             for k in range(noise.negative if noise.rule == BNS else 1):
-                partner = partition_of(noise.rule, state, k, own, noise.table)
+                partner = draw_partition(noise.rule, state, k, own, noise.table)
                 if write:
-                    center_bits = row if partner == own else no_row(half) << half
+                    center_bits = row if partner == own else missing_row(half) << half
                     entries[places[partner, part]] = center_bits | _row(context, text.bits)
                 places[partner, part] += np.uint64(1)

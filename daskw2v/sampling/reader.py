@@ -11,7 +11,7 @@ from daskw2v.errors import DamageError
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sampling.pairs import WindowSize
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.segments import Segment, SegmentBuilder, count_known, keep_thresholds, most_dropped
+from daskw2v.sampling.segments import Segment, SegmentBuilder, count_known, keep_thresholds, max_dropped_words
 from daskw2v.shards.layout import Corpus, own_starts
 from daskw2v.store.arrays import StoredArray, open_array, read_array
 from daskw2v.store.storage import Store
@@ -239,17 +239,17 @@ def open_text(run: Run) -> RunText:
     """Return the cached text of a run."""
     vocabulary, corpus = run.vocabulary, Corpus.load(run.work, run.corpus)
     reader = SegmentReader(run.work, corpus, vocabulary)
-    return RunText(reader, corpus.n_tokens, thresholds_of(vocabulary, run.params.sample))
+    return RunText(reader, corpus.n_tokens, read_thresholds(vocabulary, run.params.sample))
 
 
 @lru_cache(maxsize=2)
-def thresholds_of(vocabulary: StoredVocabulary, sample: float) -> UInt64Array:
+def read_thresholds(vocabulary: StoredVocabulary, sample: float) -> UInt64Array:
     """Return the thresholds of a subsampling of a vocabulary, for the words that it may drop."""
-    frequent = vocabulary.read_counts(0, min(vocabulary.size, most_dropped(sample)))
+    frequent = vocabulary.read_counts(0, min(vocabulary.size, max_dropped_words(sample)))
     return keep_thresholds(frequent, sample, vocabulary.total)
 
 
-def subsampling(params: Params, epoch: int) -> np.uint64:
+def subsampling_key(params: Params, epoch: int) -> np.uint64:
     """Return the stream of an epoch's draws of which tokens are kept."""
     return stream(params.seed, Purpose.SUBSAMPLE, epoch)
 
@@ -268,7 +268,7 @@ def read_text(run: Run, epoch: int, start: int, stop: int) -> tuple[Segment, int
         If a shard is missing.
     """
     params, text = run.params, open_text(run)
-    segment, words = text.reader.read(start, stop, params.window, text.keep, subsampling(params, epoch))
+    segment, words = text.reader.read(start, stop, params.window, text.keep, subsampling_key(params, epoch))
     return segment, words, WindowSize(params.window, params.shrink_windows, stream(params.seed, Purpose.WINDOW, epoch))
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from daskw2v.kernels.jit import inline, kernel
 from daskw2v.kernels.rng import below, draw, mix
-from daskw2v.sampling.pairs import WindowSize, reach_of
-from daskw2v.sampling.segments import Segment, with_rest
+from daskw2v.sampling.pairs import WindowSize, draw_window_size
+from daskw2v.sampling.segments import Segment, append_threshold
 from daskw2v.types import Int32Array, Int64Array, UInt64Array
 
 _HALF, _LOWER = np.uint64(32), np.uint64(2**32 - 1)
@@ -45,7 +45,7 @@ def entry_of(bits: Any, context: Any) -> Any:
 
 
 @inline
-def context_of(entry: Any) -> Any:
+def unpack_entry(entry: Any) -> Any:
     """Return the context of an entry."""
     return np.int32((entry & _LOWER) ^ (mix(entry >> _HALF) & _LOWER))
 
@@ -77,7 +77,7 @@ def sample_pairs(
     keep
         `segments.keep_thresholds` of contexts, for the most frequent words or all: pairs of other contexts all count.
     """
-    keep = with_rest(keep)
+    keep = append_threshold(keep)
     ends = np.zeros(n_words + 1, np.int32)
     _deal(segment, first, last, windows, key, keep, ends[1:], np.empty(0, np.uint64), False)
     sizes = ends[1:].copy()
@@ -103,7 +103,7 @@ def _deal(
         while center >= bounds[sentence + 1]:
             sentence += 1
         position, word = segment.positions[center], tokens[center]
-        reach = reach_of(windows.window, windows.shrink, windows.key, position)
+        reach = draw_window_size(windows.window, windows.shrink, windows.key, position)
         begin, end = max(bounds[sentence], center - reach), min(bounds[sentence + 1], center + reach + 1)
         counter, at = position * (2 * windows.window + 1) + windows.window - center, places[word]
         for i in range(begin, end):
@@ -221,7 +221,7 @@ def _sort(heaps: Any, seen: Any, contexts: Any) -> None:
         held = heaps[row, : min(seen[row], heaps.shape[1])]
         held.sort()
         for column in range(len(held)):
-            contexts[row, column] = context_of(held[column])
+            contexts[row, column] = unpack_entry(held[column])
 
 
 @kernel

@@ -70,17 +70,17 @@ def keep_shares(counts: Int64Array, sample: float, total: int | None = None) -> 
     return np.asarray(np.minimum(1.0, np.sqrt(ratio) + ratio))
 
 
-def with_rest(keep: UInt64Array) -> UInt64Array:
+def append_threshold(keep: UInt64Array) -> UInt64Array:
     """Return thresholds with one more, for all words beyond: they are always kept."""
     return np.append(keep, _ALWAYS)
 
 
-def most_dropped(sample: float) -> int:
+def max_dropped_words(sample: float) -> int:
     """Return the largest number of words that `sample` can affect in any text: no more can be frequent enough."""
     return math.ceil(_KEPT / sample) if sample else 0
 
 
-def cut(start: int, stop: int, length: int = SEGMENT) -> Iterator[tuple[int, int]]:
+def cut_range(start: int, stop: int, length: int = SEGMENT) -> Iterator[tuple[int, int]]:
     """Cut the positions start..stop-1 into consecutive ranges of at most `length`."""
     for a in range(start, stop, length):
         yield a, min(stop, a + length)
@@ -104,7 +104,7 @@ class SegmentBuilder:
         bounds[0] = 0
         self._segment = Segment(np.empty(capacity, np.int32), np.empty(capacity, np.int64), bounds)
         self._n, self._sentences = 0, 1
-        self._keep, self._key = with_rest(keep), key
+        self._keep, self._key = append_threshold(keep), key
 
     def add(self, codes: Int32Array, starts: Int64Array, ids: Int32Array, position: int) -> None:
         """Add tokens of one shard.

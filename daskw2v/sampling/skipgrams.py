@@ -4,13 +4,13 @@ A task deals a piece of text. Several pieces make a slice, which is what is read
 
 `build_skipgrams` writes files:
 
-    <piece>/<attempt>/pairs   pairs of a piece of text, in p * p parts, as `pairs.deal_pairs` puts them
+    <piece>/<attempt>/pairs   pairs of a piece of text, in p * p parts, as `pairs.distribute_pairs` puts them
     <piece>/<attempt>/noise   negatives that are not trained with their pair, with some rules, in the same way
 
 The pairs of two groups of partitions are one range of each file. Files are part files (`store.partfile`), as they are
 soon deleted.
 
-`hold_pairs` writes nothing. The result of a task is cut by groups of input partitions: these stay on their workers, so
+`submit_pairs` writes nothing. The result of a task is cut by groups of input partitions, which stay on their workers: so
 each worker takes its part of every piece once a pass, from the worker that dealt it. What a lost worker held, Dask
 makes again: a piece is a pure function of the text.
 """
@@ -36,17 +36,17 @@ from daskw2v.sampling.hierarchy import RULES, TNS
 from daskw2v.sampling.pairs import (
     PAIR_TYPES,
     SPAN,
-    Dealt,
+    BucketedPairs,
     Noise,
     Pairs,
     bucket_number,
-    deal_pairs,
+    distribute_pairs,
     empty_pairs,
     pair_type,
 )
 from daskw2v.sampling.reader import read_text
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.segments import SEGMENT, cut
+from daskw2v.sampling.segments import SEGMENT, cut_range
 from daskw2v.sampling.settings import NegativeSampling, Partitioned
 from daskw2v.shards.layout import digest
 from daskw2v.store.limits import refused, shown, typed
@@ -65,7 +65,7 @@ LAST = -(1 << 30)  # below any priority of training
 
 
 @dataclass(frozen=True)
-class Dealer:
+class BucketArguments:
     """Arguments of tasks that deal the pairs of a run into buckets.
 
     Parameters
@@ -135,7 +135,7 @@ class SkipGrams:
     noise: int
 
     @property
-    def place(self) -> StoredPairs:
+    def stored(self) -> StoredPairs:
         """The folder and digest of the pairs, for tasks."""
         return StoredPairs(self.folder, digest(list(self.attempts)))
 
@@ -161,7 +161,7 @@ def slice_length(n_partitions: int, length: int) -> int:
     return -(-(n_partitions**2 * SLICE) // piece) * piece
 
 
-def dealt_length(n_partitions: int, length: int, threads: int | None = None) -> int:
+def task_length(n_partitions: int, length: int, threads: int | None = None) -> int:
     """Return the positions that a task deals: a piece, or several if few threads hold pairs.
 
     `threads` is the number of threads that deal pairs to hold; None if pairs are written.
@@ -170,31 +170,31 @@ def dealt_length(n_partitions: int, length: int, threads: int | None = None) -> 
     return piece if threads is None else piece * max(1, min(_JOINED, length // threads) // piece)
 
 
-def most_dealt(n_partitions: int, length: int, threads: int, workers: int | None = None) -> int:
+def max_task_positions(n_partitions: int, length: int, threads: int, workers: int | None = None) -> int:
     """Return the most positions that so many threads of one of the workers deal at once.
 
-    The number does not fall with more threads, as `dealt_length` may. `workers` is None if pairs are written.
+    The number does not fall with more threads, as `task_length` may. `workers` is None if pairs are written.
     """
     piece = piece_length(n_partitions, length)
-    joined = 0 if workers is None else min(threads * dealt_length(n_partitions, length, 1), length // workers)
+    joined = 0 if workers is None else min(threads * task_length(n_partitions, length, 1), length // workers)
     return max(threads * piece, joined)
 
 
-def most_of_slice(n_partitions: int, length: int) -> int:
+def max_slice_length(n_partitions: int, length: int) -> int:
     """Return the most positions of a slice; the number does not fall as the text grows, as `slice_length` may."""
     return n_partitions**2 * SLICE + piece_length(n_partitions, length)
 
 
-def cut_stretch(dealer: Dealer, stretch: Stretch, threads: int | None = None) -> tuple[list[Stretch], int]:
-    """Return the stretches of `dealt_length` that are dealt each by a task, and how many of them make a slice."""
+def cut_stretch(dealer: BucketArguments, stretch: Stretch, threads: int | None = None) -> tuple[list[Stretch], int]:
+    """Return the stretches of `task_length` that are dealt each by a task, and how many of them make a slice."""
     n, length = dealer.partitions.n, stretch.stop - stretch.start
     whole = slice_length(n, length)
-    one = dealt_length(n, length, threads)
-    slices = cut(stretch.start, stretch.stop, whole)
-    return [Stretch(stretch.epoch, *ends) for part in slices for ends in cut(*part, one)], -(-whole // one)
+    one = task_length(n, length, threads)
+    slices = cut_range(stretch.start, stretch.stop, whole)
+    return [Stretch(stretch.epoch, *ends) for part in slices for ends in cut_range(*part, one)], -(-whole // one)
 
 
-def build_skipgrams(client: Client, dealer: Dealer, folder: Store, stretch: Stretch) -> SkipGrams:
+def build_skipgrams(client: Client, dealer: BucketArguments, folder: Store, stretch: Stretch) -> SkipGrams:
     """Deal the pairs of a stretch into buckets on the cluster, or return them if they are stored already.
 
     A task holds the text and the pairs of a piece. Tasks that wait for a worker let all others go first: they fill the
@@ -231,9 +231,9 @@ def read_skipgrams(folder: Store) -> SkipGrams | None:
     return grams
 
 
-def _write_piece(dealer: Dealer, folder: Store, number: int, stretch: Stretch) -> dict[str, Any]:
+def _write_piece(dealer: BucketArguments, folder: Store, number: int, stretch: Stretch) -> dict[str, Any]:
     """Task: deal a piece of text into buckets; return attempt and numbers of words, pairs, noise entries."""
-    words, dealt = deal_piece(dealer, stretch)
+    words, dealt = distribute_piece(dealer, stretch)
     attempt, sizes = new_attempt(), {_PAIRS: 0, _NOISE: 0}
     for name, kind in zip((_PAIRS, _NOISE), dealt, strict=False):
         write_parts(folder / str(number) / attempt, name, kind.edges, kind.entries)
@@ -241,14 +241,14 @@ def _write_piece(dealer: Dealer, folder: Store, number: int, stretch: Stretch) -
     return {"attempt": attempt, "words": words, **sizes}
 
 
-def deal_piece(dealer: Dealer, stretch: Stretch) -> tuple[int, list[Dealt]]:
+def distribute_piece(dealer: BucketArguments, stretch: Stretch) -> tuple[int, list[BucketedPairs]]:
     """Deal a piece of text; return its words, its pairs in buckets and, where the rule has it, noise in buckets."""
     segment, words, windows = read_text(dealer.run, *stretch)
     text = segment, stretch.start, stretch.stop, windows, dealer.partitions
-    return words, [deal_pairs(*text, noise, dealer.n_groups) for noise in _kinds(dealer, stretch.epoch)]
+    return words, [distribute_pairs(*text, noise, dealer.n_groups) for noise in _kinds(dealer, stretch.epoch)]
 
 
-def _kinds(dealer: Dealer, epoch: int) -> list[Noise | None]:
+def _kinds(dealer: BucketArguments, epoch: int) -> list[Noise | None]:
     """Return the kinds of entries to deal: None for pairs, and the noise where the rule has it."""
     params = dealer.run.params
     rule, key = RULES[Partitioned.of(params).negative_rule], stream(params.seed, Purpose.PARTITION, epoch)
@@ -263,13 +263,13 @@ def _table(weights: tuple[float, ...]) -> UInt64Array:
     return alias_table(np.array(weights))
 
 
-def read_buckets(place: StoredPairs, number: int, outputs: int, inputs: int) -> list[Bucket]:
+def read_buckets(stored: StoredPairs, number: int, outputs: int, inputs: int) -> list[Bucket]:
     """Read the buckets of two groups of partitions in a slice, one output partition after the other.
 
     Parameters
     ----------
-    place
-        The folder of the pairs of a stretch.
+    stored
+        The pairs of a stretch.
     number
         Of the slice.
     outputs, inputs
@@ -280,7 +280,7 @@ def read_buckets(place: StoredPairs, number: int, outputs: int, inputs: int) -> 
     DamageError
         If pairs are missing, or are not what was written.
     """
-    grams = _open(place)
+    grams = _open(stored)
     n, size = grams.n_partitions, grams.n_partitions // grams.n_groups
     first = bucket_number(outputs * size, inputs * size, n, grams.n_groups)
     pieces = range(number * grams.together, min(len(grams.attempts), (number + 1) * grams.together))
@@ -299,11 +299,11 @@ def read_buckets(place: StoredPairs, number: int, outputs: int, inputs: int) -> 
 
 
 @lru_cache(maxsize=4)
-def _open(place: StoredPairs) -> SkipGrams:
+def _open(stored: StoredPairs) -> SkipGrams:
     """Return pairs that are complete."""
-    grams = read_skipgrams(place.folder)
-    if grams is None or grams.place != place:
-        raise DamageError.of(f"{place.folder.url}/{MANIFEST}", "is gone, or not what was written")
+    grams = read_skipgrams(stored.folder)
+    if grams is None or grams.stored != stored:
+        raise DamageError.of(f"{stored.folder.url}/{MANIFEST}", "is gone, or not what was written")
     return grams
 
 
@@ -361,7 +361,7 @@ class HeldPairs:
         """Number of slices."""
         return -(-len(self.parts[0]) // self.together)
 
-    def of_group(self, inputs: int) -> list[list[Future]]:
+    def slices_of_group(self, inputs: int) -> list[list[Future]]:
         """Return the parts of a group of inputs, by slice, as arguments of tasks that train them."""
         parts, n = self.parts[inputs], self.together
         return [parts[k : k + n] for k in range(0, len(parts), n)]
@@ -382,7 +382,7 @@ class HeldPairs:
         return totals[0]
 
 
-def hold_pairs(client: Client, dealer: Dealer, stretch: Stretch, key: str) -> HeldPairs:
+def submit_pairs(client: Client, dealer: BucketArguments, stretch: Stretch, key: str) -> HeldPairs:
     """Submit the dealing of a stretch, in the slices of `build_skipgrams`; wait for nothing.
 
     Tasks that wait for a worker let all others go first: they fill the gaps of a training. `key` makes their keys
@@ -402,11 +402,11 @@ def hold_pairs(client: Client, dealer: Dealer, stretch: Stretch, key: str) -> He
     return HeldPairs(client, parts, together, totals)
 
 
-def _hold_piece(dealer: Dealer, stretch: Stretch) -> tuple[PairsPart, ...]:
+def _hold_piece(dealer: BucketArguments, stretch: Stretch) -> tuple[PairsPart, ...]:
     """Task: deal a piece of text; return its parts by group of inputs."""
     began = time.monotonic()
-    words, (pairs, *kinds) = deal_piece(dealer, stretch)
-    noise = kinds[0] if kinds else Dealt(pairs.entries[:0], np.zeros_like(pairs.edges))
+    words, (pairs, *kinds) = distribute_piece(dealer, stretch)
+    noise = kinds[0] if kinds else BucketedPairs(pairs.entries[:0], np.zeros_like(pairs.edges))
     n = dealer.n_groups
     of_groups = [(*_of_group(pairs, group, n), *_of_group(noise, group, n)) for group in range(n)]
     totals = PieceTotals(words, time.monotonic() - began)
@@ -418,14 +418,14 @@ def _totals(*parts: PairsPart) -> PieceTotals:
     return PieceTotals(sum(part.totals.words for part in parts), sum(part.totals.seconds for part in parts))
 
 
-def _of_group(dealt: Dealt, inputs: int, n_groups: int) -> tuple[Pairs, Int64Array]:
+def _of_group(dealt: BucketedPairs, inputs: int, n_groups: int) -> tuple[Pairs, Int64Array]:
     """Return the entries of a group of inputs, and the bounds of their buckets."""
     buckets = (len(dealt.edges) - 1) // n_groups
     edges = dealt.edges[inputs * buckets : (inputs + 1) * buckets + 1]
     return share(dealt.entries[edges[0] : edges[-1]]), edges - edges[0]
 
 
-def held_buckets(parts: Sequence[PairsPart]) -> Callable[[int], Bucket]:
+def make_bucket_reader(parts: Sequence[PairsPart]) -> Callable[[int], Bucket]:
     """Return a function from the index of a bucket in its group to the bucket, as `read_buckets` reads it.
 
     Parameters

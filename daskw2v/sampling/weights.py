@@ -16,7 +16,7 @@ import numpy as np
 from distributed import Client
 
 from daskw2v.cluster.tasks import run_tasks
-from daskw2v.sampling.segments import cut
+from daskw2v.sampling.segments import cut_range
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.store.limits import typed
 from daskw2v.store.stage import OpenStage, groups_exist, new_attempt
@@ -92,7 +92,7 @@ def partition_counts(
     if stored is not None:
         return stored
     group = min(partitions.n, max(1, TASK_WORDS // partitions.size(0)))
-    ranges = cut(0, partitions.n, group)
+    ranges = cut_range(0, partitions.n, group)
     jobs = [(vocabulary, partitions, exponent, folder / str(i), *part) for i, part in enumerate(ranges)]
     stage = OpenStage(folder, partial(run_tasks, client))  # the run holds the lease
     attempts, weights = zip(*stage.map("weights", _deal_counts, jobs), strict=True)

@@ -19,7 +19,7 @@ from daskw2v import Params, Resources, train
 from daskw2v.errors import ClusterError, Daskw2vError, MissingExtraError, ParameterError
 from daskw2v.kernels.cuda import check_gpu
 from daskw2v.sampling.reader import DeviceSpan
-from daskw2v.sampling.segments import SegmentBuilder, with_rest
+from daskw2v.sampling.segments import SegmentBuilder, append_threshold
 
 ROOT = Path(__file__).parents[2]
 SECONDS = {"simulator": 560, "gpu": 520}  # most of a GPU's are compilation, of dozens of kernels
@@ -273,7 +273,7 @@ def test_compiled_helpers__cut_text_as_the_processor_does(compiling, monkeypatch
         DeviceSpan(codes[a:b], ids, starts[slice(*edge)], a, 10**10 + a)
         for (a, b), edge in zip(((0, 1100), (1100, 2500)), edges, strict=True)
     ]
-    found, *centers = cutting.Cutter().cut(spans, 10**10 + 50, 10**10 + 2400, with_rest(keep), key, counts, None)
+    found, *centers = cutting.Cutter().cut(spans, 10**10 + 50, 10**10 + 2400, append_threshold(keep), key, counts, None)
     n = found.bounds[-1]
     np.testing.assert_array_equal(found.tokens[:n], expected.tokens)
     np.testing.assert_array_equal(found.positions[:n], expected.positions)

@@ -254,12 +254,12 @@ def read_stages(folder: Path) -> None:
     def pairs() -> None:
         found = skipgrams.read_skipgrams(work / "pairs")
         if found is not None:
-            skipgrams.read_buckets(found.place, 0, 1, 0)
+            skipgrams.read_buckets(found.stored, 0, 1, 0)
 
     def contexts() -> None:
         matrix = context_matrix.find_matrix(work / "matrices/x")
         if matrix is not None:
-            context_matrix.read_contexts(matrix.place, (0, 4), (0, 3))
+            context_matrix.read_contexts(matrix.group, (0, 4), (0, 3))
 
     _ask_each(
         load,

@@ -43,7 +43,7 @@ def run(client, tmp_path_factory):
 
 
 def contexts_of(matrix):
-    return read_contexts(matrix.place, (0, matrix.words), (0, matrix.context_size))
+    return read_contexts(matrix.group, (0, matrix.words), (0, matrix.context_size))
 
 
 def seen_of(matrix):
@@ -251,14 +251,14 @@ def test_read_contexts__gives_any_rectangle(client, run, monkeypatch, columns):
     matrix = build_matrix(client, replace(run, params=PARAMS.replace(seed=79)))
     whole = contexts_of(matrix)
     for rows in ((0, 1), (7, 30), (0, matrix.words)):
-        found = read_contexts(matrix.place, rows, columns)
+        found = read_contexts(matrix.group, rows, columns)
         np.testing.assert_array_equal(found, whole[slice(*rows), slice(*columns)])
         found[...] = 0  # nobody else's
-        np.testing.assert_array_equal(read_contexts(matrix.place, rows, columns), whole[slice(*rows), slice(*columns)])
+        np.testing.assert_array_equal(read_contexts(matrix.group, rows, columns), whole[slice(*rows), slice(*columns)])
 
 
 def test_read_contexts__notices_rows_that_are_gone(client, run):
     matrix = build_matrix(client, replace(run, params=PARAMS.replace(seed=80)))
     (matrix.folder / matrix.folder.read_manifest()["build"] / "matrix" / "contexts" / "c").remove()
     with pytest.raises(DamageError, match="is missing"):
-        read_contexts(matrix.place, (2, 5), (0, 3))
+        read_contexts(matrix.group, (2, 5), (0, 3))

@@ -16,7 +16,7 @@ from daskw2v.objectives.reference import windows_in
 from daskw2v.objectives.windows import windows_of
 from daskw2v.sampling import pairs
 from daskw2v.sampling.hierarchy import BNS, SNS
-from daskw2v.sampling.pairs import Noise, WindowSize, deal_pairs, unpack
+from daskw2v.sampling.pairs import Noise, WindowSize, distribute_pairs, unpack
 from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.weights import word_weights
 from daskw2v.vocabulary.partition import Partitions
@@ -24,7 +24,7 @@ from daskw2v.vocabulary.partition import Partitions
 
 def deal(segment, start, stop, windows, partitions, noise=None):
     """Deal pairs; return p * p buckets of (context, center), first those of output partition 0."""
-    dealt = deal_pairs(segment, start, stop, windows, partitions, noise)
+    dealt = distribute_pairs(segment, start, stop, windows, partitions, noise)
     assert len(dealt.edges) == partitions.n**2 + 1
     assert dealt.edges[-1] == len(dealt.entries)
     assert dealt.entries.dtype == np.uint32
@@ -78,7 +78,7 @@ def test_deal_pairs__of_no_text_are_none(p):
 
 def test_deal_pairs__of_large_partitions_take_eight_bytes():
     segment = Segment(np.array([70_000, 3], np.int32), np.arange(2), np.array([0, 2]))
-    dealt = deal_pairs(segment, 0, 2, WindowSize(1, False, np.uint64(1)), Partitions(70_001, 1))
+    dealt = distribute_pairs(segment, 0, 2, WindowSize(1, False, np.uint64(1)), Partitions(70_001, 1))
     assert dealt.entries.dtype == np.uint64
     contexts, centers = unpack(dealt.entries)
     assert [contexts.tolist(), centers.tolist()] == [[70_000, 3], [3, 70_000]]

@@ -55,7 +55,7 @@ def make(client, files):
 
 def rows_of(matrix, run):
     """Return the contexts of each center as words, and its number of pairs."""
-    words, contexts = run.vocabulary.load().words, read_contexts(matrix.place, (0, matrix.words), (0, SIZE))
+    words, contexts = run.vocabulary.load().words, read_contexts(matrix.group, (0, matrix.words), (0, SIZE))
     seen = read_array((matrix.folder / matrix.folder.read_manifest()["build"] / "matrix").open_group(), "seen")
     ids = {word: id_ for id_, word in enumerate(words)}
     rows = np.array([[words[context] for context in contexts[ids[f"c{i}"]]] for i in range(CENTERS)])

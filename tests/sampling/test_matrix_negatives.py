@@ -35,7 +35,7 @@ def test_prepare__draws_words_as_often_as_they_are_contexts(client, text, change
     corpus = build_corpus(text, store, params, Resources(), client)
     vocabulary = build_vocabulary(corpus, store, params, Resources(), client)
     matrix = build_matrix(client, Run(store, corpus.name, vocabulary, params, "cpu"))
-    contexts = read_contexts(matrix.place, (0, matrix.words), (0, SampledContexts.of(params).context_size))
+    contexts = read_contexts(matrix.group, (0, matrix.words), (0, SampledContexts.of(params).context_size))
     seen = read_array((matrix.folder / matrix.build / "matrix").open_group(), "seen")
     assert seen.max() < SampledContexts.of(params).context_size
     met = sum(np.bincount(row[:n], minlength=matrix.words) for row, n in zip(contexts, seen, strict=True))

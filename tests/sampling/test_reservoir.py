@@ -13,10 +13,10 @@ from daskw2v.sampling.reservoir import (
     NO_CONTEXT,
     PairSample,
     Reservoir,
-    context_of,
     entry_of,
     repeat_contexts,
     sample_pairs,
+    unpack_entry,
 )
 from daskw2v.sampling.segments import Segment
 
@@ -27,7 +27,7 @@ WORDS, SIZE = 7, 4
 @kernel
 def there_and_back(bits, context):
     entry = entry_of(bits, context)
-    return entry, context_of(entry)
+    return entry, unpack_entry(entry)
 
 
 def entries_of(bits, contexts):

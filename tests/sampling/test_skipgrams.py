@@ -11,19 +11,19 @@ from daskw2v.kernels.alias import alias_table
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.sampling import pairs, skipgrams
 from daskw2v.sampling.hierarchy import RULES
-from daskw2v.sampling.pairs import Noise, WindowSize, deal_pairs
+from daskw2v.sampling.pairs import Noise, WindowSize, distribute_pairs
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.sampling.skipgrams import (
-    Dealer,
+    BucketArguments,
     StoredPairs,
     Stretch,
     build_skipgrams,
-    held_buckets,
-    hold_pairs,
+    make_bucket_reader,
     read_buckets,
+    submit_pairs,
 )
 from daskw2v.stages import Store, build_corpus, build_vocabulary
 from daskw2v.training.rotation.settings import Rotation
@@ -49,7 +49,7 @@ def dealer_of(encoded, rule, sample=1e-2):
     store, corpus, vocabulary = encoded
     params = Params(min_count=2, sample=sample, negative=4, window=3, negative_rule=rule)
     run = Run(store, corpus.name, vocabulary, params, "cpu")
-    return Dealer(run, Partitions(vocabulary.size, P), GROUPS, (3.0, 1.0, 2.0, 1.0, 1.0, 1.0))
+    return BucketArguments(run, Partitions(vocabulary.size, P), GROUPS, (3.0, 1.0, 2.0, 1.0, 1.0, 1.0))
 
 
 def expected_of(encoded, dealer):
@@ -67,7 +67,7 @@ def expected_of(encoded, dealer):
         kinds.append(Noise(RULES[Rotation.of(params).negative_rule], NegativeSampling.of(params).negative, table, key))
     buckets = []
     for noise in kinds:
-        dealt = deal_pairs(segment, STRETCH.start, STRETCH.stop, windows, dealer.partitions, noise)
+        dealt = distribute_pairs(segment, STRETCH.start, STRETCH.stop, windows, dealer.partitions, noise)
         buckets.append([dealt.entries[a:b] for a, b in pairwise(dealt.edges)])
     return words, buckets
 
@@ -90,13 +90,13 @@ def test_build_skipgrams__equal_one_deal_however_they_are_cut(
     assert found.pairs == sum(map(len, buckets[0])) > 1000
     assert found.noise == {"tns": 0, "sns": 1, "bns": 4}[rule] * found.pairs
     assert found.n_slices == -(-(STRETCH.stop - STRETCH.start) // slice_of(piece, at_least))
-    held = hold_pairs(client, dealer, STRETCH, f"{rule}-{piece}-{at_least}")
+    held = submit_pairs(client, dealer, STRETCH, f"{rule}-{piece}-{at_least}")
     assert (held.words, held.n_slices) == (words, found.n_slices)
     assert held.deal_seconds > 0
     for to, of in product(range(GROUPS), repeat=2):
-        slices = [read_buckets(found.place, k, to, of) for k in range(found.n_slices)]
+        slices = [read_buckets(found.stored, k, to, of) for k in range(found.n_slices)]
         places = range(to * (P // GROUPS) ** 2, (to + 1) * (P // GROUPS) ** 2)
-        taken = [[*map(held_buckets(parts), places)] for parts in client.gather(held.of_group(of))]
+        taken = [[*map(make_bucket_reader(parts), places)] for parts in client.gather(held.slices_of_group(of))]
         for buckets_of_slice, others in zip(slices, taken, strict=True):
             for bucket, other in zip(buckets_of_slice, others, strict=True):
                 np.testing.assert_array_equal(bucket.pairs, other.pairs)
@@ -132,9 +132,9 @@ def test_build_skipgrams__that_are_there_are_not_made_again(client, encoded, tmp
     again = build_skipgrams(client, dealer, folder, STRETCH)
     assert again.attempts != found.attempts
     assert again.pairs == found.pairs
-    read_buckets(again.place, 0, 0, 0)
+    read_buckets(again.stored, 0, 0, 0)
     with pytest.raises(DamageError, match="is gone, or not what was written"):
-        read_buckets(found.place, 0, 0, 0)
+        read_buckets(found.stored, 0, 0, 0)
 
 
 def test_build_skipgrams__of_an_earlier_release_are_dealt_again(client, encoded, tmp_path):
@@ -161,7 +161,7 @@ def test_read_skipgrams__refuses_what_they_cannot_be(client, encoded, tmp_path, 
 def test_build_skipgrams__of_words_without_neighbours_are_empty(client, encoded, tmp_path):
     found = build_skipgrams(client, dealer_of(encoded, "sns", sample=1e-9), Store(str(tmp_path)), STRETCH)
     assert found.pairs == found.noise == 0 < found.words
-    assert [len(bucket.pairs) for bucket in read_buckets(found.place, 0, 0, 0)] == [0] * (P // GROUPS) ** 2
+    assert [len(bucket.pairs) for bucket in read_buckets(found.stored, 0, 0, 0)] == [0] * (P // GROUPS) ** 2
 
 
 def test_read_buckets__that_is_gone_or_damaged_is_an_error(client, encoded, tmp_path):
@@ -173,7 +173,7 @@ def test_read_buckets__that_is_gone_or_damaged_is_an_error(client, encoded, tmp_
     content[-1] ^= 1
     file.write_bytes(content)
     with pytest.raises(DamageError, match="is not what was written"):
-        read_buckets(found.place, 0, GROUPS - 1, GROUPS - 1)
+        read_buckets(found.stored, 0, GROUPS - 1, GROUPS - 1)
     file.unlink()
     with pytest.raises(DamageError, match="lacks its bytes"):
-        read_buckets(found.place, 0, 0, 1)
+        read_buckets(found.stored, 0, 0, 1)

@@ -14,9 +14,9 @@ from daskw2v.sequences import rounds
 from daskw2v.sequences import walks as module
 from daskw2v.sequences.rows import GraphRows, as_readonly
 from daskw2v.sequences.steps import (
-    ASKED,
     FIRST,
     LENGTH,
+    MAX_ASKED,
     NARROW,
     NODE,
     PREVIOUS,
@@ -88,7 +88,7 @@ def travelled(graph, n, p, q, path, most):
                 walks[trail[:steps, 0], trail[:steps, 1]] = trail[:steps, 2]
             moved.append(here[here[:, NODE] >= 0])
         walkers = np.concatenate(moved)
-        assert rounds < length * 2 * (TRIES // ASKED + 2), "walkers are lost"
+        assert rounds < length * 2 * (TRIES // MAX_ASKED + 2), "walkers are lost"
     return walks
 
 

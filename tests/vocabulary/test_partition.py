@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from daskw2v.errors import ParameterError
 from daskw2v.kernels.jit import kernel
-from daskw2v.sampling.pairs import place_of
+from daskw2v.sampling.pairs import locate_word
 from daskw2v.sampling.segments import keep_thresholds
 from daskw2v.vocabulary.partition import Partitions
 
@@ -16,7 +16,7 @@ from daskw2v.vocabulary.partition import Partitions
 def places(words, n):
     found = np.empty((2, len(words)), np.int64)
     for i in range(len(words)):
-        found[0, i], found[1, i] = place_of(words[i], n)
+        found[0, i], found[1, i] = locate_word(words[i], n)
     return found
 
 

@@ -23,7 +23,7 @@ from daskw2v.objectives.base import DeviceTables, Rate
 from daskw2v.objectives.cuda.access import FLUSH, TOGETHER, adds_four, contexts, mover, of_warp, targets
 from daskw2v.objectives.cuda.shape import Aim, Shape, WarpScratch, kernel_tables, share_of_warp
 from daskw2v.objectives.windows import windows_of
-from daskw2v.sampling.pairs import reach_of
+from daskw2v.sampling.pairs import draw_window_size
 from daskw2v.types import Float32Array, Float64Array
 
 PIECE = 256  # centers of a piece, at least: pieces of 64 cost 4 % of the quality
@@ -102,7 +102,7 @@ def over_pieces(shape: Shape, aim: Aim, train_window: Callable[..., Any], slots:
                 if center + window < high:
                     enter(tables, scratch, moved(slot, window), at(text.tokens, center + window), lane)
                 position = at(text.positions, center)
-                reach = int32(reach_of(window, windows.shrink_windows, windows.key, position))
+                reach = int32(draw_window_size(window, windows.shrink_windows, windows.key, position))
                 alpha = float32(windows.alpha) + float32(windows.slope) * float32(position - windows.origin)
                 left, right = int32(max(low, center - reach)), int32(min(high, center + reach + 1))
                 at_left = moved(slot, left - center)

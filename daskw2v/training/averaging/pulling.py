@@ -12,7 +12,7 @@ from daskw2v.features.settings import FEATURES
 from daskw2v.objectives.registry import find_objective
 from daskw2v.sampling.reader import open_text
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.segments import cut
+from daskw2v.sampling.segments import cut_range
 from daskw2v.training.averaging.round_schedule import AveragingRound, ReplicaWork
 from daskw2v.training.devices import SomeRows, find_device, read_piece
 from daskw2v.training.loop.strategy import in_background
@@ -117,5 +117,5 @@ class ReplicaText:
 
     def _pieces(self, length: int) -> Iterator[Callable[[], Any]]:
         for epoch, start, stop, rate in self.work.pieces(open_text(self._run).length):
-            for a, b in cut(start, stop, length):
+            for a, b in cut_range(start, stop, length):
                 yield partial(self._load, self._run, epoch, a, b, rate)

@@ -270,7 +270,7 @@ def share_words(client: Client, run: Run, matrix: ContextMatrix, resources: Reso
     ends = [0, *accumulate(worker.threads for worker in workers)]
     bounds = pairwise(min(n_words, n * end // ends[-1] * unit) for end in ends)
     parts = [(worker, WordRange(*words)) for worker, words in zip(workers, bounds, strict=True) if words[0] < words[1]]
-    context = ColumnsContext(run, matrix.place, tuple(words for _, words in parts))
+    context = ColumnsContext(run, matrix.group, tuple(words for _, words in parts))
     return ColumnsCluster(client, trainers, context, tuple(worker for worker, _ in parts), session)
 
 

@@ -28,7 +28,7 @@ from daskw2v.kernels import buffers
 from daskw2v.kernels.cuda import check_gpu, load
 from daskw2v.objectives.base import DeviceTables, MatrixColumns, PartTables, Rate
 from daskw2v.objectives.touched import contexts_in_partition
-from daskw2v.sampling.reader import CHUNK, Span, open_text, subsampling
+from daskw2v.sampling.reader import CHUNK, Span, open_text, subsampling_key
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices.base import DeviceTrainer, PartitionTrainer, RowTrainer, Threads
@@ -258,7 +258,7 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
     @_on_its_gpu
     def load(self, run: Run, epoch: int, start: int, stop: int, rate: Rate) -> DevicePiece:
         """Bring the positions start..stop-1 of a run's text to the GPU, unless they are there."""
-        key = subsampling(run.params, epoch)
+        key = subsampling_key(run.params, epoch)
         spans = self._text_of(run).load(start, stop, run.params.window, key)
         return DevicePiece(spans, start, stop, rate, epoch, key)
 

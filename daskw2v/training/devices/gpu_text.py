@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from daskw2v.objectives.base import Rate
 from daskw2v.sampling.reader import DeviceSpan, RunText, SegmentReader, Span
-from daskw2v.sampling.segments import cut, with_rest
+from daskw2v.sampling.segments import append_threshold, cut_range
 
 STAGE = 4 << 20  # bytes of pinned memory that are filled and copied at once
 UNIT = 1 << 20  # the memory of text that passes through is a multiple of these bytes
@@ -140,7 +140,7 @@ class DeviceText:
         self._coming: dict[Hashable, Future[_Loaded]] = {}
         self._passing: WeakValueDictionary[Hashable, _Loaded] = WeakValueDictionary()
         self._pinned, self._free = deque[_Pinned](), deque[tuple[Any, list[Any]]]()
-        self.keep = cuda.to_device(with_rest(text.keep))
+        self.keep = cuda.to_device(append_threshold(text.keep))
 
     def load(self, start: int, stop: int, window: int, key: np.uint64) -> list[LoadedSpan]:
         """Return the spans of positions start..stop-1, with margins that complete all windows; copying has begun."""
@@ -219,7 +219,7 @@ class DeviceText:
             return self._cuda.device_array(n if stays else -(-n // UNIT) * UNIT, np.uint8), []
 
     def _copy(self, content: npt.NDArray[np.uint8], memory: Any) -> None:
-        for a, b in cut(0, len(content), STAGE):
+        for a, b in cut_range(0, len(content), STAGE):
             try:
                 pinned = self._pinned.popleft()
             except IndexError:

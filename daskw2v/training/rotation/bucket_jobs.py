@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from daskw2v.kernels.rng import draws
-from daskw2v.sampling.skipgrams import Bucket, PairsPart, StoredPairs, held_buckets, read_buckets
+from daskw2v.sampling.skipgrams import Bucket, PairsPart, StoredPairs, make_bucket_reader, read_buckets
 
 HeldParts: TypeAlias = Mapping[int, Sequence[Sequence[PairsPart]]]  # of groups of inputs, by slice
 PairSource: TypeAlias = StoredPairs | HeldParts
@@ -131,7 +131,9 @@ def _bucket_read(buckets: Mapping[tuple[int, int], Sequence[Bucket]], size: int,
 def _held_buckets(parts: HeldParts, size: int, n: int) -> Iterator[Callable[[BucketWork], Bucket]]:
     """Yield the function that puts each bucket of a slice together, in the thread that trains it; for n slices."""
     for number in range(n):
-        yield partial(_bucket_held, {group: held_buckets(slices[number]) for group, slices in parts.items()}, size)
+        yield partial(
+            _bucket_held, {group: make_bucket_reader(slices[number]) for group, slices in parts.items()}, size
+        )
 
 
 def _bucket_held(buckets: Mapping[int, Callable[[int], Bucket]], size: int, work: BucketWork) -> Bucket:

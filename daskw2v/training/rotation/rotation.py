@@ -29,7 +29,7 @@ from daskw2v.models.stored.store import finish_tables
 from daskw2v.models.stored.tables import create_model
 from daskw2v.progress import Listener, Progress
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.skipgrams import Dealer, HeldPairs, SkipGrams, build_skipgrams, hold_pairs
+from daskw2v.sampling.skipgrams import BucketArguments, HeldPairs, SkipGrams, build_skipgrams, submit_pairs
 from daskw2v.sampling.weights import partition_counts
 from daskw2v.shards.layout import Corpus
 from daskw2v.store.storage import Store
@@ -86,7 +86,7 @@ class RotationRun:
     unit, trained, threads = "pass", "partition", 1
 
     def __init__(
-        self, client: Client, folder: Store, length: int, context: RotationContext, dealer: Dealer, fits: Fits
+        self, client: Client, folder: Store, length: int, context: RotationContext, dealer: BucketArguments, fits: Fits
     ) -> None:
         self._client, self._folder, self._length, self._context = client, folder, length, context
         self._dealer, self._fits, self._params = dealer, fits, context.run.params
@@ -149,7 +149,7 @@ class RotationRun:
     def _held(self, number: int) -> PassWork:
         """Submit the dealing of a pass to workers, which then hold its pairs."""
         this = self._passes[number]
-        held = hold_pairs(self._client, self._dealer, this.stretch, f"{self._session}-{number}")
+        held = submit_pairs(self._client, self._dealer, this.stretch, f"{self._session}-{number}")
         return PassWork(this, self._passes.steps(number, held.n_slices), held)
 
     def _deal(self, this: RotationPass, before: "Future[SkipGrams] | None") -> SkipGrams:
@@ -236,7 +236,7 @@ def _start(
     for message in _advice(client, n, RotationPasses(params, length).n_steps, fits=fits.model):
         listener(Progress("train", 0, 0, "", message=message))
     context = RotationContext(run, partitions, counts, resources.device)
-    dealer = Dealer(run, partitions, RotationPasses(params, length).n_steps, counts.weights)
+    dealer = BucketArguments(run, partitions, RotationPasses(params, length).n_steps, counts.weights)
     return RotationRun(client, place, length, context, dealer, fits)
 
 

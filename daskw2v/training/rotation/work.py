@@ -14,7 +14,7 @@ from daskw2v.kernels.simd import padded
 from daskw2v.sampling.pairs import pair_type
 from daskw2v.sampling.segments import POSITION
 from daskw2v.sampling.settings import NegativeSampling
-from daskw2v.sampling.skipgrams import dealt_length, most_dealt, most_of_slice, slice_length
+from daskw2v.sampling.skipgrams import max_slice_length, max_task_positions, slice_length, task_length
 from daskw2v.training.loop.work import BLOCK, FLOAT, INT, LONG, Moment, Phase, Sizes, Work
 from daskw2v.training.rotation.pass_schedule import group_size, is_one_task, most_together, passes_of_epoch
 from daskw2v.training.rotation.settings import Rotation
@@ -81,7 +81,9 @@ class RotationWork(Work):
         workers, fits, groups = self.workers, self.fits, self.n_groups
         tasks = min(self.tasks, -(-groups // workers.n))  # of a worker
         on_device = -(-tasks // workers.devices)
-        pairs = min(self.pairs_of_pass, self._pair_bytes(most_of_slice(self.n_partitions, self.length)))  # of a slice
+        pairs = min(
+            self.pairs_of_pass, self._pair_bytes(max_slice_length(self.n_partitions, self.length))
+        )  # of a slice
         task = {
             "partitions in training": tasks * self.copies / groups,
             "rows that are read": tasks * self.tables / 2 / self.n_partitions,
@@ -107,7 +109,7 @@ class RotationWork(Work):
     def phases(self) -> Iterator[Phase]:
         """Yield the phases of training.
 
-        text: `skipgrams.hold_pairs` and `held_buckets`, or `build_skipgrams` and `read_buckets` through files.
+        text: `skipgrams.submit_pairs` and `make_bucket_reader`, or `build_skipgrams` and `read_buckets` through files.
         store: the codes; pairs that lie in files, written and read. Where the workers do not hold the model also all
         that tasks take (`rotation.pass_tasks`), read and written, by one thread of each task.
         train: `train_bucket`; tasks of one thread wait for the largest of theirs, threads of a task as `waits` says; a
@@ -126,7 +128,7 @@ class RotationWork(Work):
         threads = min(max(1, workers.slots // groups), workers.threads, p // groups) if fits.model else 1
         all_threads, of_value = tasks * threads, SENT_BYTES[self.sent_dtype]
         length, dealing_tasks = max(1, self.length), 1 + self.n_groups if fits.pairs else 1
-        pieces = self.passes * math.ceil(length / dealt_length(p, length, workers.slots if fits.pairs else None))
+        pieces = self.passes * math.ceil(length / task_length(p, length, workers.slots if fits.pairs else None))
         dealt = {"deal": load.pairs, "piece": pieces, "result": pieces * dealing_tasks}
         yield Phase("text", dealt, min(workers.slots, pieces / self.passes))
         submitted = math.ceil(self.passes / fits.together) if one_task else self.passes
@@ -163,7 +165,7 @@ class RotationWork(Work):
         if not threads:
             return {}
         n = self.workers.n if self.fits.pairs else None
-        dealt = most_dealt(self.n_partitions, self.length, threads, n)
+        dealt = max_task_positions(self.n_partitions, self.length, threads, n)
         return {
             "text": (POSITION + 2 * INT + LONG) * min(threads * self.text.words, dealt),
             "pairs being dealt": self._pair_bytes(min(threads * self.text.left, dealt)),

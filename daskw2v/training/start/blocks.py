@@ -24,7 +24,7 @@ from daskw2v.models.stored.tables import (
     write_table_rows,
 )
 from daskw2v.sampling.run import Run
-from daskw2v.sampling.segments import cut
+from daskw2v.sampling.segments import cut_range
 from daskw2v.store.checksums import Written
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
@@ -153,7 +153,7 @@ def rewrite(client: Client, stage: str, change: RowsChange, source: Store, targe
             jobs |= {f"{name}-{p}": (*job, p) for p in range(table.partitions.n)}
         else:
             step = max(1, rows_per_block(table.shape[1]) // table.chunk_rows) * table.chunk_rows
-            jobs |= {f"{name}-{start}": (*job, start, stop) for start, stop in cut(0, len(table), step)}
+            jobs |= {f"{name}-{start}": (*job, start, stop) for start, stop in cut_range(0, len(table), step)}
     finish_tables(target, [written for _, written in run_tasks(client, stage, _rewrite, jobs)])
 
 

@@ -40,7 +40,7 @@ from daskw2v.objectives.base import drawn_rows
 from daskw2v.objectives.registry import find_objective
 from daskw2v.progress import Listener, saying
 from daskw2v.sampling.run import Run, RunFeatures
-from daskw2v.sampling.segments import cut
+from daskw2v.sampling.segments import cut_range
 from daskw2v.store.arrays import read_array, write_array
 from daskw2v.store.storage import Store
 from daskw2v.training.loop.strategy import ModelRows, TableParts
@@ -89,7 +89,7 @@ def find_features(client: Client, folder: Store, run: Run, resources: Resources,
     """
     folder.create_group()
     ngrams = NGrams.find(run.params)
-    ranges = [] if ngrams is None else cut(0, run.vocabulary.size, _RANGE)
+    ranges = [] if ngrams is None else cut_range(0, run.vocabulary.size, _RANGE)
     jobs = {number: (folder, run, number, start, stop) for number, (start, stop) in enumerate(ranges)}
     buckets, counts = np.empty(0, np.int32), np.empty(0, np.int64)
     for _, (more, of_each) in run_tasks(client, "ngrams", _count_ngrams, jobs):
@@ -172,7 +172,7 @@ def _ngrams(run: Run, folder: Store) -> WordFeatures:
     """Return the n-grams of all words."""
     keys, n_words = keys_of(run), run.vocabulary.size
     rows, offsets = list[Any](), [np.zeros(1, np.int64)]
-    for number, _ in enumerate(cut(0, n_words, _RANGE)):
+    for number, _ in enumerate(cut_range(0, n_words, _RANGE)):
         group = (folder / f"ngrams-{number}").open_group()
         rows.append(keys.rows_of(read_array(group, "buckets")))
         offsets.append(read_array(group, "offsets")[1:] + offsets[-1][-1])

@@ -22,7 +22,7 @@ from daskw2v.objectives.cpu.scratch import Scratch, loss_of, make_scratch, scrat
 from daskw2v.objectives.cpu.skip_gram import train_contexts
 from daskw2v.objectives.cpu.steps import MAX_TARGETS, prefetch_row, store_int64
 from daskw2v.objectives.cpu.targets import PATHS, write_linked_path
-from daskw2v.sampling.pairs import Pairs, center_of, context_of, half_of
+from daskw2v.sampling.pairs import Pairs, row_bits, unpack_center, unpack_context
 from daskw2v.types import UInt64Array
 
 MOST = 8  # contexts that are trained together
@@ -58,7 +58,7 @@ def _scratch(thread: int, width: int, groups: int) -> Scratch:
 @kernel
 def _train(pairs: Any, tables: Any, alpha: Any, links: Any, scratch: Any) -> Any:
     scratch.mantissa[:], scratch.exponent[:] = 1.0, 0
-    there, work, half = table_addresses(tables), scratch_addresses(scratch), half_of(pairs)
+    there, work, half = table_addresses(tables), scratch_addresses(scratch), row_bits(pairs)
     rows, signs = scratch.rows.reshape(RUN, -1), scratch.signs[: len(scratch.rows)].reshape(RUN, -1)
     bounds = cut_steps(pairs)
     n = len(bounds) - 1
@@ -66,15 +66,15 @@ def _train(pairs: Any, tables: Any, alpha: Any, links: Any, scratch: Any) -> Any
     for start in range(0, n, RUN - 1):
         last = min(start + RUN - 1, n)
         for i in range(start, min(last + 1, n)):  # the one behind is listed for its prefetch only
-            center = center_of(pairs[bounds[i * stride % n]], half)
+            center = unpack_center(pairs[bounds[i * stride % n]], half)
             scratch.sizes[i - start] = write_linked_path(center, links, there, rows, signs, i - start)
         for i in range(start, last):
             step, coming = i * stride % n, (i + 1) * stride % n
             first, end = bounds[step], bounds[step + 1]
             for k in range(first, end):
-                store_int64(work.contexts, k - first, source_row(there, context_of(pairs[k], half)))
+                store_int64(work.contexts, k - first, source_row(there, unpack_context(pairs[k], half)))
             for k in range(bounds[coming], bounds[coming + 1]):
-                prefetch_row(source_row(there, context_of(pairs[k], half)), there.width)
+                prefetch_row(source_row(there, unpack_context(pairs[k], half)), there.width)
             _train_listed(work, end - first, i - start, there.width, alpha, ())
     return loss_of(scratch)
 
@@ -82,10 +82,14 @@ def _train(pairs: Any, tables: Any, alpha: Any, links: Any, scratch: Any) -> Any
 @kernel
 def cut_steps(pairs: Any) -> Any:
     """Return the bounds of the steps of a bucket: neighbours with the same center, MOST at most."""
-    half, bounds = half_of(pairs), np.empty(len(pairs) + 1, np.int64)
+    half, bounds = row_bits(pairs), np.empty(len(pairs) + 1, np.int64)
     n, bounds[0] = 0, 0
     for i in range(1, len(pairs) + 1):
-        if i == len(pairs) or i - bounds[n] == MOST or center_of(pairs[i], half) != center_of(pairs[i - 1], half):
+        if (
+            i == len(pairs)
+            or i - bounds[n] == MOST
+            or unpack_center(pairs[i], half) != unpack_center(pairs[i - 1], half)
+        ):
             n += 1
             bounds[n] = i
     return bounds[: n + 1].copy()

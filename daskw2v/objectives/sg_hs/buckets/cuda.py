@@ -16,11 +16,11 @@ from daskw2v.kernels.cuda.gpus import WarpKernel, launch
 from daskw2v.kernels.cuda.warp import SUMS, at, device, floats_of, kernel, sum_of_sums, sync_warp
 from daskw2v.objectives.base import DeviceTables
 from daskw2v.objectives.cuda.access import adds_four, of_warp
-from daskw2v.objectives.cuda.batches import context_adder, context_reader, group_of, half_of, listed_trainer
+from daskw2v.objectives.cuda.batches import context_adder, context_reader, group_of, listed_trainer, row_bits
 from daskw2v.objectives.cuda.shape import kernel_tables
 from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.sg_hs.buckets.cpu import cut_steps, stride_of
-from daskw2v.sampling.pairs import Pairs, center_of, context_of
+from daskw2v.sampling.pairs import Pairs, unpack_center, unpack_context
 from daskw2v.types import UInt64Array
 from daskw2v.vocabulary.huffman import ALONE, followed
 
@@ -87,7 +87,7 @@ def compiled(width: int, depth: int, at_once: bool) -> WarpKernel:
         for i in range(n * warp // warps, n * (warp + 1) // warps):
             number = i * stride % n
             start, step = at(bounds, number), _Step(pairs, at(bounds, number + 1))
-            center = center_of(at(pairs, start), half_of(pairs))
+            center = unpack_center(at(pairs, start), row_bits(pairs))
             sync_warp()  # until all lanes have read the path
             n_nodes = _list_path(center, links, scratch, lane)
             sync_warp()
@@ -120,7 +120,7 @@ def _list_path(word: Any, links: Any, scratch: Any, lane: Any) -> Any:
 def _context_of(step: Any, batch: Any, item: Any) -> Any:
     """Return an item's context, or -1 where the step has no such item."""
     place = batch + item
-    return np.int32(context_of(at(step.pairs, place), half_of(step.pairs))) if place < step.stop else np.int32(-1)
+    return np.int32(unpack_context(at(step.pairs, place), row_bits(step.pairs))) if place < step.stop else np.int32(-1)
 
 
 @device

@@ -26,8 +26,8 @@ from daskw2v.objectives.cpu.hidden import EACH, OWN, Registers, registers_of, tr
 from daskw2v.objectives.cpu.scratch import Scratch, loss_of, make_scratch, scratch_addresses
 from daskw2v.objectives.cpu.steps import group_sizes
 from daskw2v.objectives.noise import BATCH
-from daskw2v.sampling.hierarchy import row_of_negative
-from daskw2v.sampling.pairs import Pairs, center_of, context_of, half_of
+from daskw2v.sampling.hierarchy import draw_negative_row
+from daskw2v.sampling.pairs import Pairs, row_bits, unpack_center, unpack_context
 from daskw2v.types import Float32Array, UInt64Array
 
 ALONE = HotRows(0, 0, 0, 1)  # no copies
@@ -160,7 +160,7 @@ def _draw(
     of constant length with unsigned indices become vector code.
     """
     pairs, source, output, row = items.pairs, tables.source, tables.output, 4 * tables.width
-    rows, states, changes, half = scratch.rows, scratch.states, scratch.sizes, half_of(items.pairs)
+    rows, states, changes, half = scratch.rows, scratch.states, scratch.sizes, row_bits(items.pairs)
     n, n_shared, width, whole = last - first, n_rows - 2 * ITEMS, np.uint64(n_rows), np.uint64(ITEMS)
     shared, tile = np.uint64(2 * ITEMS), np.uint64(len(registers.tile))
     apart = batches_of(len(pairs))
@@ -169,21 +169,21 @@ def _draw(
         states[i] = draw(items.key, first + i)
     for k in range(n_shared):
         for i in range(n):
-            rows[np.uint64(i) * width + shared + np.uint64(k)] = output + row_of_negative(states[i], k, words) * row
+            rows[np.uint64(i) * width + shared + np.uint64(k)] = output + draw_negative_row(states[i], k, words) * row
     start, step = np.uint64(first), np.uint64(apart)
     for i in range(np.uint64(n_whole)):
         at = i * width
         for item in range(whole):
-            rows[at + item] = output + center_of(pairs[start + i + item * step], half) * row
+            rows[at + item] = output + unpack_center(pairs[start + i + item * step], half) * row
         for item in range(whole):
-            rows[at + whole + item] = source + context_of(pairs[start + i + item * step], half) * row
+            rows[at + whole + item] = source + unpack_context(pairs[start + i + item * step], half) * row
     for i in range(n_whole, n):
         at = i * n_rows
         for item in range(ITEMS):
             place = item * apart + first + i
             pair = pairs[place if place < len(pairs) else first + i]  # where no item is left, a row does not move
-            rows[at + item] = output + center_of(pair, half) * row
-            rows[at + ITEMS + item] = source + context_of(pair, half) * row
+            rows[at + item] = output + unpack_center(pair, half) * row
+            rows[at + ITEMS + item] = source + unpack_context(pair, half) * row
         changes[i] |= _DIFFERS
     for k in range(shared, width, max(tile, np.uint64(1))):
         for i in range(n_whole):
@@ -200,7 +200,7 @@ def _draw(
             _sign(rows[at : at + n_rows], items.shared, inside, signs[i], registers)
             changes[i] //= _DIFFERS
         for item in range(0 if positive else ITEMS):
-            drawn = output + row_of_negative(states[i], items.shared + item, words) * row
+            drawn = output + draw_negative_row(states[i], items.shared + item, words) * row
             if item < inside:
                 own = (item + 1) * len(registers.each) - 1
                 signs[i, -1, own] = np.float32(0.0 if drawn == rows[at + item] else -1.0)

@@ -20,12 +20,12 @@ from daskw2v.kernels.cuda.warp import LANES, SHARE, SUMS, at, device, floats_of,
 from daskw2v.kernels.rng import below, draw
 from daskw2v.objectives.base import DeviceTables
 from daskw2v.objectives.cuda.access import adder, adds_four, gradient, of_warp
-from daskw2v.objectives.cuda.batches import context_adder, context_reader, group_of, half_of, listed_trainer
+from daskw2v.objectives.cuda.batches import context_adder, context_reader, group_of, listed_trainer, row_bits
 from daskw2v.objectives.cuda.shape import kernel_tables
 from daskw2v.objectives.noise import BATCH
 from daskw2v.objectives.sgns.buckets.cpu import ITEMS, NOISE, SLICE, Items, batches_of
-from daskw2v.sampling.hierarchy import bits_of_negative
-from daskw2v.sampling.pairs import center_of, context_of, no_row
+from daskw2v.sampling.hierarchy import draw_negative_bits
+from daskw2v.sampling.pairs import missing_row, unpack_center, unpack_context
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.types import UInt64Array
 
@@ -115,7 +115,7 @@ def _draw(items: Any, positive: Any, batch: Any, words: Any, scratch: Any, lane:
     for k in range(lane, items.shared + BATCH, LANES):
         item = k - items.shared
         # Casts: under the simulator these functions return Python's numbers
-        bits = np.uint64(bits_of_negative(state, k if item < 0 else k + batch % _SHARING * BATCH))
+        bits = np.uint64(draw_negative_bits(state, k if item < 0 else k + batch % _SHARING * BATCH))
         slot = np.uint64(below(bits, words.size))
         drawn = np.int32(choose(slot, words[slot], bits))
         if item < 0:
@@ -132,10 +132,10 @@ def _center_of(items: Any, batch: Any, item: Any) -> Any:
     place = _place_of(items, batch, item)
     if place >= items.pairs.size:
         return np.int32(-2)
-    half = half_of(items.pairs)
+    half = row_bits(items.pairs)
     # Unsigned as well: else Numba compares both as float64
-    center = np.uint64(center_of(at(items.pairs, place), half))
-    return np.int32(-1) if center == np.uint64(no_row(half)) else np.int32(center)
+    center = np.uint64(unpack_center(at(items.pairs, place), half))
+    return np.int32(-1) if center == np.uint64(missing_row(half)) else np.int32(center)
 
 
 @device
@@ -143,7 +143,7 @@ def _context_of(items: Any, batch: Any, item: Any) -> Any:
     """Return an item's context, or -1 where there is no such item."""
     place = _place_of(items, batch, item)
     inside = place < items.pairs.size
-    return np.int32(context_of(at(items.pairs, place), half_of(items.pairs))) if inside else np.int32(-1)
+    return np.int32(unpack_context(at(items.pairs, place), row_bits(items.pairs))) if inside else np.int32(-1)
 
 
 @device
