@@ -53,18 +53,18 @@ from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.types import Int32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-PAIRS = 1 << 22  # most pairs sampled by one task: 32 MB of entries
+PAIRS = 1 << 22  # pairs that one task samples, at most: 32 MB of entries
 LAYOUT = Layout(
     "matrices/<name>/<build>",
     remedy="Restore {url} from a copy. Or delete it: then the same command samples it again from the same text. If it "
     "is the base_matrix, build_matrix does so, with the text and the Params that it had. Check the disk.",
 )
 _MATRIX = "matrix"
-BAND = 1 << 23  # most entries of a band: 64 MB
+BAND = 1 << 23  # entries of a band, at most: 64 MB
 BANDS = 16  # bands of a small matrix, so that there is work for several workers
 ROWS, COLUMNS = 512, 128  # of a chunk, 256 KB; training reads few columns of many rows
 UNWRITTEN = NO_CONTEXT - 1
-_OWN = ("seed", "base_matrix")  # fields in which a matrix and its base may differ
+_VARYING_FIELDS = ("seed", "base_matrix")  # fields in which a matrix and its base may differ
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,13 @@ class ContextMatrix:
     folder
         Folder of the matrix.
     build
-        The valid attempt.
+        Name of the folder of the attempt whose result is valid.
     words, context_size
         Number of rows and of columns.
     text_words, pairs
         Number of known tokens in the text before subsampling, and of pairs.
     seconds
-        Time to build it.
+        Time that it took to build the matrix.
     """
 
     folder: Store
@@ -112,7 +112,7 @@ class Build(NamedTuple):
     run, folder
         Text, words and Params; and the folder of the build.
     generation
-        Number of bases before this matrix, each extending the one before. Each generation has its own draws.
+        Number of matrices that this one extends, one after the other. The random numbers depend on it.
     """
 
     run: Run
@@ -121,7 +121,7 @@ class Build(NamedTuple):
 
     @property
     def matrix(self) -> Store:
-        """The folder of the matrix itself."""
+        """Folder of the Zarr group of the matrix."""
         return self.folder / _MATRIX
 
     @property
@@ -140,15 +140,15 @@ class Build(NamedTuple):
         return -(-self.run.vocabulary.size // self.band)
 
     def key(self, purpose: Purpose) -> np.uint64:
-        """Return a random stream of this generation."""
+        """Return the key of the random numbers of this generation for a purpose."""
         return stream(self.run.params.seed, purpose, self.generation)
 
     def edges(self, rows: npt.NDArray[Any]) -> Int64Array:
-        """Return the bounds of the bands among ascending rows, shape (n_bands + 1,)."""
+        """Return for ascending rows the index at which each band begins, and their number; shape (n_bands + 1,)."""
         return np.searchsorted(rows, np.arange(self.n_bands + 1) * self.band).astype(np.int64)
 
     def read(self, piece: str, name: str, band: int, dtype: npt.DTypeLike, columns: int) -> npt.NDArray[Any]:
-        """Read a band of a part file: items of `columns` numbers, in order of rows."""
+        """Return a band of the part file `name` in the folder `piece`, shape (items, columns), in order of rows."""
         return read_part(self.folder / piece, name, self.n_bands, band, dtype, columns)
 
 
@@ -180,14 +180,15 @@ def build_matrix(client: Client, run: Run, listener: Listener = silent) -> Conte
     """
     corpus, params = Corpus.load(run.work, run.corpus), run.params
     base = SampledContexts.of(params).base_matrix
-    asked = [corpus.identity, run.vocabulary.identity, sampling_rules(params), params.seed, base]
-    folder = run.work / LAYOUT.folder / digest(asked)
+    inputs = [corpus.identity, run.vocabulary.identity, sampling_rules(params), params.seed, base]
+    folder = run.work / LAYOUT.folder / digest(inputs)
     stage = Stage(run.work, folder, lambda: partial(run_tasks, client), listener, "matrix")
     return stage.make(partial(find_matrix, folder), partial(_build, corpus, run))
 
 
 def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
-    began, params, vocabulary = time.monotonic(), run.params, run.vocabulary
+    """Build the matrix of a run in the folder of a stage."""
+    started, params, vocabulary = time.monotonic(), run.params, run.vocabulary
     earlier = SampledContexts.of(params).base_matrix
     start, text, base = 0, describe_text(corpus.identity, corpus.sources, corpus.n_tokens, params), None
     if earlier is not None:
@@ -195,7 +196,7 @@ def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
         check_rules(base, params)
         start, text = find_new_text(base["text"], corpus, params)
     build = Build(run, stage.attempt(), 0 if base is None else base["generation"] + 1)
-    declare(build)
+    create_matrix(build)
     pieces = list(cut_range(start, corpus.n_tokens, max(1, PAIRS // (2 * params.window))))
     text_words, pairs = _run(stage, build, base, pieces)
     manifest = {
@@ -210,7 +211,7 @@ def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
         "corpus": corpus.identity,
         "vocabulary": vocabulary.identity,
         "text": text,
-        "seconds": round(time.monotonic() - began, 3),
+        "seconds": round(time.monotonic() - started, 3),
     }
     stage.finish(manifest, [f"{build.folder.name}/{_MATRIX}"])
     stage.listener(Progress("matrix", 1, 1, "matrix", message=f"word-context matrix {stage.folder.name}"))
@@ -220,7 +221,10 @@ def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
 def _run(
     stage: OpenStage, build: Build, base: dict[str, Any] | None, pieces: Sequence[tuple[int, int]]
 ) -> tuple[int, int]:
-    """Run all tasks; return the number of known tokens and of pairs of all text."""
+    """Run all tasks of a build; return the numbers of known tokens and of pairs of all text, with that of the base.
+
+    `base` is the manifest of the base; `pieces` are the ranges of positions that are new.
+    """
     parts = list[tuple[int, int]]()
     if base is not None:
         parts += cut_range(0, base["words"], count_band_rows(base["words"], base["context_size"]))
@@ -235,28 +239,29 @@ def _run(
         rows = build.run.work / LAYOUT.folder / str(build.settings.base_matrix) / base["build"] / _MATRIX
         (ids,) = stage.map("match", match_base, [(build, rows)])
         ranges = [(rows, ids, *part) for part in parts]
-    sampled = call("sample", sample_text, pieces)
-    texts = [f"text/{i}/{attempt}" for i, (attempt, _) in enumerate(sampled)]
+    text_results = call("sample", sample_text, pieces)
+    texts = [f"text/{i}/{attempt}" for i, (attempt, _) in enumerate(text_results)]
     bases = [f"base/{i}/{attempt}" for i, attempt in enumerate(call("carry", carry_rows, ranges))]
-    filled = call("fill", fill_band, [(texts, bases)] * build.n_bands)
-    finish_arrays(build.matrix.open_group(writable=True), [written for _, written in filled])
-    pairs = sum(n for n, _ in filled)
-    return sum(words for _, words in sampled) + (0 if base is None else base["text_words"]), pairs
+    band_results = call("fill", fill_band, [(texts, bases)] * build.n_bands)
+    finish_arrays(build.matrix.open_group(writable=True), [checksums for _, checksums in band_results])
+    pairs = sum(n_pairs for n_pairs, _ in band_results)
+    return sum(words for _, words in text_results) + (0 if base is None else base["text_words"]), pairs
 
 
 def find_matrix(folder: Store) -> ContextMatrix | None:
-    """Return the finished matrix in a folder, or None."""
+    """Return the finished matrix in a folder; None if there is none."""
     manifest = _read_manifest(folder)
     return None if manifest is None else _matrix(folder, manifest)
 
 
 def _matrix(folder: Store, manifest: dict[str, Any]) -> ContextMatrix:
+    """Return the matrix that a manifest describes; raises StoreError if a field is missing or of another type."""
     fields = ContextMatrix.__dataclass_fields__.keys() & manifest.keys()
     return typed(ContextMatrix, {name: manifest[name] for name in fields}, f"{folder.url}/{MANIFEST}", folder=folder)
 
 
 def _read_manifest(folder: Store) -> dict[str, Any] | None:
-    """Read the manifest of a finished matrix; return None if there is none."""
+    """Return the manifest of the finished matrix in a folder; None if it or the matrix is missing."""
     manifest = folder.read_manifest()
     exists = manifest is not None and groups_exist(folder, [f"{_matrix(folder, manifest).build}/{_MATRIX}"])
     return manifest if exists else None
@@ -287,8 +292,8 @@ def read_base(folder: Store) -> dict[str, Any]:
 
 
 def sampling_rules(params: Params) -> dict[str, Any]:
-    """Return the fields that must be equal in a matrix and its base, as JSON types."""
-    rules = identity_fields(params, "matrix", without=_OWN)
+    """Return the fields of Params that must be equal in a matrix and its base, by name, as JSON types."""
+    rules = identity_fields(params, "matrix", without=_VARYING_FIELDS)
     return {"context_size": rules["context_size"], **rules}  # in the order of the first release
 
 
@@ -301,13 +306,13 @@ def check_rules(base: Mapping[str, Any], params: Params) -> None:
         If one of the `sampling_rules` differs.
     """
     name = SampledContexts.of(params).base_matrix
-    for f, value in params.items():
-        if f.metadata["stage"] == "matrix" and f.name not in _OWN:
-            of_base = base.get(f.name, default_of(f))
-            if value != of_base:
+    for field, value in params.items():
+        if field.metadata["stage"] == "matrix" and field.name not in _VARYING_FIELDS:
+            base_value = base.get(field.name, default_of(field))
+            if value != base_value:
                 raise ParameterError(
-                    f"{f.name}={value!r}, but base_matrix={name!r} was made with {of_base!r}.",
-                    f"Give {f.name}={of_base!r}, or leave base_matrix out and read all text again.",
+                    f"{field.name}={value!r}, but base_matrix={name!r} was made with {base_value!r}.",
+                    f"Give {field.name}={base_value!r}, or leave base_matrix out and read all text again.",
                 )
 
 
@@ -321,21 +326,23 @@ def describe_text(identity: str, sources: Sequence[Source], tokens: int, params:
     sources, tokens
         The files in order, and their number of tokens.
     params
-        The Params for reading them.
+        The Params by which the files are read.
     """
     reading = corpus_identity((), params)  # of the rules alone
     return {"identity": identity, "reading": reading, "tokens": tokens, "sources": [asdict(s) for s in sources]}
 
 
 def find_new_text(seen: Mapping[str, Any], corpus: Corpus, params: Params) -> tuple[int, dict[str, Any]]:
-    """Find the text that is new since a base: the rest of a corpus that begins with its text, or all of another corpus.
+    """Find the text of a corpus that is new since a base.
+
+    It is the rest of a corpus that begins with the base's text, or all of a corpus that shares no file with it.
 
     Parameters
     ----------
     seen
         The base's text, from `describe_text`.
     corpus, params
-        The corpus, and the Params for reading it.
+        The corpus, and the Params by which it is read.
 
     Returns
     -------
@@ -349,15 +356,15 @@ def find_new_text(seen: Mapping[str, Any], corpus: Corpus, params: Params) -> tu
     ParameterError
         If the new files are read by other rules.
     """
-    sources, n = [Source(**source) for source in seen["sources"]], len(seen["sources"])
-    if corpus_identity(corpus.sources[:n], params) == seen["identity"]:
+    sources, n_files = [Source(**source) for source in seen["sources"]], len(seen["sources"])
+    if corpus_identity(corpus.sources[:n_files], params) == seen["identity"]:
         return seen["tokens"], describe_text(corpus.identity, corpus.sources, corpus.n_tokens, params)
     base, urls = SampledContexts.of(params).base_matrix, {source.url for source in sources}
     shared = [source.url for source in corpus.sources if source.url in urls]
     if shared:
         raise InputError(
             f"{shared[0]} is in the text of base_matrix={base!r}, but the corpus does not begin with all of "
-            f"that text ({counted(n, 'file')}, read by the same rules and unchanged).",
+            f"that text ({counted(n_files, 'file')}, read by the same rules and unchanged).",
             "Give the base's files first, in their order, followed by new files; or give new files only; or leave "
             "base_matrix out.",
         )
@@ -366,8 +373,8 @@ def find_new_text(seen: Mapping[str, Any], corpus: Corpus, params: Params) -> tu
             f"The text of base_matrix={base!r} was read by another tokenizer, format, column or errors.",
             "Read the new text with the same Params, or leave base_matrix out and read all text again.",
         )
-    together = [*sources, *corpus.sources]
-    return 0, describe_text(corpus_identity(together, params), together, seen["tokens"] + corpus.n_tokens, params)
+    all_sources = [*sources, *corpus.sources]
+    return 0, describe_text(corpus_identity(all_sources, params), all_sources, seen["tokens"] + corpus.n_tokens, params)
 
 
 def match_words(old: Vocabulary, new: Vocabulary) -> Int32Array:
@@ -390,14 +397,14 @@ def match_words(old: Vocabulary, new: Vocabulary) -> Int32Array:
 
 
 def read_contexts(group: Store, rows: tuple[int, int], columns: tuple[int, int]) -> Int32Array:
-    """Read a range of rows and columns of a matrix.
+    """Return a range of rows and columns of a matrix.
 
     Parameters
     ----------
     group
         `ContextMatrix.group`.
     rows, columns
-        First, and one past the last.
+        The first index, and one past the last.
 
     Returns
     -------
@@ -420,25 +427,25 @@ def read_contexts(group: Store, rows: tuple[int, int], columns: tuple[int, int])
 
 @lru_cache(maxsize=8)
 def _open(group: Store) -> StoredArray:
-    """Open the contexts. The array is cached, as the files never change."""
+    """Return the array of contexts of a matrix, opened. It is cached, as its files never change."""
     return open_array(group.open_group(), "contexts")
 
 
 @lru_cache(maxsize=2)
 def _panel(group: Store, rows: tuple[int, int], number: int) -> Int32Array:
-    """Read the columns of a row of chunks. The chunks are cached, as the next columns are in them."""
+    """Return a range of rows of the chunks with index `number` along the columns; cached for the next columns."""
     width = _open(group).chunks[1]
     return _open(group)[slice(*rows), number * width : (number + 1) * width]
 
 
 def count_band_rows(n_words: int, context_size: int) -> int:
-    """Return the number of rows in a band: a multiple of a chunk's rows, or fewer than a chunk has."""
+    """Return the number of rows in a band: a multiple of a chunk's rows, or fewer than a chunk's."""
     rows = max(1, min(BAND // context_size, max(ROWS, -(-n_words // BANDS))))
     return rows if rows < ROWS else rows // ROWS * ROWS
 
 
-def declare(build: Build) -> None:
-    """Create the group of the matrix: its words, and empty arrays."""
+def create_matrix(build: Build) -> None:
+    """Create the Zarr group of a matrix, with its words and empty arrays."""
     group, vocabulary, band = build.matrix.create_group(), build.run.vocabulary, build.band
     vocabulary.save(group)
     shape, rows = (vocabulary.size, build.settings.context_size), min(band, ROWS)
@@ -447,20 +454,26 @@ def declare(build: Build) -> None:
 
 
 def sample_text(build: Build, number: int, start: int, stop: int) -> tuple[str, int]:
-    """Task: sample the pairs of the positions start..stop-1; return the attempt and the number of known tokens."""
+    """Task: sample the pairs whose centers are at the positions start..stop-1, piece `number` of the text.
+
+    Returns
+    -------
+    tuple
+        Name of the attempt's folder, and the number of known tokens.
+    """
     segment, words, windows = read_text(build.run, 0, start, stop)
     vocabulary, size, key = build.run.vocabulary, build.settings.context_size, build.key(Purpose.MATRIX)
     keep = read_thresholds(vocabulary, build.settings.context_sample)
     rows, entries = sample_pairs(segment, *segment.centers(start, stop), windows, key, vocabulary.size, size, keep)
-    edges, attempt = build.edges(rows[:, 0]), new_attempt()
+    bounds, attempt = build.edges(rows[:, 0]), new_attempt()
     folder = build.folder / "text" / str(number) / attempt
-    write_parts(folder, "rows", edges, rows)
-    write_parts(folder, "entries", np.cumsum([0, *np.minimum(rows[:, 1], size)])[edges], entries)
+    write_parts(folder, "rows", bounds, rows)
+    write_parts(folder, "entries", np.cumsum([0, *np.minimum(rows[:, 1], size)])[bounds], entries)
     return attempt, words
 
 
 def match_base(build: Build, base: Store) -> str:
-    """Task: find the new ids of the words of a base matrix; return the attempt."""
+    """Task: write the new ids of the words of a base, whose Zarr group is in `base`; return the attempt's name."""
     old, new = (Vocabulary.load(store.open_group()) for store in (base, build.matrix))
     attempt = new_attempt()
     write_parts(build.folder / "base", f"ids-{attempt}", [0, len(old)], match_words(old, new))
@@ -468,22 +481,38 @@ def match_base(build: Build, base: Store) -> str:
 
 
 def carry_rows(build: Build, number: int, base: Store, matched: str, start: int, stop: int) -> str:
-    """Task: sort the rows start..stop-1 of a base into bands of the new matrix; return the attempt."""
+    """Task: write the rows start..stop-1 of a base, sorted into bands of the new matrix; return the attempt's name.
+
+    `base` is the folder of the base's Zarr group, `matched` the result of `match_base`.
+    """
     group = base.open_group()
     ids = read_part(build.folder / "base", f"ids-{matched}", 1, 0, np.int32, 1)[:, 0]
     seen, contexts = (read_array(group, name, start, stop) for name in ("seen", "contexts"))
     order = np.argsort(ids[start:stop])
     order = order[seen[order] > 0]  # rows without pairs have no contexts
     rows = np.column_stack([ids[start:stop][order].astype(np.int64), seen[order]])
-    edges, attempt = build.edges(rows[:, 0]), new_attempt()
+    bounds, attempt = build.edges(rows[:, 0]), new_attempt()
     folder = build.folder / "base" / str(number) / attempt
-    write_parts(folder, "rows", edges, rows)
-    write_parts(folder, "contexts", edges, ids[contexts[order]])
+    write_parts(folder, "rows", bounds, rows)
+    write_parts(folder, "contexts", bounds, ids[contexts[order]])
     return attempt
 
 
 def fill_band(build: Build, number: int, texts: Sequence[str], bases: Sequence[str]) -> tuple[int, Written]:
-    """Task: write a band from all pieces of text and of the base; return its pairs, and checksums."""
+    """Task: write the rows of a band of the matrix.
+
+    Parameters
+    ----------
+    build, number
+        The build, and the number of the band.
+    texts, bases
+        Paths of the results of `sample_text` and of `carry_rows`, below the build's folder.
+
+    Returns
+    -------
+    tuple
+        Number of the band's pairs, and the checksums of the chunks written.
+    """
     first, size = number * build.band, build.settings.context_size
     reservoir = Reservoir(first, min(build.band, build.run.vocabulary.size - first), size)
     for piece in texts:
@@ -492,8 +521,8 @@ def fill_band(build: Build, number: int, texts: Sequence[str], bases: Sequence[s
     contexts, seen = reservoir.contexts()
     for piece in bases:
         rows = build.read(piece, "rows", number, np.int64, 2)
-        old = build.read(piece, "contexts", number, np.int32, size)
-        merge_rows(contexts, seen, first, rows, old, build.key(Purpose.GROWTH))
+        base_contexts = build.read(piece, "contexts", number, np.int32, size)
+        merge_rows(contexts, seen, first, rows, base_contexts, build.key(Purpose.GROWTH))
     repeat_contexts(contexts, seen, first, build.key(Purpose.REPEAT))
     group = build.matrix.open_group(writable=True)
     stored, counts = open_array(group, "contexts"), open_array(group, "seen")

@@ -30,7 +30,10 @@ TASK_WORDS = 1 << 22  # words in the partitions of one task, about, and words re
 
 
 def word_weights(counts: Int64Array | Float64Array, exponent: float | None) -> Float64Array:
-    """Return the sampling weights of negatives: counts ** exponent, or NS_EXPONENT, shape of `counts`."""
+    """Return the sampling weights of words as negatives: counts ** exponent, shape of `counts`.
+
+    The exponent None is NS_EXPONENT.
+    """
     return np.asarray(counts.astype(np.float64) ** (NS_EXPONENT if exponent is None else exponent))
 
 
@@ -45,7 +48,7 @@ class PartitionCounts:
     group
         Number of partitions in a group.
     attempts
-        The valid attempt of each group.
+        Name of the valid attempt of each group.
     weights
         Sum of the `word_weights` of each partition.
     """
@@ -57,7 +60,7 @@ class PartitionCounts:
 
     @property
     def groups(self) -> list[str]:
-        """Zarr groups of the counts, below `folder`."""
+        """Paths of the Zarr groups of the counts, below `folder`."""
         return [f"{number}/{attempt}" for number, attempt in enumerate(self.attempts)]
 
     def read(self, partition: int) -> Int64Array:
@@ -66,7 +69,7 @@ class PartitionCounts:
         Raises
         ------
         StoreError
-            If they are missing.
+            If the counts are missing.
         """
         group = self.folder / self.groups[partition // self.group]
         return read_array(group.open_group(), f"counts_{partition}")
@@ -75,7 +78,7 @@ class PartitionCounts:
 def partition_counts(
     client: Client, vocabulary: StoredVocabulary, partitions: Partitions, exponent: float | None, folder: Store
 ) -> PartitionCounts:
-    """Divide the counts of a vocabulary by partition on the cluster, or return them if they are stored already.
+    """Write the counts of a vocabulary by partition on the cluster, or return them if they are stored already.
 
     Parameters
     ----------
@@ -86,7 +89,7 @@ def partition_counts(
     exponent
         Exponent of the `word_weights`.
     folder
-        Folder to write to, for this vocabulary, number of partitions and exponent.
+        Folder to write to, of this vocabulary, number of partitions and exponent alone.
     """
     stored = read_partition_counts(folder)
     if stored is not None:
@@ -95,7 +98,7 @@ def partition_counts(
     ranges = cut_range(0, partitions.n, group)
     jobs = [(vocabulary, partitions, exponent, folder / str(i), *part) for i, part in enumerate(ranges)]
     stage = OpenStage(folder, partial(run_tasks, client))  # the run holds the lease
-    attempts, weights = zip(*stage.map("weights", _deal_counts, jobs), strict=True)
+    attempts, weights = zip(*stage.map("weights", _write_counts, jobs), strict=True)
     counts = PartitionCounts(folder, group, attempts, tuple(chain.from_iterable(weights)))
     manifest = {name: value for name, value in vars(counts).items() if name != "folder"}
     stage.finish(manifest, counts.groups)
@@ -103,7 +106,7 @@ def partition_counts(
 
 
 def read_partition_counts(folder: Store) -> PartitionCounts | None:
-    """Return the counts in a folder, or None if they are not complete."""
+    """Return the stored counts of partitions in a folder; None if they are not complete."""
     manifest: dict[str, Any] | None = folder.read_manifest()
     if manifest is None:
         return None
@@ -112,10 +115,16 @@ def read_partition_counts(folder: Store) -> PartitionCounts | None:
     return counts if groups_exist(folder, counts.groups) else None
 
 
-def _deal_counts(
+def _write_counts(
     vocabulary: StoredVocabulary, partitions: Partitions, exponent: float | None, folder: Store, first: int, last: int
 ) -> tuple[str, list[float]]:
-    """Task: write the counts of the partitions first..last-1; return the attempt and the weight of each partition."""
+    """Task: write the counts of the partitions first..last-1.
+
+    Returns
+    -------
+    tuple
+        Name of the attempt, and the weight of each partition.
+    """
     n, rows = partitions.n, max(1, TASK_WORDS // partitions.n)
     parts: dict[int, list[Int64Array]] = {k: [] for k in range(first, last)}
     for start in range(0, partitions.size(first) + 1, rows):
