@@ -13,7 +13,7 @@ from daskw2v.sampling.reservoir import (
     NO_CONTEXT,
     PairSample,
     Reservoir,
-    entry_of,
+    pack_entry,
     repeat_contexts,
     sample_pairs,
     unpack_entry,
@@ -26,7 +26,7 @@ WORDS, SIZE = 7, 4
 
 @kernel
 def there_and_back(bits, context):
-    entry = entry_of(bits, context)
+    entry = pack_entry(bits, context)
     return entry, unpack_entry(entry)
 
 

@@ -23,8 +23,8 @@ def group_of(width: int) -> int:
 
 
 @device
-def half_of(pairs: Any) -> Any:
-    """Return the result of `sampling.pairs.half_of`, which does not take arrays of the simulator."""
+def row_bits(pairs: Any) -> Any:
+    """Return the result of `sampling.pairs.row_bits`, which does not take arrays of the simulator."""
     return np.uint64(4 * pairs.itemsize)
 
 

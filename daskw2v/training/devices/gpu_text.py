@@ -76,7 +76,7 @@ class DevicePiece(NamedTuple):
                 codes.on(stream)[span.first : span.first + span.n],
                 ids.on(stream),
                 starts.on(stream)[sentences] if sentences.start < sentences.stop else (),
-                span.at,
+                span.offset,
                 span.position,
             )
             for span, codes, ids, starts, sentences in self.spans
@@ -160,7 +160,7 @@ class DeviceText:
             self._array(span.chunk, lambda: reader.unchecked_codes(span)),
             self._array(span.chunk.path, lambda: reader.ids(span)),
             self._array(span.shard, lambda: starts),
-            slice(*map(int, np.searchsorted(starts, [span.at, span.at + span.n]))),
+            slice(*map(int, np.searchsorted(starts, [span.offset, span.offset + span.n]))),
         )
 
     def _array(self, key: Hashable, read: Callable[[], npt.NDArray[Any]]) -> _Loaded:
