@@ -307,7 +307,7 @@ def train_composed(
         Centers of a stretch; a feature of more words than `crowd` in it takes that share of their changes.
     """
     examples, loss, places = 0, 0.0, np.repeat(np.arange(len(own)), np.diff(features.offsets))
-    weights = features.with_weights().astype(np.float64)
+    weights = features.expand_weights().astype(np.float64)
     totals = features.own + np.bincount(places, weights, len(own))
     squares = features.own.astype(np.float64) ** 2 + np.bincount(places, weights**2, len(own))
     for start in range(first, last, stretch):

@@ -183,6 +183,6 @@ def test_columns_that_are_left_out__have_no_rows_and_may_be_named(tmp_path):
     found, _ = features_in(tmp_path, {"comment": 0})
     assert [(column.name, column.size) for column in found] == [("brand", 2), ("comment", 0), ("nothing", 0)]
     item = {"brand": "y", "comment": "p", "nothing": None}
-    assert FeatureKeys(found).of_values([item]).rows.tolist() == [1]
+    assert FeatureKeys(found).find_values([item]).rows.tolist() == [1]
     with pytest.raises(ParameterError, match="no column"):
-        FeatureKeys(found).of_values([{"brandd": "y"}])
+        FeatureKeys(found).find_values([{"brandd": "y"}])

@@ -59,7 +59,7 @@ class FeatureVectors:
         """Return the rows of the table and of the n-grams with these indices of buckets, in memory."""
         first = self.keys.first_ngram
         rows = np.concatenate([np.arange(first), first + ngrams])
-        return FeatureVectors(self.keys.kept(ngrams), np.ascontiguousarray(self.rows[rows]))
+        return FeatureVectors(self.keys.select_ngrams(ngrams), np.ascontiguousarray(self.rows[rows]))
 
     def prefix(self, columns: int) -> "FeatureVectors":
         """Return the vectors of the first columns of the rows, in memory."""
@@ -75,18 +75,18 @@ class FeatureVectors:
         UnknownWordError
             If a word has no n-gram with a row.
         """
-        return self._composed(self.keys.of_words(words), words, "n-gram")
+        return self._composed(self.keys.find_ngrams(words), words, "n-gram")
 
     def knows(self, words: Sequence[str]) -> BoolArray:
         """Return which words have an n-gram with a row, shape (n,)."""
-        return np.asarray(np.diff(self.keys.of_words(words).known().offsets) > 0)
+        return np.asarray(np.diff(self.keys.find_ngrams(words).drop_missing().offsets) > 0)
 
     def of(self, items: Sequence[Mapping[str, Any]]) -> Float32Array:
         """Return the means of items' features, shape (n, D) float32; raises as `Vectors.of_features`."""
-        return self._composed(self.keys.of_values(items), list(map(str, items)), "feature")
+        return self._composed(self.keys.find_values(items), list(map(str, items)), "feature")
 
     def _composed(self, features: WordFeatures, names: Sequence[str], kind: str) -> Float32Array:
-        for name, n in zip(names, np.diff(features.known().offsets), strict=True):
+        for name, n in zip(names, np.diff(features.drop_missing().offsets), strict=True):
             if not n:
                 raise UnknownWordError(
                     f"{name!r} has no {kind} that the model was trained on.",
@@ -142,7 +142,7 @@ def fit_ngrams(
     rank = np.full(len(used), -1, np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
     ones, none = np.ones(len(vocabulary), np.float32), np.zeros(0, np.float32)
-    features = WordFeatures(offsets, rank[positions], none, ones).known()
+    features = WordFeatures(offsets, rank[positions], none, ones).drop_missing()
     counts = vocabulary.counts
     sure = np.sqrt(np.minimum(1.0, counts / _SURE)).astype(np.float32) if counts.any() else ones
     mean = units.mean(axis=0)
@@ -161,7 +161,7 @@ def most_frequent(keys: FeatureKeys, vocabulary: Vocabulary) -> Int64Array:
     for ids in cut(len(vocabulary), _WORDS_AT_ONCE):
         bounds = vocabulary.offsets[ids.start : ids.stop + 1]
         starts, buckets = kernel.ngrams_in(vocabulary.data, bounds, *keys.ngrams)
-        rows, counts = keys.rows_of(buckets), np.repeat(often[ids], np.diff(starts))
+        rows, counts = keys.find_rows(buckets), np.repeat(often[ids], np.diff(starts))
         totals += np.bincount(rows[rows >= 0], counts[rows >= 0], len(keys))
     return np.argsort(-totals[keys.first_ngram :], kind="stable")
 

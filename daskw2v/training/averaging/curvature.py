@@ -67,7 +67,7 @@ def _touched_rows(run: Run) -> dict[str, Float64Array]:
         return rows
     total = features.own + total_weights(features)
     owners = np.repeat(np.arange(features.n_words), np.diff(features.offsets))
-    known, shares = features.rows >= 0, features.with_weights() / total[owners]
+    known, shares = features.rows >= 0, features.expand_weights() / total[owners]
     of_features = (rows["input"][owners] * shares**2)[known]
     return {
         **rows,

@@ -67,7 +67,7 @@ def reach(run: Run, works: Sequence[ReplicaWork], blocks: Sequence[TableBlock]) 
         objective.reached(prepared_of(run), piece.segment, piece.first, piece.last, piece.epoch, marks)
     features = features_of(run)
     if features is not None:
-        marks[FEATURES][features.of(np.flatnonzero(marks["input"])).rows] = True
+        marks[FEATURES][features.select(np.flatnonzero(marks["input"])).rows] = True
     rows = [np.flatnonzero(marks[block.table][block.start : block.stop]).astype(np.int32) for block in blocks]
     whole = [len(reached) > MOST * (block.stop - block.start) for reached, block in zip(rows, blocks, strict=True)]
     pulled_rows = [reached[:0] if is_whole else reached for reached, is_whole in zip(rows, whole, strict=True)]

@@ -21,14 +21,14 @@ from daskw2v.config.resources import Resources
 from daskw2v.config.settings import place_of
 from daskw2v.errors import ParameterError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams
-from daskw2v.features.ngram_kernel import ngrams_in
+from daskw2v.features.ngram_kernel import hash_stored_words
 from daskw2v.features.settings import FEATURES, ComposedWords, FeatureTable, NGrams
-from daskw2v.features.table import TableFeatures, check_table, read_table, summary_of
+from daskw2v.features.table import TableFeatures, check_table, read_table, summarize_table
 from daskw2v.features.words import (
     WordFeatures,
     compose_vectors,
     join_features,
-    own_rows,
+    solve_own_rows,
     sum_features,
     total_weights,
     weigh_own_rows,
@@ -117,7 +117,7 @@ def _add_up(buckets: Int32Array, counts: Int64Array) -> tuple[Int32Array, Int64A
 def _count_ngrams(folder: Store, run: Run, number: int, start: int, stop: int) -> tuple[Int32Array, Int64Array]:
     """Task: write the buckets of the n-grams of a range of words; return these, and how often each is in the text."""
     ngrams = NGrams.of(run.params)
-    starts, buckets = ngrams_in(*run.vocabulary.between(start, stop), ngrams.minn, ngrams.maxn, ngrams.bucket)
+    starts, buckets = hash_stored_words(*run.vocabulary.between(start, stop), ngrams.minn, ngrams.maxn, ngrams.bucket)
     group = (folder / f"ngrams-{number}").create_group()
     write_array(group, "offsets", starts)
     write_array(group, "buckets", buckets)
@@ -138,7 +138,7 @@ def _write_keys(folder: Store, run: Run, resources: Resources, buckets: Int32Arr
         for name in _ARRAYS:
             write_array(group, name, getattr(of_words, name))
         base = None if run.base is None else read_features(run.base.model)
-        summary = summary_of(of_words, columns, () if base is None else base.columns)
+        summary = summarize_table(of_words, columns, () if base is None else base.columns)
     spelled = NGrams.find(run.params)
     ngrams = HashedNGrams() if spelled is None else HashedNGrams(spelled.minn, spelled.maxn, spelled.bucket)
     keys = FeatureKeys(columns, ngrams, buckets)
@@ -174,7 +174,7 @@ def _ngrams(run: Run, folder: Store) -> WordFeatures:
     rows, offsets = list[Any](), [np.zeros(1, np.int64)]
     for number, _ in enumerate(cut_range(0, n_words, _RANGE)):
         group = (folder / f"ngrams-{number}").open_group()
-        rows.append(keys.rows_of(read_array(group, "buckets")))
+        rows.append(keys.find_rows(read_array(group, "buckets")))
         offsets.append(read_array(group, "offsets")[1:] + offsets[-1][-1])
     ones = np.ones(n_words, np.float32)
     return WordFeatures(np.concatenate(offsets), np.concatenate(rows), np.zeros(0, np.float32), ones)
@@ -185,7 +185,7 @@ def first_feature_rows(run: Run, ids: RowIds) -> Float32Array:
     rows = drawn_rows(run.params, Purpose.FEATURE, ids)
     base = None if run.base is None else _of_base(run)
     if run.base is not None and base is not None and len(ids):
-        known, model = base.of(np.asarray(ids, np.int64)), run.base.model
+        known, model = base.select(np.asarray(ids, np.int64)), run.base.model
         table, totals = _all_features(model, attempt_of(model)), total_weights(known)[:, None]
         sums = sum_features(known, lambda ids_of_table: table[ids_of_table], rows.shape[1])
         rows = np.where(totals > 0, sums / np.maximum(totals, 1e-30), rows)
@@ -197,7 +197,7 @@ def _of_base(run: Run) -> WordFeatures | None:
     """Return the features of the base that each row of features begins with; None where the base has none."""
     assert run.base is not None
     theirs = read_features(run.base.model)
-    return None if theirs is None else theirs.of_keys(keys_of(run))
+    return None if theirs is None else theirs.match_keys(keys_of(run))
 
 
 def first_own_rows(run: Run, ids: RowIds, vectors: Float32Array) -> Float32Array:
@@ -205,8 +205,8 @@ def first_own_rows(run: Run, ids: RowIds, vectors: Float32Array) -> Float32Array
     features = features_of(run)
     if features is None:
         return vectors
-    return own_rows(
-        features.of(np.asarray(ids, np.int64)), vectors, lambda rows: first_feature_rows(run, rows.astype(np.int64))
+    return solve_own_rows(
+        features.select(np.asarray(ids, np.int64)), vectors, lambda rows: first_feature_rows(run, rows.astype(np.int64))
     )
 
 
@@ -224,7 +224,7 @@ def _all_features(trained: Store, attempt: str) -> Float32Array:
 def _compose(run: Run, own: Float32Array, ids: RowIds, features: Float32Array) -> Float32Array:
     of_words = features_of(run)
     assert of_words is not None
-    return compose_vectors(of_words.of(np.asarray(ids, np.int64)), own, lambda rows: features[rows])
+    return compose_vectors(of_words.select(np.asarray(ids, np.int64)), own, lambda rows: features[rows])
 
 
 def with_composed(client: Client, run: Run, rows: ModelRows) -> ModelRows:

@@ -14,8 +14,8 @@ import numpy as np
 
 from daskw2v.errors import InputError
 from daskw2v.features.keys import FeatureKeys, HashedNGrams
-from daskw2v.features.ngram_kernel import ngrams_in
-from daskw2v.features.words import WordFeatures, compose_vectors, own_rows
+from daskw2v.features.ngram_kernel import hash_stored_words
+from daskw2v.features.words import WordFeatures, compose_vectors, solve_own_rows
 from daskw2v.models.formats.fasttext.layout import (
     KIND,
     SHAPE,
@@ -99,7 +99,7 @@ def write_fasttext(vectors: Vectors, f: BinaryIO) -> None:
         write_numbers(f, own)
     if ngrams is not None:
         for part in _slices(ngrams.keys.ngrams.bucket, columns):
-            rows = ngrams.keys.rows_of(np.arange(part.start, part.stop, dtype=np.int32))
+            rows = ngrams.keys.find_rows(np.arange(part.start, part.stop, dtype=np.int32))
             written = np.zeros((len(rows), columns), np.float32)
             written[rows >= 0] = ngrams.rows[rows[rows >= 0]]
             write_numbers(f, written)
@@ -322,7 +322,7 @@ def _own_rows(vectors: Vectors, ngrams: FeatureVectors | None) -> Iterator[Float
         return
     for ids in _words_at_once(vectors.vocabulary, ngrams.keys.ngrams.maxn, vectors.vector_size):
         of_words = _features_of(ngrams.keys, vectors.vocabulary, ids)
-        yield own_rows(of_words, vectors.rows(ids), lambda rows: np.asarray(ngrams.rows[rows]))
+        yield solve_own_rows(of_words, vectors.rows(ids), lambda rows: np.asarray(ngrams.rows[rows]))
 
 
 def _written_ngrams(vectors: Vectors, *, pruned: bool) -> FeatureVectors | None:
@@ -358,8 +358,8 @@ def _words_at_once(vocabulary: Vocabulary, maxn: int, columns: int) -> Iterator[
 
 def _features_of(keys: FeatureKeys, vocabulary: Vocabulary, ids: slice) -> WordFeatures:
     """Return the n-grams of a range of words, whose own rows weigh as much as one n-gram."""
-    starts, buckets = ngrams_in(vocabulary.data, vocabulary.offsets[ids.start : ids.stop + 1], *keys.ngrams)
-    return keys.of_ngrams(starts, buckets, np.ones(len(starts) - 1, np.float32))
+    starts, buckets = hash_stored_words(vocabulary.data, vocabulary.offsets[ids.start : ids.stop + 1], *keys.ngrams)
+    return keys.join_ngrams(starts, buckets, np.ones(len(starts) - 1, np.float32))
 
 
 def _slices(n: int, columns: int) -> Iterator[slice]:
