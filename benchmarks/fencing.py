@@ -45,7 +45,7 @@ from tests.support.days import write_day
 
 MOST = 8  # processes of a race
 NIGHTS = 3  # before a host is paused
-FAST = {"BEAT": 0.1, "EXPIRY": 1.0, "LOOK": 0.02}  # seconds, instead of 10, 60 and 1
+FAST = {"BEAT": 0.1, "EXPIRY": 1.0, "POLL": 0.02}  # seconds, instead of 10, 60 and 1
 PARAMS = Params(vector_size=8, min_count=2, epochs=1, rounds_per_epoch=1, alpha=0.05)
 RESOURCES = Resources(threads=1, block_size="64 KiB")
 SCENES = (  # what the host does that is paused, and the other
@@ -205,7 +205,7 @@ class Trials:
 
     def _act(self, operation: str, host: str, work: Path, point: int) -> None:
         """Do an operation as a command of another machine does, and write what it says to a file."""
-        for name, value in {**FAST, "_machine": lambda: host}.items():
+        for name, value in {**FAST, "_get_machine": lambda: host}.items():
             assert hasattr(lease, name), name
             setattr(lease, name, value)
         stop_at(point)

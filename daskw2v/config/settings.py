@@ -15,7 +15,7 @@ import numpy as np
 from daskw2v.config.suggestions import suggest
 from daskw2v.errors import ParameterError, UnknownParameterError
 from daskw2v.safe_text import masked
-from daskw2v.store.urls import Options, absolute, is_location, refuse_secret
+from daskw2v.store.urls import Options, is_location, make_absolute, refuse_secret
 
 StageName = Literal["read", "phrases", "vocabulary", "matrix", "train"]
 STAGE_NAMES: tuple[StageName, ...] = get_args(StageName)
@@ -106,7 +106,7 @@ def _is_separator(value: Any) -> bool:
 
 def absolute_place(url: str | os.PathLike[str]) -> str:
     """Return a URL as it is, or a path as workers find it."""
-    return absolute(os.fspath(url))
+    return make_absolute(os.fspath(url))
 
 
 def _refuse_user(name: str, address: str) -> None:

@@ -23,7 +23,7 @@ from daskw2v.extras import needed
 from daskw2v.progress import Listener, saying, silent
 from daskw2v.store.retries import TIMEOUT, with_retries
 from daskw2v.store.threads import in_threads
-from daskw2v.store.urls import Location, absolute, filesystem
+from daskw2v.store.urls import Location, filesystem, make_absolute
 
 _CHECK = "Check the path, broken links, and the rights to its folders; workers must see the same files."
 _BROKEN = "broken link"  # beside fsspec's types
@@ -192,7 +192,7 @@ def find_files(
             "Name the files themselves.",
         )
     fs, path = filesystem(name, storage_options)
-    ask = partial(with_retries, place=name, timeout=timeout)
+    ask = partial(with_retries, location=name, timeout=timeout)
     with _explained(name):
         fs.invalidate_cache()
         if ask(fs.isfile, path):  # first, as a file's name may look like a pattern
@@ -304,7 +304,7 @@ def _info(fs: Any, path: str) -> Mapping[str, Any]:
 
 def _path_on(fs: Any, url: str, storage_options: Mapping[str, Any]) -> str | None:
     """Return the path of a URL if it is on this filesystem."""
-    other, path = filesystem(absolute(url), storage_options)
+    other, path = filesystem(make_absolute(url), storage_options)
     return path if type(other) is type(fs) else None
 
 

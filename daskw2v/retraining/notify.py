@@ -19,14 +19,14 @@ from daskw2v.errors import Daskw2vError
 from daskw2v.models.stored.files import writing
 from daskw2v.retraining.outcome import Outcome, Summary
 from daskw2v.retraining.webhook import are_headers, is_webhook, post
-from daskw2v.store.urls import absolute, is_location
+from daskw2v.store.urls import is_location, make_absolute
 
 _WEBHOOK = Constraint(is_webhook, "an http or https URL with a host, without user name and password")
 _HEADERS = Constraint(are_headers, "a mapping of header names to texts of one line", dict)
 _TEXTFILE = Constraint(
     lambda v: is_location(v) and os.fspath(v).endswith(".prom") and "://" not in os.fspath(v),
     "a path on this machine that ends in .prom",
-    lambda v: absolute(os.fspath(v)),
+    lambda v: make_absolute(os.fspath(v)),
     place=True,
 )
 _PREFIX = "daskw2v_retrain_"

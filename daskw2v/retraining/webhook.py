@@ -23,7 +23,7 @@ from urllib.request import (
     Request,
 )
 
-from daskw2v.store.retries import in_time
+from daskw2v.store.retries import call_in_time
 
 _SCHEMES = ("http", "https")
 # And no others: not for redirects, files, FTP
@@ -82,7 +82,7 @@ def post(url: str, content: bytes, headers: Mapping[str, str], timeout: float, t
 def _posted(request: Request, timeout: float) -> tuple[str | None, bool]:
     """Make one attempt; return the problem, or None, and whether to retry."""
     try:
-        status = in_time(_status, (request, timeout), timeout)  # the socket's timeout restarts with each byte
+        status = call_in_time(_status, (request, timeout), timeout)  # the socket's timeout restarts with each byte
     except (OSError, HTTPException, ValueError) as error:
         reason = error.reason if isinstance(error, URLError) else error
         return f"was not reached ({_named(reason)})", not isinstance(error, ValueError)

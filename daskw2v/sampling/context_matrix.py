@@ -45,7 +45,7 @@ from daskw2v.sampling.segments import cut_range
 from daskw2v.sampling.settings import SampledContexts
 from daskw2v.shards.layout import Corpus, corpus_identity, digest
 from daskw2v.store.arrays import StoredArray, create_array, finish_arrays, open_array, read_array, write_rows
-from daskw2v.store.checksums import Written
+from daskw2v.store.checksums import ChunkChecksums
 from daskw2v.store.limits import refused, typed
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist, new_attempt
@@ -498,7 +498,7 @@ def carry_rows(build: Build, number: int, base: Store, matched: str, start: int,
     return attempt
 
 
-def fill_band(build: Build, number: int, texts: Sequence[str], bases: Sequence[str]) -> tuple[int, Written]:
+def fill_band(build: Build, number: int, texts: Sequence[str], bases: Sequence[str]) -> tuple[int, ChunkChecksums]:
     """Task: write the rows of a band of the matrix.
 
     Parameters
@@ -528,4 +528,4 @@ def fill_band(build: Build, number: int, texts: Sequence[str], bases: Sequence[s
     stored, counts = open_array(group, "contexts"), open_array(group, "seen")
     write_rows(stored, first, contexts)
     write_rows(counts, first, seen)
-    return int(seen.sum()), stored.written() | counts.written()
+    return int(seen.sum()), stored.chunk_checksums() | counts.chunk_checksums()

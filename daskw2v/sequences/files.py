@@ -8,7 +8,7 @@ from daskw2v.corpus.files import Source
 from daskw2v.errors import DamageError
 from daskw2v.extras import Extra
 from daskw2v.shards.layout import digest
-from daskw2v.store.checksums import twice
+from daskw2v.store.checksums import retry_damaged
 from daskw2v.store.limits import refused, shown, typed
 from daskw2v.store.storage import Store
 from daskw2v.types import Int64Array
@@ -60,7 +60,7 @@ def read_table(store: Store, name: str, columns: Sequence[str] | None = None) ->
         except (pa.ArrowException, OSError) as error:
             raise DamageError.of(f"{store.url}/{name}", f"is damaged ({error})") from error
 
-    return twice(read)
+    return retry_damaged(read)
 
 
 def digest_inputs(sources: Sequence[Source], described: Mapping[str, Any], *options: Any) -> str:

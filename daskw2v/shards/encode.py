@@ -34,7 +34,7 @@ from daskw2v.progress import Listener, Progress, Watching, saying
 from daskw2v.shards.dictionary import Dictionary, padded
 from daskw2v.shards.layout import BadBlock, BatchBlock, Corpus, Shard, corpus_identity, digest, write_shard
 from daskw2v.shards.whitespace import split
-from daskw2v.store.checksums import twice
+from daskw2v.store.checksums import retry_damaged
 from daskw2v.store.stage import Layout, OpenStage, Stage, groups_exist, run_once
 from daskw2v.store.storage import MANIFEST, Store
 from daskw2v.store.threads import in_threads
@@ -311,7 +311,7 @@ def _build(
     seconds = round(time.monotonic() - began, 3)
     all_parts = tuple(chain.from_iterable(parts.values()))
     corpus = Corpus(identity, tuple(shards), tuple(sources), report, seconds, bad_blocks, parts=all_parts)
-    stage.keep({key: (MANIFEST, manifest["attempt"]) for key, manifest in manifests.items()})
+    stage.keep_only({key: (MANIFEST, manifest["attempt"]) for key, manifest in manifests.items()})
     corpus.save(stage.guard(store))
     trim_heap()  # of a worker in this process
     return corpus
@@ -448,4 +448,4 @@ def _read_manifests(home: Store, keys: Sequence[str]) -> dict[str, dict[str, Any
             raise DamageError.of(f"{home.url}/{key}/{MANIFEST}", "is gone")
         return key, manifest
 
-    return dict(in_threads(lambda key: twice(partial(read, key)), keys))
+    return dict(in_threads(lambda key: retry_damaged(partial(read, key)), keys))

@@ -55,9 +55,9 @@ _BLOCKS = 64  # that a task reads
 
 
 def check_folders(work: Store) -> None:
-    """Refuse links where a run will write, before it begins; raises as `Store.check_way` does."""
+    """Refuse links where a run will write, before it begins; raises as `Store.check_links` does."""
     for folder in _FOLDERS:
-        (work / folder).check_way("")
+        (work / folder).check_links("")
 
 
 def mending(work: Store, listener: Listener, make: Callable[[Collection[str]], T], client: Callable[[], Client]) -> T:

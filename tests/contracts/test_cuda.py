@@ -257,7 +257,13 @@ def test_compiled_helpers__cut_text_as_the_processor_does(compiling, monkeypatch
             blocks, lanes, _ = launched
             return lambda *arguments: self.kernel.launch(arguments, (lanes, 1), blocks)
 
-    for kernel, name in (("_look_up", "look up"), ("_count",) * 2, ("_place",) * 2, ("_bound",) * 2, ("_close",) * 2):
+    for kernel, name in (
+        ("_look_up", "look up"),
+        ("_count_kept", "count"),
+        ("_write_kept", "place"),
+        ("_write_bounds", "bound"),
+        ("_write_ends", "close"),
+    ):
         monkeypatch.setattr(cutting, kernel, Carried(name.removeprefix("_")))
     monkeypatch.setattr(cutting, "cuda", SimpleNamespace(device_array=np.zeros))
     rng, key = np.random.default_rng(0), np.uint64(12345)

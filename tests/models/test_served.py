@@ -170,7 +170,7 @@ def stepwise():
 
 def _step(monkeypatch):
     monkeypatch.setattr(lease, "BEAT", 1e9)
-    monkeypatch.setattr(lease, "_lives", lambda found: False)
+    monkeypatch.setattr(lease, "_is_alive", lambda found: False)
     monkeypatch.setattr(finished, "damage_of", manifest_damage)
     monkeypatch.setattr(versions_module, "check_version", lambda place: [raising(d) for d in manifest_damage(place)])
 

@@ -37,12 +37,12 @@ def work(request, tmp_path):
 def fast(monkeypatch):
     monkeypatch.setattr(lease, "BEAT", 0.02)
     monkeypatch.setattr(lease, "EXPIRY", 0.5)
-    monkeypatch.setattr(lease, "LOOK", 0.01)
+    monkeypatch.setattr(lease, "POLL", 0.01)
 
 
 def elsewhere(monkeypatch):
     """Let this process look like another machine's to itself, as it is from now on."""
-    monkeypatch.setattr(lease, "_machine", lambda: "another")
+    monkeypatch.setattr(lease, "_get_machine", lambda: "another")
 
 
 def held_leases(work):
@@ -333,7 +333,7 @@ def test_take__gives_a_dead_holders_lease_to_one_of_many(work, monkeypatch):
 
     def take():
         try:
-            taken.append(lease._take(work / "leases", "run", "the run", None))
+            taken.append(lease._acquire(work / "leases", "run", "the run", None))
         except BusyError as busy:
             taken.append(busy)
 

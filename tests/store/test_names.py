@@ -38,7 +38,7 @@ OPERATIONS = {
     "__truediv__": lambda store: (store / "sub" / "[g]").exists(),
     "guarded": lambda store: store.guarded().remove(),
     "check": lambda store: store.check(),
-    "check_way": lambda store: store.check_way("f"),
+    "check_links": lambda store: store.check_links("f"),
     "exists": lambda store: store.exists(),
     "children": lambda store: store.children(),
     "size": lambda store: (store.size("f"), (store / "sub").size("[g]"), store.size("none")),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from daskw2v.errors import DamageError
 from daskw2v.stages import Store
 from daskw2v.store.arrays import create_array, finish_arrays, open_array, read_array, write_array, write_rows
-from daskw2v.store.checksums import PLACE, checksum_of
+from daskw2v.store.checksums import PLACE, compute_checksum
 from daskw2v.store.partfile import read_part, write_parts
 from daskw2v.store.verification import find_damage
 from tests.support.one_shard import write_shard
@@ -41,7 +41,7 @@ def write_group(store, seed):
     for start in (0, 32):  # by tasks of their own
         array = open_array(store.open_group(writable=True), "wide")
         write_rows(array, start, values_of(seed, "wide")[start : start + 32])
-        parts.append(array.written())
+        parts.append(array.chunk_checksums())
     assert not wide.is_finished
     finish_arrays(store.open_group(writable=True), parts)
 
@@ -158,7 +158,7 @@ def test_arrays__without_places_are_read(home):
         if file.name == "zarr.json":
             values = json.loads(file.read_text())
             del values["attributes"][PLACE], values["attributes"]["seal"]
-            values["attributes"]["seal"] = checksum_of(values)
+            values["attributes"]["seal"] = compute_checksum(values)
             file.write_text(json.dumps(values))
     store = Store(str(home / "attempt0" / "0"))
     assert not open_array(store.open_group(), "plain").is_finished
@@ -175,7 +175,7 @@ def test_place__of_another_form_is_refused(home, place):
     values = json.loads(file.read_text())
     del values["attributes"]["seal"]
     values["attributes"][PLACE] = place
-    values["attributes"]["seal"] = checksum_of(values)
+    values["attributes"]["seal"] = compute_checksum(values)
     file.write_text(json.dumps(values))
     with pytest.raises(DamageError, match=r"attempt0/0/plain"):
         read_group(Store(str(home / "attempt0" / "0")))

@@ -198,7 +198,7 @@ def test_stage__that_lost_its_lease_deletes_and_publishes_nothing(tmp_path, monk
                 while True:  # until a sign of life finds it
                     stage.map("square", lambda n: n, [(1,)])
             case "keep":
-                stage.keep({"": []})
+                stage.keep_only({"": []})
             case "write":
                 place.write_bytes("another", b"x")
             case "finish":

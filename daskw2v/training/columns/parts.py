@@ -22,7 +22,7 @@ from daskw2v.objectives.registry import find_objective, settled
 from daskw2v.sampling.context_matrix import ContextMatrix, read_contexts
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.settings import SampledContexts
-from daskw2v.store.checksums import Written
+from daskw2v.store.checksums import ChunkChecksums
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
 from daskw2v.training.columns.step_schedule import ColumnStep
@@ -219,13 +219,13 @@ def moment_table(name: str, table: str) -> str:
 @durable()
 def save_part(
     store: Store, context: ColumnsContext, part: int, table: str, rows: PartRows, moments: PartMoments | None
-) -> Written:
+) -> ChunkChecksums:
     """Task: write a part's rows, and its moments if any, on the worker that holds them; return their checksums."""
     tables = {table: context.rows(table, part, rows)}
     if moments is not None:
         names = [moment_table(name, table) for name in context.moments]
         tables |= zip(names, context.moments_of(table, part, moments), strict=True)
-    written: Written = {}
+    written: ChunkChecksums = {}
     for name, values in tables.items():
         written |= write_table_rows(store, name, context.words[part].start, values)
     return written

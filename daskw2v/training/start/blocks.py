@@ -25,7 +25,7 @@ from daskw2v.models.stored.tables import (
 )
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.segments import cut_range
-from daskw2v.store.checksums import Written
+from daskw2v.store.checksums import ChunkChecksums
 from daskw2v.store.durability import durable
 from daskw2v.store.storage import Store
 from daskw2v.training.start.initial_rows import first_rows
@@ -89,7 +89,7 @@ def load_block(store: Store, block: TableBlock) -> Float32Array:
 
 
 @durable()
-def save_block(store: Store, table: str, start: int, *rows: Float32Array) -> Written:
+def save_block(store: Store, table: str, start: int, *rows: Float32Array) -> ChunkChecksums:
     """Task: write consecutive blocks that lie along the chunks, so all may be written at once; return checksums."""
     return write_table_rows(store, table, start, np.asarray(rows[0]) if len(rows) == 1 else join_blocks(*rows))
 
@@ -159,7 +159,7 @@ def rewrite(client: Client, stage: str, change: RowsChange, source: Store, targe
 
 def _rewrite(
     change: RowsChange, source: Store, target: Store, name: str, start: int, stop: int | None = None
-) -> Written:
+) -> ChunkChecksums:
     """Task: write rows start:stop of a table, or all of partition `start`; return their checksums."""
     table = open_table(source, name)
     if stop is None:
