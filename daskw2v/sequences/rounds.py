@@ -351,9 +351,9 @@ def write_group(journeys: Sequence[tuple[NumberedWalks, Sequence[RoundOutput]]],
     `journeys` are walks, with the outputs of their rounds: of one number, or of several numbers that share a file.
     """
     first = journeys[0][0]
-    lists = [_read_lists(journey, group, sent) for journey, sent in journeys]
-    for number, parts in zip(first.groups[group], zip(*lists, strict=True), strict=True):
-        nodes, lengths = (pa.concat_arrays(parts) for parts in zip(*parts, strict=True))
+    lists = [_read_lists(journey, group, outputs) for journey, outputs in journeys]
+    for number, lists_of_file in zip(first.groups[group], zip(*lists, strict=True), strict=True):
+        nodes, lengths = (pa.concat_arrays(parts) for parts in zip(*lists_of_file, strict=True))
         table = make_list_table(first.files.column, nodes, np.append(0, np.cumsum(lengths)))
         write_table(first.files.folder, first.files.name(first.number, number), table)
 

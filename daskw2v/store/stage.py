@@ -258,11 +258,11 @@ def run_once(
     """
     if (manifest := find()) is not None:
         return manifest
-    manifest = make(folder / new_attempt())
+    written = make(folder / new_attempt())
     if (manifest := find()) is not None:  # another run of the task has finished meanwhile
         return manifest
-    folder.finish_manifest(manifest)
-    return manifest
+    folder.finish_manifest(written)
+    return written
 
 
 def groups_exist(store: Store, paths: Iterable[str]) -> bool:

@@ -107,7 +107,7 @@ def _is_valid_fill(values: dict[str, Any], kind: str) -> bool:
 
 
 def _find_shape_problem(shape: list[Any], file: list[Any], itemsize: int, codecs: list[Any]) -> str:
-    """Return the first fault of an array's shape, of the shape of its files, or of its codecs, as `_find_problem` does."""
+    """Return the first fault of an array's shape, of its files' shape, or of its codecs, as `_find_problem` does."""
     match codecs:
         case [
             {
