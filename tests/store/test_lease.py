@@ -324,7 +324,7 @@ def test_guard__renames_back_what_it_deletes_if_the_lease_was_lost_meanwhile(tmp
 def test_take__gives_a_dead_holders_lease_to_one_of_many(work, monkeypatch):
     """All have read that the holder is dead before the first of them takes the lease."""
     take_over(work, "run")
-    monkeypatch.setattr(lease, "_lives", lambda found: found["pid"] != 7)
+    monkeypatch.setattr(lease, "_is_alive", lambda found: found["pid"] != 7)
     append, all_read, taken = NumberedLog.append, threading.Barrier(8), []
 
     def racing(self, number, values):

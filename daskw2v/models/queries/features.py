@@ -132,7 +132,7 @@ def fit_ngrams(
     units = np.empty((len(vocabulary), columns), np.float32)
     for ids, vectors in pieces:
         units[ids] = scaled(vectors)
-    offsets, buckets = kernel.ngrams_in(vocabulary.data, vocabulary.offsets, *ngrams)
+    offsets, buckets = kernel.hash_stored_words(vocabulary.data, vocabulary.offsets, *ngrams)
     if not len(buckets):
         raise ParameterError(f"No word has an n-gram of {ngrams.minn} characters.", "Give a smaller minn.")
     used, positions = np.unique(buckets, return_inverse=True)
@@ -160,7 +160,7 @@ def most_frequent(keys: FeatureKeys, vocabulary: Vocabulary) -> Int64Array:
     often, totals = _weights_of(vocabulary), np.zeros(len(keys))
     for ids in cut(len(vocabulary), _WORDS_AT_ONCE):
         bounds = vocabulary.offsets[ids.start : ids.stop + 1]
-        starts, buckets = kernel.ngrams_in(vocabulary.data, bounds, *keys.ngrams)
+        starts, buckets = kernel.hash_stored_words(vocabulary.data, bounds, *keys.ngrams)
         rows, counts = keys.find_rows(buckets), np.repeat(often[ids], np.diff(starts))
         totals += np.bincount(rows[rows >= 0], counts[rows >= 0], len(keys))
     return np.argsort(-totals[keys.first_ngram :], kind="stable")
