@@ -132,12 +132,12 @@ def room(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Array:
 
     It is shared memory, or where that cannot be, memory of `kernels.buffers`.
     """
-    if math.prod(shape) * np.dtype(dtype).itemsize >= buffers.LEAST and _joined():
+    if math.prod(shape) * np.dtype(dtype).itemsize >= buffers.MIN_BYTES and _joined():
         with suppress(OSError):
             shared = _segments.table(shape, dtype).view(SharedArray)
             shared.place = _place_of_room(shared)
             return shared
-    return buffers.here.table(shape, dtype)
+    return buffers.pool.table(shape, dtype)
 
 
 def _joined() -> bool:
@@ -301,11 +301,11 @@ def _place_of(array: SharedArray) -> Region | None:
     with _writing, suppress(OSError):  # several receivers may ask at the same time
         if array.place is None and array.shares:
             content = np.asarray(array).data.cast("B")
-            if len(content) < buffers.LEAST:
+            if len(content) < buffers.MIN_BYTES:
                 file, array.place = _write(content)
                 weakref.finalize(array, os.close, file)
             else:
-                array._copied = _segments.take(len(content), np.uint8)
+                array._copied = _segments.empty(len(content), np.uint8)
                 array._copied[:] = content
                 array.place = _place_of_room(array._copied)
     return array.place

@@ -192,8 +192,6 @@ def distribute_pairs(
 ) -> BucketedPairs:
     """Distribute the pairs whose centers are at the positions start..stop-1, or their negatives, to buckets.
 
-    The result lies in a buffer of the thread, which the next call may overwrite once the result is deleted.
-
     Parameters
     ----------
     segment, start, stop
@@ -230,7 +228,7 @@ def distribute_pairs(
     shape = (len(orders), n_groups, n // n_groups, n_groups, n // n_groups)
     by_bucket = sizes.reshape(shape).transpose(3, 1, 2, 4, 0)  # in the order of `bucket_number`, and in each by span
     ends = np.cumsum(by_bucket, dtype=np.uint64).reshape(by_bucket.shape)
-    entries = buffers.here.take(int(sizes.sum()) + 1, dtype)
+    entries = buffers.pool.empty(int(sizes.sum()) + 1, dtype)
     next_indices = np.ascontiguousarray(ends.transpose(4, 1, 2, 0, 3)).reshape(sizes.shape) - sizes
     visit_spans(next_indices, entries, write=True)
     return BucketedPairs(entries[:-1], np.cumsum([0, *by_bucket.sum(axis=4).ravel()], dtype=np.int64))

@@ -25,7 +25,7 @@ def find_in_cache(x):
 
 def messages(client, function):
     said = []
-    with compilation.compiling_said(client, said.append):
+    with compilation.reporting_compilation(client, said.append):
         assert client.submit(function, 4, pure=False).result() == 8
     return [(report.stage, report.message) for report in said]
 
@@ -45,7 +45,10 @@ def test_compiling_said__says_nothing_of_kernels_that_are_cached(client, tmp_pat
 
 def test_compiling_said__is_said_once_where_calls_are_nested(client):
     outer, inner = [], []
-    with compilation.compiling_said(client, outer.append), compilation.compiling_said(client, inner.append):
+    with (
+        compilation.reporting_compilation(client, outer.append),
+        compilation.reporting_compilation(client, inner.append),
+    ):
         client.submit(compile_anew, 4, pure=False).result()
     assert (len(outer), inner) == (2, [])
 
@@ -54,7 +57,10 @@ def test_compiling_said__survives_a_listener_that_raises(client):
     def fail(_):
         raise ValueError
 
-    with pytest.raises(ValueError), compilation.compiling_said(client, fail):  # the last word is said by our thread
+    with (
+        pytest.raises(ValueError),
+        compilation.reporting_compilation(client, fail),
+    ):  # the last word is said by our thread
         assert client.submit(compile_anew, 4, pure=False).result() == 8
     assert client.submit(double, 4).result() == 8
 

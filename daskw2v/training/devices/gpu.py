@@ -164,7 +164,7 @@ class CudaTrainer(DeviceTrainer):
     @_on_its_gpu
     def from_device(self, values: Any) -> Any:
         """Return a copy of an array of the GPU, in memory that was used before if possible."""
-        return values.copy_to_host(buffers.here.take(len(values), values.dtype))
+        return values.copy_to_host(buffers.pool.empty(len(values), values.dtype))
 
     def _are_finite(self, tables: Iterable[Any]) -> bool:
         """Return whether tables on the GPU, which is current, are finite."""

@@ -75,7 +75,7 @@ class TaskClock:
 
     @staticmethod
     def _now() -> tuple[float, float]:
-        return time.perf_counter(), compilation.here.seconds
+        return time.perf_counter(), compilation.clock.seconds
 
 
 class WorkerShare(NamedTuple):
