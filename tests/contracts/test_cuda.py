@@ -198,8 +198,8 @@ def test_kernels__have_names_of_their_own_in_the_cache(compiling):
     settings = [compiling.Setting(128), compiling.Setting(96), compiling.Setting(128, (8, 0))]
     kernels = {(name, setting): compiling.KERNELS[name](setting)[0] for name in KERNELS for setting in settings}
     assert all(isinstance(kernel._cache, caches.CudaKernelCache) for kernel in kernels.values())
-    assert len({caches.named(kernel.py_func) for kernel in kernels.values()}) == len(set(kernels.values()))
-    assert "0x" not in str([caches.named(kernel.py_func) for kernel in kernels.values()]), "an address is no name"
+    assert len({caches.make_key(kernel.py_func) for kernel in kernels.values()}) == len(set(kernels.values()))
+    assert "0x" not in str([caches.make_key(kernel.py_func) for kernel in kernels.values()]), "an address is no name"
 
 
 @pytest.mark.parametrize(("name", "vector_size"), SIZES)

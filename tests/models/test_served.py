@@ -171,7 +171,7 @@ def stepwise():
 def _step(monkeypatch):
     monkeypatch.setattr(lease, "BEAT", 1e9)
     monkeypatch.setattr(lease, "_is_alive", lambda found: False)
-    monkeypatch.setattr(finished, "damage_of", manifest_damage)
+    monkeypatch.setattr(finished, "find_version_damage", manifest_damage)
     monkeypatch.setattr(versions_module, "check_version", lambda place: [raising(d) for d in manifest_damage(place)])
 
     def read(self, function, *args, name=""):

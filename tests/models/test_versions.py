@@ -12,7 +12,7 @@ from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.store import write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_table_rows
 from daskw2v.models.versions.finished import Version, next_version
-from daskw2v.models.versions.versions import Versions, latest_version, point_to, publish, resolve
+from daskw2v.models.versions.versions import Versions, latest_version, publish, resolve, serve_version
 from daskw2v.store.lease import hold_run
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
@@ -96,7 +96,7 @@ def test_rollback__passes_over_versions_that_are_gone(versions, models):
 
 
 def test_point_to__what_is_served_changes_nothing(versions, models):
-    point_to(models, NAMES[3])
+    serve_version(models, NAMES[3])
     assert versions.rollback().name == NAMES[2]
 
 

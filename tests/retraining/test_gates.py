@@ -12,7 +12,7 @@ from daskw2v.evaluation import Evaluation
 from daskw2v.evaluation.similarity import SimilarityResult
 from daskw2v.evaluation.stability import neighbour_stability
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.retraining.gates import Evaluated, Gates, check_gates, judge, scores_of
+from daskw2v.retraining.gates import Evaluated, Gates, check_gates, first_scores, judge
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 TOPICS = [[f"t{topic}w{i}" for i in range(11)] for topic in range(12)]
@@ -62,7 +62,7 @@ def night(folder, client):
     def trained(name, lines):
         (folder / f"{name}.txt").write_text("".join(" ".join(line) + "\n" for line in lines))
         vectors = train(folder / f"{name}.txt", work=folder / name, params=PARAMS, client=client)
-        return Evaluated(vectors, scores_of(evaluate(vectors, similarity=[pairs])))
+        return Evaluated(vectors, first_scores(evaluate(vectors, similarity=[pairs])))
 
     return trained
 
@@ -106,7 +106,7 @@ def version(rows, words=None, counts=None, loss=2.5, score=0.6, known=90, missin
     words = words or [f"w{i}" for i in range(len(rows))]
     vocabulary = Vocabulary.from_words(words, counts or range(len(words), 0, -1))
     evaluation = Evaluation({"set": SimilarityResult(score, None, None, known, missing)}, {}, {}, {}, {})
-    return Evaluated(Vectors(vocabulary, rows, {"metrics": {"loss": loss}}), scores_of(evaluation))
+    return Evaluated(Vectors(vocabulary, rows, {"metrics": {"loss": loss}}), first_scores(evaluation))
 
 
 @pytest.fixture

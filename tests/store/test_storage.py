@@ -207,7 +207,7 @@ def test_read_bytes__asks_an_object_store_for_no_more_than_the_most(tmp_path, mo
 
     monkeypatch.setattr(MemoryFileSystem, "cat_file", cat_file)
     store.write_bytes("LATEST", b"v0001-x")
-    assert served._names_of(store) == ("v0001-x",)
+    assert served._read_pointer(store) == ("v0001-x",)
     store.write_manifest({})
     assert store.read_manifest() is not None
     assert asked == [(1 << 20) + 1, (1 << 28) + 1]

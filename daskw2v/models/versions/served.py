@@ -1,12 +1,12 @@
 """The state of a work directory's models: the served version and the versions before it, tags, versions in deletion.
 
-The state is the newest entry of the log `models/state/` (`NumberedLog`). A process that changes it creates the entry
-after the one that it has read. If there is one already, the entry is refused and the process reads again, so a process
-that was paused never replaces a newer state by an older one.
+The state is the newest entry of the log `models/state/` (`NumberedLog`). A process that changes the state creates the
+entry after the one that it has read. If that exists already, the process reads again. So a process that was paused
+never replaces a newer state by an older one.
 
 `LATEST` and `tags.json` are copies for people, and for earlier releases. They are read only where there is no state
 yet: in work directories of earlier releases. The first line of `LATEST` names the served version; the next lines name
-the versions served before, newest first. The copies also stand in for a state that is damaged.
+the versions served before, newest first. The copies also replace a damaged state.
 """
 
 import logging
@@ -23,12 +23,12 @@ from daskw2v.store.numbered import NumberedLog
 from daskw2v.store.storage import Store
 
 POINTER, TAGS = "LATEST", "tags.json"
-_POINTER_BYTES = 1 << 20  # most bytes that are read of LATEST; daskw2v's own have some thousands
+_MAX_POINTER = 1 << 20  # bytes that are read of LATEST; those that daskw2v writes have some thousands
 _STATE = "state"
 _LINE = re.compile(r"v\d{4,}-[^/\\\x00-\x1f]+")  # each line of an undamaged copy
 _log = logging.getLogger(__name__)
-_KEPT = 8  # newest states, for people
-_SERVED = 100  # most versions that were served before
+_KEPT = 8  # newest states that are kept, for people
+_MAX_SERVED = 100  # names of served versions that a state keeps
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ class Served:
 
     @property
     def name(self) -> str | None:
-        """The served version; None before the first."""
+        """Name of the served version; None before the first."""
         return next(iter(self.names), None)
 
     def serving(self, version: str) -> "Served":
         """Return the state in which a version is served; raises a StoreError if it is being deleted."""
         self._check(version)
-        return self if version == self.name else replace(self, names=(version, *self.names)[:_SERVED])
+        return self if version == self.name else replace(self, names=(version, *self.names)[:_MAX_SERVED])
 
     def tagging(self, tag: str, version: str) -> "Served":
         """Return the state in which a version has a tag; raises as `serving` does."""
@@ -65,137 +65,145 @@ class Served:
         return replace(self, tags={**self.tags, tag: version})
 
     def _check(self, version: str) -> None:
+        """Raise a StoreError if a version is being deleted."""
         if version in self.condemned:
             raise StoreError(f"{version} is being deleted.", "Give another version.")
 
 
 def read_served(models: Store) -> Served:
-    """Read the state of the folder `models/`.
+    """Return the state of the models, from the folder `models/`.
 
-    If its file is damaged, the copies `LATEST` and `tags.json` stand in for it, and the state before; a line of the log
-    says so, until the next change.
+    If the state's file is damaged, the state is made of the copies `LATEST` and `tags.json` and of the entry before.
+    Then a warning is logged, until the next change.
 
     Raises
     ------
     StoreError
         If entries have wrong types, or a newer daskw2v wrote them.
     """
-    return _read(models)[1]
+    return _read_newest(models)[1]
 
 
 def change_served(models: Store, change: Callable[[Served], Served]) -> Served:
-    """Change the state, and return the new one.
+    """Change the state of the models, and return the new state.
 
     Parameters
     ----------
     models
         The folder `models/`, guarded by the caller's lease.
     change
-        Returns the new state. It is called again if another process has changed the state meanwhile.
+        Returns the new state for the present one. Called again if another process has changed the state meanwhile.
 
     Raises
     ------
     StoreError
         If the lease is lost.
     Exception
-        What `change` raises.
+        The error of `change`.
     """
     while True:
-        number, before = _read(models)
-        after = change(before)
-        if after == before:
+        number, old = _read_newest(models)
+        new = change(old)
+        if new == old:
             break
-        values = {"served": list(after.names), "tags": dict(after.tags), "condemned": list(after.condemned)}
-        if _states(models).append(number + 1, values):
+        values = {"served": list(new.names), "tags": dict(new.tags), "condemned": list(new.condemned)}
+        if _open_log(models).append(number + 1, values):
             break
         models.check()  # raises if the lease is lost
-    _copy(models)
-    return after
+    _write_copies(models)
+    return new
 
 
-def _read(models: Store) -> tuple[int, Served]:
-    """Return the newest state and its number; number 0 if there is none yet."""
-    states = _states(models)
+def _read_newest(models: Store) -> tuple[int, Served]:
+    """Return the number of the newest state, and the state; 0 and the state of the copies if there is none yet."""
+    states = _open_log(models)
     while True:
         number = states.newest_number()
         if not number:
-            return 0, Served(_names_of(models), _tags_of(models, models.read_manifest(TAGS) or {"tags": {}}, TAGS))
+            return 0, Served(
+                _read_pointer(models), _parse_tags(models, models.read_manifest(TAGS) or {"tags": {}}, TAGS)
+            )
         try:
             values = states.read(number)
         except DamageError as damage:
-            served = _without(models, number)
+            served = _recover(models, number)
             _log.warning("%s %s is served.", escaped(damage.problem), escaped(served.name or "Nothing"))
             return number, served
         if values is not None:
-            return number, _state_of(models, number, values)
+            return number, _parse_state(models, number, values)
 
 
-def _without(models: Store, damaged: int) -> Served:
-    """Return a state for a damaged one: of its copies, or else the state before."""
-    before = Served()
+def _recover(models: Store, damaged: int) -> Served:
+    """Return a state that replaces a damaged one: from the copies, or else from the newest undamaged entry before."""
+    earlier = Served()
     for number in range(damaged - 1, max(0, damaged - _KEPT), -1):
         with suppress(DamageError):
-            values = _states(models).read(number)
+            values = _open_log(models).read(number)
             if values is not None:
-                before = _state_of(models, number, values)
+                earlier = _parse_state(models, number, values)
                 break
-    names, tags = _names_of(models), _written_tags(models)
-    whole = bool(names) and all(map(_LINE.fullmatch, names))
-    return replace(before, names=names if whole else before.names, tags=before.tags if tags is None else tags)
+    names, tags = _read_pointer(models), _read_tags_copy(models)
+    is_intact = bool(names) and all(map(_LINE.fullmatch, names))
+    return replace(earlier, names=names if is_intact else earlier.names, tags=earlier.tags if tags is None else tags)
 
 
-def _state_of(models: Store, number: int, values: Mapping[str, Any]) -> Served:
+def _parse_state(models: Store, number: int, values: Mapping[str, Any]) -> Served:
+    """Return the state in an entry's values; raises StoreError if they have wrong types."""
     name = f"{_STATE}/{number:08}.json"
-    names, condemned = (_texts(models, values, entry, name) for entry in ("served", "condemned"))
-    return Served(names, _tags_of(models, values, name), condemned)
+    names, condemned = (_parse_texts(models, values, entry, name) for entry in ("served", "condemned"))
+    return Served(names, _parse_tags(models, values, name), condemned)
 
 
-def _names_of(models: Store) -> tuple[str, ...]:
-    content = models.read_bytes(POINTER, _POINTER_BYTES)
+def _read_pointer(models: Store) -> tuple[str, ...]:
+    """Return the names in the copy `LATEST`, none if it does not exist."""
+    content = models.read_bytes(POINTER, _MAX_POINTER)
     if content is None:
         return ()
     return tuple(line.strip() for line in content.decode(errors="replace").splitlines()) or ("",)
 
 
-def _texts(models: Store, values: Mapping[str, Any], entry: str, name: str) -> tuple[str, ...]:
+def _parse_texts(models: Store, values: Mapping[str, Any], entry: str, name: str) -> tuple[str, ...]:
+    """Return an entry of values that is a list of texts; `name` is the file, for the error."""
     match values.get(entry):
         case [*texts] if all(isinstance(text, str) for text in texts):
             return tuple(texts)
     raise refused(f"{models.url}/{name}", f"holds {entry}={shown(values.get(entry))}")
 
 
-def _tags_of(models: Store, values: Mapping[str, Any], name: str) -> dict[str, str]:
+def _parse_tags(models: Store, values: Mapping[str, Any], name: str) -> dict[str, str]:
+    """Return the tags in values of the file `name`; raises StoreError if they have wrong types."""
     tags = values.get("tags", {})
     if not isinstance(tags, dict) or not all(isinstance(version, str) for version in tags.values()):
         raise refused(f"{models.url}/{name}", f"holds tags={shown(tags)}")
     return tags
 
 
-def _copy(models: Store) -> None:
+def _write_copies(models: Store) -> None:
     """Copy the newest state to `LATEST` and `tags.json`.
 
-    Copying changes no state, so it needs no lease: a process that is paused here copies a state that is not the newest
-    any more, reads again, and copies the newest.
+    Copying changes no state, so it needs no lease: a process that was paused may copy a state that is not the newest
+    any more, but it reads again, and copies the newest.
     """
     models = replace(models, guards=())
     copied = None
-    while (newest := _read(models)) != copied:
+    while (newest := _read_newest(models)) != copied:
         copied = number, served = newest
         if not number:
             return
-        if served.names and served.names != _names_of(models):
+        if served.names and served.names != _read_pointer(models):
             models.write_bytes(POINTER, "\n".join(served.names).encode())
-        if served.tags != (_written_tags(models) or {}):
+        if served.tags != (_read_tags_copy(models) or {}):
             models.write_manifest({"tags": dict(served.tags)}, TAGS)
 
 
-def _written_tags(models: Store) -> dict[str, str] | None:
-    """Return the tags of the copy; None if there is none, or it is damaged."""
+def _read_tags_copy(models: Store) -> dict[str, str] | None:
+    """Return the tags in the copy `tags.json`; None if it does not exist or is damaged."""
     with suppress(StoreError):
         values = models.read_manifest(TAGS)
-        return None if values is None else _tags_of(models, values, TAGS)
+        return None if values is None else _parse_tags(models, values, TAGS)
     return None
 
 
-def _states(models: Store) -> NumberedLog:
+def _open_log(models: Store) -> NumberedLog:
+    """Return the log of the states."""
     return NumberedLog(models / _STATE, _KEPT)

@@ -1,7 +1,7 @@
 """Versions of a model: immutable folders below `models/`, of which one is served.
 
-A version is finished once its manifest exists and never changes after that. `served` says which one is served. So a
-reader always sees a complete version, old or new. `resolve` finds the version that a URL means.
+A version is finished once its manifest exists, and never changes after that. `served` has the name of the served one.
+So a reader always sees a complete version, old or new. `resolve` finds the version that a URL refers to.
 """
 
 import os
@@ -20,8 +20,8 @@ from daskw2v.models.versions.finished import (
     FinishedVersions,
     Version,
     check_version,
-    number_of,
-    run_of,
+    parse_number,
+    parse_run_id,
 )
 from daskw2v.models.versions.served import POINTER, Served, change_served, read_served
 from daskw2v.store.checksums import METADATA
@@ -38,7 +38,7 @@ T = TypeVar("T")
 class Versions(FinishedVersions):
     """The versions of a work directory's model.
 
-    A lease makes changes exclusive; readers do not wait. A process that loses the lease changes nothing any more.
+    Changes are exclusive by a lease; readers do not wait. A process that has lost the lease changes nothing.
 
     Parameters
     ----------
@@ -57,12 +57,12 @@ class Versions(FinishedVersions):
     def open(
         cls, work: Location, storage_options: Mapping[str, Any] | None = None, store_timeout: float = TIMEOUT
     ) -> "Versions":
-        """Open the versions of a work directory.
+        """Return the versions of a work directory.
 
         Raises
         ------
         StoreError
-            If it has no versions.
+            If the work directory has no versions.
 
         Examples
         --------
@@ -85,10 +85,10 @@ class Versions(FinishedVersions):
         >>> versions.publish("v0001-a").served, versions.name_of("LATEST")
         (True, 'v0001-a')
         """
-        with self._held() as held:
-            version = held.find(name)
-            check_version(held.models / version.name)
-            change_served(held.models, lambda served: served.serving(version.name))
+        with self._locked() as locked:
+            version = locked.find(name)
+            check_version(locked.models / version.name)
+            change_served(locked.models, lambda served: served.serving(version.name))
         return version._replace(served=True)
 
     def rollback(self) -> Version:
@@ -97,7 +97,7 @@ class Versions(FinishedVersions):
         Raises
         ------
         StoreError
-            If there is none.
+            If there is no such version.
 
         Examples
         --------
@@ -106,14 +106,14 @@ class Versions(FinishedVersions):
         >>> versions.rollback().name
         'v0001-a'
         """
-        with self._held() as held:
-            damaged, foreign = held.problems()
-            others = {*damaged, *foreign}
-            finished = {version.name: version for version in held.all() if version.name not in others}
+        with self._locked() as locked:
+            damaged, foreign = locked.problems()
+            unusable = {*damaged, *foreign}
+            finished = {version.name: version for version in locked.all() if version.name not in unusable}
 
-            def back(served: Served) -> Served:
-                whole = finished.keys() - served.condemned
-                earlier = [number for number, name in enumerate(served.names) if number and name in whole]
+            def restore_previous(served: Served) -> Served:
+                usable = finished.keys() - served.condemned
+                earlier = [number for number, name in enumerate(served.names) if number and name in usable]
                 if not earlier:
                     raise StoreError(
                         f"No version was served in {self.models.url} before {served.name or 'any'}.",
@@ -121,11 +121,11 @@ class Versions(FinishedVersions):
                     )
                 return replace(served, names=served.names[earlier[0] :])
 
-            name = change_served(held.models, back).names[0]
+            name = change_served(locked.models, restore_previous).names[0]
         return finished[name]._replace(served=True)
 
     def tag(self, name: str, tag: str) -> Version:
-        """Give a version a tag, which moves if another version has it.
+        """Give a version a tag, which is moved if another version has it.
 
         Raises
         ------
@@ -146,9 +146,9 @@ class Versions(FinishedVersions):
                 f"{tag!r} is not a valid tag.",
                 "Give up to 100 letters, digits, '.', '_', '-' that do not look like a version's name.",
             )
-        with self._held() as held:
-            version = held.find(name)
-            change_served(held.models, lambda served: served.tagging(tag, version.name))
+        with self._locked() as locked:
+            version = locked.find(name)
+            change_served(locked.models, lambda served: served.tagging(tag, version.name))
         return self.find(tag)
 
     def untag(self, tag: str) -> None:
@@ -168,18 +168,18 @@ class Versions(FinishedVersions):
         >>> versions.tags()
         {}
         """
-        with self._held() as held:
+        with self._locked() as locked:
 
-            def without(served: Served) -> Served:
+            def remove_tag(served: Served) -> Served:
                 if tag not in served.tags:
                     known = ", ".join(served.tags) or "none"
                     raise StoreError(f"{self.models.url} has no tag {tag!r}.", f"Its tags: {known}.")
-                return replace(served, tags={other: of for other, of in served.tags.items() if other != tag})
+                return replace(served, tags={other: version for other, version in served.tags.items() if other != tag})
 
-            change_served(held.models, without)
+            change_served(locked.models, remove_tag)
 
     def gc(self, keep: int = 3, min_age: float = 3600.0, *, damaged: bool = False) -> list[str]:
-        """Delete old versions, and the folders that unfinished runs left.
+        """Delete old versions, and folders of versions that interrupted runs did not finish.
 
         The newest versions, the served one, the one that a rollback would serve, and tagged ones are kept. Versions of
         active runs are not touched. Damaged versions do not count as versions to keep; they stay, unless `damaged`.
@@ -190,7 +190,7 @@ class Versions(FinishedVersions):
         keep
             Number of newest versions to keep.
         min_age
-            Age in seconds below which whole versions are kept, as readers may still use them.
+            Age in seconds below which undamaged versions are kept, as readers may still use them.
         damaged
             Whether to read all versions and delete the damaged ones, except tagged ones. If a damaged version was
             served, the version served before it is served again, or the newest if there is none.
@@ -208,68 +208,69 @@ class Versions(FinishedVersions):
         >>> versions.gc(keep=1, min_age=0)
         []
         """
-        with self._held() as held:
-            (broken, foreign), now = held.problems(full=damaged), datetime.now(UTC)
+        with self._locked() as locked:
+            (damaged_names, foreign), now = locked.problems(full=damaged), datetime.now(UTC)
 
             def condemn(served: Served) -> Served:
-                every = [version for version in held._all(served) if version.name not in {*broken, *foreign}]
-                finished = {version.name for version in every}
-                returned_to = [name for name in served.names if name in finished][:2]
-                spared = {version.name for version in every[max(0, len(every) - max(1, keep)) :]} | set(returned_to)
-                others = [version for version in every if not (version.name in spared or version.tags)]
-                old = [version.name for version in others if (now - version.created).total_seconds() >= min_age]
+                unusable = {*damaged_names, *foreign}
+                versions = [version for version in locked._read_all(served) if version.name not in unusable]
+                finished = {version.name for version in versions}
+                kept = {version.name for version in versions[max(0, len(versions) - max(1, keep)) :]}
+                kept |= set([name for name in served.names if name in finished][:2])
+                candidates = [version for version in versions if not (version.name in kept or version.tags)]
+                old = [version.name for version in candidates if (now - version.created).total_seconds() >= min_age]
                 if damaged:
-                    old += [name for name in broken if name not in served.tags.values()]
+                    old += [name for name in damaged_names if name not in served.tags.values()]
                     served = _serving_another(served, old, finished)
                 return replace(served, condemned=tuple(dict.fromkeys((*served.condemned, *old))))
 
             # The names are recorded before the deletion: from then on no process serves or tags these versions
-            condemned = list(filter(VERSION.fullmatch, change_served(held.models, condemn).condemned))
+            condemned = list(filter(VERSION.fullmatch, change_served(locked.models, condemn).condemned))
             for name in condemned:
-                (held.models / name / MANIFEST).remove()  # from now on it cannot be opened
-                (held.models / name).remove()
-            held.models.force_names()  # a version that a power loss brings back would no longer be known as condemned
-            change_served(held.models, lambda served: replace(served, condemned=()))
-            return [*condemned, *held._remove_unfinished()]
+                (locked.models / name / MANIFEST).remove()  # from now on the version cannot be opened
+                (locked.models / name).remove()
+            locked.models.force_names()  # or a power loss could bring a version back that is no longer condemned
+            change_served(locked.models, lambda served: replace(served, condemned=()))
+            return [*condemned, *locked._remove_unfinished()]
 
     def _remove_unfinished(self) -> list[str]:
         """Delete versions that were never finished, unless their runs are active; return their names."""
-        removed, finished = [], set(self._once_finished())
-        for name in self._names():
+        removed, finished = [], set(self._list_finished())
+        for name in self._list_names():
             if name in finished or not _is_begun(self.models / name):
                 continue
-            with suppress(BusyError), hold_run(self.work, run_of(name)) as lease:
-                if name not in self._once_finished():  # it may have been finished meanwhile
+            with suppress(BusyError), hold_run(self.work, parse_run_id(name)) as lease:
+                if name not in self._list_finished():  # it may have been finished meanwhile
                     (lease.guard(self.models) / name).remove()
                     removed.append(name)
         return removed
 
     @contextmanager
-    def _held(self) -> Iterator["Versions"]:
-        """Hold the lease; yield the versions of the work directory, which the lease guards."""
-        what = f"the versions in {self.work.url}"
-        with hold(self.work, FOLDER, what, waiting=lambda message: None) as lease:
+    def _locked(self) -> Iterator["Versions"]:
+        """Hold the lease of the versions during a `with` block; yield the versions, guarded by the lease."""
+        subject = f"the versions in {self.work.url}"
+        with hold(self.work, FOLDER, subject, waiting=lambda message: None) as lease:
             yield Versions(lease.guard(self.work))
 
 
 def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
-    """Finish a version, as `finish` does, and serve it."""
+    """Write the manifest of a version, as `finish` does, and serve the version."""
     finish(models / version, manifest)
-    point_to(models, version)
+    serve_version(models, version)
 
 
-def point_to(models: Store, version: str) -> None:
+def serve_version(models: Store, version: str) -> None:
     """Serve a finished version, atomically."""
     change_served(models, lambda served: served.serving(version))
 
 
-def was_served(models: Store) -> list[str]:
+def list_served(models: Store) -> list[str]:
     """Return the names of the served version and of the versions served before, newest first."""
     return list(dict.fromkeys(filter(VERSION.fullmatch, read_served(models).names)))
 
 
 def latest_version(models: Store) -> str | None:
-    """Return the name of the served version, or None before the first."""
+    """Return the name of the served version; None before the first."""
     return read_served(models).name
 
 
@@ -279,7 +280,7 @@ def resolve(
     store_timeout: float = TIMEOUT,
     version: str | None = None,
 ) -> Store:
-    """Find the finished model at a URL.
+    """Return the folder of the finished model that a URL refers to.
 
     Parameters
     ----------
@@ -288,7 +289,7 @@ def resolve(
     storage_options
         Options for fsspec.
     store_timeout
-        Seconds to wait for each answer of the store.
+        Seconds that each call of the store may take.
     version
         Name or tag of a version of the work directory, instead of the served one.
 
@@ -330,41 +331,46 @@ def read_resolved(
     store_timeout: float = TIMEOUT,
     version: str | None = None,
 ) -> T:
-    """Read the model that `resolve` finds; if reading fails and another version is served by then, read that one.
+    """Return the result of `read` for the folder that `resolve` returns for the further arguments.
 
-    The first version may have been deleted meanwhile.
+    If reading fails because another version is served by then, and the first one may have been deleted, `read` is
+    called for the new one.
     """
     store = resolve(url, storage_options, store_timeout, version)
     try:
         return read(store)
     except Daskw2vError:
-        again = resolve(url, storage_options, store_timeout, version)
-        if again == store:
+        newer = resolve(url, storage_options, store_timeout, version)
+        if newer == store:
             raise
-    return read(again)
+    return read(newer)
 
 
-def _serving_another(served: Served, removed: list[str], whole: set[str]) -> Served:
-    """Return a state that serves a whole version: the one before the served one if that is removed, or the newest."""
-    left = [name for name in served.names if name in whole] or sorted(whole, key=number_of)[-1:]
-    return replace(served, names=tuple(left)) if left and served.name in removed else served
+def _serving_another(served: Served, removed: list[str], intact: set[str]) -> Served:
+    """Return a state that serves an undamaged version if the served one is removed.
+
+    It is the version that was served before, or else the newest. `intact` are the names of undamaged versions.
+    """
+    names = [name for name in served.names if name in intact] or sorted(intact, key=parse_number)[-1:]
+    return replace(served, names=tuple(names)) if names and served.name in removed else served
 
 
 def _is_begun(version: Store) -> bool:
-    """Return whether daskw2v began a version, and the folder is no other one with such a name."""
+    """Return whether a folder is a version that daskw2v began to write, and not another folder with such a name."""
     names, local = version.children(), version.local_path
     is_link = local is not None and os.path.islink(local)  # perhaps a link to a disk that is not mounted now
     return METADATA in names or not (names or is_link)
 
 
 def _opens(version: Store) -> bool:
+    """Return whether a version, by its folder, is finished and can be opened."""
     with suppress(DamageError, FormatError):
         return read_finished(version) is not None
     return False
 
 
 def _served_model(models: Store) -> tuple[str | None, Store | None]:
-    """Return the name of the served version, and its folder if it is finished."""
+    """Return the name of the served version, and its folder; None for a folder that is not finished."""
     served = latest_version(models)
     if served is None or not VERSION.fullmatch(served) or read_finished(models / served) is None:
         return served, None
