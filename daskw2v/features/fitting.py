@@ -1,6 +1,6 @@
 """Rows of n-grams that are fitted to words' vectors, so that a model has vectors of words that it has not seen.
 
-Each word's vector is modelled as a sum of the rows of its n-grams, and the rows are found by ridge regression. The
+Each word's vector is modelled as a sum of the rows of its n-grams, and the rows are fitted by ridge regression. The
 solver is the method of conjugate gradients, preconditioned by the diagonal (Jacobi; Shewchuk 1994, section 12), since
 an n-gram occurs in one word or in thousands. Mimick (Pinter et al. 2017) learns the spelling of trained vectors by a
 network instead.
@@ -76,7 +76,7 @@ def fit_rows_exactly(
 def _fit(
     features: WordFeatures, n_rows: int, targets: Float32Array, scales: Float32Array, ridge: np.float32, steps: int
 ) -> Float32Array:
-    """Return the rows after some steps of conjugate gradients from zeros, shape (n_rows, columns) float32.
+    """Return the rows after `steps` steps of conjugate gradients from zeros, shape (n_rows, columns) float32.
 
     With A the matrix of scales, words by rows, the equations are (A'A + ridge) rows = A' targets. `targets` are columns
     of the weighted targets, shape (n, columns); `scales` have the shape (n,).

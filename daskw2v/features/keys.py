@@ -205,7 +205,10 @@ class FeatureKeys(PickledFields):
         return WordFeatures(offsets, np.concatenate([table_features.rows, rows[known]]), weights, own)
 
     def _weighted_rows(self, number: int, value: Any) -> list[tuple[int, float]]:
-        """Return the rows, with their weights, of a value of the column `number`: a category, some, or a number."""
+        """Return the rows, with their weights, of a value of the column `number`.
+
+        The value is a category, a list of categories, a number, or None, which has no rows.
+        """
         column, (first, numbers) = self.columns[number], self._column_rows[number]
         if value is None:
             return []
@@ -267,4 +270,5 @@ def _to_number(name: str, value: Any) -> float:
 
 
 def _is_nan(value: Any) -> bool:
+    """Return whether a value is a floating-point NaN."""
     return isinstance(value, float | np.floating) and bool(np.isnan(value))

@@ -348,4 +348,5 @@ def _varying_folders(sources: Sequence[Source]) -> set[str]:
 
 
 def _describe_size(column: FeatureColumn) -> str:
+    """Return the kind and the number of rows of a column, for messages."""
     return ("numbers, " if column.knots else "categories, ") + counted(column.size, "row")

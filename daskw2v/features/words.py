@@ -50,7 +50,7 @@ class WordFeatures(NamedTuple):
         return WordFeatures(offsets, self.rows[indices], weights, self.own[words])
 
     def drop_missing(self) -> "WordFeatures":
-        """Return the features of all words without those that have no row."""
+        """Return the features of the words, without the features that have no row."""
         has_row = self.rows >= 0
         offsets = np.concatenate([[0], np.cumsum(has_row)])[self.offsets]
         weights = self.weights[has_row] if len(self.weights) else self.weights

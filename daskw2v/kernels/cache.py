@@ -141,6 +141,7 @@ class KernelCache(caching.FunctionCache):
             return self._load_overload(sig, target_context)
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
+        """Return the key of a signature in the index of compiled kernels."""
         return sig, codegen.magic_tuple(), make_key(self._py_func)
 
 

@@ -27,7 +27,7 @@ def note_uses(records: Store, run_id: str, corpora: Iterable[Corpus], vocabulary
 
 
 def clear_unused(work: Store, records: Store, runs: Collection[str]) -> list[str]:
-    """Delete the results that recorded runs use, except those that one of `runs` uses.
+    """Delete the results that recorded runs use, except the results that one of `runs` uses.
 
     Parameters
     ----------

@@ -331,7 +331,7 @@ class RetrainingRun:
         return self._conclude(served)  # by a run that was interrupted
 
     def _last_served(self, damaged: Collection[str]) -> Version | None:
-        """Return the version that was served last among those that are not damaged; None without one."""
+        """Return the version that was served last among undamaged versions; None without one."""
         intact = {version.name: version for version in Versions(self.work).all() if version.name not in damaged}
         return next((intact[name] for name in list_served(self._models) if name in intact), None)
 

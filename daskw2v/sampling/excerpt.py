@@ -1,4 +1,4 @@
-"""Excerpts: ranges of a corpus's positions as another corpus, made without reading or copying text."""
+"""Excerpts: ranges of a corpus's positions as another corpus, without reading or copying text."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
@@ -54,7 +54,7 @@ def _cut_shards(corpus: Corpus, start: int, stop: int) -> Iterator[Shard]:
 
 
 def find_block_ranges(corpus: Corpus, store: Store, blocks: Collection[str]) -> list[Range]:
-    """Return the ranges of positions of some blocks.
+    """Return the ranges of positions of blocks.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def find_block_ranges(corpus: Corpus, store: Store, blocks: Collection[str]) -> 
 def _find_ranges(
     parts: Sequence[BatchBlock], named: Collection[str], before: int, origin: int, positions: Int64Array
 ) -> Iterator[Range]:
-    """Yield the ranges of positions in a shard of some blocks of a batch.
+    """Yield the ranges of positions that blocks of a batch have in a shard.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ _STEP = 5  # neighbours that are visited in a row: a loop of constant length unr
 
 
 def pair_type(n_rows: int) -> np.dtype[Any]:
-    """Return the dtype of pairs of partitions with at most `n_rows` rows; one number is left for `missing_row`."""
+    """Return the dtype of pairs of partitions with at most `n_rows` rows; one number is reserved as `missing_row`."""
     return np.dtype(PAIR_TYPES[n_rows >= 1 << 16])
 
 

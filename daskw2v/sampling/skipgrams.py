@@ -189,12 +189,12 @@ def max_slice_length(n_partitions: int, length: int) -> int:
     return n_partitions**2 * SLICE + piece_length(n_partitions, length)
 
 
-def cut_stretch(dealer: BucketArguments, stretch: Stretch, threads: int | None = None) -> tuple[list[Stretch], int]:
+def cut_stretch(arguments: BucketArguments, stretch: Stretch, threads: int | None = None) -> tuple[list[Stretch], int]:
     """Cut a stretch into one stretch of `task_length` for each task; return these, and how many of them make a slice.
 
     `threads` is as in `task_length`.
     """
-    n, length = dealer.partitions.n, stretch.stop - stretch.start
+    n, length = arguments.partitions.n, stretch.stop - stretch.start
     slice_size = slice_length(n, length)
     task_size = task_length(n, length, threads)
     slices = cut_range(stretch.start, stretch.stop, slice_size)
@@ -202,7 +202,7 @@ def cut_stretch(dealer: BucketArguments, stretch: Stretch, threads: int | None =
     return stretches, -(-slice_size // task_size)
 
 
-def build_skipgrams(client: Client, dealer: BucketArguments, folder: Store, stretch: Stretch) -> SkipGrams:
+def build_skipgrams(client: Client, arguments: BucketArguments, folder: Store, stretch: Stretch) -> SkipGrams:
     """Write the pairs of a stretch, in buckets, to a folder on the cluster, or return them if they are there already.
 
     A task holds the text and the pairs of a piece. The tasks have the lowest priority: they fill the gaps of a
@@ -212,14 +212,16 @@ def build_skipgrams(client: Client, dealer: BucketArguments, folder: Store, stre
     if stored is not None:
         return stored
     stage = OpenStage(folder, partial(run_tasks, client, priority=LAST))  # the run holds the lease
-    pieces, together = cut_stretch(dealer, stretch)
-    written = stage.map("deal", _write_piece, [(dealer, folder, number, piece) for number, piece in enumerate(pieces)])
-    partitions, attempts = dealer.partitions, tuple(piece["attempt"] for piece in written)
+    pieces, together = cut_stretch(arguments, stretch)
+    written = stage.map(
+        "deal", _write_piece, [(arguments, folder, number, piece) for number, piece in enumerate(pieces)]
+    )
+    partitions, attempts = arguments.partitions, tuple(piece["attempt"] for piece in written)
     totals = (sum(piece[name] for piece in written) for name in ("words", _PAIRS, _NOISE))
     dtype = pair_type(partitions.most).name
-    grams = SkipGrams(folder, partitions.n, dealer.n_groups, dtype, attempts, together, *totals)
+    grams = SkipGrams(folder, partitions.n, arguments.n_groups, dtype, attempts, together, *totals)
     manifest = {"order": _ORDER, **{name: value for name, value in vars(grams).items() if name != "folder"}}
-    # Part files are not forced to the disk: pairs are soon deleted, and dealt again if a power loss took them
+    # Part files are not forced to the disk: pairs are soon deleted, and written again after a power loss
     stage.finish(manifest, [f"{number}/{name}" for number, name in enumerate(attempts)], alone=True)
     return grams
 
@@ -239,7 +241,7 @@ def read_skipgrams(folder: Store) -> SkipGrams | None:
     return grams
 
 
-def _write_piece(dealer: BucketArguments, folder: Store, number: int, stretch: Stretch) -> dict[str, Any]:
+def _write_piece(arguments: BucketArguments, folder: Store, number: int, stretch: Stretch) -> dict[str, Any]:
     """Task: write the pairs of a piece of text in buckets.
 
     Returns
@@ -247,7 +249,7 @@ def _write_piece(dealer: BucketArguments, folder: Store, number: int, stretch: S
     dict
         "attempt": name of the attempt; "words", "pairs" and "noise": numbers of known tokens, pairs and noise entries.
     """
-    words, kinds = distribute_piece(dealer, stretch)
+    words, kinds = distribute_piece(arguments, stretch)
     attempt, sizes = new_attempt(), {_PAIRS: 0, _NOISE: 0}
     for name, kind in zip((_PAIRS, _NOISE), kinds, strict=False):
         write_parts(folder / str(number) / attempt, name, kind.edges, kind.entries)
@@ -255,7 +257,7 @@ def _write_piece(dealer: BucketArguments, folder: Store, number: int, stretch: S
     return {"attempt": attempt, "words": words, **sizes}
 
 
-def distribute_piece(dealer: BucketArguments, stretch: Stretch) -> tuple[int, list[BucketedPairs]]:
+def distribute_piece(arguments: BucketArguments, stretch: Stretch) -> tuple[int, list[BucketedPairs]]:
     """Distribute the pairs of a piece of text to buckets.
 
     Returns
@@ -265,18 +267,20 @@ def distribute_piece(dealer: BucketArguments, stretch: Stretch) -> tuple[int, li
     kinds
         Pairs in buckets and, unless the rule is `tns`, noise in buckets.
     """
-    segment, words, windows = read_text(dealer.run, *stretch)
-    text = segment, stretch.start, stretch.stop, windows, dealer.partitions
-    return words, [distribute_pairs(*text, noise, dealer.n_groups) for noise in _list_kinds(dealer, stretch.epoch)]
+    segment, words, windows = read_text(arguments.run, *stretch)
+    text = segment, stretch.start, stretch.stop, windows, arguments.partitions
+    return words, [
+        distribute_pairs(*text, noise, arguments.n_groups) for noise in _list_kinds(arguments, stretch.epoch)
+    ]
 
 
-def _list_kinds(dealer: BucketArguments, epoch: int) -> list[Noise | None]:
+def _list_kinds(arguments: BucketArguments, epoch: int) -> list[Noise | None]:
     """Return the kinds of entries to distribute, as `noise` of `distribute_pairs`: None for pairs, and noise if any."""
-    params = dealer.run.params
+    params = arguments.run.params
     rule, key = RULES[Partitioned.of(params).negative_rule], stream(params.seed, Purpose.PARTITION, epoch)
     if rule == TNS:
         return [None]
-    return [None, Noise(rule, NegativeSampling.of(params).negative, _make_alias_table(dealer.weights), key)]
+    return [None, Noise(rule, NegativeSampling.of(params).negative, _make_alias_table(arguments.weights), key)]
 
 
 @lru_cache(maxsize=2)
@@ -405,32 +409,32 @@ class HeldPairs:
         return totals[0]
 
 
-def submit_pairs(client: Client, dealer: BucketArguments, stretch: Stretch, key: str) -> HeldPairs:
+def submit_pairs(client: Client, arguments: BucketArguments, stretch: Stretch, key: str) -> HeldPairs:
     """Submit tasks that distribute the pairs of a stretch, in the slices of `build_skipgrams`; wait for nothing.
 
     The tasks have the lowest priority: they fill the gaps of a training. `key` makes their keys differ from the keys
     of all other stretches.
     """
-    pieces, together = cut_stretch(dealer, stretch, total_threads(client))
-    dealt = [
-        client.submit(_hold_piece, dealer, piece, key=f"deal-{key}-{number}", priority=LAST, retries=2)
+    pieces, together = cut_stretch(arguments, stretch, total_threads(client))
+    futures = [
+        client.submit(_hold_piece, arguments, piece, key=f"deal-{key}-{number}", priority=LAST, retries=2)
         for number, piece in enumerate(pieces)
     ]
     parts: list[list[Future]] = [
-        client.map(itemgetter(group), dealt, key=[f"pairs-{group}-{future.key}" for future in dealt], priority=1)
-        for group in range(dealer.n_groups)
+        client.map(itemgetter(group), futures, key=[f"pairs-{group}-{future.key}" for future in futures], priority=1)
+        for group in range(arguments.n_groups)
     ]
     # From the parts of one group: a worker takes them anyway
     totals = client.submit(_add_totals, *parts[0], key=f"totals-{key}", priority=1)
     return HeldPairs(client, parts, together, totals)
 
 
-def _hold_piece(dealer: BucketArguments, stretch: Stretch) -> tuple[PairsPart, ...]:
+def _hold_piece(arguments: BucketArguments, stretch: Stretch) -> tuple[PairsPart, ...]:
     """Task: distribute the pairs of a piece of text; return the part of each group of input partitions."""
     started = time.monotonic()
-    words, (pairs, *kinds) = distribute_piece(dealer, stretch)
+    words, (pairs, *kinds) = distribute_piece(arguments, stretch)
     noise = kinds[0] if kinds else BucketedPairs(pairs.entries[:0], np.zeros_like(pairs.edges))
-    n = dealer.n_groups
+    n = arguments.n_groups
     groups = [(*_select_group(pairs, group, n), *_select_group(noise, group, n)) for group in range(n)]
     totals = PieceTotals(words, time.monotonic() - started)
     return tuple(PairsPart(*group_entries, totals) for group_entries in groups)

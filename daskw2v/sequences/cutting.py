@@ -43,7 +43,7 @@ class Cut(NamedTuple):
 
 
 def split_ended(events: Any, sessions: Sessions, cut: Cut) -> tuple[Any, Any]:
-    """Split a dataframe of events into those of ended sessions and those of open sessions.
+    """Split a dataframe of events into the events of ended sessions and the events of open sessions.
 
     Later parts of the events may continue an open session. All sessions are ended where `sessions` carries none over.
     """

@@ -156,7 +156,7 @@ def _is_empty(column: Any) -> bool:
 
 
 def _check_edges(columns: dict[str, Any], url: str) -> None:
-    """Refuse edges, given as Arrow arrays by role, that lack a value or have a weight that is not above 0."""
+    """Refuse edges, Arrow arrays by role, that lack a value or have a weight that is not above 0."""
     if empty := [role.replace("_", " ") for role, column in columns.items() if _is_empty(column)]:
         raise InputError(f"{url} has edges without {' or '.join(empty)}.", "Fill them in, or leave the edges out.")
     if (weights := columns.get("weight")) is not None:

@@ -398,7 +398,8 @@ def _timestamps(texts: Any, url: str) -> Any:
 def parse_duration(sessions: Sessions, name: str, kinds: Mapping[str, str]) -> float | None:
     """Return a setting of `sessions` that is a duration as a number in the unit of times; None if it is not set.
 
-    The unit is nanoseconds if times are points in time. `name` is the setting's, `kinds` are those of the columns.
+    The unit is nanoseconds if times are points in time. `name` is the name of the setting; `kinds` are the kinds of
+    the columns.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Parquet files of a stage, each written and read at once, and the identity of a result that is made of files."""
+"""Reads and writes Parquet files of a stage, and computes the identity of a result that depends on files."""
 
 import io
 from collections.abc import Mapping, Sequence

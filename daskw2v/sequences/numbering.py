@@ -118,6 +118,7 @@ def encode_block(block: TextBlock, folder: Store, edges: EdgeList, kind: str) ->
 
 
 def _encode(block: TextBlock, folder: Store, edges: EdgeList, kind: str, attempt: Store) -> dict[str, Any]:
+    """Write the edges of a block in pieces to the folder of an attempt; return the block's manifest."""
     pieces = list[dict[str, Any]]()
     batches = (columns for columns in read_edges(block, edges, kind, folder.options, folder.timeout) if len(columns[0]))
     for batch in batched(batches, lambda columns: len(columns[0]), PIECE):
@@ -179,6 +180,7 @@ def _sorted_codes(nodes: Any) -> tuple[Any, Int32Array]:
 
 
 def _file_name(number: int) -> str:
+    """Return the name of a file of nodes by its number."""
     return f"names-{number}.parquet"
 
 

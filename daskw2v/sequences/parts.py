@@ -6,12 +6,12 @@
                         ended-markets.parquet, open-markets.parquet   how often items are in markets, in sessions that
                                               ended or are open, if events name these
 
-A part of the events has a folder, named by its files and by what was carried to it. So a part is made anew where one of
-its files changed, and the parts behind it only if that changes what is carried to them.
+The folder of a part is named by its files and by the events carried over to it. So a part is written again if one of
+its files changed, and later parts only if the events carried over to them changed.
 
 Dask's dataframes bring the events of a user together from all files of a part. A task then cuts the events of several
-users. With `per`, parts are read in their order, each once: the events of sessions that are open at the end of one are
-carried over to the next. So a new file costs its own events and those carried to it.
+users. With `per`, parts are read in their order, each once: the events of sessions that are open at the end of a part
+are carried over to the next part. So for a new file only its events and the carried events are read.
 """
 
 import hashlib
@@ -251,7 +251,7 @@ class _Writer:
     read: int = 0
 
     def make_part(self, files: Sequence[Source], previous: EventPart | None) -> EventPart:
-        """Return the part of some files, written if it is not there yet; `previous` is None for the first one."""
+        """Return the part of the events in `files`, written unless it exists; `previous` is None for the first part."""
         carried_inputs, carrying_part = None, previous if self.sessions.carries else None
         if carrying_part is not None:
             digests = [file.digest for file in carrying_part.files_with_role(CARRIED)]
@@ -278,7 +278,7 @@ class _Writer:
         self.listener(Progress(_STAGE, len(parts), len(parts), "parts", message=message))
 
     def _write_part(self, files: Sequence[Source], previous: EventPart | None, stage: OpenStage) -> EventPart:
-        """Write the sessions of some files; `previous` is the part whose carried events are read, too, if any."""
+        """Write the sessions of the events in `files` and of the events that `previous`, if any, carries over."""
         client, carried = self.client(), [] if previous is None else previous.files_with_role(CARRIED)
         size = sum(source.size for source in files) + sum(file.size for file in carried)
         n_files = max(1, math.ceil(_MEMORY_RATIO * size / self.resources.block_bytes))

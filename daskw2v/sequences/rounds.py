@@ -173,7 +173,7 @@ def _divide(folder: Store, graph: StoredGraph, number: int, n: int) -> StoredPar
 
 
 def _read_types(graph: StoredGraph, nodes: range) -> UInt8Array:
-    """Return the codes of the types of some nodes, shape (nodes,); one range of the graph's nodes is read at a time."""
+    """Return the codes of the types of `nodes`, shape (nodes,); one range of the graph's nodes is read at a time."""
     codes, base = [], 0
     for types in read_type_ranges(graph.folder, graph.names):
         codes.append(types[(nodes.start - base) % nodes.step :: nodes.step])
@@ -389,7 +389,7 @@ def _assemble_walks(
 
 
 def _select_first_nodes(files: WalkFiles, nodes: Sequence[Int32Array]) -> list[Int32Array]:
-    """Return the nodes of each file where walks begin: all, or with a metapath those of its first type.
+    """Return the nodes of each file where walks begin: all nodes, or with a metapath the nodes of its first type.
 
     `nodes` are all nodes of each file.
     """
@@ -403,7 +403,7 @@ def _select_first_nodes(files: WalkFiles, nodes: Sequence[Int32Array]) -> list[I
 
 
 def _take_items(ranges: Iterator[Any], nodes: Int32Array) -> Iterator[Any]:
-    """Yield the items of some nodes, range by range; only one range is in memory at a time.
+    """Yield the items of `nodes`, range by range; only one range is in memory at a time.
 
     `ranges` yields arrays of an item for each node of a range; `nodes` are ascending numbers of nodes.
     """

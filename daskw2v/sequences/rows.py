@@ -146,7 +146,7 @@ def graph_bytes(n_rows: int, n_edges: int, *, even: bool) -> int:
 
 
 def load_graph(folder: Store, n_nodes: int, rows: Sequence[StoredEdges], n_types: int = 1) -> GraphRows:
-    """Task: return a graph in memory that workers of one host share. Arguments and errors are those of `load_rows`."""
+    """Task: return a graph in memory that workers of one host share; arguments and errors are as for `load_rows`."""
     graph = load_rows(folder, n_nodes, n_nodes, rows, n_types)
     return GraphRows(share(graph.starts), share(graph.targets), share(graph.weights))
 
@@ -213,7 +213,7 @@ def _copy_rows(
 ) -> None:
     """Copy the edges of nodes first, first + step, ... into the graph, with cumulative weights in each row.
 
-    `targets` and `weights` are those of the edges of these nodes, one after the other.
+    `targets` and `weights` are the targets and weights of the edges of these nodes, one after the other.
     """
     k = 0
     for node in range(first * n_types, len(graph.starts) - 1, step * n_types):

@@ -123,7 +123,7 @@ def _total(graph: GraphRows, row: int) -> float:
 
 @exact
 def _weight(graph: GraphRows, row: int, edge: int) -> float:
-    """Return the weight of an edge, given by its index in the graph, of a row."""
+    """Return the weight of an edge of a row; `edge` is the edge's index in the graph."""
     if not len(graph.weights):
         return 1.0
     return graph.weights[edge] - (graph.weights[edge - 1] if edge > graph.starts[row] else 0.0)
@@ -248,7 +248,7 @@ def draw_exactly(
 
 @inline
 def draw_last(key: Any, index: Any) -> Any:
-    """Return the number in [0, 1) for `draw_exactly`, whose random number follows those of all tries of a step."""
+    """Return a number in [0, 1) for `draw_exactly`, by the random number after the random numbers of all tries."""
     return _uniform(draw(key, index + 2 * TRIES))
 
 
@@ -365,6 +365,7 @@ class BroughtRows(NamedTuple):
 
 @inline
 def _has_node(part: Any, node: Any) -> Any:
+    """Return whether a partition has the rows of a node."""
     return node % part.n == part.number
 
 
@@ -434,6 +435,7 @@ def _row(part: Any, rule: Any, walker: Any) -> Any:
 
 @inline
 def _prefetch_edge(part: Any, rule: Any, walker: Any) -> None:
+    """Prefetch the edge that the next step of a walker reads, if the partition has the walker's node."""
     row = _row(part, rule, walker)
     if _has_node(part, walker[NODE]) and part.graph.starts[row] < part.graph.starts[row + 1]:
         index = (np.int64(walker[LENGTH]) - 1) * DRAWS
@@ -442,6 +444,7 @@ def _prefetch_edge(part: Any, rule: Any, walker: Any) -> None:
 
 @inline
 def _is_asking(walker: Any) -> Any:
+    """Return whether a walker is at its previous node, to ask for candidates."""
     return len(walker) > NARROW and walker[STATE] == ASKS
 
 

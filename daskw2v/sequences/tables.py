@@ -100,6 +100,7 @@ _TYPED = frozenset([PARQUET.name])
 
 
 def _refuse_row(location: str, problem: str) -> None:
+    """Raise an InputError for a row of CSV; `location` is its file and line."""
     raise InputError(f"{location}: {problem}.", "Repair the file: all rows have the fields of its header.")
 
 

@@ -62,6 +62,7 @@ class Folder(LocalStore):
         return Folder(self.root, read_only=read_only, depth=self._depth)
 
     async def _open(self, *, mode: object = None) -> None:
+        """Open the store without creating its folder."""
         self._is_open = True  # `set` makes the folders
 
     async def get(

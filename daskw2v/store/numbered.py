@@ -101,4 +101,5 @@ class NumberedLog:
 
 
 def _file_name(number: int) -> str:
+    """Return the name of an entry's file."""
     return f"{number:08}.json"

@@ -201,6 +201,7 @@ class RetryingStore(WrapperStore[ZarrStore]):
         self._delayed = dict[str, Buffer | None]()
 
     def _with_store(self, store: ZarrStore) -> "RetryingStore":
+        """Return a store that wraps another Zarr store of the same URL, for Zarr."""
         other = RetryingStore(store, self._url, self._timeout, complete=self._complete)
         other.locations = self.locations
         return other
@@ -226,6 +227,7 @@ class RetryingStore(WrapperStore[ZarrStore]):
         raise AssertionError
 
     def _locate(self, key: str) -> str:
+        """Return the URL of a key, for messages."""
         return f"{self._url}/{key}"
 
     async def get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None) -> Buffer | None:
@@ -239,6 +241,7 @@ class RetryingStore(WrapperStore[ZarrStore]):
         return await self._get(key, prototype, byte_range)
 
     async def _get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None) -> Buffer | None:
+        """Read a value once, as `get` describes, and check it; raises DamageError."""
         value = await self._with_retries(key, lambda: self._store.get(key, prototype, byte_range))
         if self._complete and _is_chunk(key):
             if value is None:
@@ -270,6 +273,7 @@ class RetryingStore(WrapperStore[ZarrStore]):
 
     @property
     def _supports_sync_io(self) -> bool:
+        """Whether Zarr may access the wrapped store directly."""
         return False  # Zarr 3.2 would read and write below this store, without its checks
 
     async def exists(self, key: str) -> bool:

@@ -204,7 +204,9 @@ class OpenStage:
         return results
 
     def keep_only(self, names: Mapping[str, Collection[str]]) -> None:
-        """Delete everything in some folders below the result's folder, except the names to keep in each of them.
+        """Delete everything in folders below the result's folder, except the names to keep in each of them.
+
+        `names` are names of files and folders by the path of their folder; "" is the result's folder itself.
 
         Raises
         ------
@@ -277,7 +279,7 @@ def groups_exist(store: Store, paths: Iterable[str]) -> bool:
 
 
 def keep_only(store: Store, kept: Mapping[str, Collection[str]]) -> None:
-    """Delete everything in some folders below a store, except the names to keep in each; "" is the store itself."""
+    """Delete everything in folders below a store, except the names to keep in each; "" is the store itself."""
 
     def clean(folder: str) -> None:
         cleaned = store / folder if folder else store

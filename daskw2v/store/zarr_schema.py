@@ -185,6 +185,7 @@ class _Blosc(BloscCodec):
     """Blosc with a check of its header, by which it would allocate memory."""
 
     async def _decode_single(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> Buffer:
+        """Return a chunk decompressed, after a check of its header."""
         expected = math.prod(chunk_spec.shape) * chunk_spec.dtype.to_native_dtype().itemsize
         check_packed(chunk_bytes.as_numpy_array(), expected)
         return await super()._decode_single(chunk_bytes, chunk_spec)

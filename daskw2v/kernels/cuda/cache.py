@@ -61,4 +61,5 @@ class CudaKernelCache(dispatcher.CUDACache):
         super().save_overload(sig, data)
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
+        """Return the key of a signature in the index of compiled kernels."""
         return sig, codegen.magic_tuple(), numba_cuda.__version__, make_key(self._py_func)

@@ -136,7 +136,7 @@ def _enable_peer_copies(number: int, other: int) -> None:
 
 
 def _compile(run: Any, arguments: tuple[Any, ...]) -> Any:
-    """Return a kernel compiled for the types of some arguments."""
+    """Return a kernel compiled for the types of arguments."""
     return run.compile(tuple(map(run.typeof_pyval, arguments)))
 
 

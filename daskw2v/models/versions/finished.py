@@ -107,7 +107,7 @@ class FinishedVersions:
         return self._read_all(read_served(self.models))
 
     def _read_all(self, served: Served) -> list[Version]:
-        """Return the versions of `all` by a state of the models, without those that are being deleted."""
+        """Return the finished versions by a state of the models, without versions that are being deleted."""
         versions = list[Version]()
         for name in self._list_names():
             with suppress(DamageError, FormatError):
@@ -130,7 +130,7 @@ class FinishedVersions:
         return sorted(filter(VERSION.fullmatch, self.models.children()), key=parse_number)
 
     def damaged(self, *, full: bool = False) -> dict[str, list[DamageError]]:
-        """Return the damage of each damaged version, among those that were finished, by the version's name.
+        """Return the damage of each damaged version that was finished, by the version's name.
 
         Parameters
         ----------
