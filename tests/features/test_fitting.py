@@ -32,9 +32,9 @@ def test_the_fit__equals_its_reference(columns):
     features = features_at_random(60, 25, rng)
     targets = rng.normal(size=(60, columns)).astype(np.float32)
     weights = rng.uniform(0.1, 1, 60).astype(np.float32)
-    found = fit_rows(features, 25, targets, weights, ridge=0.1, steps=60)
+    actual = fit_rows(features, 25, targets, weights, ridge=0.1, steps=60)
     expected = fit_rows_exactly(features, 25, targets.astype(np.float64), weights.astype(np.float64), 0.1)
-    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(actual, expected, rtol=1e-3, atol=1e-4)
 
 
 def test_columns__are_fitted_apart():
@@ -77,8 +77,8 @@ def test_any_model__has_unseen_words_then(counts, tmp_path):
 def test_the_most_frequent_ngrams__come_first():
     vectors = stems().with_ngrams(maxn=4, bucket=3000)
     words, keys = vectors.index_to_key, vectors.features.keys
-    found = keys.find_ngrams(words)
-    often = np.bincount(found.rows, np.repeat(vectors.vocabulary.counts, np.diff(found.offsets)), len(keys))
+    actual = keys.find_ngrams(words)
+    often = np.bincount(actual.rows, np.repeat(vectors.vocabulary.counts, np.diff(actual.offsets)), len(keys))
     assert (np.diff(often) <= 0).all()
 
 
@@ -96,8 +96,8 @@ def test_pruning__keeps_the_most_frequent_ngrams_in_whatever_order_they_lie():
     kept = replace(vectors.features.keys, buckets=vectors.features.keys.buckets[order])
     ordered = replace(vectors, features=FeatureVectors(kept, vectors.features.rows[order]))
     words, n = vectors.index_to_key, vectors.features.keys.buckets
-    found = kept.find_ngrams(words)
-    often = np.bincount(found.rows, np.repeat(vectors.vocabulary.counts, np.diff(found.offsets)), len(n))
+    actual = kept.find_ngrams(words)
+    often = np.bincount(actual.rows, np.repeat(vectors.vocabulary.counts, np.diff(actual.offsets)), len(n))
     small = ordered.prune(20).features
     assert sorted(often[kept.find_rows(small.keys.buckets)]) == sorted(often)[-20:]
     np.testing.assert_array_equal(small.rows, ordered.features.rows[kept.find_rows(small.keys.buckets)])

@@ -31,13 +31,13 @@ def keys(words=("cat", "cart")):
 
 
 def test_values__have_the_rows_and_weights_of_their_columns():
-    found = keys().find_values([
+    actual = keys().find_values([
         {"brand": "zorg", "price": 3.0}, {"brand": ["acme", "unheard", 7]}, {}, {"price": 0.5, "brand": None},
         {"price": 9},
     ])  # fmt: skip
-    assert found.offsets.tolist() == [0, 3, 5, 5, 6, 7]
-    assert found.rows.tolist() == [1, 4, 5, 0, 2, 3, 5]
-    assert found.weights.tolist() == [2.0, 0.5, 0.5, 2.0, 2.0, 1.0, 1.0]
+    assert actual.offsets.tolist() == [0, 3, 5, 5, 6, 7]
+    assert actual.rows.tolist() == [1, 4, 5, 0, 2, 3, 5]
+    assert actual.weights.tolist() == [2.0, 0.5, 0.5, 2.0, 2.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_wrong_values__are_refused(item, message):
 
 def test_ngrams__have_rows_behind_the_table_and_others_none():
     them = keys()
-    found = them.find_ngrams(["cat", "dog"])
+    actual = them.find_ngrams(["cat", "dog"])
     _, buckets = hash_words(["cat"], *NGRAMS)
-    first = found.rows[: found.offsets[1]]
+    first = actual.rows[: actual.offsets[1]]
     assert (first >= 6).all()
     np.testing.assert_array_equal(them.buckets[first - 6], buckets)
     assert len(them) == 6 + len(them.buckets)
@@ -115,9 +115,9 @@ def test_the_keys_of_another_table__are_found_by_what_they_stand_for():
         ),
         NGRAMS, np.array([base.buckets[1], 49 if 49 not in base.buckets else 48], np.int32),
     )  # fmt: skip
-    found = base.match_keys(other)
-    assert found.n_words == len(other)
-    rows = [found.rows[a:b].tolist() for a, b in zip(found.offsets, found.offsets[1:], strict=False)]
+    actual = base.match_keys(other)
+    assert actual.n_words == len(other)
+    rows = [actual.rows[a:b].tolist() for a, b in zip(actual.offsets, actual.offsets[1:], strict=False)]
     assert rows == [[4], [4, 5], [1], [], [], [7], []]
     longer = FeatureKeys(ngrams=HashedNGrams(3, 5, 50), buckets=base.buckets)
     assert longer.match_keys(other).rows.tolist() == [1], "numbers mean the same whatever lengths there are"
@@ -134,33 +134,33 @@ def test_shares__of_numbers_between_knots():
 def test_own_rows__are_those_with_which_words_have_their_vectors():
     rng = np.random.default_rng(0)
     table = rng.normal(size=(len(keys()), 8)).astype(np.float32)
-    found = weigh_own_rows(keys().find_ngrams(["cat", "cart"]), np.array([10, 1]), 4)
-    assert found.own[0] == 2.5**2 * found.offsets[1]
-    assert found.own[1] == max(1.0, 0.25**2 * (found.offsets[2] - found.offsets[1]))
+    actual = weigh_own_rows(keys().find_ngrams(["cat", "cart"]), np.array([10, 1]), 4)
+    assert actual.own[0] == 2.5**2 * actual.offsets[1]
+    assert actual.own[1] == max(1.0, 0.25**2 * (actual.offsets[2] - actual.offsets[1]))
     vectors = rng.normal(size=(2, 8)).astype(np.float32)
-    own = solve_own_rows(found, vectors, lambda rows: table[rows])
-    np.testing.assert_allclose(compose_vectors(found, own, lambda rows: table[rows]), vectors, rtol=1e-4, atol=1e-5)
+    own = solve_own_rows(actual, vectors, lambda rows: table[rows])
+    np.testing.assert_allclose(compose_vectors(actual, own, lambda rows: table[rows]), vectors, rtol=1e-4, atol=1e-5)
 
 
 def test_own_weights__have_squares_in_float32():
     """Training divides by them: a word whose own weight has none would never move."""
-    found = weigh_own_rows(keys().find_ngrams(["cat"]), np.array([10**17]), 1)
-    assert np.isfinite(found.own * found.own).all()
+    actual = weigh_own_rows(keys().find_ngrams(["cat"]), np.array([10**17]), 1)
+    assert np.isfinite(actual.own * actual.own).all()
 
 
 def test_sums__leave_out_what_no_row_stands_for():
     them = keys()
-    found, table = them.find_ngrams(["cat", "dog"]), np.ones((len(them), 3), np.float32)
-    known = (found.rows[: found.offsets[1]] >= 0).sum()
-    assert sum_features(found, lambda rows: table[rows], 3)[0].tolist() == [known] * 3
-    assert total_weights(found).tolist() == np.diff(found.offsets).tolist()
+    actual, table = them.find_ngrams(["cat", "dog"]), np.ones((len(them), 3), np.float32)
+    known = (actual.rows[: actual.offsets[1]] >= 0).sum()
+    assert sum_features(actual, lambda rows: table[rows], 3)[0].tolist() == [known] * 3
+    assert total_weights(actual).tolist() == np.diff(actual.offsets).tolist()
 
 
 def test_known_features__have_rows():
     offsets, rows = np.array([0, 2, 2, 5]), np.array([3, -1, -1, 0, 1], np.int32)
     own = np.ones(3, np.float32)
     for weights in (np.zeros(0, np.float32), np.arange(5, dtype=np.float32)):
-        found = WordFeatures(offsets, rows, weights, own).drop_missing()
-        assert (found.offsets.tolist(), found.rows.tolist()) == ([0, 1, 1, 3], [3, 0, 1])
-        assert found.expand_weights().tolist() == ([0, 3, 4] if len(weights) else [1, 1, 1])
-        assert found.own is own
+        actual = WordFeatures(offsets, rows, weights, own).drop_missing()
+        assert (actual.offsets.tolist(), actual.rows.tolist()) == ([0, 1, 1, 3], [3, 0, 1])
+        assert actual.expand_weights().tolist() == ([0, 3, 4] if len(weights) else [1, 1, 1])
+        assert actual.own is own

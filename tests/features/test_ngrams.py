@@ -25,9 +25,9 @@ def test_the_kernel__equals_its_reference(minn, maxn, bucket):
 @given(words=st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), min_size=1, unique=True))
 def test_the_kernel__equals_its_reference_for_any_words(words):
     vocabulary = Vocabulary.from_words(words, [1] * len(words))
-    found, expected = hash_stored_words(vocabulary.data, vocabulary.offsets, 2, 5, 997), hash_words(words, 2, 5, 997)
-    np.testing.assert_array_equal(found[0], expected[0])
-    np.testing.assert_array_equal(found[1], expected[1])
+    actual, expected = hash_stored_words(vocabulary.data, vocabulary.offsets, 2, 5, 997), hash_words(words, 2, 5, 997)
+    np.testing.assert_array_equal(actual[0], expected[0])
+    np.testing.assert_array_equal(actual[1], expected[1])
 
 
 def test_numbers__are_those_of_fasttext():

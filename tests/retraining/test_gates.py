@@ -115,8 +115,8 @@ def rows():
 
 
 def gate(verdict, name):
-    (found,) = [gate for gate in verdict.gates if gate.name == name]
-    return found
+    (actual,) = [gate for gate in verdict.gates if gate.name == name]
+    return actual
 
 
 @pytest.mark.parametrize("loss", [None, float("nan"), float("inf")])
@@ -196,9 +196,9 @@ def test_judge__weighs_the_words_that_are_gone(rows):
 
 def test_judge__looks_at_the_neighbours_of_all_frequent_words(rows):
     published, new = version(rows), version(np.random.default_rng(2).standard_normal((60, 5), np.float32))
-    found = gate(judge(Gates(), new, published), "min_stability")
-    assert found.value == neighbour_stability(published.vectors, new.vectors).overlap  # of 1,000 words, if there are
-    assert 0 < found.value < 1
+    actual = gate(judge(Gates(), new, published), "min_stability")
+    assert actual.value == neighbour_stability(published.vectors, new.vectors).overlap  # of 1,000 words, if there are
+    assert 0 < actual.value < 1
 
 
 def test_judge__undefined_never_passes(rows):
@@ -219,11 +219,11 @@ def test_verdict__tells_what_stopped_a_version_first(rows):
     assert verdict.as_text().splitlines()[0] == (
         "STOPPED min_score similarity/set: score: 0.7; asked for: at least 0.75"
     )
-    told = verdict.as_dict()
-    assert told["passed"] is False
-    (stopped,) = [g for g in told["gates"] if not g["passed"]]
+    report = verdict.as_dict()
+    assert report["passed"] is False
+    (stopped,) = [g for g in report["gates"] if not g["passed"]]
     assert (stopped["name"], stopped["value"], stopped["bound"]) == ("min_score similarity/set", 0.7, 0.75)
-    assert json.loads(json.dumps(told, allow_nan=False)) == told
+    assert json.loads(json.dumps(report, allow_nan=False)) == report
 
 
 @pytest.mark.parametrize(

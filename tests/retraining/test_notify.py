@@ -52,11 +52,11 @@ def test_tell__tells_nobody_by_default(summary):
 def test_tell__writes_json(summary, tmp_path):
     path = tmp_path / "new" / "summary.json"
     assert send_notices(summary, Notices(summary=path)) == []
-    told = json.loads(path.read_text())
-    gates = told.pop("gates")
+    report = json.loads(path.read_text())
+    gates = report.pop("gates")
     assert gates["passed"] is False
     assert [gate["value"] for gate in gates["gates"]] == [0.5, None, None]
-    assert told == {
+    assert report == {
         "outcome": "stopped", "exit_code": 4, "work": "s3://bucket/work", "message": "3 gates stopped v0002-b.",
         "started": "2026-11-22T03:00:00+00:00", "seconds": 61.5, "version": "v0002-b", "served": "v0001-a",
         "served_since": "2026-11-22T03:00:00+00:00",
@@ -281,8 +281,8 @@ def test_webhook__may_be_nobody(summary, pauses, monkeypatch):
 def test_webhook__is_told_after_files_that_cannot_be_written(summary, listener, pauses, tmp_path):
     (tmp_path / "file").write_text("")
     listener.answers = [answering(500)]
-    found = send_notices(summary, notices(listener, summary=tmp_path / "file" / "s", textfile=tmp_path / "s.prom"))
-    assert len(found) == 2
+    actual = send_notices(summary, notices(listener, summary=tmp_path / "file" / "s", textfile=tmp_path / "s.prom"))
+    assert len(actual) == 2
     assert len(listener.got) == 3
     assert (tmp_path / "s.prom").exists()
 

@@ -58,9 +58,9 @@ def test_new_text__of_batches_has_the_positions_of_separate_files(files, tmp_pat
 @pytest.mark.slow
 def test_novelty__of_batches_is_that_of_separate_files(files, tmp_path, client):
     known = Vocabulary.from_words([f"w{w}" for w in range(20)], range(20, 0, -1))
-    found = []
+    actual = []
     for size in (SEPARATE, TOGETHER):
         *_, text, stored = new_text(files, tmp_path / size, size, client, [1, 3])
-        found.append(measure_novelty(client, text, stored, stored.load(), known))
-    assert found[0] == found[1]
-    assert 0 < found[0].unknown < 1
+        actual.append(measure_novelty(client, text, stored, stored.load(), known))
+    assert actual[0] == actual[1]
+    assert 0 < actual[0].unknown < 1

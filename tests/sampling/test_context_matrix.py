@@ -63,7 +63,7 @@ def rows_of(lines, vocabulary, params):
     subsample, shrink, priorities = (
         stream(params.seed, p) for p in (Purpose.SUBSAMPLE, Purpose.WINDOW, Purpose.MATRIX)
     )
-    found = {word: ([], []) for word in range(len(vocabulary))}
+    actual = {word: ([], []) for word in range(len(vocabulary))}
     position = 0
     for line in lines:
         sentence = []
@@ -78,10 +78,10 @@ def rows_of(lines, vocabulary, params):
             for j in range(max(0, i - reach), min(len(sentence), i + reach + 1)):
                 counter, context = at * (2 * params.window + 1) + j - i + params.window, sentence[j][1]
                 if j != i and draw_of(priorities, [counter])[0] & np.uint64(2**32 - 1) < keep_context[context]:
-                    found[word][0].append(context)
-                    found[word][1].append(counter)
+                    actual[word][0].append(context)
+                    actual[word][1].append(counter)
     rows = []
-    for contexts, counters in found.values():
+    for contexts, counters in actual.values():
         priority = draw_of(priorities, counters) >> np.uint64(32)
         masked = np.array(contexts, np.uint64) ^ (mix.py_func(priority) & np.uint64(2**32 - 1))
         rows.append(np.array(contexts, np.int32)[np.lexsort([masked, priority])])
@@ -251,9 +251,9 @@ def test_read_contexts__gives_any_rectangle(client, run, monkeypatch, columns):
     matrix = build_matrix(client, replace(run, params=PARAMS.replace(seed=79)))
     whole = contexts_of(matrix)
     for rows in ((0, 1), (7, 30), (0, matrix.words)):
-        found = read_contexts(matrix.group, rows, columns)
-        np.testing.assert_array_equal(found, whole[slice(*rows), slice(*columns)])
-        found[...] = 0  # nobody else's
+        actual = read_contexts(matrix.group, rows, columns)
+        np.testing.assert_array_equal(actual, whole[slice(*rows), slice(*columns)])
+        actual[...] = 0  # nobody else's
         np.testing.assert_array_equal(read_contexts(matrix.group, rows, columns), whole[slice(*rows), slice(*columns)])
 
 

@@ -80,9 +80,9 @@ def test_excerpt__is_saved_as_any_corpus(text):
     *_, corpus, vocabulary = text
     part = make_excerpt(corpus, [(3, 40), (900, 1000)])
     part.save(vocabulary.store)
-    found = Corpus.load(vocabulary.store, part.name)
-    assert found == part
-    assert read(found, vocabulary) == read(part, vocabulary)
+    actual = Corpus.load(vocabulary.store, part.name)
+    assert actual == part
+    assert read(actual, vocabulary) == read(part, vocabulary)
 
 
 def test_excerpt__has_an_identity_of_its_own(text):
@@ -132,9 +132,9 @@ def test_sample__takes_a_share_of_each_stretch(edges, share):
     ranges = list(zip(edges[::2], edges[1::2], strict=False))
     sample = sample_ranges(ranges, share, seed=3)
     assert all(any(a <= first and last <= b for a, b in ranges) for first, last in sample)
-    wanted, found = (sum(b - a for a, b in some) for some in (ranges, sample))
+    wanted, actual = (sum(b - a for a, b in some) for some in (ranges, sample))
     stretches = sum(-(-(b - a) // STRETCH) for a, b in ranges)
-    assert share * wanted - 1e-6 <= found <= share * wanted + stretches
+    assert share * wanted - 1e-6 <= actual <= share * wanted + stretches
     assert sample == join_ranges(sample)
     if share == 1:
         assert sample == join_ranges(ranges)

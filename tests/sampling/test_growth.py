@@ -64,10 +64,10 @@ def rows_of(matrix, run):
 
 def chance(rows, name, n, total):
     """Return the p-value of how often each row holds a text with n of `total` pairs: draws without replacement."""
-    found = np.bincount(np.char.startswith(rows, name).sum(axis=1), minlength=SIZE + 1)
+    actual = np.bincount(np.char.startswith(rows, name).sum(axis=1), minlength=SIZE + 1)
     expected = stats.hypergeom(total, n, SIZE).pmf(np.arange(SIZE + 1)) * len(rows)
     common = expected > 5
-    binned = [np.append(values[common], values[~common].sum()) for values in (found, expected)]
+    binned = [np.append(values[common], values[~common].sum()) for values in (actual, expected)]
     return stats.chisquare(*binned).pvalue
 
 

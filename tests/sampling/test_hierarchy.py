@@ -17,14 +17,14 @@ PAIRS, NEGATIVE, EXPONENT = 400_000, 5, 0.75
 @kernel
 def draw_all(rule, key, targets, partitions, tables, starts, n):
     """Return the partition and the row of each of n negatives of each pair; `tables` holds one behind the other."""
-    found = np.empty((2, len(targets), n), np.int64)
+    actual = np.empty((2, len(targets), n), np.int64)
     for i in range(len(targets)):
         state = draw(key, i)
         for k in range(n):
             part = draw_partition(rule, state, k, targets[i], partitions)
-            found[0, i, k] = part
-            found[1, i, k] = draw_negative_row(state, k, tables[starts[part] : starts[part + 1]])
-    return found
+            actual[0, i, k] = part
+            actual[1, i, k] = draw_negative_row(state, k, tables[starts[part] : starts[part + 1]])
+    return actual
 
 
 @pytest.fixture(scope="module")

@@ -47,8 +47,8 @@ def test_prepare__takes_another_power_where_it_is_given():
     counts = np.array([1000, 100, 10])
     for exponent in (0.0, 0.75, 1.0):
         expected = counts**exponent / (counts**exponent).sum()
-        found = shares_of(prepare(PARAMS.replace(ns_exponent=exponent), counts).noise)
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        actual = shares_of(prepare(PARAMS.replace(ns_exponent=exponent), counts).noise)
+        np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
 
 def test_prepare__gives_both_tables_one_optimum():

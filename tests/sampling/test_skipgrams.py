@@ -84,17 +84,17 @@ def test_build_skipgrams__equal_one_deal_however_they_are_cut(
     monkeypatch.setattr(skipgrams, "SLICE", at_least)
     dealer, folder = dealer_of(encoded, rule), Store(str(tmp_path))
     words, buckets = expected_of(encoded, dealer)
-    found = build_skipgrams(client, dealer, folder, STRETCH)
-    assert len(found.attempts) == -(-(STRETCH.stop - STRETCH.start) // piece)
-    assert found.words == words > found.pairs / 6
-    assert found.pairs == sum(map(len, buckets[0])) > 1000
-    assert found.noise == {"tns": 0, "sns": 1, "bns": 4}[rule] * found.pairs
-    assert found.n_slices == -(-(STRETCH.stop - STRETCH.start) // slice_of(piece, at_least))
+    actual = build_skipgrams(client, dealer, folder, STRETCH)
+    assert len(actual.attempts) == -(-(STRETCH.stop - STRETCH.start) // piece)
+    assert actual.words == words > actual.pairs / 6
+    assert actual.pairs == sum(map(len, buckets[0])) > 1000
+    assert actual.noise == {"tns": 0, "sns": 1, "bns": 4}[rule] * actual.pairs
+    assert actual.n_slices == -(-(STRETCH.stop - STRETCH.start) // slice_of(piece, at_least))
     held = submit_pairs(client, dealer, STRETCH, f"{rule}-{piece}-{at_least}")
-    assert (held.words, held.n_slices) == (words, found.n_slices)
+    assert (held.words, held.n_slices) == (words, actual.n_slices)
     assert held.deal_seconds > 0
     for to, of in product(range(GROUPS), repeat=2):
-        slices = [read_buckets(found.stored, k, to, of) for k in range(found.n_slices)]
+        slices = [read_buckets(actual.stored, k, to, of) for k in range(actual.n_slices)]
         places = range(to * (P // GROUPS) ** 2, (to + 1) * (P // GROUPS) ** 2)
         taken = [[*map(make_bucket_reader(parts), places)] for parts in client.gather(held.slices_of_group(of))]
         for buckets_of_slice, others in zip(slices, taken, strict=True):
@@ -119,32 +119,32 @@ def slice_of(piece, at_least):
     ("n_partitions", "length"), [(1, 10), (8, 2_000_000), (8, 10**9), (64, 10**10), (60_000, 10**7)]
 )
 def test_piece_length__is_some_spans_and_bounded(n_partitions, length):
-    found = skipgrams.piece_length(n_partitions, length)
-    assert found % pairs.SPAN == 0
-    assert 1 << 19 <= found <= max(1 << 19, min(length / n_partitions, 1 << 24))
+    actual = skipgrams.piece_length(n_partitions, length)
+    assert actual % pairs.SPAN == 0
+    assert 1 << 19 <= actual <= max(1 << 19, min(length / n_partitions, 1 << 24))
 
 
 def test_build_skipgrams__that_are_there_are_not_made_again(client, encoded, tmp_path):
     dealer, folder = dealer_of(encoded, "tns"), Store(str(tmp_path))
-    found = build_skipgrams(client, dealer, folder, STRETCH)
-    assert build_skipgrams(client, dealer, folder, STRETCH) == found
+    actual = build_skipgrams(client, dealer, folder, STRETCH)
+    assert build_skipgrams(client, dealer, folder, STRETCH) == actual
     folder.remove()
     again = build_skipgrams(client, dealer, folder, STRETCH)
-    assert again.attempts != found.attempts
-    assert again.pairs == found.pairs
+    assert again.attempts != actual.attempts
+    assert again.pairs == actual.pairs
     read_buckets(again.stored, 0, 0, 0)
     with pytest.raises(DamageError, match="is gone, or not what was written"):
-        read_buckets(found.stored, 0, 0, 0)
+        read_buckets(actual.stored, 0, 0, 0)
 
 
 def test_build_skipgrams__of_an_earlier_release_are_dealt_again(client, encoded, tmp_path):
     dealer, folder = dealer_of(encoded, "tns"), Store(str(tmp_path))
-    found = build_skipgrams(client, dealer, folder, STRETCH)
+    actual = build_skipgrams(client, dealer, folder, STRETCH)
     manifest = {k: v for k, v in folder.read_manifest().items() if k not in ("format_version", "order")}
     folder.write_manifest(manifest)
     again = build_skipgrams(client, dealer, folder, STRETCH)
-    assert again.attempts != found.attempts
-    assert (again.pairs, again.n_groups) == (found.pairs, GROUPS)
+    assert again.attempts != actual.attempts
+    assert (again.pairs, again.n_groups) == (actual.pairs, GROUPS)
 
 
 @pytest.mark.parametrize("change", [{"dtype": "O"}, {"n_partitions": 7}, {"n_groups": 0}, {"together": 0}])
@@ -159,21 +159,21 @@ def test_read_skipgrams__refuses_what_they_cannot_be(client, encoded, tmp_path, 
 
 
 def test_build_skipgrams__of_words_without_neighbours_are_empty(client, encoded, tmp_path):
-    found = build_skipgrams(client, dealer_of(encoded, "sns", sample=1e-9), Store(str(tmp_path)), STRETCH)
-    assert found.pairs == found.noise == 0 < found.words
-    assert [len(bucket.pairs) for bucket in read_buckets(found.stored, 0, 0, 0)] == [0] * (P // GROUPS) ** 2
+    actual = build_skipgrams(client, dealer_of(encoded, "sns", sample=1e-9), Store(str(tmp_path)), STRETCH)
+    assert actual.pairs == actual.noise == 0 < actual.words
+    assert [len(bucket.pairs) for bucket in read_buckets(actual.stored, 0, 0, 0)] == [0] * (P // GROUPS) ** 2
 
 
 def test_read_buckets__that_is_gone_or_damaged_is_an_error(client, encoded, tmp_path):
     with pytest.raises(DamageError, match="is gone"):
         read_buckets(StoredPairs(Store(str(tmp_path / "gone")), ""), 0, 0, 0)
-    found = build_skipgrams(client, dealer_of(encoded, "tns"), Store(str(tmp_path / "pairs")), STRETCH)
+    actual = build_skipgrams(client, dealer_of(encoded, "tns"), Store(str(tmp_path / "pairs")), STRETCH)
     file = next((tmp_path / "pairs" / "0").glob("*/pairs"))
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
     file.write_bytes(content)
     with pytest.raises(DamageError, match="is not what was written"):
-        read_buckets(found.stored, 0, GROUPS - 1, GROUPS - 1)
+        read_buckets(actual.stored, 0, GROUPS - 1, GROUPS - 1)
     file.unlink()
     with pytest.raises(DamageError, match="lacks its bytes"):
-        read_buckets(found.stored, 0, 0, 1)
+        read_buckets(actual.stored, 0, 0, 1)

@@ -24,12 +24,12 @@ def vocabulary(client, tmp_path_factory):
 def test_partition_counts__are_those_of_the_partitions_words(client, vocabulary, tmp_path, monkeypatch, n, at_once):
     monkeypatch.setattr(weights, "TASK_WORDS", at_once)
     partitions, folder = Partitions(vocabulary.size, n), Store(str(tmp_path))
-    found = partition_counts(client, vocabulary, partitions, 0.75, folder)
+    actual = partition_counts(client, vocabulary, partitions, 0.75, folder)
     counts = vocabulary.load().counts
     for k in range(n):
         own = counts[partitions.words(k)]
-        np.testing.assert_array_equal(found.read(k), own)
-        assert found.weights[k] == pytest.approx(word_weights(own, 0.75).sum())
-    assert partition_counts(client, vocabulary, partitions, 0.75, folder) == found, "read, not made again"
-    (folder / "0" / found.attempts[0]).remove()
-    assert partition_counts(client, vocabulary, partitions, 0.75, folder).attempts[0] != found.attempts[0]
+        np.testing.assert_array_equal(actual.read(k), own)
+        assert actual.weights[k] == pytest.approx(word_weights(own, 0.75).sum())
+    assert partition_counts(client, vocabulary, partitions, 0.75, folder) == actual, "read, not made again"
+    (folder / "0" / actual.attempts[0]).remove()
+    assert partition_counts(client, vocabulary, partitions, 0.75, folder).attempts[0] != actual.attempts[0]

@@ -16,12 +16,12 @@ WEIGHTED = EdgeList(weight="weight")
 
 
 def read(path, edges=WEIGHTED, block_bytes=1 << 20):
-    sources, found = find_sources(path), []
+    sources, actual = find_sources(path), []
     kind = find_node_kind(sources, edges, {})
     for block in plan_blocks(sources, block_bytes):
         for columns in read_edges(block, edges, kind, {}):
-            found += zip(*(column.to_pylist() for column in columns), strict=True)
-    return found
+            actual += zip(*(column.to_pylist() for column in columns), strict=True)
+    return actual
 
 
 @pytest.mark.parametrize("block_bytes", [1, 5, 1000])

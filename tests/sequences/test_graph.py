@@ -50,13 +50,13 @@ def built(inputs, folder, client, edges=WEIGHTED, block_size=1):
 
 def rows_of(names, graph):
     """Return {source: {target: weight}} of a graph in memory."""
-    found = {}
+    actual = {}
     for node, (first, last) in enumerate(pairwise(graph.starts)):
         sums = graph.weights[first:last] if len(graph.weights) else np.arange(1, last - first + 1)
         targets = graph.targets[first:last].tolist()
         assert targets == sorted(set(targets))
-        found[names[node]] = dict(zip([names[t] for t in targets], np.diff(sums, prepend=0), strict=True))
-    return found
+        actual[names[node]] = dict(zip([names[t] for t in targets], np.diff(sums, prepend=0), strict=True))
+    return actual
 
 
 @pytest.mark.slow
@@ -69,9 +69,9 @@ def test_graph__is_the_sum_of_its_edges(client, folder, weights_of, edges, direc
     if strings:
         expected = {f"n{s}": {f"n{t}": w for t, w in row.items()} for s, row in expected.items()}
     assert names == sorted(expected)
-    found = rows_of(names, graph)
+    actual = rows_of(names, graph)
     for node, row in expected.items():
-        assert found[node] == pytest.approx(row)
+        assert actual[node] == pytest.approx(row)
     assert bool(len(graph.weights)) == any(w != 1 for row in expected.values() for w in row.values())
 
 

@@ -64,13 +64,13 @@ def walked(inputs, work, client, walks=ALONG, layout=TYPED, partitions=1, block_
 
 def expected(neighbours, walks=ALONG):
     """Return all walks in their order, by the reference."""
-    found = []
+    actual = []
     for number in range(walks.number):
         order = shuffle_part(NODES, stream(walks.seed, Purpose.START, number), 0, 1).tolist()
         key = stream(walks.seed, Purpose.WALK, number)
         first = [node for node in order if TYPES[node] == walks.metapath[0]]
-        found += [metapath_walk(neighbours, TYPES, walks.metapath, walks.length, key, node) for node in first]
-    return found
+        actual += [metapath_walk(neighbours, TYPES, walks.metapath, walks.length, key, node) for node in first]
+    return actual
 
 
 @pytest.mark.sampled(1)
@@ -97,17 +97,17 @@ def test_walks__are_the_same_on_two_workers(edges, client, tmp_path, monkeypatch
     wanted = lists_in(walked(edges, tmp_path / "a", client))
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as others:
         for partitions in (1, 8):
-            found = walked(edges, tmp_path / f"{partitions}", others, partitions=partitions, block_size=500)
-            assert lists_in(found) == wanted
+            actual = walked(edges, tmp_path / f"{partitions}", others, partitions=partitions, block_size=500)
+            assert lists_in(actual) == wanted
 
 
 def kernel_walks(graph, types, path, length=LENGTH, seed=1):
     """Walk from the nodes of the first type of a metapath of codes; return the walks."""
     first = np.flatnonzero(np.asarray(types) == path[0]).astype(np.int32)
-    found, lengths = np.full((len(first), length), -1, np.int32), np.empty(len(first), np.int64)
+    actual, lengths = np.full((len(first), length), -1, np.int32), np.empty(len(first), np.int64)
     metapath = Metapath(np.resize(np.array(path[:-1], np.uint8), length), max(types) + 1)
-    walk(graph, first, StepRule(stream(seed, Purpose.WALK), 1.0, 1.0, metapath), found, lengths)
-    return [row[:n].tolist() for row, n in zip(found, lengths, strict=True)]
+    walk(graph, first, StepRule(stream(seed, Purpose.WALK), 1.0, 1.0, metapath), actual, lengths)
+    return [row[:n].tolist() for row, n in zip(actual, lengths, strict=True)]
 
 
 SMALL = st.lists(
@@ -201,8 +201,8 @@ CODES = pa.array([10, 9])
 def test_types__may_be_integers(client, tmp_path, lists_in, types):
     columns = {"source": [5, 6], "target": [6, 7], "from_type": types, "to_type": [9, 10]}
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
-    found = walked(tmp_path / "a.parquet", tmp_path, client, Walks(number=1, length=2, metapath=("10", "9", "10")))
-    assert sorted(lists_in(found)) == [[5, 6], [7, 6]]
+    actual = walked(tmp_path / "a.parquet", tmp_path, client, Walks(number=1, length=2, metapath=("10", "9", "10")))
+    assert sorted(lists_in(actual)) == [[5, 6], [7, 6]]
 
 
 def test_walks__without_a_metapath_refuse_types(edges, client, tmp_path):

@@ -151,8 +151,8 @@ def test_walks__are_the_same_in_partitions(edges, client, tmp_path, monkeypatch,
 
 def test_walks__of_one_node_do_not_travel(edges, client, tmp_path, lists_in):
     nodes = sorted({node for edge in EDGES for node in edge})
-    found = lists_in(walked(edges, tmp_path, client, Walks(number=1, length=1), 2))
-    assert sorted(found) == [[node] for node in nodes]
+    actual = lists_in(walked(edges, tmp_path, client, Walks(number=1, length=1), 2))
+    assert sorted(actual) == [[node] for node in nodes]
 
 
 @pytest.mark.slow
@@ -177,10 +177,10 @@ def test_walks__go_on_where_they_were_cut_short_between_partitions(edges, client
     before = set(moved)
     unfinished = {path for path in before if "/rounds/2/1/2/" in path and not os.path.exists(f"{path}/manifest.json")}
     moved.clear()
-    found = lists_in(walked(edges, tmp_path / "a", client, walks, n))
+    actual = lists_in(walked(edges, tmp_path / "a", client, walks, n))
     assert len(moved) == len(set(moved))
     assert before & set(moved) <= unfinished
-    assert found == lists_in(walked(edges, tmp_path / "b", client, walks, 1))
+    assert actual == lists_in(walked(edges, tmp_path / "b", client, walks, 1))
 
 
 @pytest.mark.slow

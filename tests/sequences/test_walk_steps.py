@@ -16,11 +16,11 @@ DENSE = [(a, b, float(w)) for a, b, w in zip(*RANDOM.integers(0, 12, (2, 60)), R
 
 
 def walks_on(graph, first, length, p=1.0, q=1.0, seed=1):
-    found, lengths = np.full((len(first), length), -1, np.int32), np.empty(len(first), np.int64)
+    actual, lengths = np.full((len(first), length), -1, np.int32), np.empty(len(first), np.int64)
     anywhere = Metapath(np.zeros(length, np.uint8), 1)
     rule = StepRule(stream(seed, Purpose.WALK), 1 / p, 1 / q, anywhere)
-    walk(graph, np.asarray(first, np.int32), rule, found, lengths)
-    return found, lengths
+    walk(graph, np.asarray(first, np.int32), rule, actual, lengths)
+    return actual, lengths
 
 
 BIASES = [(1, 1), (0.5, 2), (0.01, 1), (4, 0.25), (1000, 1000), (0.3, 0.3)]
@@ -49,8 +49,8 @@ def test_walk__steps_as_often_as_the_reference_says(graph_of, name, directed, p,
         assert not counts[expected == 0].any()
         usual = expected >= 10
         if usual.sum() > 1:
-            found, wanted = counts[usual], expected[usual]
-            values.append(chisquare(found, wanted * found.sum() / wanted.sum()).pvalue)
+            actual, wanted = counts[usual], expected[usual]
+            values.append(chisquare(actual, wanted * actual.sum() / wanted.sum()).pvalue)
             tested += 1
     assert tested == 0 or min(values) > 1e-3 / tested
     assert tested > 5 or directed

@@ -324,7 +324,7 @@ def test_guard__renames_back_what_it_deletes_if_the_lease_was_lost_meanwhile(tmp
 def test_take__gives_a_dead_holders_lease_to_one_of_many(work, monkeypatch):
     """All have read that the holder is dead before the first of them takes the lease."""
     take_over(work, "run")
-    monkeypatch.setattr(lease, "_is_alive", lambda found: found["pid"] != 7)
+    monkeypatch.setattr(lease, "_is_alive", lambda actual: actual["pid"] != 7)
     append, all_read, taken = NumberedLog.append, threading.Barrier(8), []
 
     def racing(self, number, values):
@@ -347,7 +347,7 @@ def test_take__gives_a_dead_holders_lease_to_one_of_many(work, monkeypatch):
     for thread in threads:
         thread.join()
     assert len(taken) == 8
-    assert [type(found) for found in taken].count(lease.Token) == 1
+    assert [type(actual) for actual in taken].count(lease.Token) == 1
 
 
 def test_release__by_a_holder_that_lost_the_lease_leaves_its_successors_alone(work):

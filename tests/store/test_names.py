@@ -28,9 +28,9 @@ def group(store):
 
 def group_that_is_cleared(store):
     store.create_group({"n": 1}, "attempt").create_group("[s]")
-    found = store.open_group(writable=True)
-    del found["[s]"]
-    return list(found.keys())
+    actual = store.open_group(writable=True)
+    del actual["[s]"]
+    return list(actual.keys())
 
 
 # One for each public method, at least: its name, and what calls it

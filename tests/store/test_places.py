@@ -48,11 +48,11 @@ def write_group(store, seed):
 
 def read_group(store):
     group = store.open_group()
-    found = {name: read_array(group, name) for name in NAMES}
+    actual = {name: read_array(group, name) for name in NAMES}
     for name in ("shard", "wide"):  # a part of a file
-        np.testing.assert_array_equal(open_array(group, name)[17:20], found[name][17:20])
+        np.testing.assert_array_equal(open_array(group, name)[17:20], actual[name][17:20])
         open_array(group, name)[:32]
-    return found
+    return actual
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +96,8 @@ def test_array__of_another_attempt_is_refused_chunk_by_chunk(home, name):
         with pytest.raises(DamageError, match=FOREIGN) as caught:
             read_group(store)
         assert caught.value.url == str(chunk)
-        found = find_damage(store, full=True)
-        assert [damage.url for damage in found] == [str(chunk)]
+        actual = find_damage(store, full=True)
+        assert [damage.url for damage in actual] == [str(chunk)]
         swap(chunk, other)
     np.testing.assert_array_equal(read_group(store)[name], values_of(0, name))
 
@@ -131,10 +131,10 @@ def test_any_files_swapped__are_refused_or_change_no_answer(whole, tmp_path_fact
         swap(one, other)
     for seed in range(3):
         store = Store(str(home / f"attempt{seed}" / "0"))
-        found, damage = outcome(read_group, store)
+        actual, damage = outcome(read_group, store)
         if damage is None:
             for name in NAMES:
-                np.testing.assert_array_equal(found[name], values_of(seed, name))
+                np.testing.assert_array_equal(actual[name], values_of(seed, name))
         else:
             assert damage.url.startswith(store.url)
             assert find_damage(store, full=True)
