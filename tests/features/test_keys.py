@@ -105,7 +105,7 @@ def test_lost_buckets__are_refused(tmp_path):
         FeatureKeys.load(Store(str(tmp_path / "keys")).open_group())
 
 
-def test_the_keys_of_another_table__are_found_by_what_they_stand_for():
+def test_match_keys__compares_rows_by_their_meaning():
     base = keys()
     other = FeatureKeys(
         (
@@ -131,7 +131,7 @@ def test_shares__of_numbers_between_knots():
     assert interpolate_knots(np.array([3.0]), np.array([7.0]))[1].tolist() == [0.0]
 
 
-def test_own_rows__are_those_with_which_words_have_their_vectors():
+def test_solve_own_rows__are_those_with_which_words_have_their_vectors():
     rng = np.random.default_rng(0)
     table = rng.normal(size=(len(keys()), 8)).astype(np.float32)
     actual = weigh_own_rows(keys().find_ngrams(["cat", "cart"]), np.array([10, 1]), 4)

@@ -29,7 +29,7 @@ def test_take__gives_what_was_freed():
     assert address(buffers.empty(N - 1000)) == place, "of as many huge pages"
 
 
-def test_take__leaves_alone_what_is_still_looked_at():
+def test_empty__does_not_reuse_memory_that_a_view_uses():
     buffers = Buffers()
     room = buffers.empty(N)
     view = room.reshape(-1, 16)[7:, :5].view(type("Other", (np.ndarray,), {}))

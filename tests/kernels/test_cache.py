@@ -139,7 +139,7 @@ print(run(40), sum(run.stats.cache_hits.values()))
 
 
 @pytest.mark.slow
-def test_kernel__made_by_a_function_is_found_by_what_it_closes_over(tmp_path):
+def test_kernel__made_by_a_function_is_cached_by_its_closure(tmp_path):
     (tmp_path / "made.py").write_text(MADE)
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(PACKAGE.parent)}
 

@@ -106,6 +106,6 @@ def test_registers__are_those_of_the_processor_that_numba_compiles_for(monkeypat
     assert simd._find_registers() == (number, lanes)
 
 
-def test_registers__are_this_hosts_where_numba_is_told_nothing(monkeypatch):
+def test_registers__are_this_hosts_by_default(monkeypatch):
     monkeypatch.setattr(numba.config, "CPU_FEATURES", None)
     assert simd._find_registers() in ((16, 4), (32, 4), (16, 8), (32, 16))

@@ -278,7 +278,7 @@ def test_webhook__may_be_nobody(summary, pauses, monkeypatch):
     assert pauses == [1, 2, 4, 8, 16]
 
 
-def test_webhook__is_told_after_files_that_cannot_be_written(summary, listener, pauses, tmp_path):
+def test_webhook__is_called_after_files_that_cannot_be_written(summary, listener, pauses, tmp_path):
     (tmp_path / "file").write_text("")
     listener.answers = [answering(500)]
     actual = send_notices(summary, notices(listener, summary=tmp_path / "file" / "s", textfile=tmp_path / "s.prom"))

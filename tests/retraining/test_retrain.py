@@ -288,7 +288,7 @@ def test_manifest__tells_which_words_came_and_went(later):
     }  # fmt: skip
 
 
-def test_second_run__is_told_that_it_is_busy(later):
+def test_second_run__is_busy(later):
     later.write(1)
     held, done = threading.Event(), threading.Event()
 
@@ -310,7 +310,7 @@ def test_second_run__is_told_that_it_is_busy(later):
     assert later.run().outcome is Outcome.PUBLISHED
 
 
-def test_failure__is_told_and_raised(later, monkeypatch):
+def test_failure__is_notified_and_raised(later, monkeypatch):
     later.write(1)
 
     def diverge(*_, **__):
@@ -324,14 +324,14 @@ def test_failure__is_told_and_raised(later, monkeypatch):
     assert "It diverged. Lower alpha." in report.read_text()
 
 
-def test_text_that_is_not_there__is_told(nights, tmp_path, client):
+def test_missing_text__is_notified(nights, tmp_path, client):
     report = tmp_path / "summary.json"
     with pytest.raises(InputError, match="matches no file"):
         retrain(tmp_path / "none*", work=nights.work, client=client, notices=Notices(summary=str(report)))
     assert '"outcome": "failed"' in report.read_text()
 
 
-def test_notice_that_cannot_be_told__is_said_and_changes_nothing(nights):
+def test_notice_that_fails__is_reported_and_changes_nothing(nights):
     messages = []
     notices = Notices(textfile="/dev/null/x.prom")
     assert nights.run(notices=notices, listener=messages.append).outcome is Outcome.PUBLISHED

@@ -40,7 +40,7 @@ def deal(segment, start, stop, windows, partitions, noise=None):
     seed=st.integers(0, 2**31),
     data=st.data(),
 )
-def test_deal_pairs__are_those_of_the_windows_ordered_by_center_in_each_span(
+def test_distribute_pairs__are_those_of_the_windows_ordered_by_center_in_each_span(
     lengths, n_words, n_partitions, window, shrink_windows, seed, data
 ):
     rng, n, p = np.random.default_rng(seed), sum(lengths), min(n_partitions, n_words)
@@ -69,14 +69,14 @@ def test_deal_pairs__are_those_of_the_windows_ordered_by_center_in_each_span(
 
 
 @pytest.mark.parametrize("p", [1, 8])
-def test_deal_pairs__of_no_text_are_none(p):
+def test_distribute_pairs__of_no_text_are_none(p):
     segment = Segment(np.empty(0, np.int32), np.empty(0, np.int64), np.zeros(1, np.int64))
     for stop in (0, 9):
         actual = deal(segment, 0, stop, WindowSize(5, True, np.uint64(1)), Partitions(8, p))
         assert list(map(len, actual)) == [0] * (p * p)
 
 
-def test_deal_pairs__of_large_partitions_take_eight_bytes():
+def test_distribute_pairs__of_large_partitions_take_eight_bytes():
     segment = Segment(np.array([70_000, 3], np.int32), np.arange(2), np.array([0, 2]))
     dealt = distribute_pairs(segment, 0, 2, WindowSize(1, False, np.uint64(1)), Partitions(70_001, 1))
     assert dealt.entries.dtype == np.uint64
@@ -107,7 +107,7 @@ def sizes_of(buckets, p):
 
 
 @pytest.mark.parametrize(("rule", "items"), [(SNS, 1), (BNS, 5)])
-def test_deal_pairs__negatives_of_each_context_go_to_partitions_by_their_weights(dealt, rule, items):
+def test_distribute_pairs__negatives_of_each_context_go_to_partitions_by_their_weights(dealt, rule, items):
     pairs, negatives, sums = dealt
     actual, p = negatives[rule], len(sums)
     sizes, own = sizes_of(actual, p), sizes_of(pairs, p)
@@ -119,7 +119,7 @@ def test_deal_pairs__negatives_of_each_context_go_to_partitions_by_their_weights
 
 
 @pytest.mark.parametrize("rule", [SNS, BNS])
-def test_deal_pairs__negatives_know_the_center_only_where_it_could_be_drawn(dealt, rule):
+def test_distribute_pairs__negatives_know_the_center_only_where_it_could_be_drawn(dealt, rule):
     """A pair's negatives meet its center's partition by chance: as often as that partition is drawn."""
     pairs, negatives, sums = dealt
     actual, p = negatives[rule], len(sums)

@@ -52,7 +52,7 @@ RANGES = st.lists(st.integers(0, len(WORDS)), unique=True, min_size=2, max_size=
 @pytest.mark.sampled(1)
 @settings(max_examples=20)
 @given(ranges=RANGES)
-def test_excerpt__is_the_words_of_its_ranges(text, ranges):
+def test_make_excerpt__is_the_words_of_its_ranges(text, ranges):
     *_, corpus, vocabulary = text
     part = make_excerpt(corpus, ranges)
     words, starts = read(part, vocabulary)
@@ -66,7 +66,7 @@ def test_excerpt__is_the_words_of_its_ranges(text, ranges):
 @pytest.mark.slow
 @settings(max_examples=20)
 @given(ranges=RANGES, inner=RANGES)
-def test_excerpt__of_an_excerpt(text, ranges, inner):
+def test_make_excerpt__of_an_excerpt(text, ranges, inner):
     *_, corpus, vocabulary = text
     outer = make_excerpt(corpus, ranges)
     inner = [(a, min(b, outer.n_tokens)) for a, b in inner if a < outer.n_tokens]
@@ -76,7 +76,7 @@ def test_excerpt__of_an_excerpt(text, ranges, inner):
         assert read(part, vocabulary)[0] == [word for a, b in inner for word in words[a:b]]
 
 
-def test_excerpt__is_saved_as_any_corpus(text):
+def test_make_excerpt__is_saved_as_any_corpus(text):
     *_, corpus, vocabulary = text
     part = make_excerpt(corpus, [(3, 40), (900, 1000)])
     part.save(vocabulary.store)
@@ -85,14 +85,14 @@ def test_excerpt__is_saved_as_any_corpus(text):
     assert read(actual, vocabulary) == read(part, vocabulary)
 
 
-def test_excerpt__has_an_identity_of_its_own(text):
+def test_make_excerpt__has_an_identity_of_its_own(text):
     *_, corpus, _ = text
     whole, part, other = (make_excerpt(corpus, [(0, n)]) for n in (corpus.n_tokens, 50, 51))
     assert len({corpus.identity, whole.identity, part.identity, other.identity}) == 4
     assert make_excerpt(corpus, [(0, 20), (20, 50)]).identity == part.identity
 
 
-def test_ranges_of_blocks__are_the_text_of_files(text):
+def test_find_block_ranges__are_the_text_of_files(text):
     folder, resources, corpus, vocabulary = text
     blocks = plan_blocks(find_sources(str(folder / "b.txt")), resources.block_bytes)
     assert find_block_ranges(corpus, vocabulary.store, [block.key for block in blocks]) == [(STARTS[250], len(WORDS))]
@@ -104,7 +104,7 @@ FILES = st.lists(st.lists(st.integers(0, 5), max_size=4), min_size=2, max_size=6
 @pytest.mark.slow
 @settings(max_examples=30)
 @given(files=FILES, shard_bytes=st.integers(1, 60), wanted=st.sets(st.integers(0, 5)), twice=st.booleans())
-def test_ranges_of_blocks__are_those_of_files_in_a_batch(tmp_path_factory, files, shard_bytes, wanted, twice):
+def test_find_block_ranges__are_those_of_files_in_a_batch(tmp_path_factory, files, shard_bytes, wanted, twice):
     """Whatever its shards are: a sentence may be in several."""
     folder = tmp_path_factory.mktemp("batch")
     for number, sentences in enumerate(files):

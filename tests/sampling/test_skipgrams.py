@@ -76,7 +76,7 @@ def expected_of(encoded, dealer):
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("piece", [200, 1 << 20])
 @pytest.mark.parametrize("at_least", [1, 20, 1 << 20])
-def test_build_skipgrams__equal_one_deal_however_they_are_cut(
+def test_build_skipgrams__equals_one_distribution_however_text_is_cut(
     client, encoded, tmp_path, monkeypatch, rule, piece, at_least
 ):
     monkeypatch.setattr(pairs, "SPAN", 100)
@@ -137,7 +137,7 @@ def test_build_skipgrams__that_are_there_are_not_made_again(client, encoded, tmp
         read_buckets(actual.stored, 0, 0, 0)
 
 
-def test_build_skipgrams__of_an_earlier_release_are_dealt_again(client, encoded, tmp_path):
+def test_build_skipgrams__writes_pairs_of_an_earlier_release_again(client, encoded, tmp_path):
     dealer, folder = dealer_of(encoded, "tns"), Store(str(tmp_path))
     actual = build_skipgrams(client, dealer, folder, STRETCH)
     manifest = {k: v for k, v in folder.read_manifest().items() if k not in ("format_version", "order")}

@@ -30,7 +30,7 @@ TIMES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 200)), min_size=1, 
 
 
 @given(TIMES, st.integers(0, 200), st.integers(1, 30))
-def test_divide__hands_on_what_cuts_the_same_later(events, midnight, gap):
+def test_split_ended__hands_on_what_cuts_the_same_later(events, midnight, gap):
     """Sessions of two parts, the second with what the first handed on, are those of both together."""
     users, times = zip(*events, strict=True)
     events = frame(user=users, time=times, item=range(len(users)))

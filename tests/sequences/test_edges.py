@@ -34,7 +34,7 @@ def read(path, edges=WEIGHTED, block_bytes=1 << 20):
         ("a.csv", '"source","target","weight"\n1,-2,0.5\n3,1,2\n1,2,0.3\n'),
     ],
 )
-def test_text__has_columns_by_place_and_csv_by_name(tmp_path, name, content, block_bytes):
+def test_text__has_columns_by_position_and_csv_by_name(tmp_path, name, content, block_bytes):
     (tmp_path / name).write_text(content)
     assert read(tmp_path / name, block_bytes=block_bytes) == [(1, -2, 0.5), (3, 1, 2.0), (1, 2, 0.3)]
 
@@ -64,7 +64,7 @@ def test_csv__is_read_by_its_own_header_and_as_it_is_written(tmp_path):
 
 
 @given(st.text(" \t\rab\n", max_size=30))
-def test_squeezed__keeps_words_and_lines(text):
+def test_squeeze_blanks__keeps_words_and_lines(text):
     lines = [line.split() for line in text.replace("\r", " ").split("\n")]
     assert squeeze_blanks(text.encode()).decode() == "".join(" ".join(words) + "\n" for words in lines)
 

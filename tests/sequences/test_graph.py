@@ -193,7 +193,7 @@ def test_graph__is_divided_into_no_more_partitions_than_it_has_parts(dense, clie
         choose_n_partitions(dense, 16, client)
 
 
-def test_graph__that_is_damaged_is_told(client, tmp_path):
+def test_graph__that_is_damaged_is_refused(client, tmp_path):
     stored = build_graph(
         write(tmp_path / "a.parquet", [(1, 2, 1.0)]), Store(str(tmp_path)), WEIGHTED, Resources(), client
     )

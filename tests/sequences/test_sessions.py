@@ -192,7 +192,7 @@ TIMES = {
 }
 
 
-def test_times__are_taken_in_any_type(client, tmp_path, lists_in):
+def test_times__may_have_any_type(client, tmp_path, lists_in):
     """Times of all types are on one clock: those of one day are a session."""
     for n, (name, times) in enumerate(TIMES.items()):
         table = pa.table({"who": [1, 1], "what": [f"{name} {day}" for day in (0, 1)], "when": times})

@@ -109,7 +109,7 @@ def test_walks__go_on_where_they_were_cut_short(edges, undisturbed, client, tmp_
     assert lists_in(walked(edges, tmp_path, client)) == undisturbed
 
 
-def test_walks__differ_by_what_they_were_told(edges, undisturbed, client, tmp_path, lists_in):
+def test_walks__differ_by_their_settings(edges, undisturbed, client, tmp_path, lists_in):
     for other in (Walks(number=3, length=20, p=0.5, q=2, seed=2), Walks(number=3, length=20)):
         assert lists_in(walked(edges, tmp_path, client, other)) != undisturbed
 

@@ -346,7 +346,7 @@ def test_train__goes_back_to_whole_rows_where_a_checkpoint_has_those_of_another(
     assert any(f"{later}/input/c/0/0 is of another place, version or attempt." in message for message in messages)
 
 
-def test_open_group__that_is_missing_is_told_by_workers_too(tmp_path):
+def test_open_group__that_is_missing_raises_on_workers_too(tmp_path):
     """Zarr's own errors cannot be read by another process."""
     with pytest.raises(DamageError) as report:
         Store(str(tmp_path)).open_group()

@@ -96,7 +96,7 @@ def test_lease__of_one_that_lives_on_another_machine_is_refused_by_its_signs_of_
             hold(work, "run", "the run").__enter__()
 
 
-def test_lease__without_signs_of_life_is_taken(work):
+def test_lease__without_heartbeats_is_acquired(work):
     take_over(work, "run")
     with hold(work, "run", "the run") as held:
         held.token.check()
@@ -105,7 +105,7 @@ def test_lease__without_signs_of_life_is_taken(work):
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 300, b"{"])
 @pytest.mark.parametrize("place", [("leases/run", "00000001.json"), ("leases", "run.json")])
-def test_lease__whose_file_cannot_be_read_is_taken(work, place, content):
+def test_lease__whose_file_cannot_be_read_is_acquired(work, place, content):
     folder, file = place
     (work / folder).write_bytes(file, content)
     with hold(work, "run", "the run") as held:
@@ -152,7 +152,7 @@ def test_lease__of_an_earlier_release_is_respected_while_it_gives_signs_of_life(
     assert (work / "leases").read_bytes("run.json") is None
 
 
-def test_lease__of_a_killed_process_is_taken_at_once(tmp_path, monkeypatch):
+def test_lease__of_a_killed_process_is_acquired_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(lease, "EXPIRY", 1e9)
     process = subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "held\n"
@@ -188,7 +188,7 @@ def test_lease__that_is_this_threads_own_is_not_waited_for(work):
         hold(work, "text", "The text", waiting=print).__enter__()
 
 
-def test_lease__that_was_taken_over_is_noticed(work, monkeypatch):
+def test_lease__that_was_taken_over_is_lost(work, monkeypatch):
     with hold(work, "run", "the run") as held:
         take_over(work, "run")
         while not is_lost(held):
@@ -321,7 +321,7 @@ def test_guard__renames_back_what_it_deletes_if_the_lease_was_lost_meanwhile(tmp
     assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".deleted")]
 
 
-def test_take__gives_a_dead_holders_lease_to_one_of_many(work, monkeypatch):
+def test_acquire__gives_a_dead_holders_lease_to_one_of_many(work, monkeypatch):
     """All have read that the holder is dead before the first of them takes the lease."""
     take_over(work, "run")
     monkeypatch.setattr(lease, "_is_alive", lambda actual: actual["pid"] != 7)

@@ -152,7 +152,7 @@ def test_other_readers__of_zarr_read_arrays(home):
         np.testing.assert_array_equal(group[name][...], values_of(0, name))
 
 
-def test_arrays__without_places_are_read(home):
+def test_arrays__without_locations_are_read(home):
     """As those of older versions."""
     for file in files_of(home):
         if file.name == "zarr.json":
@@ -195,7 +195,7 @@ def test_chunks__of_a_large_model_take_little_room(tmp_path):
     assert (tmp_path / "values" / "zarr.json").stat().st_size < 1200 * 4 * 4 / 3 + 2000
 
 
-def test_parts__of_another_file_or_place_are_refused(tmp_path):
+def test_parts__of_another_file_or_location_are_refused(tmp_path):
     items = np.arange(24, dtype=np.int32).reshape(-1, 2)
     homes = [Store(str(tmp_path / name)) for name in ("one", "other")]
     for home in homes:
