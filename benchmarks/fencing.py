@@ -152,7 +152,7 @@ def state_of(work: Path) -> State:
 def kinds_of(second: str, code: int | None, told: str, before: State, after: State) -> list[str]:
     """Return how the first host ended, and what it did, by the states before it went on and at its end."""
     refused = code == 2 and "has taken over" in told
-    kinds = [KINDS[0] if refused else KINDS[1] if code in (0, 3) else KINDS[2]]
+    kinds = [KINDS[0] if refused else KINDS[1] if code in (0, 3, 6) else KINDS[2]]
     if second == "rollback" and code == 0:  # it takes over the lease of versions: the night goes on, and may end later
         older, lost = parse_number(after.served) < parse_number(before.served), before.needed - after.versions
     else:

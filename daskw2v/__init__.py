@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from daskw2v.retraining.gates import Gates
     from daskw2v.retraining.notify import Notices
     from daskw2v.retraining.policy import Policy
+    from daskw2v.retraining.promote import promote
     from daskw2v.retraining.retrain import retrain
     from daskw2v.sequences.settings import EdgeList, Sessions, Walks
     from daskw2v.sequences.sources import Events, Graph
@@ -108,6 +109,7 @@ __all__ = [
     "items",
     "open",
     "plan",
+    "promote",
     "report",
     "retrain",
     "show_progress",
@@ -163,6 +165,7 @@ _MODULES = {
     "Gates": "retraining.gates",
     "Notices": "retraining.notify",
     "Policy": "retraining.policy",
+    "promote": "retraining.promote",
     "retrain": "retraining.retrain",
     "EdgeList": "sequences.settings",
     "Sessions": "sequences.settings",

@@ -170,6 +170,43 @@ class BusyError(StoreError):
     """
 
 
+class SupersededError(StoreError):
+    """A change of what is served that was made from a state which another process has changed meanwhile.
+
+    Examples
+    --------
+    >>> from daskw2v.errors import SupersededError
+    >>> for window in (2, 3):
+    ...     _ = daskw2v.train("text.txt", work="two", vector_size=8, min_count=1, window=window, listener=None)
+    >>> versions = daskw2v.Versions.open("two")
+    >>> first, second = (version.name for version in versions.all())
+    >>> try:
+    ...     versions.publish(first, expected=None)
+    ... except SupersededError as error:
+    ...     print(error.problem.replace(first, "v0001").replace(second, "v0002"))
+    v0001 was to be served in place of no version, but v0002 is served.
+    """
+
+
+class FrozenError(StoreError):
+    """A version that cannot be published, as the versions of its work directory are frozen.
+
+    Examples
+    --------
+    >>> from daskw2v.errors import FrozenError
+    >>> for window in (2, 3):
+    ...     _ = daskw2v.train("text.txt", work="frozen", vector_size=8, min_count=1, window=window, listener=None)
+    >>> versions = daskw2v.Versions.open("frozen")
+    >>> versions.freeze("audit")
+    >>> first = versions.all()[0].name
+    >>> try:
+    ...     versions.publish(first)
+    ... except FrozenError as error:
+    ...     print(error.problem.replace(first, "v0001"))
+    v0001 is not served: the versions are frozen (audit).
+    """
+
+
 class VocabularyError(Daskw2vError):
     """A vocabulary that cannot be built or used.
 

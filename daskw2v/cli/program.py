@@ -39,7 +39,7 @@ COMMANDS = {
     "export": Listed("formats", "Write MODEL to URL in a format of another tool."),
     "index": Listed("models", "Build an index of MODEL for nearest neighbours."),
     "info": Listed("models", "Show the metadata of MODEL: parameters, corpus, sizes, loss."),
-    "versions": Listed("versions", "List, publish, roll back, tag, compare, verify and delete versions of a model."),
+    "versions": Listed("versions", "List, publish, roll back, tag, compare and delete versions of a model."),
     "evaluate": Listed("evaluating", "Evaluate MODEL on published sets; `daskw2v datasets` lists them."),
     "compare": Listed("evaluating", "Show how the models FIRST and SECOND differ."),
     "report": Listed("evaluating", "Write a report about MODEL to URL: one HTML file, which needs no network."),

@@ -8,23 +8,28 @@ from typing import Any
 
 import click
 
-from daskw2v.cli.config_file import TABLES, inputs_of, read_config, required, table
+from daskw2v.cli.config_file import TABLES, fields_in, inputs_of, read_config, required, table
 from daskw2v.cli.fields import choose, fields_of
-from daskw2v.cli.options import config_option
+from daskw2v.cli.options import config_option, storage_option
 from daskw2v.cli.printing import Output, print_table, prints
 from daskw2v.cli.program import main
 from daskw2v.cli.training import import_from_here
+from daskw2v.cli.versions import reason_option, request_option, versions
 from daskw2v.cluster.console import show_progress
 from daskw2v.collections.kinds import default_params
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.retraining.gates import Gates
 from daskw2v.retraining.notify import Notices
-from daskw2v.retraining.outcome import Summary
+from daskw2v.retraining.outcome import Outcome, Summary
 from daskw2v.retraining.policy import Policy
+from daskw2v.retraining.promote import promote
 from daskw2v.retraining.retrain import retrain
 
 _SAYS = ("inputs", "work", *TABLES, "policy", "gates", "notices")  # names in the TOML file, besides those of options
+
+# Fields of Resources that a promotion reads
+_PROMOTES = ("eval_similarity", "eval_analogy", "eval_categorization", "storage_options", "store_timeout")
 
 
 @main.command("retrain", no_args_is_help=True)
@@ -54,7 +59,8 @@ def retrain_command(
     [graph], and [walks], they are edges, as of walks. The command line takes precedence.
 
     Exit codes: 0 a new version is served; 2 an error; 3 no text is new; 4 a gate stopped the version; 5 another run
-    holds the work directory. Except with 0, the served version is unchanged.
+    holds the work directory; 6 another process changed what is served meanwhile; 7 the version is finished, and not
+    served. Except with 0, the run has not changed what is served.
     """
     values = read_config(config, _SAYS)
     policy = table(Policy, values, "policy", config)
@@ -79,6 +85,34 @@ def retrain_command(
             listener=listener,
         )
     return Output(summary.as_dict(), lambda: print_table(("", ""), _rows(summary)), int(summary.outcome))
+
+
+@versions.command("promote", no_args_is_help=True)
+@click.argument("work")
+@click.argument("version")
+@config_option
+@reason_option
+@request_option
+@prints
+@storage_option
+def promote_command(
+    work: str, version: str, config: Path | None, reason: str, request: str, storage_options: dict[str, Any]
+) -> Output:
+    """Check a VERSION that was staged against the served one, and serve it if it passes the gates.
+
+    The file of --config is that of retrain: its table [gates], its evaluation sets and its storage are used.
+
+    Exit codes: 0 it is served; 2 an error, such as another version that was served meanwhile; 4 a gate stopped it.
+    """
+    values = read_config(config, _SAYS)
+    resources = fields_in(Resources, {name: values[name] for name in _PROMOTES if name in values})
+    if storage_options:
+        resources = resources.replace(storage_options=storage_options)
+    gates = table(Gates, values, "gates", config)
+    verdict = promote(work, version, gates=gates, resources=resources, reason=reason, request=request)
+    facts = {"version": version, "served": verdict.passed, "gates": verdict.as_dict()}
+    rows = [(f"{state} {name}", text) for state, name, text in verdict.rows()]
+    return Output(facts, lambda: print_table(("", ""), rows), 0 if verdict.passed else int(Outcome.STOPPED))
 
 
 def _leave(number: int, _: object) -> None:

@@ -1,6 +1,8 @@
-"""Commands about the versions of a model: list, show, publish, roll back, tag, compare and delete."""
+"""Commands about the versions of a model: list, show, publish, roll back, hold, tag, compare and delete."""
 
 from collections import Counter
+from dataclasses import asdict
+from importlib import import_module
 from typing import Any
 
 import click
@@ -18,18 +20,34 @@ _SHOWN = 20  # words
 
 
 class _Group(click.Group):
+    """The group; `promote` is imported when it is used, as it needs the compilers and the cluster of retraining."""
+
     command_class = Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return sorted({*super().list_commands(ctx), "promote"})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; None if there is no such command."""
+        if cmd_name == "promote":
+            import_module("daskw2v.cli.retraining")
+        return super().get_command(ctx, cmd_name)
 
 
 @main.group(cls=_Group, no_args_is_help=True)
 def versions() -> None:
-    """List, publish, roll back, tag, compare, verify and delete versions of a model.
+    """List, publish, roll back, tag, compare and delete versions of a model.
 
     WORK is the work folder of train. VERSION is a version's name, one of its tags, or LATEST.
     """
 
 
 _work = click.argument("work")
+reason_option = click.option("--reason", default="", help="Why, for `versions log`.")
+request_option = click.option(
+    "--request", default="", metavar="ID", help="Id of this request: the same command given twice is one change."
+)
 _WHOLE = "whole"
 _NOT_BOUND = "whole; an older daskw2v wrote it: its checksums say nothing of places, so swapped files are not found"
 
@@ -71,23 +89,95 @@ def show(work: str, version: str, storage_options: dict[str, Any]) -> Output:
 @versions.command(no_args_is_help=True)
 @_work
 @click.argument("version")
+@click.option("--expected", default="", metavar="VERSION", help="The version that has to be served until now.")
+@reason_option
+@request_option
 @prints
 @storage_option
-def publish(work: str, version: str, storage_options: dict[str, Any]) -> Output:
+def publish(
+    work: str, version: str, expected: str, reason: str, request: str, storage_options: dict[str, Any]
+) -> Output:
     """Serve a VERSION: readers that open WORK get it from then on."""
-    return named_output("served", Versions.open(work, storage_options).publish(version).name)
+    versions = Versions.open(work, storage_options)
+    published = versions.publish(version, expected=expected, reason=reason, request=request)
+    return named_output("served", published.name)
+
+
+@versions.command(no_args_is_help=True)
+@_work
+@click.option("--to", metavar="VERSION", help="The version to serve again; by default the one served before.")
+@reason_option
+@request_option
+@prints
+@storage_option
+def rollback(work: str, to: str | None, reason: str, request: str, storage_options: dict[str, Any]) -> Output:
+    """Serve the previously served version again; damaged ones are passed over.
+
+    Given twice without --to and --request, it goes back twice.
+    """
+    every = Versions.open(work, storage_options)
+    served = every.rollback(to, reason=reason, request=request).name
+    _warn(every.problems())
+    return named_output("served", served)
 
 
 @versions.command(no_args_is_help=True)
 @_work
 @prints
 @storage_option
-def rollback(work: str, storage_options: dict[str, Any]) -> Output:
-    """Serve the previously served version again; damaged ones are passed over."""
-    every = Versions.open(work, storage_options)
-    served = every.rollback().name
-    _warn(every.problems())
-    return named_output("served", served)
+def log(work: str, storage_options: dict[str, Any]) -> Output:
+    """Show the changes of what WORK serves, oldest first: number, time, user, action, served version, reason."""
+    states = Versions.open(work, storage_options).log()
+
+    def show() -> None:
+        rows = (
+            (str(s.number), s.change.time, s.change.user, s.change.action, s.name or "", s.change.reason)
+            for s in states
+        )
+        print_table(("", "time", "user", "action", "served", "reason"), rows)
+
+    return Output({"states": [asdict(state) for state in states]}, show)
+
+
+@versions.command(no_args_is_help=True)
+@_work
+@click.argument("version")
+@click.option("--hours", type=click.FloatRange(0, min_open=True), help="Hours after which the hold expires.")
+@reason_option
+@prints
+@storage_option
+def hold(work: str, version: str, hours: float | None, reason: str, storage_options: dict[str, Any]) -> Output:
+    """Keep a VERSION from deletion until `versions release`; print the id of the hold."""
+    return named_output("hold", Versions.open(work, storage_options).hold(version, reason, hours))
+
+
+@versions.command(no_args_is_help=True)
+@_work
+@click.argument("hold")
+@storage_option
+def release(work: str, hold: str, storage_options: dict[str, Any]) -> None:
+    """End a HOLD, by its id, or all holds of a version, by its name or tag."""
+    Versions.open(work, storage_options).release(hold)
+
+
+@versions.command(no_args_is_help=True)
+@_work
+@reason_option
+@storage_option
+def freeze(work: str, reason: str, storage_options: dict[str, Any]) -> None:
+    """Publish nothing in WORK until `versions unfreeze`: runs finish versions that are not served.
+
+    A rollback is possible meanwhile.
+    """
+    Versions.open(work, storage_options).freeze(reason)
+
+
+@versions.command(no_args_is_help=True)
+@_work
+@storage_option
+def unfreeze(work: str, storage_options: dict[str, Any]) -> None:
+    """End `versions freeze`."""
+    Versions.open(work, storage_options).unfreeze()
 
 
 @versions.command(no_args_is_help=True)
@@ -95,16 +185,17 @@ def rollback(work: str, storage_options: dict[str, Any]) -> Output:
 @click.argument("version")
 @click.argument("tag")
 @click.option("--remove", is_flag=True, help="Remove the tag from the version.")
+@reason_option
 @storage_option
-def tag(work: str, version: str, tag: str, remove: bool, storage_options: dict[str, Any]) -> None:
+def tag(work: str, version: str, tag: str, remove: bool, reason: str, storage_options: dict[str, Any]) -> None:
     """Give a VERSION a TAG, which protects it from deletion; the tag moves if another version has it."""
     every = Versions.open(work, storage_options)
     if remove:
         if tag not in every.find(version).tags:
             raise click.UsageError(f"{version} has no tag {tag}.")
-        every.untag(tag)
+        every.untag(tag, reason=reason)
     else:
-        every.tag(version, tag)
+        every.tag(version, tag, reason=reason)
 
 
 @versions.command(no_args_is_help=True)

@@ -95,6 +95,11 @@ class Resources(WithChoices):
         URL,
     )
     tensorboard: str | None = setting(None, "folder that training is logged to for TensorBoard", LOCATION)
+    stage: bool = setting(
+        False,
+        "finish the version without serving it: `daskw2v versions promote` does so later, after a check",
+        FLAG,
+    )
     device: Choice = axis("cpu", "what kernels run on", "daskw2v.training.devices.settings:DEVICES", heading="Cluster")
     scheduler: str | None = setting(
         None, "address of a Dask scheduler, such as tcp://host:8786; a local cluster when not given", ADDRESS

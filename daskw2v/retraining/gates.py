@@ -10,9 +10,10 @@ import numpy.typing as npt
 from distributed import Client
 
 from daskw2v.cluster.tasks import run_tasks
+from daskw2v.config.resources import Resources
 from daskw2v.config.settings import Settings, number, numbers, setting
 from daskw2v.errors import ParameterError
-from daskw2v.evaluation import Evaluation, Score, by_name
+from daskw2v.evaluation import Evaluation, Score, by_name, evaluate
 from daskw2v.evaluation.stability import neighbour_stability
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.shards.layout import Corpus, Shard, open_codes, read_places, read_words
@@ -295,6 +296,12 @@ def first_scores(evaluation: Evaluation) -> dict[str, Score]:
     return scores
 
 
+def evaluate_sets(vectors: Vectors, resources: Resources) -> dict[str, Score]:
+    """Return the score of vectors on each evaluation set of `resources`, as `first_scores` does."""
+    urls, options = dict[str, Any](resources.eval_sets), resources.storage_options
+    return first_scores(evaluate(vectors, **urls, analogy_methods=("3cosadd",), storage_options=options))
+
+
 def _measure_lengths(vectors: Vectors) -> Float64Array:
     """Return the length of each vector, shape (V,); infinite or NaN if the vector has such a value."""
     lengths = np.empty(len(vectors))
@@ -319,7 +326,7 @@ def _require_at_least(name: str, what: str, value: float | None, bound: float) -
 def _require_at_most(name: str, what: str, value: float | None, bound: float) -> Gate:
     """Return a gate that a value passes if it is at most `bound`; `what` describes the value."""
     return _make_gate(
-        name, what, value, bound, passed=value is not None and value <= bound, required=f"at most {bound:.4g}"
+        name, what, value, bound, passed=value is not None and value <= bound, asked=f"at most {bound:.4g}"
     )
 
 

@@ -14,8 +14,9 @@ class Outcome(IntEnum):
     """The outcome of a run. The value is the exit code of the command.
 
     0: published, the new version is served. 2: failed with an error. 3: nothing new, the served version already has
-    this text. 4: stopped by a gate. 5: busy, another run holds the work directory. With 2 to 5 the served version is
-    unchanged.
+    this text. 4: stopped by a gate. 5: busy, another run holds the work directory. 6: superseded, another process
+    changed what is served meanwhile. 7: staged, the new version is finished and not served. With 2 to 7 the run has not
+    changed what is served.
     """
 
     PUBLISHED = 0
@@ -23,6 +24,8 @@ class Outcome(IntEnum):
     NOTHING_NEW = 3
     STOPPED = 4
     BUSY = 5
+    SUPERSEDED = 6
+    STAGED = 7
 
     @property
     def label(self) -> str:
@@ -45,7 +48,7 @@ class Summary:
     started, seconds
         Start, with time zone, and duration.
     version
-        The version that the run published; None if it published none.
+        The version that the run finished; None if it finished none. It is served if the run published it.
     served, served_since
         The version that is served after the run, and the time of its creation; None before the first version.
     verdict, alignment

@@ -8,6 +8,7 @@ retraining/<version>.json  summary of the run, written after notices were sent; 
 """
 
 import time
+import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -27,8 +28,16 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.files import Source
 from daskw2v.corpus.sources import find_sources, plan_blocks
-from daskw2v.errors import BusyError, Daskw2vError, InputError, ParameterError, counted
-from daskw2v.evaluation import Score, evaluate
+from daskw2v.errors import (
+    BusyError,
+    Daskw2vError,
+    FrozenError,
+    InputError,
+    ParameterError,
+    SupersededError,
+    counted,
+)
+from daskw2v.evaluation import Score
 from daskw2v.extras import needed
 from daskw2v.models.alignment import Alignment, find_alignment
 from daskw2v.models.index.build import index_version
@@ -36,11 +45,11 @@ from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.store import ids_after, read_sources, write_ids, write_tokenizer
 from daskw2v.models.versions.finished import RUN, Version, next_version, parse_number, parse_run_id
 from daskw2v.models.versions.phrases import write_phrases
-from daskw2v.models.versions.versions import Versions, latest_version, list_served
+from daskw2v.models.versions.versions import Versions, fence_versions, latest_version, list_served
 from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.retraining.align import read_alignment, write_aligned
 from daskw2v.retraining.clearing import clear_unused, note_uses
-from daskw2v.retraining.gates import Evaluated, Gates, Verdict, check_gates, first_scores, judge, measure_novelty
+from daskw2v.retraining.gates import Evaluated, Gates, Verdict, check_gates, evaluate_sets, judge, measure_novelty
 from daskw2v.retraining.notify import Notices, send_notices
 from daskw2v.retraining.outcome import Outcome, Summary
 from daskw2v.retraining.policy import Policy
@@ -154,12 +163,12 @@ def retrain(
     Returns
     -------
     summary
-        The outcome: published, nothing new, stopped by a gate, or busy. Failures raise.
+        The outcome: published, nothing new, stopped by a gate, busy, superseded or staged. Failures raise.
 
     Raises
     ------
     Daskw2vError
-        As `train` does. Notices have been sent; the served version is unchanged.
+        As `train` does. Notices have been sent; the run has not changed what is served.
 
     Examples
     --------
@@ -176,7 +185,7 @@ def retrain(
     notices = Notices() if notices is None else notices
     _check_settings(params, resources, policy, gates, notices)
     store = request.open_store(work)
-    started, clock = datetime.now(UTC), time.monotonic()
+    started, clock, key = datetime.now(UTC), time.monotonic(), uuid.uuid4().hex
 
     def conclude(result: RunResult, listen: Listener) -> Summary:
         summary = _summarize(result, store, started, time.monotonic() - clock)
@@ -186,11 +195,21 @@ def retrain(
 
     with listening(listener) as listen:
         try:
-            with hold(store, "retrain", f"the retraining in {store.url}") as lease:
+            what = f"the retraining in {store.url}"
+            with hold(store, "retrain", what, taken_over=partial(fence_versions, store)) as lease:
                 guarded, listen_guarded = lease.guard(store), lease.guarding(listen)
                 settled = settled_params(request.settled(guarded, listen_guarded))
                 run = RetrainingRun(
-                    request.inputs, guarded, settled, resources, policy, gates, full, listen_guarded, request.callbacks
+                    request.inputs,
+                    guarded,
+                    settled,
+                    resources,
+                    policy,
+                    gates,
+                    full,
+                    listen_guarded,
+                    request.callbacks,
+                    key,
                 )
                 result = run.run(client)
                 summary = conclude(result, listen)
@@ -201,8 +220,11 @@ def retrain(
             return conclude(RunResult(Outcome.BUSY, str(busy)), listen)
         except Exception as error:
             message = str(error) if isinstance(error, Daskw2vError) else type(error).__name__
-            conclude(RunResult(Outcome.FAILED, message), listen)
-            raise
+            served = _served_by(store, key)
+            if served is None:
+                conclude(RunResult(Outcome.FAILED, message), listen)
+                raise
+            return conclude(RunResult(Outcome.PUBLISHED, f"{served} is served. After that: {message}", served), listen)
 
 
 def _check_settings(params: Params, resources: Resources, policy: Policy, gates: Gates, notices: Notices) -> None:
@@ -255,6 +277,8 @@ class RetrainingRun:
         Receives progress.
     callbacks
         Receive the events of the training.
+    key
+        Names the run in the history of the versions.
     """
 
     inputs: TextInputs
@@ -266,6 +290,7 @@ class RetrainingRun:
     full: bool
     listener: Listener
     callbacks: Callbacks
+    key: str
 
     def run(self, client: Client | None) -> RunResult:
         """Do all remaining steps; return the result. The caller holds the lease of retraining and sends notices."""
@@ -283,13 +308,14 @@ class RetrainingRun:
             problems |= {name: error.problem for name, error in foreign.items()}
             for name, problem in problems.items():
                 self._report("versions", f"{problem} {name} is passed over.")
-            run = partial(self._run, cluster, find, frozenset(damaged), frozenset(foreign))
+            run = partial(self._run, cluster, find, served, frozenset(damaged), frozenset(foreign))
             return mending(self.work, self.listener, run, cluster)
 
     def _run(
         self,
         cluster: Callable[[], Client],
         find: Callable[[], list[Source]],
+        base: str | None,
         damaged_before: frozenset[str],
         foreign: frozenset[str],
         damaged_since: Collection[str],
@@ -300,13 +326,15 @@ class RetrainingRun:
         ----------
         cluster, find
             Return the client, and the files of the text.
+        base
+            Name of the version that is served when the run begins; None without one.
         damaged_before, foreign
             Names of the versions that were damaged before the first step, and of the versions of another daskw2v.
         damaged_since
-            Names of the versions in which a step found damage.
+            Names of the versions in which a step met damage.
         """
         damaged = damaged_before.union(damaged_since)
-        result = self._train_or_publish(cluster, find(), damaged | foreign)
+        result = self._train_or_publish(cluster, find(), base, damaged | foreign)
         message = result.message
         if foreign:
             message += f" Of another daskw2v and passed over: {', '.join(sorted(foreign))}."
@@ -315,30 +343,37 @@ class RetrainingRun:
         return result._replace(message=message)
 
     def _train_or_publish(
-        self, cluster: Callable[[], Client], now: list[Source], damaged: Collection[str]
+        self, cluster: Callable[[], Client], now: list[Source], base: str | None, damaged: Collection[str]
     ) -> RunResult:
         """Train and publish a version on the files `now`, or publish the served one, unless it has this text already.
 
-        `damaged` are names of versions that are passed over.
+        `base` is as in `_run`; `damaged` are names of versions that are passed over.
         """
         served = self._last_served(damaged)
         if served is None or not self._can_extend(served) or any(compare_sources(self._read_sources(served), now)):
-            return self._train(cluster(), now, served, damaged)
+            return self._train(cluster(), now, served, base, damaged)
         if not served.served:  # the version that was served since is damaged
-            return self._conclude(Versions(self.work).publish(served.name))
+            return self._conclude(served.name, *self._serve(served.name, base))
         if RECORD not in served.manifest or _is_recorded(self.work, served.name):
             return _nothing_new(f"The served version {served.name} already has this text.")
-        return self._conclude(served)  # by a run that was interrupted
+        return self._conclude(served.name, Outcome.PUBLISHED, f"{served.name} is served.")  # by an interrupted run
 
     def _last_served(self, damaged: Collection[str]) -> Version | None:
-        """Return the version that was served last among undamaged versions; None without one."""
+        """Return the version that was served last among those that are not damaged; None without one."""
         intact = {version.name: version for version in Versions(self.work).all() if version.name not in damaged}
         return next((intact[name] for name in list_served(self._models) if name in intact), None)
 
-    def _train(self, client: Client, now: list[Source], served: Version | None, damaged: Collection[str]) -> RunResult:
+    def _train(
+        self,
+        client: Client,
+        now: list[Source],
+        served: Version | None,
+        base: str | None,
+        damaged: Collection[str],
+    ) -> RunResult:
         """Train a version on the files `now`, check and publish it; return the result.
 
-        `served` is the version that it starts from, or is compared with; `damaged` are passed over.
+        `served` is the version that training starts from, or None; `base` is as in `_run`; `damaged` are passed over.
         """
         corpus, vocabulary = read_text(now, self.work, self.params, self.resources, lambda: client, self.listener)
         changes = compare_sources(self._read_sources(served), corpus.sources)
@@ -361,7 +396,7 @@ class RetrainingRun:
             text.save(self.work)
         run_id, halves = run.name, [half for half in run.text if half is not None]
         note_uses(self.work / RECORD, run_id, (corpus, text, *halves), vocabulary.key)
-        with hold_run(self.work, run_id) as lease:
+        with hold_run(self.work, run_id, partial(fence_versions, self.work)) as lease:
             guarded = replace(
                 self, params=asked_params, work=lease.guard(self.work), listener=lease.guarding(self.listener)
             )
@@ -380,16 +415,17 @@ class RetrainingRun:
                 return _nothing_new(f"{version}, which was published before, already has this text.")
             if self.policy.index:
                 index_version(guarded._models / version, threads=self.resources.threads or 0)
-            published = Versions(guarded.work).publish(version)
-            vectors = Vectors.open((guarded._models / version).url, self.resources.storage_options)
-            self.callbacks.published(run.trained, vectors, guarded.listener)
-        return self._conclude(published)
+            outcome, message = guarded._serve(version, base)
+            if outcome is Outcome.PUBLISHED:
+                vectors = Vectors.open((guarded._models / version).url, self.resources.storage_options)
+                self.callbacks.published(run.trained, vectors, guarded.listener)
+        return self._conclude(version, outcome, message)
 
     def _check_and_write(
         self, client: Client, version: str, candidate: Store, served: Version | None, text: RunText
     ) -> RunResult | None:
         """Check a candidate, and write it as the finished version `version`; return the result if a gate stops it."""
-        folder, options, corpus = self._models / version, self.resources.storage_options, text.corpus
+        home, options, corpus = self._models / version, self.resources.storage_options, text.corpus
         new = Vectors.open(candidate.url, options)
         trained = new.metadata["corpus"]["tokens"]
         figures = {"tokens": corpus.n_tokens, "tokens_trained": trained, "words": len(new), **text.changes.figures()}
@@ -411,12 +447,12 @@ class RetrainingRun:
         if served_vectors is not None and self.policy.align and served_vectors.vector_size == new.vector_size:
             alignment = find_alignment(new, served_vectors)
         self._report("publish", f"writing {version}")
-        write_aligned(client, candidate, folder, alignment)
-        write_phrases(folder, self.work, corpus)
-        write_tokenizer(folder, self.work, self.params)
+        write_aligned(client, candidate, home, alignment)
+        write_phrases(home, self.work, corpus)
+        write_tokenizer(home, self.work, self.params)
         # Not the ids of the served version: after a rollback it lacks ids that later versions assigned
         earlier = Versions(self.work).newest_with_ids() or (None if served is None else self._models / served.name)
-        write_ids(folder, ids_after(earlier, new.vocabulary))
+        write_ids(home, ids_after(earlier, new.vocabulary))
         recorded = {
             "parent": None if served is None else served.name,
             "params": self.params.as_dict(),
@@ -428,7 +464,7 @@ class RetrainingRun:
             "scores": {name: score._asdict() for name, score in evaluated.scores.items()},
             "figures": figures,
         }
-        finish_version(client, folder, {**new.metadata, RECORD: recorded})
+        finish_version(client, home, {**new.metadata, RECORD: recorded})
         return None
 
     def _find_blocks(self, changes: Changes) -> set[str]:
@@ -437,19 +473,31 @@ class RetrainingRun:
         blocks = plan_blocks(changes.unread, resources.block_bytes, resources.storage_options, resources.store_timeout)
         return {block.key for block in blocks}
 
-    def _conclude(self, version: Version) -> RunResult:
-        """Delete results that are no longer needed; return the result of the run that published a version.
+    def _serve(self, version: str, base: str | None) -> tuple[Outcome, str]:
+        """Serve a version in place of `base`; return the outcome, and say it.
 
-        The result is read from the version's manifest: an earlier run may have been interrupted after publishing.
+        It is not served if it is to be staged, if the versions are frozen, or if another one than `base` is served.
         """
-        recorded = version.manifest.get(RECORD, {})
-        self._clear_up(version.name, recorded.get("parent"))
-        message = f"{version.name} is served."
-        if not recorded:  # made by `train`
-            return RunResult(Outcome.PUBLISHED, message, version.name)
-        alignment = recorded["alignment"] and read_alignment(self._models / version.name, recorded["alignment"])
+        if self.resources.stage:
+            return Outcome.STAGED, f"{version} is finished, and not served. `daskw2v versions promote` serves it."
+        try:
+            Versions(self.work).publish(version, expected=base, reason="retrain", request=self.key)
+        except FrozenError as frozen:
+            return Outcome.STAGED, str(frozen)
+        except SupersededError as superseded:
+            return Outcome.SUPERSEDED, str(superseded)
+        return Outcome.PUBLISHED, f"{version} is served."
+
+    def _conclude(self, version: str, outcome: Outcome, message: str) -> RunResult:
+        """Return the result of a run that finished a version; delete what is no longer needed if it is served."""
+        recorded = Versions(self.work).find(version).manifest.get(RECORD)
+        if outcome is Outcome.PUBLISHED:
+            self._clear_up(version, (recorded or {}).get("parent"))
+        if recorded is None:  # made by `train`
+            return RunResult(outcome, message, version)
+        alignment = recorded["alignment"] and read_alignment(self._models / version, recorded["alignment"])
         verdict = Verdict.from_dict(recorded["gates"])
-        return RunResult(Outcome.PUBLISHED, message, version.name, verdict, alignment, recorded["figures"])
+        return RunResult(outcome, message, version, verdict, alignment, recorded["figures"])
 
     def _clear_up(self, version: str, parent: str | None) -> None:
         """Delete results that neither a version nor its parent needs; the parent's are kept for a rollback."""
@@ -481,9 +529,7 @@ class RetrainingRun:
         recorded = vectors.metadata.get(RECORD, {})
         if sets is not None and recorded.get("sets") == sets:
             return {name: Score(**values) for name, values in recorded["scores"].items()}
-        urls: dict[str, Any] = dict(self.resources.eval_sets)
-        options = self.resources.storage_options
-        return first_scores(evaluate(vectors, **urls, analogy_methods=("3cosadd",), storage_options=options))
+        return evaluate_sets(vectors, self.resources)
 
     def _can_extend(self, version: Version) -> bool:
         """Return whether the run starts from a version, as this has the same Params, apart from those of the policy."""
@@ -519,6 +565,13 @@ class RetrainingRun:
 def served_version(work: Store) -> Version | None:
     """Return the served version of a work directory; None before the first version."""
     return next((version for version in Versions(work).all() if version.served), None)
+
+
+def _served_by(work: Store, key: str) -> str | None:
+    """Return the version that a run served, by the run's key in the history; None if it served none."""
+    with suppress(Daskw2vError):  # the store itself may have failed
+        return next((state.name for state in Versions(work).log() if state.change.request == key), None)
+    return None
 
 
 def record(work: Store, summary: Summary) -> None:

@@ -5,12 +5,14 @@ or says that the lease was released. Acquiring, taking over and releasing are th
 exclusively by a process that has read entry n. So of several processes that take over the lease of a dead holder, one
 gets it.
 
-A holder rewrites its entry every BEAT seconds, with a counter: a heartbeat. Other processes compare counters, never
-clocks: a holder on another machine whose counter stays the same for EXPIRY seconds counts as dead. Whether a holder on
-the same machine is alive is known from its process id and start time. No process writes to another process's entry.
+A holder rewrites its entry every BEAT seconds, with a counter and its machine's monotonic clock: a heartbeat. Processes
+of another machine compare counters, never clocks: a holder whose counter stays the same for EXPIRY seconds counts as
+dead. On the same machine a holder is dead if its process has ended, or if by the clock its last heartbeat is older than
+EXPIRY seconds: it is stopped, or hangs. No process writes to another process's entry.
 
 A holder may be paused, lose its lease, and go on. `Lease.guard` returns a store that compares the holder's number with
-the highest number before each write and deletion, and refuses them once the lease is lost.
+the highest number before each write and deletion, and refuses them once the lease is lost. For a pause between this
+check and the write there is `taken_over`, by which the next holder creates what the former one was about to create.
 """
 
 import os
@@ -37,7 +39,7 @@ BEAT = 10.0  # seconds between two heartbeats
 EXPIRY = 60.0  # seconds without a heartbeat after which a holder counts as dead
 POLL = 1.0  # seconds between two readings of another holder's entry
 _RELEASED = {"released": True}
-_UNKNOWN = {"beats": 0, "pid": "?", "host": "?", "machine": "?", "born": "?", "thread": "?"}
+_UNKNOWN = {"beats": 0, "pid": "?", "host": "?", "machine": "?", "born": "?", "thread": "?", "clock": float("inf")}
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,8 @@ class Lease:
                 if self._lost is not None:
                     return
                 beats += 1
-                self.token.log.rewrite(self.token.number, self.token.entry, {**self._entry, "beats": beats})
+                heartbeat = {"beats": beats, "clock": time.monotonic()}
+                self.token.log.rewrite(self.token.number, self.token.entry, {**self._entry, **heartbeat})
 
     def stop(self) -> None:
         """End the heartbeats."""
@@ -136,7 +139,14 @@ class Lease:
 
 
 @contextmanager
-def hold(work: Store, name: str, what: str, *, waiting: Callable[[str], None] | None = None) -> Iterator[Lease]:
+def hold(
+    work: Store,
+    name: str,
+    what: str,
+    *,
+    waiting: Callable[[str], None] | None = None,
+    taken_over: Callable[[str], None] = lambda holder: None,
+) -> Iterator[Lease]:
     """Acquire a lease in a work directory for a `with` block, and release it at the end.
 
     Parameters
@@ -148,6 +158,8 @@ def hold(work: Store, name: str, what: str, *, waiting: Callable[[str], None] | 
     waiting
         Called once with a message that names the holder, before this process waits for it. None: a living holder raises
         BusyError.
+    taken_over
+        Called with the name of a holder that did not release the lease, before the block begins.
 
     Raises
     ------
@@ -158,11 +170,13 @@ def hold(work: Store, name: str, what: str, *, waiting: Callable[[str], None] | 
     """
     # Not guarded by other leases. A heartbeat that takes longer than until the next one is useless
     folder = replace(work / _FOLDER, timeout=min(work.timeout, BEAT), guards=())
-    token = _acquire(folder, name, what, waiting)
+    token, dead = _acquire(folder, name, what, waiting)
     lease = Lease(token)
     beating = threading.Thread(target=lease.keep_alive, daemon=True)
     beating.start()
     try:
+        if dead is not None:
+            taken_over(dead)
         with failure_scope():  # earlier failures of the disk do not concern this holder
             yield lease
     finally:
@@ -171,9 +185,11 @@ def hold(work: Store, name: str, what: str, *, waiting: Callable[[str], None] | 
         _release(token)
 
 
-def hold_run(work: Store, run: str) -> AbstractContextManager[Lease]:
+def hold_run(
+    work: Store, run: str, taken_over: Callable[[str], None] = lambda holder: None
+) -> AbstractContextManager[Lease]:
     """Acquire the lease of a run, by its name, for a `with` block; raises as `hold` does."""
-    return hold(work, run, f"the run {run} in {work.url}")
+    return hold(work, run, f"the run {run} in {work.url}", taken_over=taken_over)
 
 
 def _release(token: Token) -> None:
@@ -185,8 +201,16 @@ def _release(token: Token) -> None:
             token.log.withdraw(token.number, token.entry)
 
 
-def _acquire(folder: Store, name: str, what: str, waiting: Callable[[str], None] | None) -> Token:
-    """Wait until a lease has no living holder, and acquire it; arguments are as in `hold`."""
+def _acquire(folder: Store, name: str, what: str, waiting: Callable[[str], None] | None) -> tuple[Token, str | None]:
+    """Wait until a lease has no living holder, and acquire it; arguments are as in `hold`.
+
+    Returns
+    -------
+    token
+        The token of the lease.
+    dead
+        Name of the former holder if it did not release the lease, or None.
+    """
     log, legacy_name = NumberedLog(folder / name), f"{name}.json"  # earlier releases wrote one file, and deleted it
     last_beat, since, reported = None, time.monotonic(), False
     while True:
@@ -216,9 +240,10 @@ def _acquire(folder: Store, name: str, what: str, waiting: Callable[[str], None]
                 continue
             if legacy_entry is not None:
                 (folder / legacy_name).remove()
-        identity = log.append(number + 1, {**_describe_self(), "beats": 0})
+        identity = log.append(number + 1, {**_describe_self(), "beats": 0, "clock": time.monotonic()})
         if identity is not None:
-            return Token(log, number + 1, identity, what)
+            dead = None if entry.get("released") else _describe_holder(entry)
+            return Token(log, number + 1, identity, what), dead
 
 
 def _read_entry(read: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
@@ -256,8 +281,10 @@ def _get_start_time(pid: int) -> str | None:
 
 
 def _is_alive(entry: dict[str, Any]) -> bool | None:
-    """Return whether the holder of an entry lives; None if it is on another machine."""
-    return None if entry["machine"] != _get_machine() else bool(_get_start_time(entry["pid"]) == entry["born"])
+    """Return whether the holder of an entry lives, with a recent heartbeat; None if it is on another machine."""
+    if entry["machine"] != _get_machine():
+        return None
+    return bool(_get_start_time(entry["pid"]) == entry["born"]) and time.monotonic() - entry["clock"] <= EXPIRY
 
 
 def _describe_holder(entry: dict[str, Any]) -> str:

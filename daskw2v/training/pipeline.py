@@ -25,9 +25,10 @@ from daskw2v.config.arguments import check_arguments
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.corpus.inputs import Inputs
+from daskw2v.errors import FrozenError
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.versions.finished import check_version, next_version
-from daskw2v.models.versions.versions import Versions, latest_version
+from daskw2v.models.versions.versions import Versions, fence_versions, latest_version
 from daskw2v.phrases.build import check_joined
 from daskw2v.progress import Listener, Progress, Watching
 from daskw2v.sampling import context_matrix
@@ -332,7 +333,10 @@ def _train(run: PlannedRun, client: Callable[[], Client], listener: Listener, da
     if (models / next_version(models, run.name, damaged)).read_manifest() is None:
         client()  # before the lease is taken, as it may be waited for
     resources = run.resources
-    with hold_run(run.store, run.name) as lease, waits_for_workers(resources, lease.guarding(listener)):
+    with (
+        hold_run(run.store, run.name, partial(fence_versions, run.store)) as lease,
+        waits_for_workers(resources, lease.guarding(listener)),
+    ):
         listen, run = lease.guarding(listener), run.guarded(lease)
         models = run.store / "models"
         version = next_version(models, run.name, damaged)
@@ -342,8 +346,13 @@ def _train(run: PlannedRun, client: Callable[[], Client], listener: Listener, da
             check_losses(model, resources)
         else:
             write_version(model, run, client(), listen)
-        if latest_version(models) != version:  # trained before, or killed before it was published
-            Versions(run.store).publish(version)
+        if resources.stage:
+            listen(Progress("publish", 0, 0, "model", message=f"{version} is finished, and not served"))
+        elif latest_version(models) != version:  # trained before, or killed before it was published
+            try:
+                Versions(run.store).publish(version, reason="train")
+            except FrozenError as frozen:
+                listen(Progress("publish", 0, 0, "model", message=str(frozen)))
         run.folder.remove()  # checkpoints, and pairs
         vectors = Vectors.open(model.url, resources.storage_options, store_timeout=resources.store_timeout)
         listen(Progress("publish", 1, 1, "model", message=vectors.url or ""))

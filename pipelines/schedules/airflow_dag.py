@@ -2,8 +2,8 @@
 
 On failure
     2 (an error), 1 (a crash), signals and time that ran out: twice more, five minutes apart; it goes on where it
-    stopped. 4 (a gate stopped the version) and 5 (another run holds the lease) fail at once. 3 (no text is new)
-    skips the task, and what follows it.
+    stopped. 4 (a gate stopped the version), 5 (another run holds the lease) and 6 (another process changed what is
+    served) fail at once. 3 (no text is new) and 7 (the version is staged) skip the task, and what follows it.
 Overlap
     The second run waits for the first. Runs outside of Airflow hold a lease: then it is 5.
 Missed run
@@ -37,9 +37,9 @@ class Retrain(BaseOperator):
     def execute(self, context: Any) -> None:
         """Run it; what it says is in the task's log, the last line of it in the error."""
         code, line = self._hook.run_command(["daskw2v", "retrain", "--config", self.config])
-        if code == 3:
+        if code in (3, 7):
             raise AirflowSkipException(line)
-        if code in (4, 5):
+        if code in (4, 5, 6):
             raise AirflowFailException(f"Exit code {code}: {line}")  # never tried again
         if code != 0:
             raise AirflowException(f"Exit code {code}: {line}")

@@ -2,8 +2,9 @@
 
 On failure
     2 (an error), 1 (a crash) and signals: twice more, five minutes apart; it goes on where it stopped. 4 (a gate
-    stopped the version) and 5 (another run holds the lease) are not tried again. All fail, by these names; 3 (no
-    text is new) completes, by the name Skipped.
+    stopped the version), 5 (another run holds the lease) and 6 (another process changed what is served) are not
+    tried again. All fail, by these names; 3 (no text is new) and 7 (the version is staged) complete, by the names
+    Skipped and Staged.
 Overlap
     The second run is cancelled. Runs outside of Prefect hold a lease: then it is 5.
 Missed run
@@ -18,7 +19,8 @@ from prefect.states import Completed, Failed
 from prefect.tasks import Task
 
 CONFIG = "/etc/daskw2v/retrain.toml"
-FINAL = {4: "Stopped", 5: "Busy"}  # a retry would end the same
+COMPLETED = {0: None, 3: "Skipped", 7: "Staged"}
+FINAL = {4: "Stopped", 5: "Busy", 6: "Superseded"}  # a retry would end the same
 
 
 def may_pass(_: Task, __: TaskRun, state: State) -> bool:
@@ -37,10 +39,8 @@ def run_command(config: str) -> State:
         except BaseException:  # the flow is cancelled; the next run goes on
             process.terminate()
             raise
-    if process.returncode == 0:
-        return Completed(message=line.strip())
-    if process.returncode == 3:
-        return Completed(name="Skipped", message=line.strip())
+    if process.returncode in COMPLETED:
+        return Completed(name=COMPLETED[process.returncode], message=line.strip())
     return Failed(name=FINAL.get(process.returncode), message=f"Exit code {process.returncode}: {line.strip()}")
 
 

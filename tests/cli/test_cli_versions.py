@@ -11,6 +11,7 @@ from daskw2v.models.versions.versions import publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from tests.support.command_line import invoke
+from tests.support.published import write_model
 
 OLD, NEW = "v0001-a", "v0002-b"
 
@@ -60,6 +61,57 @@ def test_publish_and_rollback__say_what_is_served_then(work):
     assert run("rollback", work) == f"{OLD}\n"
     assert run("publish", work, NEW) == f"{NEW}\n"
     assert "No version was served" in run("rollback", run("rollback", work) and work, status=2)
+
+
+def test_log__shows_who_changed_what_is_served_and_why(work):
+    run("rollback", work, "--reason", "bad neighbours")
+    header, *lines = run("log", work).splitlines()
+    assert header.split() == ["time", "user", "action", "served", "reason"]
+    assert len(lines) == 3
+    assert lines[-1].split()[0] == "3"
+    assert lines[-1].split()[3:] == ["rollback", OLD, "bad", "neighbours"]
+    state = json.loads(run("log", work, "--json"))["states"][-1]
+    assert (state["number"], state["names"][0], state["change"]["reason"]) == (3, OLD, "bad neighbours")
+
+
+def test_rollback__given_twice_with_a_request_or_a_version_is_one_change(work):
+    for _ in range(2):
+        assert run("rollback", work, "--request", "ticket-7") == f"{OLD}\n"
+    run("publish", work, NEW)
+    for _ in range(2):
+        assert run("rollback", work, "--to", OLD) == f"{OLD}\n"
+
+
+def test_publish__in_place_of_another_version_is_refused(work):
+    assert f"but {NEW} is served" in run("publish", work, OLD, "--expected", OLD, status=2)
+    assert run("publish", work, OLD, "--expected", NEW) == f"{OLD}\n"
+
+
+def test_promote__serves_what_passes_the_gates(tmp_path):
+    work, config = str(tmp_path / "work"), tmp_path / "night.toml"
+    write_model(tmp_path / "work", OLD, NEW)
+    config.write_text("[gates]\nmin_stability = 0.9\n")
+    assert run("promote", work, OLD, "--config", str(config), status=4).startswith("STOPPED min_stability")
+    assert len(run("log", work).splitlines()) == 3
+    config.write_text("[gates]\nmin_stability = 0.0\n")
+    run("promote", work, OLD, "--config", str(config), "--reason", "checked")
+    assert run("log", work).splitlines()[-1].split()[3:] == ["publish", OLD, OLD, "checked"]
+
+
+def test_frozen__versions_are_not_published(work):
+    run("freeze", work, "--reason", "audit")
+    assert "frozen (audit)" in run("publish", work, OLD, status=2)
+    run("unfreeze", work)
+    run("publish", work, OLD)
+
+
+def test_hold__keeps_a_version_until_its_release(work):
+    key = run("hold", work, OLD, "--hours", "12", "--reason", "a job").strip()
+    assert f"Its holds: {key} of {OLD}" in run("release", work, "other", status=2)
+    run("release", work, key)
+    run("hold", work, OLD)
+    run("release", work, OLD)
+    assert "Its holds: none" in run("release", work, OLD, status=2)
 
 
 def test_diff__tells_words_that_entered_and_left(work):

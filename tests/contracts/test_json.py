@@ -17,9 +17,7 @@ from daskw2v.training import warm_up
 from tests.support.command_line import invoke
 from tests.support.published import NEW, OLD, write_model
 
-WITHOUT = {
-    "versions tag",  # it prints nothing
-}  # fmt: skip
+WITHOUT = {"versions tag", "versions release", "versions freeze", "versions unfreeze"}  # they print nothing
 SMALL = ("--vector-size", "4", "--min-count", "1", "--sample", "0", "--epochs", "1", "--threads", "1")
 TRAINED = {"url", "words", "vector_size", "tokens", "words_per_second", "seconds", "loss", "report"}
 
@@ -44,7 +42,10 @@ EXAMPLES = {
     "versions list": [("work", {"versions"})],
     "versions show": [("work", {"name", "words"})],
     "versions publish": [(f"work {OLD}", {"served"})],
+    "versions promote": [(f"work {NEW}", {"served", "gates"})],
     "versions rollback": [("work", {"served"})],
+    "versions log": [("work", {"states"})],
+    "versions hold": [(f"work {OLD}", {"hold"})],
     "versions diff": [(f"work {OLD}", {"entered", "left"})],
     "versions gc": [("work --keep 1 --min-age 0", {"deleted"})],
     "versions verify": [("work --all", {OLD, NEW})],

@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from daskw2v.errors import StoreError
+from daskw2v.errors import FrozenError, StoreError, SupersededError
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.store import write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_table_rows
+from daskw2v.models.versions import versions as versions_module
 from daskw2v.models.versions.finished import Version, next_version
 from daskw2v.models.versions.versions import Versions, latest_version, publish, resolve, serve_version
 from daskw2v.store.lease import hold_run
@@ -93,6 +94,93 @@ def test_rollback__goes_back_through_what_was_served(versions, models):
 def test_rollback__passes_over_versions_that_are_gone(versions, models):
     (models / NAMES[2]).remove()
     assert versions.rollback().name == NAMES[1]
+
+
+def test_rollback__to_a_version_is_one_change_however_often_it_is_given(versions):
+    assert [versions.rollback(to=NAMES[1]).name for _ in range(3)] == [NAMES[1]] * 3
+    with pytest.raises(StoreError, match=rf"{NAMES[3]} was not served in .* before {NAMES[1]}"):
+        versions.rollback(to=NAMES[3])
+    assert versions.rollback().name == NAMES[0]
+
+
+def test_rollback__of_a_request_that_is_repeated_is_one_change(versions):
+    assert [versions.rollback(request="ticket").name for _ in range(3)] == [NAMES[2]] * 3
+
+
+def test_rollback__of_another_version_than_the_one_that_was_seen_is_refused(versions, monkeypatch):
+    """Another process publishes while this one waits for the lease."""
+    hold = versions_module.hold
+
+    def late(*args, **options):
+        monkeypatch.undo()
+        versions.publish(NAMES[0])
+        return hold(*args, **options)
+
+    monkeypatch.setattr(versions_module, "hold", late)
+    with pytest.raises(SupersededError, match=rf"{NAMES[3]} was to be rolled back, but {NAMES[0]} is served"):
+        versions.rollback()
+    assert versions.name_of() == NAMES[0]
+
+
+def test_publish__in_place_of_another_version_is_refused(versions, work):
+    versions.rollback()
+    for expected in (NAMES[3], None):
+        with pytest.raises(SupersededError, match=rf"but {NAMES[2]} is served"):
+            versions.publish(NAMES[0], expected=expected)
+    assert versions.publish(NAMES[0], expected=NAMES[2]).served
+    assert versions.publish(NAMES[0], expected=NAMES[2]).served, "it is served already"
+
+
+def test_freeze__lets_nothing_be_served_but_by_rollback(versions):
+    versions.freeze("audit")
+    with pytest.raises(FrozenError, match=r"the versions are frozen \(audit\)"):
+        versions.publish(NAMES[0])
+    assert versions.publish(NAMES[3]).served, "it is served already"
+    assert versions.rollback().name == NAMES[2]
+    versions.unfreeze()
+    assert versions.publish(NAMES[0]).served
+
+
+def test_gc__keeps_versions_on_hold_until_the_hold_ends(versions, models):
+    for name in NAMES:
+        age(models, name)
+    key = versions.hold(NAMES[0], "a batch job")
+    versions.hold(NAMES[1], hours=1e-9)
+    assert versions.gc(keep=1) == [NAMES[1]]
+    assert versions.gc(keep=1) == []
+    with pytest.raises(StoreError, match=rf"has no hold 'other'.*Its holds: {key} of {NAMES[0]}"):
+        versions.release("other")
+    versions.release(key)
+    assert versions.gc(keep=1) == [NAMES[0]]
+
+
+def test_gc_damaged__keeps_versions_on_hold(versions, models):
+    (models / NAMES[0] / "input").remove()
+    versions.hold(NAMES[0])
+    assert versions.gc(damaged=True) == []
+    versions.release(NAMES[0])
+    assert versions.gc(damaged=True) == [NAMES[0]]
+
+
+def test_holding__keeps_what_a_reader_reads(versions, models):
+    for name in NAMES:
+        age(models, name)
+    with versions.holding(NAMES[0]) as version:
+        assert version.name == NAMES[0]
+        assert versions.gc(keep=1) == [NAMES[1]]
+    assert versions.gc(keep=1) == [NAMES[0]]
+
+
+def test_log__is_the_history_of_what_was_served(versions):
+    versions.rollback(reason="bad")
+    versions.tag(NAMES[0], "stable", reason="paper")
+    states = versions.log()
+    assert [state.number for state in states] == [1, 2, 3, 4, 5, 6]
+    assert [state.name for state in states] == [*NAMES, NAMES[2], NAMES[2]]
+    assert [(state.change.action, state.change.reason) for state in states[4:]] == [
+        ("rollback", "bad"),
+        (f"tag {NAMES[0]} stable", "paper"),
+    ]
 
 
 def test_point_to__what_is_served_changes_nothing(versions, models):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from nights_of_text import LOOSE, ONE, PARAMS
 
-from daskw2v import Averaging, Gates, Notices, Params, Policy, Resources, Vectors, Versions, retrain, train
+from daskw2v import Averaging, Gates, Notices, Params, Policy, Resources, Vectors, Versions, promote, retrain, train
 from daskw2v.errors import InputError, ParameterError, TrainingError
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.retraining.outcome import Outcome
@@ -265,6 +265,84 @@ def test_rolled_back_version__is_not_published_again(later):
 
 
 @pytest.mark.slow
+def during(monkeypatch, action):
+    """Let `action` happen while a night trains."""
+    write = retrain_module.write_version
+
+    def write_version(*args):
+        action()
+        write(*args)
+
+    monkeypatch.setattr(retrain_module, "write_version", write_version)
+
+
+def test_rollback__during_a_night_is_not_undone_by_that_night(later, monkeypatch):
+    first, versions = later.first.version, Versions.open(later.work)
+    later.write(1)
+    second = later.run().version
+    later.write(2)
+    during(monkeypatch, versions.rollback)
+    summary = later.run()
+    assert (summary.outcome, summary.served) == (Outcome.SUPERSEDED, first)
+    assert f"in place of {second}, but {first} is served" in summary.message
+    assert not versions.find(summary.version).served
+    monkeypatch.undo()
+    after = later.run()
+    assert (after.outcome, manifest(later, after.version)["retraining"]["parent"]) == (Outcome.PUBLISHED, first)
+
+
+def test_stage__finishes_a_version_that_is_not_served_and_a_later_night_serves_it(later, monkeypatch):
+    later.write(1)
+    staged = later.run(resources=ONE.replace(stage=True))
+    assert (staged.outcome, staged.served) == (Outcome.STAGED, later.first.version)
+    assert "day1" in Vectors.open(later.work, version=staged.version)
+    monkeypatch.setattr(retrain_module, "write_version", lambda *_: pytest.fail("it is trained again"))
+    summary = later.run()
+    assert (summary.outcome, summary.version, summary.served) == (Outcome.PUBLISHED, staged.version, staged.version)
+
+
+def test_frozen__versions_are_staged(later):
+    versions = Versions.open(later.work)
+    versions.freeze("audit")
+    later.write(1)
+    summary = later.run()
+    assert (summary.outcome, summary.served) == (Outcome.STAGED, later.first.version)
+    assert "frozen (audit)" in summary.message
+    versions.unfreeze()
+    assert later.run().version == summary.version
+
+
+def test_promote__serves_a_staged_version_that_passes_the_gates(later):
+    first = later.first.version
+    later.write(1)
+    staged = later.run(resources=ONE.replace(stage=True)).version
+    verdict = promote(later.work, staged, gates=STRICT, resources=ONE)
+    assert [gate.name for gate in verdict.failed]
+    assert Versions.open(later.work).name_of() == first
+    assert promote(later.work, staged, gates=LOOSE, resources=ONE, reason="checked").passed
+    last = Versions.open(later.work).log()[-1]
+    assert (last.name, last.change.reason) == (staged, "checked")
+
+
+def test_failure__after_a_version_was_served_is_said_and_the_outcome_is_that_it_is_served(later, monkeypatch):
+    later.write(1)
+    monkeypatch.setattr(retrain_module, "clear_unused", raising(OSError("the disk is gone")))
+    summary = later.run()
+    assert (summary.outcome, summary.served) == (Outcome.PUBLISHED, summary.version)
+    assert summary.message == f"{summary.version} is served. After that: OSError"
+    monkeypatch.undo()
+    again = later.run()
+    assert (again.outcome, again.version) == (Outcome.PUBLISHED, summary.version)
+    assert later.run().outcome is Outcome.NOTHING_NEW
+
+
+def raising(error):
+    def function(*_):
+        raise error
+
+    return function
+
+
 def test_words__keep_their_ids_whatever_is_rolled_back(later):
     first = Vectors.open(later.work)
     later.write(1)

@@ -29,7 +29,7 @@ SCHEDULES = ROOT / "pipelines" / "schedules"
 PROGRAM = "/opt/daskw2v/bin/daskw2v"
 COMMAND = re.compile(r'daskw2v"?,? "?retrain"?,? "?--config')
 TIME = re.compile(r"[0-5]?\d ([01]?\d|2[0-3]) \* \* \*")  # every night
-SUCCESSES = {Outcome.PUBLISHED, Outcome.NOTHING_NEW}
+SUCCESSES = {Outcome.PUBLISHED, Outcome.NOTHING_NEW, Outcome.STAGED}
 AGAIN = {1, int(Outcome.FAILED)}  # what may pass; those of no success besides would come to the same again
 CODES = [*map(int, Outcome), 1]
 
@@ -45,8 +45,8 @@ def played(tmp_path):
     program.write_text(
         f'#!/bin/sh\necho "$@" > "{tmp_path}/called"\necho progress\necho "outcome of $CODE" >&2\n'
         "run() { for second in $(seq 30); do for i in $(seq 100); do sleep 0.01; done; done; }\n"
-        '[ -z "$PIPE" ] || { trap "exit 7" TERM; echo up > "$PIPE"; run; }\n'
-        '[ -z "$AT_ONCE" ] || { trap "exit 7" TERM; kill -TERM "$PPID"; run; }\nexit "$CODE"\n'
+        '[ -z "$PIPE" ] || { trap "exit 9" TERM; echo up > "$PIPE"; run; }\n'
+        '[ -z "$AT_ONCE" ] || { trap "exit 9" TERM; kill -TERM "$PPID"; run; }\nexit "$CODE"\n'
     )
     program.chmod(0o755)
     return {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}

@@ -45,7 +45,7 @@ def test_airflow__skips_fails_or_tries_again(code, played, tmp_path, monkeypatch
     except exceptions.AirflowException as error:
         raised = error
     again, skip, fail = exceptions.AirflowException, exceptions.AirflowSkipException, exceptions.AirflowFailException
-    assert type(raised) is {0: type(None), 3: skip, 4: fail, 5: fail}.get(code, again)
+    assert type(raised) is {0: type(None), 3: skip, 4: fail, 5: fail, 6: fail, 7: skip}.get(code, again)
     assert f"outcome of {code}" in str(raised) or code == 0
     assert played() == 1
 
@@ -65,8 +65,8 @@ def test_prefect__names_what_it_comes_to_and_tries_again_what_may_pass(code, pla
     recipe["run_command"].retry_delay_seconds = 0
     monkeypatch.setenv("CODE", str(code))
     state = recipe["retrain"]("/x.toml", return_state=True)
-    names = {0: "Completed", 3: "Skipped", 4: "Stopped", 5: "Busy"}
+    names = {0: "Completed", 3: "Skipped", 4: "Stopped", 5: "Busy", 6: "Superseded", 7: "Staged"}
     assert state.name == names.get(code, "Failed")
-    assert state.is_completed() == (code in (0, 3))
+    assert state.is_completed() == (code in (0, 3, 7))
     assert f"outcome of {code}" in state.message
     assert played() == (3 if code in (1, 2) else 1)

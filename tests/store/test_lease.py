@@ -165,6 +165,45 @@ def test_lease__of_a_killed_process_is_acquired_at_once(tmp_path, monkeypatch):
         held.check()
 
 
+def test_lease__of_a_stopped_process_on_this_machine_expires(tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "held\n"
+    os.kill(process.pid, signal.SIGSTOP)
+    taken_over = []
+    try:
+        time.sleep(lease.EXPIRY * 1.5)
+        with hold(Store(str(tmp_path)), "run", "the run", taken_over=taken_over.append) as held:
+            held.check()
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    assert taken_over == [f"Process {process.pid} on {os.uname().nodename}"]
+
+
+def test_taken_over__is_called_with_a_holder_that_did_not_release_the_lease(work):
+    taken_over = []
+    with hold(work, "run", "the run", taken_over=taken_over.append):
+        pass
+    take_over(work, "run")
+    with hold(work, "run", "the run", taken_over=taken_over.append):
+        pass
+    with hold(work, "run", "the run", taken_over=taken_over.append):
+        pass
+    assert taken_over == ["Process 7 on elsewhere"]
+
+
+@pytest.mark.parametrize("answer", [None, {"beats": 0, "pid": 7, "entry": "of another one"}])
+def test_lease__is_not_lost_if_the_store_answers_once_with_old_content(work, monkeypatch, answer):
+    read, answers = NumberedLog.read, []
+    with hold(work, "run", "the run") as held:
+        held.stop()  # signs of life read, too
+        answers.append(answer)
+        monkeypatch.setattr(NumberedLog, "read", lambda self, n: answers.pop() if answers else read(self, n))
+        held.token.check()
+        assert not answers
+
+
 def test_lease__is_waited_for_where_asked(work):
     messages, order = [], []
 
@@ -347,7 +386,7 @@ def test_acquire__gives_a_dead_holders_lease_to_one_of_many(work, monkeypatch):
     for thread in threads:
         thread.join()
     assert len(taken) == 8
-    assert [type(actual) for actual in taken].count(lease.Token) == 1
+    assert [type(actual) for actual in taken].count(tuple) == 1  # of the token and the dead holder
 
 
 def test_release__by_a_holder_that_lost_the_lease_leaves_its_successors_alone(work):

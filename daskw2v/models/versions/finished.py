@@ -25,7 +25,7 @@ from daskw2v.models.stored.store import (
     read_subwords,
     read_vocabulary,
 )
-from daskw2v.models.versions.served import POINTER, Served, read_served
+from daskw2v.models.versions.state import POINTER, State, read_state
 from daskw2v.store.checksums import METADATA
 from daskw2v.store.limits import refused, shown
 from daskw2v.store.storage import MANIFEST, Store
@@ -104,24 +104,24 @@ class FinishedVersions:
         >>> [(version.name, version.served) for version in daskw2v.Versions.open("work").all()]
         [('v0001-a', False), ('v0002-b', True)]
         """
-        return self._read_all(read_served(self.models))
+        return self._read_all(read_state(self.models))
 
-    def _read_all(self, served: Served) -> list[Version]:
+    def _read_all(self, state: State) -> list[Version]:
         """Return the finished versions by a state of the models, without versions that are being deleted."""
         versions = list[Version]()
         for name in self._list_names():
             with suppress(DamageError, FormatError):
-                if name not in served.condemned and (version := self._read_version(name, served)) is not None:
+                if name not in state.condemned and (version := self._read_version(name, state)) is not None:
                     versions.append(version)
         return versions
 
-    def _read_version(self, name: str, served: Served) -> Version | None:
+    def _read_version(self, name: str, state: State) -> Version | None:
         """Return a version; None if it is not finished; raises as `read_finished` and the version's fields do."""
         manifest = read_finished(self.models / name)
         if manifest is None:
             return None
-        tags = tuple(tag for tag, tagged in served.tags.items() if tagged == name)
-        version = Version(name, manifest, tags, name == served.name)
+        tags = tuple(tag for tag, tagged in state.tags.items() if tagged == name)
+        version = Version(name, manifest, tags, name == state.name)
         version.created, version.words  # noqa: B018
         return version
 
@@ -130,7 +130,7 @@ class FinishedVersions:
         return sorted(filter(VERSION.fullmatch, self.models.children()), key=parse_number)
 
     def damaged(self, *, full: bool = False) -> dict[str, list[DamageError]]:
-        """Return the damage of each damaged version that was finished, by the version's name.
+        """Return the damage of each damaged version, among those that were finished, by the version's name.
 
         Parameters
         ----------
@@ -154,26 +154,26 @@ class FinishedVersions:
         >>> daskw2v.Versions.open("work").problems().foreign
         {}
         """
-        served, problems = read_served(self.models), Problems({}, {})
+        state, problems = read_state(self.models), Problems({}, {})
         for name in self._list_finished():
             try:
                 damage = find_version_damage(self.models / name, full=full)
                 if damage:
                     problems.damaged[name] = damage
                 else:
-                    self._read_version(name, served)
+                    self._read_version(name, state)
             except FormatError as error:
                 problems.foreign[name] = error
         return problems
 
     def _list_finished(self) -> list[str]:
         """Return the names of versions that were finished, damaged or not, in order of their numbers."""
-        served = read_served(self.models)
-        known = {*served.names, *served.tags.values()}  # even without a manifest
+        state = read_state(self.models)
+        known = {*state.names, *state.tags.values()}  # even without a manifest
         return [
             name
             for name in self._list_names()
-            if name not in served.condemned and (name in known or (self.models / name).size(MANIFEST) is not None)
+            if name not in state.condemned and (name in known or (self.models / name).size(MANIFEST) is not None)
         ]
 
     def verify(self, name: str | None = None) -> dict[str, list[DamageError]]:
@@ -273,7 +273,7 @@ class FinishedVersions:
         ('v0002-b', None)
         """
         if name == POINTER:
-            return read_served(self.models).name
+            return read_state(self.models).name
         return name if VERSION.fullmatch(name) else self.tags().get(name)
 
     def newest_with_ids(self) -> Store | None:
@@ -300,7 +300,7 @@ class FinishedVersions:
         >>> versions.tags()
         {'paper': 'v0001-a'}
         """
-        return dict(read_served(self.models).tags)
+        return dict(read_state(self.models).tags)
 
 
 def find_version_damage(version: Store, *, full: bool = False) -> list[DamageError]:
@@ -387,7 +387,7 @@ def next_version(models: Store, run_id: str, damaged: Collection[str] = ()) -> s
     damaged
         Names of versions that do not count as existing; nor do versions in deletion and versions of another daskw2v.
     """
-    condemned = read_served(models).condemned
+    condemned = read_state(models).condemned
     numbers = [0]
     for name in (*models.children(), *condemned):
         match = VERSION.fullmatch(name)

@@ -6,13 +6,15 @@ So a reader always sees a complete version, old or new. `resolve` finds the vers
 
 import os
 import re
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
-from daskw2v.errors import BusyError, DamageError, Daskw2vError, FormatError, StoreError
+from daskw2v.errors import BusyError, DamageError, Daskw2vError, FormatError, StoreError, SupersededError
 from daskw2v.models.stored.store import finish, read_finished
 from daskw2v.models.versions.finished import (
     FOLDER,
@@ -23,7 +25,7 @@ from daskw2v.models.versions.finished import (
     parse_number,
     parse_run_id,
 )
-from daskw2v.models.versions.served import POINTER, Served, change_served, read_served
+from daskw2v.models.versions.state import POINTER, Hold, State, change_state, fence, read_history, read_state
 from daskw2v.store.checksums import METADATA
 from daskw2v.store.lease import hold, hold_run
 from daskw2v.store.retries import TIMEOUT
@@ -75,57 +77,145 @@ class Versions(FinishedVersions):
             raise StoreError(f"There is no model at {versions.work.url}.", "Give a work directory that train has used.")
         return versions
 
-    def publish(self, name: str) -> Version:
-        """Serve a version; raises as `find` does, and if files of the version are damaged or missing.
+    def publish(self, name: str, *, expected: str | None = "", reason: str = "", request: str = "") -> Version:
+        """Serve a version.
+
+        Parameters
+        ----------
+        name
+            Name or tag of the version.
+        expected
+            Name of the version that has to be served until now, or None for no version; by default any may be.
+        reason
+            Why, for the history.
+        request
+            An id of this request. A second call with the same id changes nothing, and returns the result of the first.
+
+        Returns
+        -------
+        Version
+            The version.
+
+        Raises
+        ------
+        SupersededError
+            If another version than `expected` is served.
+        FrozenError
+            If the versions are frozen.
+        StoreError
+            If there is no such version, or it is being deleted.
+        DamageError
+            If files of the version are damaged or missing.
 
         Examples
         --------
         >>> import daskw2v
         >>> versions = daskw2v.Versions.open("work")
-        >>> versions.publish("v0001-a").served, versions.name_of("LATEST")
-        (True, 'v0001-a')
+        >>> versions.publish("v0001-a", expected="v0002-b", reason="v0002-b lacks names").served
+        True
+        >>> versions.name_of("LATEST")
+        'v0001-a'
         """
         with self._locked() as locked:
             version = locked.find(name)
             check_version(locked.models / version.name)
-            change_served(locked.models, lambda served: served.serving(version.name))
+
+            def serve(state: State) -> State:
+                if expected != "" and state.name not in (expected, version.name):
+                    raise SupersededError(
+                        f"{version.name} was to be served in place of {expected or 'no version'}, but "
+                        f"{state.name or 'no version'} is served.",
+                        "Look at `daskw2v versions log`; publish it by its name if it is to be served all the same.",
+                    )
+                return state.serving(version.name)
+
+            change_state(locked.models, serve, f"publish {version.name}", reason=reason, request=request)
         return version._replace(served=True)
 
-    def rollback(self) -> Version:
-        """Serve the previously served version again; versions that are damaged or of another daskw2v are passed over.
+    def rollback(self, to: str | None = None, *, reason: str = "", request: str = "") -> Version:
+        """Serve a version again that was served before.
+
+        Parameters
+        ----------
+        to
+            Name or tag of the version; by default the one served before the present one. Versions that are damaged or
+            of another daskw2v are passed over.
+        reason, request
+            As in `publish`. Without `to` and `request`, a second call goes back once more.
+
+        Returns
+        -------
+        Version
+            The version that is served now.
 
         Raises
         ------
+        SupersededError
+            If another process changes what is served meanwhile.
         StoreError
-            If there is no such version.
+            If no such version was served before.
 
         Examples
         --------
         >>> import daskw2v
         >>> versions = daskw2v.Versions.open("work")
-        >>> versions.rollback().name
-        'v0001-a'
+        >>> versions.rollback(request="ticket-7").name, versions.rollback(request="ticket-7").name
+        ('v0001-a', 'v0001-a')
         """
+        first_state = read_state(self.models)
         with self._locked() as locked:
             damaged, foreign = locked.problems()
-            unusable = {*damaged, *foreign}
-            finished = {version.name: version for version in locked.all() if version.name not in unusable}
+            finished = {version.name: version for version in locked.all() if version.name not in {*damaged, *foreign}}
+            target = None if to is None else locked.find(to).name
 
-            def restore_previous(served: Served) -> Served:
-                usable = finished.keys() - served.condemned
-                earlier = [number for number, name in enumerate(served.names) if number and name in usable]
+            def restore(state: State) -> State:
+                if to is None and state.name != first_state.name:
+                    raise SupersededError(
+                        f"{first_state.name or 'No version'} was to be rolled back, but {state.name} is served.",
+                        "Roll back again if that is to end, too; or give the version: rollback --to VERSION.",
+                    )
+                candidates = finished.keys() - state.condemned if target is None else {target}
+                first = 0 if target == state.name else 1
+                earlier = [index for index, name in enumerate(state.names) if index >= first and name in candidates]
                 if not earlier:
                     raise StoreError(
-                        f"No version was served in {self.models.url} before {served.name or 'any'}.",
+                        f"{target or 'No version'} was {'not ' if target else ''}served in {self.models.url} before "
+                        f"{state.name or 'any'}.",
                         "Publish a version by its name.",
                     )
-                return replace(served, names=served.names[earlier[0] :])
+                if target is not None:
+                    state.check(target)
+                return replace(state, names=state.names[earlier[0] :])
 
-            name = change_served(locked.models, restore_previous).names[0]
-        return finished[name]._replace(served=True)
+            action = "rollback" if target is None else f"rollback to {target}"
+            name = change_state(locked.models, restore, action, reason=reason, request=request).names[0]
+        return finished[name]._replace(served=True) if name in finished else self.find(name)
 
-    def tag(self, name: str, tag: str) -> Version:
+    def log(self) -> list[State]:
+        """Return the states of the versions that are kept, oldest first: the last 128.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> _ = versions.rollback(reason="bad neighbours of king")
+        >>> last = versions.log()[-1]
+        >>> last.name, last.change.action, last.change.reason
+        ('v0001-a', 'rollback', 'bad neighbours of king')
+        """
+        return list(read_history(self.models))[::-1]
+
+    def tag(self, name: str, tag: str, *, reason: str = "") -> Version:
         """Give a version a tag, which is moved if another version has it.
+
+        Parameters
+        ----------
+        name
+            Name or other tag of the version, or LATEST.
+        tag
+            The tag: up to 100 letters, digits, '.', '_', '-'.
+        reason
+            Why, for the history.
 
         Raises
         ------
@@ -148,10 +238,15 @@ class Versions(FinishedVersions):
             )
         with self._locked() as locked:
             version = locked.find(name)
-            change_served(locked.models, lambda served: served.tagging(tag, version.name))
+
+            def add_tag(state: State) -> State:
+                state.check(version.name)
+                return replace(state, tags={**state.tags, tag: version.name})
+
+            change_state(locked.models, add_tag, f"tag {version.name} {tag}", reason=reason)
         return self.find(tag)
 
-    def untag(self, tag: str) -> None:
+    def untag(self, tag: str, *, reason: str = "") -> None:
         """Remove a tag; its version stays.
 
         Raises
@@ -168,15 +263,139 @@ class Versions(FinishedVersions):
         >>> versions.tags()
         {}
         """
+
+        def remove_tag(state: State) -> State:
+            if tag not in state.tags:
+                known = ", ".join(state.tags) or "none"
+                raise StoreError(f"{self.models.url} has no tag {tag!r}.", f"Its tags: {known}.")
+            return replace(state, tags={other: version for other, version in state.tags.items() if other != tag})
+
         with self._locked() as locked:
+            change_state(locked.models, remove_tag, f"untag {tag}", reason=reason)
 
-            def remove_tag(served: Served) -> Served:
-                if tag not in served.tags:
-                    known = ", ".join(served.tags) or "none"
-                    raise StoreError(f"{self.models.url} has no tag {tag!r}.", f"Its tags: {known}.")
-                return replace(served, tags={other: version for other, version in served.tags.items() if other != tag})
+    def freeze(self, reason: str = "") -> None:
+        """Serve no other version until `unfreeze`; only `rollback` changes what is served.
 
-            change_served(locked.models, remove_tag)
+        Trainings and retrainings go on, and finish versions that are not served.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> versions.freeze("audit until Monday")
+        >>> versions.log()[-1].frozen
+        'audit until Monday'
+        >>> versions.unfreeze()
+        """
+        with self._locked() as locked:
+            change_state(locked.models, lambda state: replace(state, frozen=reason), "freeze", reason=reason)
+
+    def unfreeze(self) -> None:
+        """End `freeze`.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> versions.freeze()
+        >>> versions.unfreeze()
+        >>> versions.publish("v0001-a").served
+        True
+        """
+        with self._locked() as locked:
+            change_state(locked.models, lambda state: replace(state, frozen=None), "unfreeze")
+
+    def hold(self, name: str, reason: str = "", hours: float | None = None) -> str:
+        """Keep a version from deletion by `gc`, and return the id of this hold.
+
+        Parameters
+        ----------
+        name
+            Name or tag of the version, or LATEST.
+        reason
+            Why, for the history.
+        hours
+            Hours after which the hold expires; None for never.
+
+        Raises
+        ------
+        StoreError
+            If there is no such version, or it is being deleted.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> key = versions.hold("v0001-a", reason="a batch job reads it", hours=12)
+        >>> versions.log()[-1].holds[key].version
+        'v0001-a'
+        >>> versions.release(key)
+        """
+        key = uuid.uuid4().hex[:8]
+        until = "" if hours is None else (datetime.now(UTC) + timedelta(hours=hours)).isoformat(timespec="seconds")
+        with self._locked() as locked:
+            version = locked.find(name).name
+
+            def add_hold(state: State) -> State:
+                state.check(version)
+                return replace(state, holds={**state.holds, key: Hold(version, reason, until)})
+
+            change_state(locked.models, add_hold, f"hold {version}", reason=reason)
+        return key
+
+    def release(self, name: str) -> None:
+        """End a hold, by its id, or all holds of a version, by its name or tag.
+
+        Raises
+        ------
+        StoreError
+            If there is no such hold.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> _ = versions.hold("v0001-a")
+        >>> versions.release("v0001-a")
+        >>> versions.log()[-1].holds
+        {}
+        """
+
+        def remove_holds(state: State) -> State:
+            version = name if VERSION.fullmatch(name) else state.tags.get(name)
+            kept = {key: hold for key, hold in state.holds.items() if name != key and hold.version != version}
+            if kept == state.holds:
+                known = ", ".join(f"{key} of {hold.version}" for key, hold in state.holds.items()) or "none"
+                raise StoreError(f"{self.models.url} has no hold {name!r}.", f"Its holds: {known}.")
+            return replace(state, holds=kept)
+
+        with self._locked() as locked:
+            change_state(locked.models, remove_holds, f"release {name}")
+
+    @contextmanager
+    def holding(self, name: str = POINTER, *, hours: float = 24.0) -> Iterator[Version]:
+        """Keep a version from deletion while a block reads it; yield the version.
+
+        Parameters
+        ----------
+        name
+            Name or tag of the version; by default the served one.
+        hours
+            Hours after which the hold expires if this process dies.
+
+        Examples
+        --------
+        >>> import daskw2v
+        >>> versions = daskw2v.Versions.open("work")
+        >>> with versions.holding() as version:
+        ...     daskw2v.open("work", version=version.name)["king"].shape
+        (8,)
+        """
+        key = self.hold(name, "a reader", hours)
+        try:
+            yield self.find(read_state(self.models).holds[key].version)
+        finally:
+            self.release(key)
 
     def gc(self, keep: int = 3, min_age: float = 3600.0, *, damaged: bool = False) -> list[str]:
         """Delete old versions, and folders of versions that interrupted runs did not finish.
@@ -211,26 +430,29 @@ class Versions(FinishedVersions):
         with self._locked() as locked:
             (damaged_names, foreign), now = locked.problems(full=damaged), datetime.now(UTC)
 
-            def condemn(served: Served) -> Served:
+            def condemn(state: State) -> State:
+                holds = {key: hold for key, hold in state.holds.items() if not hold.expired(now)}
+                on_hold = {hold.version for hold in holds.values()}
                 unusable = {*damaged_names, *foreign}
-                versions = [version for version in locked._read_all(served) if version.name not in unusable]
+                versions = [version for version in locked._read_all(state) if version.name not in unusable]
                 finished = {version.name for version in versions}
                 kept = {version.name for version in versions[max(0, len(versions) - max(1, keep)) :]}
-                kept |= set([name for name in served.names if name in finished][:2])
-                candidates = [version for version in versions if not (version.name in kept or version.tags)]
+                kept |= set([name for name in state.names if name in finished][:2])
+                candidates = [version for version in versions if not (version.name in kept | on_hold or version.tags)]
                 old = [version.name for version in candidates if (now - version.created).total_seconds() >= min_age]
                 if damaged:
-                    old += [name for name in damaged_names if name not in served.tags.values()]
-                    served = _serving_another(served, old, finished)
-                return replace(served, condemned=tuple(dict.fromkeys((*served.condemned, *old))))
+                    old += [name for name in damaged_names if name not in {*state.tags.values(), *on_hold}]
+                    state = _serving_another(state, old, finished)
+                return replace(state, condemned=tuple(dict.fromkeys((*state.condemned, *old))), holds=holds)
 
             # The names are recorded before the deletion: from then on no process serves or tags these versions
-            condemned = list(filter(VERSION.fullmatch, change_served(locked.models, condemn).condemned))
+            condemned = list(filter(VERSION.fullmatch, change_state(locked.models, condemn, "gc").condemned))
             for name in condemned:
                 (locked.models / name / MANIFEST).remove()  # from now on the version cannot be opened
                 (locked.models / name).remove()
             locked.models.force_names()  # or a power loss could bring a version back that is no longer condemned
-            change_served(locked.models, lambda served: replace(served, condemned=()))
+            deleted = f"gc: deleted {', '.join(condemned)}"
+            change_state(locked.models, lambda state: replace(state, condemned=()), deleted)
             return [*condemned, *locked._remove_unfinished()]
 
     def _remove_unfinished(self) -> list[str]:
@@ -249,8 +471,18 @@ class Versions(FinishedVersions):
     def _locked(self) -> Iterator["Versions"]:
         """Hold the lease of the versions during a `with` block; yield the versions, guarded by the lease."""
         subject = f"the versions in {self.work.url}"
-        with hold(self.work, FOLDER, subject, waiting=lambda message: None) as lease:
+        with hold(
+            self.work, FOLDER, subject, waiting=lambda message: None, taken_over=partial(fence_versions, self.work)
+        ) as lease:
             yield Versions(lease.guard(self.work))
+
+
+def fence_versions(work: Store, holder: str) -> None:
+    """Create the state that a former holder of a lease may be about to create, without a change; for `lease.hold`.
+
+    `holder` is the name of the former holder.
+    """
+    fence(work / FOLDER, f"take over from {holder}")
 
 
 def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
@@ -261,17 +493,17 @@ def publish(models: Store, version: str, manifest: Mapping[str, Any]) -> None:
 
 def serve_version(models: Store, version: str) -> None:
     """Serve a finished version, atomically."""
-    change_served(models, lambda served: served.serving(version))
+    change_state(models, lambda state: state.serving(version), f"publish {version}")
 
 
 def list_served(models: Store) -> list[str]:
     """Return the names of the served version and of the versions served before, newest first."""
-    return list(dict.fromkeys(filter(VERSION.fullmatch, read_served(models).names)))
+    return list(dict.fromkeys(filter(VERSION.fullmatch, read_state(models).names)))
 
 
 def latest_version(models: Store) -> str | None:
     """Return the name of the served version; None before the first."""
-    return read_served(models).name
+    return read_state(models).name
 
 
 def resolve(
@@ -346,13 +578,13 @@ def read_resolved(
     return read(newer)
 
 
-def _serving_another(served: Served, removed: list[str], intact: set[str]) -> Served:
+def _serving_another(state: State, removed: list[str], intact: set[str]) -> State:
     """Return a state that serves an undamaged version if the served one is removed.
 
     It is the version that was served before, or else the newest. `intact` are the names of undamaged versions.
     """
-    names = [name for name in served.names if name in intact] or sorted(intact, key=parse_number)[-1:]
-    return replace(served, names=tuple(names)) if names and served.name in removed else served
+    names = [name for name in state.names if name in intact] or sorted(intact, key=parse_number)[-1:]
+    return replace(state, names=tuple(names)) if names and state.name in removed else state
 
 
 def _is_begun(version: Store) -> bool:
