@@ -76,7 +76,7 @@ def train_bucket(
         Negatives of a pair, all of which are shared, and of an item of noise, which are shared but for one; 0 for none.
         A center is no negative of its own.
     words
-        `sampling.hierarchy.word_table` of the centers' partition.
+        `sampling.hierarchy.make_word_table` of the centers' partition.
     key
         Stream of the bucket's draws.
     """
