@@ -55,7 +55,7 @@ def fit_rows(
 
     def fit(slab: slice) -> Float32Array:
         weighted = np.ascontiguousarray(targets[:, slab]) * np.sqrt(weights)[:, None]
-        return _fit(features, n_rows, weighted, scales, np.float32(ridge), steps)
+        return _fit_columns(features, n_rows, weighted, scales, np.float32(ridge), steps)
 
     with ThreadPoolExecutor(min(len(slabs), usable_cores())) as pool:
         return np.concatenate(list(pool.map(fit, slabs)), axis=1)
@@ -73,7 +73,7 @@ def fit_rows_exactly(
     return np.asarray(np.linalg.solve(normal, matrix.T @ (targets * np.sqrt(weights)[:, None])), np.float64)
 
 
-def _fit(
+def _fit_columns(
     features: WordFeatures, n_rows: int, targets: Float32Array, scales: Float32Array, ridge: np.float32, steps: int
 ) -> Float32Array:
     """Return the rows after `steps` steps of conjugate gradients from zeros, shape (n_rows, columns) float32.
@@ -87,22 +87,22 @@ def _fit(
     _add_to_rows(features.offsets, features.rows, scales, targets, residual)
     rows, sums, product = np.zeros_like(residual), np.empty_like(targets), np.empty_like(residual)
     preconditioned = residual / diagonal[:, None]
-    direction, error = preconditioned.copy(), _column_dots(residual, preconditioned)
+    direction, error = preconditioned.copy(), _multiply_columns(residual, preconditioned)
     for _ in range(steps):
         _sum_rows(features.offsets, features.rows, scales, direction, sums)
         np.multiply(direction, ridge, out=product)
         _add_to_rows(features.offsets, features.rows, scales, sums, product)
-        length = _divide_columns(error, _column_dots(direction, product))
+        length = _divide_columns(error, _multiply_columns(direction, product))
         rows += length * direction
         residual -= length * product
         np.divide(residual, diagonal[:, None], out=preconditioned)
-        previous_error, error = error, _column_dots(residual, preconditioned)
+        previous_error, error = error, _multiply_columns(residual, preconditioned)
         direction *= _divide_columns(error, previous_error)
         direction += preconditioned
     return rows
 
 
-def _column_dots(first: Float32Array, second: Float32Array) -> Float64Array:
+def _multiply_columns(first: Float32Array, second: Float32Array) -> Float64Array:
     """Return the dot product of each column of `first` with the same column of `second`, shape (columns,)."""
     return np.asarray(np.einsum("rc,rc->c", first, second, dtype=np.float64))
 

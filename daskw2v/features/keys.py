@@ -178,7 +178,7 @@ class FeatureKeys(PickledFields):
                         f"{name!r} is no column that the model has rows of.",
                         f"Leave it out; the columns are: {', '.join(names)}.",
                     )
-                pairs += self._weighted_rows(names[name], value)
+                pairs += self._find_weighted_rows(names[name], value)
             offsets.append(len(pairs))
         rows, weights = np.array([row for row, _ in pairs], np.int32), np.array([w for _, w in pairs], np.float32)
         return WordFeatures(np.array(offsets), rows, weights, np.zeros(len(items), np.float32))
@@ -204,7 +204,7 @@ class FeatureKeys(PickledFields):
         own = np.zeros(len(offsets) - 1, np.float32)
         return WordFeatures(offsets, np.concatenate([table_features.rows, rows[known]]), weights, own)
 
-    def _weighted_rows(self, number: int, value: Any) -> list[tuple[int, float]]:
+    def _find_weighted_rows(self, number: int, value: Any) -> list[tuple[int, float]]:
         """Return the rows, with their weights, of a value of the column `number`.
 
         The value is a category, a list of categories, a number, or None, which has no rows.

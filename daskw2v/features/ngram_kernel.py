@@ -59,10 +59,10 @@ def _list_ngrams(
                     continue
                 hash, end, characters = np.uint32(_OFFSET), start, 0
                 while end < length and characters < maxn:
-                    hash = _with_byte(hash, marked[end])
+                    hash = _hash_byte(hash, marked[end])
                     end += 1
                     while end < length and (marked[end] & 0xC0) == 0x80:
-                        hash = _with_byte(hash, marked[end])
+                        hash = _hash_byte(hash, marked[end])
                         end += 1
                     characters += 1
                     if characters >= minn and not (characters == 1 and (start == 0 or end == length)):
@@ -73,7 +73,7 @@ def _list_ngrams(
 
 
 @inline
-def _with_byte(hash: Any, byte: Any) -> Any:
+def _hash_byte(hash: Any, byte: Any) -> Any:
     """Return the hash of FNV-1a after one more byte, which is read as a signed number."""
     signed = np.uint32(np.int32(np.int8(byte)))
     return np.uint32((hash ^ signed) * np.uint32(_PRIME))

@@ -97,7 +97,7 @@ def check_table(
                     "Give one type in all files: numbers such as 5.0, or categories.",
                 )
     names = dict.fromkeys(name for types, _ in heads for name in types)
-    folders = _varying_folders(sources) - names.keys()
+    folders = _find_varying_folders(sources) - names.keys()
     for name in weights.keys() - names.keys() - folders:
         raise InputError(
             f"{table} has no column {name!r}, which has a weight.", f"Its features are: {', '.join(names)}."
@@ -338,7 +338,7 @@ def choose_collector(name: str, arrow_type: Any, url: str) -> Callable[[], "_Cat
     )
 
 
-def _varying_folders(sources: Sequence[Source]) -> set[str]:
+def _find_varying_folders(sources: Sequence[Source]) -> set[str]:
     """Return the names of the columns in names of folders whose values differ among files.
 
     Values that are equal tell nothing: the folder may be that of one day's table.

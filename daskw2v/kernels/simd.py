@@ -54,15 +54,15 @@ def padded(width: int) -> int:
 
 def aligned_zeros(n: int, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
     """Return n zeros, shape (n,), on cache lines that hold no other data, so that no thread writes beside them."""
-    return _aligned(np.zeros, n, dtype)
+    return _allocate_aligned(np.zeros, n, dtype)
 
 
 def aligned_empty(n: int, dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
     """Return an uninitialized array of shape (n,) on cache lines that hold no other data."""
-    return _aligned(np.empty, n, dtype)
+    return _allocate_aligned(np.empty, n, dtype)
 
 
-def _aligned(allocate: Callable[..., npt.NDArray[Any]], n: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def _allocate_aligned(allocate: Callable[..., npt.NDArray[Any]], n: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """Return an array of shape (n,) on its own cache lines, in memory of `allocate`: `np.zeros` or `np.empty`."""
     line, size = 4 * ROW_ALIGNMENT, n * np.dtype(dtype).itemsize
     memory = allocate((-(-size // line) + 1) * line, np.uint8)  # holds n numbers on whole lines, wherever it begins
@@ -80,19 +80,19 @@ def huge_zeros(n: int) -> Float32Array:
 
 def sparse_zeros(n: int) -> Float32Array:
     """Return n zeros that begin on a page, shape (n,) float32; a page takes memory once it is written."""
-    return np.frombuffer(_pages(4 * n), np.float32, n)
+    return np.frombuffer(_allocate_pages(4 * n), np.float32, n)
 
 
 def huge_pages(size: int) -> mmap.mmap:
     """Return `size` bytes of zeros, in huge pages where the system has them."""
-    memory = _pages(size)
+    memory = _allocate_pages(size)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # a kernel built without them
             memory.madvise(mmap.MADV_HUGEPAGE)
     return memory
 
 
-def _pages(size: int) -> mmap.mmap:
+def _allocate_pages(size: int) -> mmap.mmap:
     """Return `size` bytes of zeros that begin on a page."""
     size = max(1, size)
     if sys.platform == "win32":

@@ -349,7 +349,7 @@ class RetrainingRun:
 
         `base` is as in `_run`; `damaged` are names of versions that are passed over.
         """
-        served = self._last_served(damaged)
+        served = self._find_last_served(damaged)
         if served is None or not self._can_extend(served) or any(compare_sources(self._read_sources(served), now)):
             return self._train(cluster(), now, served, base, damaged)
         if not served.served:  # the version that was served since is damaged
@@ -358,7 +358,7 @@ class RetrainingRun:
             return _nothing_new(f"The served version {served.name} already has this text.")
         return self._conclude(served.name, Outcome.PUBLISHED, f"{served.name} is served.")  # by an interrupted run
 
-    def _last_served(self, damaged: Collection[str]) -> Version | None:
+    def _find_last_served(self, damaged: Collection[str]) -> Version | None:
         """Return the version that was served last among those that are not damaged; None without one."""
         intact = {version.name: version for version in Versions(self.work).all() if version.name not in damaged}
         return next((intact[name] for name in list_served(self._models) if name in intact), None)

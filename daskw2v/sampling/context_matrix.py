@@ -198,7 +198,7 @@ def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
     build = Build(run, stage.attempt(), 0 if base is None else base["generation"] + 1)
     create_matrix(build)
     pieces = list(cut_range(start, corpus.n_tokens, max(1, PAIRS // (2 * params.window))))
-    text_words, pairs = _run(stage, build, base, pieces)
+    text_words, pairs = _run_tasks(stage, build, base, pieces)
     manifest = {
         "build": build.folder.name,
         "words": vocabulary.size,
@@ -215,10 +215,10 @@ def _build(corpus: Corpus, run: Run, stage: OpenStage) -> ContextMatrix:
     }
     stage.finish(manifest, [f"{build.folder.name}/{_MATRIX}"])
     stage.listener(Progress("matrix", 1, 1, "matrix", message=f"word-context matrix {stage.folder.name}"))
-    return _matrix(run.work / LAYOUT.folder / stage.folder.name, manifest)  # without the lease, which ends
+    return _parse_matrix(run.work / LAYOUT.folder / stage.folder.name, manifest)  # without the lease, which ends
 
 
-def _run(
+def _run_tasks(
     stage: OpenStage, build: Build, base: dict[str, Any] | None, pieces: Sequence[tuple[int, int]]
 ) -> tuple[int, int]:
     """Run all tasks of a build; return the numbers of known tokens and of pairs of all text, with that of the base.
@@ -251,10 +251,10 @@ def _run(
 def find_matrix(folder: Store) -> ContextMatrix | None:
     """Return the finished matrix in a folder; None if there is none."""
     manifest = _read_manifest(folder)
-    return None if manifest is None else _matrix(folder, manifest)
+    return None if manifest is None else _parse_matrix(folder, manifest)
 
 
-def _matrix(folder: Store, manifest: dict[str, Any]) -> ContextMatrix:
+def _parse_matrix(folder: Store, manifest: dict[str, Any]) -> ContextMatrix:
     """Return the matrix that a manifest describes; raises StoreError if a field is missing or of another type."""
     fields = ContextMatrix.__dataclass_fields__.keys() & manifest.keys()
     return typed(ContextMatrix, {name: manifest[name] for name in fields}, f"{folder.url}/{MANIFEST}", folder=folder)
@@ -263,7 +263,7 @@ def _matrix(folder: Store, manifest: dict[str, Any]) -> ContextMatrix:
 def _read_manifest(folder: Store) -> dict[str, Any] | None:
     """Return the manifest of the finished matrix in a folder; None if it or the matrix is missing."""
     manifest = folder.read_manifest()
-    exists = manifest is not None and groups_exist(folder, [f"{_matrix(folder, manifest).build}/{_MATRIX}"])
+    exists = manifest is not None and groups_exist(folder, [f"{_parse_matrix(folder, manifest).build}/{_MATRIX}"])
     return manifest if exists else None
 
 
@@ -416,26 +416,26 @@ def read_contexts(group: Store, rows: tuple[int, int], columns: tuple[int, int])
     StoreError
         If a part of the matrix is missing.
     """
-    width = _open(group).chunks[1]
+    width = _open_contexts(group).chunks[1]
     start, stop = columns
     if stop - start >= width:
-        return _open(group)[slice(*rows), start:stop]
+        return _open_contexts(group)[slice(*rows), start:stop]
     panels = range(start // width, -(-stop // width))
-    parts = [_panel(group, rows, i)[:, max(0, start - i * width) : stop - i * width] for i in panels]
+    parts = [_read_panel(group, rows, i)[:, max(0, start - i * width) : stop - i * width] for i in panels]
     return np.concatenate(parts, axis=1)
 
 
 @lru_cache(maxsize=8)
-def _open(group: Store) -> StoredArray:
+def _open_contexts(group: Store) -> StoredArray:
     """Return the array of contexts of a matrix, opened. It is cached, as its files never change."""
     return open_array(group.open_group(), "contexts")
 
 
 @lru_cache(maxsize=2)
-def _panel(group: Store, rows: tuple[int, int], number: int) -> Int32Array:
+def _read_panel(group: Store, rows: tuple[int, int], number: int) -> Int32Array:
     """Return a range of rows of the chunks with index `number` along the columns; cached for the next columns."""
-    width = _open(group).chunks[1]
-    return _open(group)[slice(*rows), number * width : (number + 1) * width]
+    width = _open_contexts(group).chunks[1]
+    return _open_contexts(group)[slice(*rows), number * width : (number + 1) * width]
 
 
 def count_band_rows(n_words: int, context_size: int) -> int:

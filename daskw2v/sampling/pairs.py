@@ -302,18 +302,18 @@ def _count_pairs(text: Any, first: Any, last: Any, sizes: Any) -> None:
         for start in range(0, np.int64(text.window), _STEP):
             for k in range(_STEP):
                 i = np.uint64(start + k)
-                sizes_by_context[_before(text, center, i) >> text.bits] += np.uint64(text.window - i <= before)
-                sizes_by_context[_after(text, center, i) >> text.bits] += np.uint64(i < after)
+                sizes_by_context[_code_before(text, center, i) >> text.bits] += np.uint64(text.window - i <= before)
+                sizes_by_context[_code_after(text, center, i) >> text.bits] += np.uint64(i < after)
 
 
 @inline
-def _before(text: Any, center: Any, i: Any) -> Any:
+def _code_before(text: Any, center: Any, i: Any) -> Any:
     """Return the code of neighbour `i` before a center, from 0, the farthest, on."""
     return text.codes[center + i]
 
 
 @inline
-def _after(text: Any, center: Any, i: Any) -> Any:
+def _code_after(text: Any, center: Any, i: Any) -> Any:
     """Return the code of neighbour `i` after a center, from 0, the nearest, on."""
     return text.codes[center + text.window + np.uint64(1) + i]
 
@@ -335,11 +335,11 @@ def _write_pairs(text: Any, order: Any, next_indices: Any, entries: Any) -> None
         for start in range(0, np.int64(window), _STEP):
             for k in range(_STEP):
                 i = np.uint64(start + k)
-                _write_pair(_before(text, center, i), window - i <= before, text, row, indices_of_center, entries)
+                _write_pair(_code_before(text, center, i), window - i <= before, text, row, indices_of_center, entries)
         for start in range(0, np.int64(window), _STEP):
             for k in range(_STEP):
                 i = np.uint64(start + k)
-                _write_pair(_after(text, center, i), i < after, text, row, indices_of_center, entries)
+                _write_pair(_code_after(text, center, i), i < after, text, row, indices_of_center, entries)
 
 
 @inline

@@ -124,7 +124,7 @@ class SegmentBuilder:
             Corpus position of codes[0].
         """
         rest = self._keep, self._key, self._segment, self._n, self._sentences
-        self._n, self._sentences = _select(codes, starts, ids, position, *rest)
+        self._n, self._sentences = _append_kept(codes, starts, ids, position, *rest)
 
     def finish(self) -> Segment:
         """Return the segment; the builder must not be used again."""
@@ -136,7 +136,7 @@ class SegmentBuilder:
 
 
 @kernel
-def _select(
+def _append_kept(
     codes: Any, starts: Any, ids: Any, position: Any, keep: Any, key: Any, segment: Any, n: Any, sentences: Any
 ) -> Any:
     """Append the kept tokens to a segment; return the new numbers of tokens and of sentences.

@@ -306,7 +306,7 @@ def read_buckets(stored: StoredPairs, number: int, outputs: int, inputs: int) ->
     DamageError
         If pairs are missing, or are not what was written.
     """
-    grams = _open(stored)
+    grams = _open_pairs(stored)
     n, size = grams.n_partitions, grams.n_partitions // grams.n_groups
     first = bucket_number(outputs * size, inputs * size, n, grams.n_groups)
     pieces = range(number * grams.together, min(len(grams.attempts), (number + 1) * grams.together))
@@ -325,7 +325,7 @@ def read_buckets(stored: StoredPairs, number: int, outputs: int, inputs: int) ->
 
 
 @lru_cache(maxsize=4)
-def _open(stored: StoredPairs) -> SkipGrams:
+def _open_pairs(stored: StoredPairs) -> SkipGrams:
     """Return stored pairs by their folder and digest; raises DamageError if the folder has other pairs or none."""
     grams = read_skipgrams(stored.folder)
     if grams is None or grams.stored != stored:

@@ -145,7 +145,7 @@ def read_events(
         for files, roles in ((typed, reading.roles), (copied_sources, {role: role for role in reading.roles}))
         for batch in batch_blocks(plan_blocks(files, block_bytes, options, reading.timeout), block_bytes)
     ]
-    return EventTable(parts, _common_kinds(kinds, reading.roles), reading)
+    return EventTable(parts, _find_common_kinds(kinds, reading.roles), reading)
 
 
 def _find_kinds(types: Mapping[str, Any], roles: Mapping[str, str], url: str) -> dict[str, str | None]:
@@ -168,7 +168,7 @@ def _find_kinds(types: Mapping[str, Any], roles: Mapping[str, str], url: str) ->
     return kinds
 
 
-def _common_kinds(kinds: Sequence[tuple[str, Mapping[str, str | None]]], roles: Iterable[str]) -> dict[str, str]:
+def _find_common_kinds(kinds: Sequence[tuple[str, Mapping[str, str | None]]], roles: Iterable[str]) -> dict[str, str]:
     """Return the kind of each role; `kinds` are the URL and the kinds of the roles `_VARYING_ROLES` of each file."""
     common = {"user": tables.common_id_kind, "item": tables.common_id_kind, "time": common_time_kind}
     kind_of = {role: common[role]([(url, file_kinds[role]) for url, file_kinds in kinds]) for role in common}
@@ -195,7 +195,7 @@ def _write_copies(batch: Batch, folder: Store, reading: Reading, max_bytes: int,
     )
     copies, attempt_path = list[_CopiedFile](), attempt.url.removeprefix(f"{folder.url}/")
     for texts in batched(parsed, lambda text: sum(array.nbytes for array in text[2].values()), max_bytes):
-        kinds = _common_kinds([(url, text_kinds) for url, text_kinds, _ in texts], reading.roles)
+        kinds = _find_common_kinds([(url, text_kinds) for url, text_kinds, _ in texts], reading.roles)
         rows = [_cast_events(columns, kinds, reading.roles, url) for url, _, columns in texts]
         name = f"{len(copies)}.parquet"
         size = len(write_table(attempt, name, pa.concat_tables(rows).combine_chunks()))
@@ -341,7 +341,7 @@ def parse_times(texts: Any, url: str) -> tuple[str, Any]:
     texts = pc.utf8_trim_whitespace(texts)
     is_number = pc.match_substring_regex(texts, _NUMBER)
     if not pc.any(is_number).as_py():
-        return CLOCK, _timestamps(texts, url)
+        return CLOCK, _parse_timestamps(texts, url)
     not_numbers = texts.filter(pc.invert(is_number))
     if len(not_numbers):
         raise InputError(
@@ -364,7 +364,7 @@ def cast_times(array: Any, kind: str, url: str) -> Any:
     """
     try:
         if kind == CLOCK:
-            times = _timestamps(array, url) if tables.is_text(array.type) else array
+            times = _parse_timestamps(array, url) if tables.is_text(array.type) else array
             zone = times.type.tz if pa.types.is_timestamp(times.type) else None
             return times.cast(pa.timestamp("ns", zone)).cast(pa.int64())
         numbers = array.cast(kind)
@@ -379,7 +379,7 @@ def cast_times(array: Any, kind: str, url: str) -> Any:
     return numbers
 
 
-def _timestamps(texts: Any, url: str) -> Any:
+def _parse_timestamps(texts: Any, url: str) -> Any:
     """Return an Arrow array of ISO 8601 text as timestamps in nanoseconds; a time without a zone is UTC."""
     try:
         times = pd.to_datetime(texts.to_pandas(), format="ISO8601", utc=True).dt.as_unit("ns")

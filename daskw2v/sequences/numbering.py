@@ -152,7 +152,7 @@ def _write_piece(folder: Store, columns: dict[str, Any]) -> tuple[Any, list[str]
     types
         Distinct types of the nodes, sorted; empty without types.
     """
-    names, codes = _sorted_codes(pa.concat_arrays([columns["source"], columns["target"]]))
+    names, codes = _sort_nodes(pa.concat_arrays([columns["source"], columns["target"]]))
     pairs = codes.reshape(2, -1).T
     write_parts(folder, "codes", [0, len(pairs)], pairs, named=True)
     if (weights := columns.get("weight")) is not None:
@@ -170,7 +170,7 @@ def _write_piece(folder: Store, columns: dict[str, Any]) -> tuple[Any, list[str]
     return names, types
 
 
-def _sorted_codes(nodes: Any) -> tuple[Any, Int32Array]:
+def _sort_nodes(nodes: Any) -> tuple[Any, Int32Array]:
     """Return the distinct nodes of an Arrow array, sorted, and the index of each node among these, shape (nodes,)."""
     encoded = nodes.dictionary_encode()
     order = pc.sort_indices(encoded.dictionary)
@@ -197,12 +197,12 @@ def divide_names(pieces: Sequence[EdgePiece]) -> list[NameRange]:
     ]
     limits: list[Name | None] = [None, *sorted(set(splitters) - {sizes[0][0]}), None]  # no range is empty
     return [
-        NameRange(low, high, [(piece.path, _files_between(piece.first, low, high)) for piece in pieces])
+        NameRange(low, high, [(piece.path, _find_files(piece.first, low, high)) for piece in pieces])
         for low, high in pairwise(limits)
     ]
 
 
-def _files_between(first: list[Any], low: Name | None, high: Name | None) -> range:
+def _find_files(first: list[Any], low: Name | None, high: Name | None) -> range:
     """Return the numbers of the files that may hold nodes from `low` on and below `high`, where None is no limit.
 
     `first` is the first node of each file, ascending.
@@ -240,7 +240,7 @@ def merge_range(folder: Store, number: int, limits: NameRange, types: Sequence[s
     """
     parts = [[_read_between(folder / path, k, limits, types) for k in numbers] for path, numbers in limits.files]
     files = [file for part in parts for file in part]
-    distinct, ranks = _sorted_codes(pa.concat_arrays([nodes for nodes, _ in files]))
+    distinct, ranks = _sort_nodes(pa.concat_arrays([nodes for nodes, _ in files]))
     path = f"names/{number}/{new_attempt()}"
     offsets = np.cumsum([0, *(sum(len(nodes) for nodes, _ in part) for part in parts)])
     write_parts(folder / path, "ranks", offsets, ranks[:, None], named=True)

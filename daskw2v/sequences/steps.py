@@ -109,20 +109,20 @@ def find_row(path: Any, node: Any, index: Any) -> Any:
 
 
 @inline
-def _uniform(bits: Any) -> Any:
+def _to_uniform(bits: Any) -> Any:
     """Return a number in [0, 1) from 64 random bits."""
     return np.float64(bits >> _11) * _UNIT
 
 
 @exact
-def _total(graph: GraphRows, row: int) -> float:
+def _total_weight(graph: GraphRows, row: int) -> float:
     """Return the total weight of a row's edges; it has at least one."""
     begin, end = graph.starts[row], graph.starts[row + 1]
     return graph.weights[end - 1] if len(graph.weights) else float(end - begin)
 
 
 @exact
-def _weight(graph: GraphRows, row: int, edge: int) -> float:
+def _edge_weight(graph: GraphRows, row: int, edge: int) -> float:
     """Return the weight of an edge of a row; `edge` is the edge's index in the graph."""
     if not len(graph.weights):
         return 1.0
@@ -166,13 +166,15 @@ def prefetch_step(graph: Any, row: Any, key: Any, index: Any) -> None:
         prefetch_entry(graph.weights, end - 1)
         prefetch_entry(graph.weights, (begin + end - 1) // 2)
     else:
-        prefetch_entry(graph.targets, _find_edge_at(graph, row, _uniform(draw(key, index)) * _total(graph, row)))
+        prefetch_entry(
+            graph.targets, _find_edge_at(graph, row, _to_uniform(draw(key, index)) * _total_weight(graph, row))
+        )
 
 
 @exact
 def draw_first_order(graph: GraphRows, row: int, key: np.uint64, index: int) -> int:
     """Return the target of a step by weights alone, by the random number `index` of `key`."""
-    return graph.targets[_find_edge_at(graph, row, _uniform(draw(key, index)) * _total(graph, row))]
+    return graph.targets[_find_edge_at(graph, row, _to_uniform(draw(key, index)) * _total_weight(graph, row))]
 
 
 @exact
@@ -196,8 +198,8 @@ def step_masses(graph: GraphRows, row: int, previous: int, back: float, far: flo
     extra = 0.0
     if back > bound:
         edge = find_edge(graph, row, previous)
-        extra = _weight(graph, row, edge) * (back - bound) if edge >= 0 else 0.0
-    return _total(graph, row) * bound, extra
+        extra = _edge_weight(graph, row, edge) * (back - bound) if edge >= 0 else 0.0
+    return _total_weight(graph, row) * bound, extra
 
 
 @exact
@@ -209,10 +211,10 @@ def draw_candidate(
     `mass` is the result of `step_masses`. The random numbers are `index` and `index` + 1 of `key`.
     """
     bound, (by_weight, back) = max(1.0, far), mass
-    position = _uniform(draw(key, index)) * (by_weight + back)
+    position = _to_uniform(draw(key, index)) * (by_weight + back)
     if position >= by_weight:
         return previous, -1.0
-    return graph.targets[_find_edge_at(graph, row, position / bound)], _uniform(draw(key, index + 1)) * bound
+    return graph.targets[_find_edge_at(graph, row, position / bound)], _to_uniform(draw(key, index + 1)) * bound
 
 
 @exact
@@ -233,12 +235,12 @@ def draw_exactly(
     begin, end = graph.starts[row], graph.starts[row + 1]
     total = 0.0
     for edge in range(begin, end):
-        total += _weight(graph, row, edge) * step_bias(
+        total += _edge_weight(graph, row, edge) * step_bias(
             previous_rows, previous_row, previous, graph.targets[edge], back, far
         )
     remaining = uniform * total
     for edge in range(begin, end - 1):
-        remaining -= _weight(graph, row, edge) * step_bias(
+        remaining -= _edge_weight(graph, row, edge) * step_bias(
             previous_rows, previous_row, previous, graph.targets[edge], back, far
         )
         if remaining < 0:
@@ -249,7 +251,7 @@ def draw_exactly(
 @inline
 def draw_last(key: Any, index: Any) -> Any:
     """Return a number in [0, 1) for `draw_exactly`, by the random number after the random numbers of all tries."""
-    return _uniform(draw(key, index + 2 * TRIES))
+    return _to_uniform(draw(key, index + 2 * TRIES))
 
 
 @exact
@@ -398,7 +400,7 @@ def advance(
         if len(trail) - n_steps < length:
             return i, n_steps
         if length > 1 and i + 2 * _AHEAD < len(walkers):
-            prefetch_entry(part.graph.starts, _row(part, rule, walkers[i + 2 * _AHEAD]))
+            prefetch_entry(part.graph.starts, _find_next_row(part, rule, walkers[i + 2 * _AHEAD]))
             _prefetch_edge(part, rule, walkers[i + _AHEAD])
         walker = walkers[i]
         if walker[LENGTH] == length:
@@ -428,7 +430,7 @@ def advance(
 
 
 @inline
-def _row(part: Any, rule: Any, walker: Any) -> Any:
+def _find_next_row(part: Any, rule: Any, walker: Any) -> Any:
     """Return the row that the next step of a walker reads."""
     return find_row(rule.path, walker[NODE] // part.n, np.int64(walker[LENGTH]))
 
@@ -436,7 +438,7 @@ def _row(part: Any, rule: Any, walker: Any) -> Any:
 @inline
 def _prefetch_edge(part: Any, rule: Any, walker: Any) -> None:
     """Prefetch the edge that the next step of a walker reads, if the partition has the walker's node."""
-    row = _row(part, rule, walker)
+    row = _find_next_row(part, rule, walker)
     if _has_node(part, walker[NODE]) and part.graph.starts[row] < part.graph.starts[row + 1]:
         index = (np.int64(walker[LENGTH]) - 1) * DRAWS
         prefetch_step(part.graph, row, draw(rule.key, walker[FIRST]), index)
@@ -457,7 +459,7 @@ def _next_node(part: Partition, brought: BroughtRows, rule: StepRule, walker: In
     """
     if not _has_node(part, walker[NODE]):
         return _LEAVES
-    graph, row, index = part.graph, _row(part, rule, walker), (np.int64(walker[LENGTH]) - 1) * DRAWS
+    graph, row, index = part.graph, _find_next_row(part, rule, walker), (np.int64(walker[LENGTH]) - 1) * DRAWS
     if graph.starts[row] == graph.starts[row + 1]:
         walker[NODE] = -1
         return _LEAVES

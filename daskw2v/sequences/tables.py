@@ -68,7 +68,7 @@ def _find_reader(source: Source) -> "ReadRows":
     return read
 
 
-def _parquet_rows(file: Any, block: TextBlock, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _read_parquet(file: Any, block: TextBlock, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield batches of the rows of a block of a Parquet file: Arrow arrays by the names of their columns."""
     parquet = pq.ParquetFile(file, page_checksum_verification=True)
     _find_names(parquet.schema_arrow.names, names, block.source.url)
@@ -78,7 +78,7 @@ def _parquet_rows(file: Any, block: TextBlock, names: Sequence[str]) -> Iterator
         yield {name: c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for name, c in columns.items()}
 
 
-def _csv_rows(file: Any, block: TextBlock, names: Sequence[str], delimiter: str) -> Iterator[dict[str, Any]]:
+def _read_csv(file: Any, block: TextBlock, names: Sequence[str], delimiter: str) -> Iterator[dict[str, Any]]:
     """Yield batches of the rows of a CSV file: Arrow arrays of strings by the names of their columns."""
     url = block.source.url
     table = Table(file, block.source, delimiter, _refuse_row)
@@ -93,8 +93,8 @@ def _csv_rows(file: Any, block: TextBlock, names: Sequence[str], delimiter: str)
 # Called with an open file, the block of it to read, and names of columns; yields as `read_columns` does
 ReadRows = Callable[[Any, TextBlock, Sequence[str]], Iterator[dict[str, Any]]]
 _READERS: dict[str, ReadRows] = {
-    PARQUET.name: _parquet_rows,
-    **{name: partial(_csv_rows, delimiter=delimiter) for name, delimiter in DELIMITERS.items()},
+    PARQUET.name: _read_parquet,
+    **{name: partial(_read_csv, delimiter=delimiter) for name, delimiter in DELIMITERS.items()},
 }
 _TYPED = frozenset([PARQUET.name])
 

@@ -118,7 +118,7 @@ class StoredArray:
 
     def chunk_checksums(self) -> ChunkChecksums:
         """Return the checksums of the chunks that were written to the array, or read from it, for `finish_arrays`."""
-        return _get_store(self._array).locations.noted(self._array.path)
+        return _get_store(self._array).locations.get_noted(self._array.path)
 
     def finish(self) -> None:
         """Write the checksums of all chunks, which were written by this object, into the array's metadata.

@@ -172,7 +172,7 @@ class NodeLocations:
         if node in self._grids:
             self._written.setdefault(node, {})[chunk] = _compute_checksums(content, self._grids[node].inner)
 
-    def noted(self, node: str) -> ChunkChecksums:
+    def get_noted(self, node: str) -> ChunkChecksums:
         """Return the checksums of an array's chunks that were noted, for `add` and `finish`."""
         return {node: self._written.get(node, {})}
 
@@ -198,7 +198,7 @@ class NodeLocations:
         if not node:
             self._attempt = str(location.get("attempt", "")) if isinstance(location, dict) else ""
             self._is_attempt_known = True
-        if not self._belongs(node, location):
+        if not self._is_location_of(node, location):
             raise DamageError.of(f"{self._url}/{key}", FOREIGN)
         if values["node_type"] == "array":
             grid = self._grids[node] = Grid.of(values)
@@ -209,7 +209,7 @@ class NodeLocations:
                 except (ValueError, TypeError):
                     raise DamageError.of(f"{self._url}/{node}", "has checksums of another array") from None
 
-    def _belongs(self, node: str, location: Any) -> bool:
+    def _is_location_of(self, node: str, location: Any) -> bool:
         """Return whether an attribute is the location of a node, as far as the version is known."""
         match location:
             case None:

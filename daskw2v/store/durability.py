@@ -70,11 +70,11 @@ def force_files() -> None:
             files, _noted.files = _noted.files, set()
         failures_before = _noted.failures if failures_before is None else failures_before
         try:
-            _force(sorted(files))
+            _force_to_disk(sorted(files))
         except OSError as error:
             _noted.failures, _noted.failure = _noted.failures + 1, error
     if _noted.failures > failures_before:
-        raise _force_error(_noted.failure) from _noted.failure
+        raise _make_error(_noted.failure) from _noted.failure
 
 
 @contextmanager
@@ -137,7 +137,7 @@ def replace_file(
 
 def force_name(path: str) -> None:
     """Force a file's name, and the names of the folders above it, to the disk."""
-    in_threads(_fsync_folder, _parent_folders(path))
+    in_threads(_fsync_folder, _list_parents(path))
 
 
 def force_names(folder: str) -> None:
@@ -151,15 +151,15 @@ def force_names(folder: str) -> None:
     try:
         _fsync_folder(folder)
     except OSError as error:
-        raise _force_error(error) from error
+        raise _make_error(error) from error
 
 
-def _force(files: list[str]) -> None:
+def _force_to_disk(files: list[str]) -> None:
     """Force sorted paths of files, and the names of the files and their folders, to the disk; raises OSError."""
     for device in _group_by_device(files).values():
         if not _force_filesystem(os.path.dirname(device[0])):
             in_threads(_fsync, device)
-            in_threads(_fsync_folder, sorted({folder for file in device for folder in _parent_folders(file)}))
+            in_threads(_fsync_folder, sorted({folder for file in device for folder in _list_parents(file)}))
 
 
 def _group_by_device(files: list[str]) -> dict[int, list[str]]:
@@ -195,17 +195,17 @@ def is_local(folder: str) -> bool:
     except OSError:  # without /proc; without the folder
         return False
     return next(
-        (mounted[parent] in _SYNCFS_FILESYSTEMS for parent in (path, *_parent_folders(path)) if parent in mounted),
+        (mounted[parent] in _SYNCFS_FILESYSTEMS for parent in (path, *_list_parents(path)) if parent in mounted),
         False,
     )
 
 
-def _parent_folders(path: str) -> list[str]:
+def _list_parents(path: str) -> list[str]:
     """Return the folders above a file, up to the root: any of them may be new."""
     return [os.fspath(folder) for folder in PurePath(path).parents]
 
 
-def _force_error(error: OSError | None) -> StoreError:
+def _make_error(error: OSError | None) -> StoreError:
     """Return the StoreError for a failure of forcing."""
     if error is not None and error.errno in DISK_FULL:
         return StoreError.no_space(str(error.filename))

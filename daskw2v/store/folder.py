@@ -140,17 +140,17 @@ def map_file(path: str) -> memoryview:
             return memoryview(b"")
         address = _libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, file, 0)
         if address == _FAILED:
-            raise _last_error(path)
+            raise _make_error(path)
     finally:
         os.close(file)
     pages = (ctypes.c_ubyte * size).from_address(address)
     weakref.finalize(pages, _libc.munmap, address, size).atexit = False  # other threads may read until the end
     if _libc.madvise(address, size, _POPULATE_READ) and ctypes.get_errno() != errno.EINVAL:  # unknown to older systems
-        raise _last_error(path)
+        raise _make_error(path)
     return memoryview(pages).toreadonly()
 
 
-def _last_error(path: str) -> OSError:
+def _make_error(path: str) -> OSError:
     """Return the OSError for the last call of the C library, with a path."""
     code = ctypes.get_errno()
     return OSError(code, os.strerror(code), path)

@@ -75,7 +75,7 @@ def _explain(error: Exception, location: str) -> StoreError | None:
     return None
 
 
-def _pauses() -> Iterator[float | None]:
+def _draw_pauses() -> Iterator[float | None]:
     """Yield the seconds to wait after each failed try, and None after the last try."""
     for pause in PAUSES:
         yield pause * random.uniform(0.7, 1.3)  # so that many workers do not retry at the same moment
@@ -109,7 +109,7 @@ def with_retries(
     Exception
         The function's own error where it is an answer, such as FileNotFoundError.
     """
-    for pause in _pauses():
+    for pause in _draw_pauses():
         before()
         try:
             return call_in_time(function, args, timeout)
@@ -216,7 +216,7 @@ class RetryingStore(WrapperStore[ZarrStore]):
 
     async def _with_retries(self, key: str, ask: Callable[[], Awaitable[T]]) -> T:
         """Return the result of `ask`, which is called again after transient failures; `key` is for messages."""
-        for pause in _pauses():
+        for pause in _draw_pauses():
             try:
                 async with asyncio.timeout(self._timeout):
                     return await ask()

@@ -48,7 +48,7 @@ def find_damage(folder: Store, *, full: bool = False, skip: str | None = None) -
     files = [path for path in sizes if path.endswith(".json") and path != METADATA]
     read |= zip(files, in_threads(read_file, files), strict=True)
     damages = {path: value for path, value in read.items() if isinstance(value, DamageError)}
-    damages |= {path: _missing(folder, path) for path in _find_needed(sizes) if path not in sizes}
+    damages |= {path: _make_missing(folder, path) for path in _find_needed(sizes) if path not in sizes}
     arrays = {
         path.removesuffix(f"/{METADATA}"): values
         for path, values in read.items()
@@ -71,7 +71,7 @@ def find_damage(folder: Store, *, full: bool = False, skip: str | None = None) -
     return [damages[path] for path in sorted(damages)]
 
 
-def _damage_or(read: Callable[[], T]) -> T | DamageError:
+def _catch_damage(read: Callable[[], T]) -> T | DamageError:
     """Return the result of `read`, or the DamageError that it raises."""
     try:
         return read()
@@ -95,7 +95,7 @@ def _read_json(folder: Store, locations: NodeLocations, path: str) -> dict[str, 
         locations.check_node(path, values)
         return values
 
-    return _damage_or(lambda: retry_damaged(read))
+    return _catch_damage(lambda: retry_damaged(read))
 
 
 def _is_metadata(path: str) -> bool:
@@ -112,7 +112,7 @@ def _find_needed(sizes: Mapping[str, int]) -> set[str]:
     return paths
 
 
-def _missing(folder: Store, path: str) -> DamageError:
+def _make_missing(folder: Store, path: str) -> DamageError:
     """Return the damage of a missing file."""
     return DamageError.of(f"{folder.url}/{path}", "is missing")
 
@@ -139,7 +139,7 @@ def _check_sizes(
     for file, _ in _list_files(path, values):
         size = sizes.get(file)
         if size is None:
-            yield file, _missing(folder, file)
+            yield file, _make_missing(folder, file)
         elif size <= CRC or not (is_compressed or size == full_size):
             yield file, DamageError.of(f"{folder.url}/{file}", f"has {size:,} bytes, which is not what was written")
 
@@ -148,12 +148,12 @@ def _open_array(folder: Store, is_group: bool, path: str) -> StoredArray | Damag
     """Return the array at a path, opened from the group of the folder if `is_group`; or the damage of the array."""
     parent, _, name = path.rpartition("/")
     if is_group:
-        return _damage_or(lambda: open_array(folder.open_group(), path))
-    return _damage_or(lambda: open_array((folder / parent).open_group(), name))
+        return _catch_damage(lambda: open_array(folder.open_group(), path))
+    return _catch_damage(lambda: open_array((folder / parent).open_group(), name))
 
 
 def _check_chunk(array: StoredArray, number: tuple[int, ...]) -> DamageError | None:
     """Read the file of an array with this index along each axis; return the file's damage, or None."""
     step = array.shards or array.chunks
-    read = _damage_or(lambda: array[tuple(slice(i * k, (i + 1) * k) for i, k in zip(number, step, strict=True))])
+    read = _catch_damage(lambda: array[tuple(slice(i * k, (i + 1) * k) for i, k in zip(number, step, strict=True))])
     return read if isinstance(read, DamageError) else None

@@ -115,7 +115,7 @@ def _find_shape_problem(shape: list[Any], file: list[Any], itemsize: int, codecs
                 "configuration": {"chunk_shape": [*chunk], "codecs": [*inner], "index_codecs": [*index]},
             }
         ]:
-            if _names(index) != _INDEX or not all(map(_is_known, index)):
+            if _get_names(index) != _INDEX or not all(map(_is_known, index)):
                 return f"has the codecs {shown(index)} of an index"
             if not _is_known(codecs[0]):
                 return f"has the codec {shown(codecs[0])}, which daskw2v does not write"
@@ -136,7 +136,7 @@ def _find_shape_problem(shape: list[Any], file: list[Any], itemsize: int, codecs
 
 def _find_codec_problem(codecs: list[Any]) -> str:
     """Return the first fault of the codecs of a chunk, as `_find_problem` does."""
-    if _names(codecs) not in _PLAIN:
+    if _get_names(codecs) not in _PLAIN:
         return f"has the codecs {shown(codecs)}, which daskw2v does not write"
     for codec in codecs:
         if not _is_known(codec):
@@ -152,17 +152,17 @@ def _is_known(values: Any) -> bool:
     if not isinstance(configuration, dict) or not configuration.keys() <= allowed.keys():
         return False
     is_complete = values["name"] != "blosc" or configuration.keys() == allowed.keys()
-    return is_complete and all(_allows(allowed[name], value) for name, value in configuration.items())
+    return is_complete and all(_is_allowed(allowed[name], value) for name, value in configuration.items())
 
 
-def _allows(allowed: type | range | tuple[str, ...], value: Any) -> bool:
+def _is_allowed(allowed: type | range | tuple[str, ...], value: Any) -> bool:
     """Return whether a value is allowed by an item of `_CONFIGURATIONS`."""
     if isinstance(allowed, type):
         return isinstance(value, allowed)
     return value in allowed and (type(value) is int or isinstance(allowed, tuple))
 
 
-def _names(codecs: Sequence[Any]) -> list[Any]:
+def _get_names(codecs: Sequence[Any]) -> list[Any]:
     """Return the names of codecs."""
     return [codec.get("name") if isinstance(codec, dict) else codec for codec in codecs]
 

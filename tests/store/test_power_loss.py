@@ -109,7 +109,7 @@ def test_power_loss__of_a_command_that_syncs_each_file(tmp_path, client, name):
 
 
 def test_power_loss__is_noticed_where_nothing_was_forced(tmp_path, client, monkeypatch):
-    monkeypatch.setattr(durability, "_force", lambda files: None)
+    monkeypatch.setattr(durability, "_force_to_disk", lambda files: None)
     played = Played("train, averaging", tmp_path, client)
     problem = played.go_on(played.disk(Outage(len(played.recorder.events), "contents lost")))
     assert problem is not None

@@ -105,10 +105,10 @@ def _release_in_context(number: int) -> None:
     with gpu:
         context = cuda.current_context()
         for queue in (context.deallocations, context.memory_manager.deallocations):
-            queue.clear = _entering(gpu, queue.clear)
+            queue.clear = _make_entering(gpu, queue.clear)
 
 
-def _entering(gpu: Any, function: Callable[[], None]) -> Callable[[], None]:
+def _make_entering(gpu: Any, function: Callable[[], None]) -> Callable[[], None]:
     """Return a function that calls `function` while a GPU is current, in one thread at a time."""
     lock = RLock()  # the queue of memory to release has no lock
 

@@ -73,15 +73,15 @@ def _run_block(manager: Any, block: tuple[int, ...], *args: Any) -> None:
     threads = list(np.ndindex(*manager._block_dim))
     threads.sort(key=lambda thread: thread[::-1])  # x is the fastest
     warps = [[[None] * _LANES for _ in range(2)] for _ in range(-(-len(threads) // _LANES))]
-    plain, turns = [_unwrapped(arg) for arg in args], _Turns()
+    plain, turns = [_unwrap(arg) for arg in args], _Turns()
     lanes = [
         _Lane(lambda: manager._f(*plain), kernel.Dim3(*block), kernel.Dim3(*thread), number, warps, turns)
         for number, thread in enumerate(threads)
     ]
-    orders, rng = _orders(len(lanes)), random.Random(0)  # kernels that depend on the order of lanes shall fail
+    orders, rng = _draw_orders(len(lanes)), random.Random(0)  # kernels that depend on the order of lanes shall fail
     for number in rng.choice(orders):
         lanes[number].switch()  # started from this greenlet: a lane that starts another lane would deepen the stack
-    while ready := _released(lanes):
+    while ready := _find_released(lanes):
         turns.ready = (lane for lane in map(lanes.__getitem__, rng.choice(orders)) if lane in ready)
         for lane in turns.ready:  # a lane that has ended switches to this greenlet, too
             lane.switch()
@@ -89,7 +89,7 @@ def _run_block(manager: Any, block: tuple[int, ...], *args: Any) -> None:
         raise RuntimeError(f"Lanes of block {block} wait for others that do not come.")
 
 
-def _released(lanes: list[_Lane]) -> set[_Lane]:
+def _find_released(lanes: list[_Lane]) -> set[_Lane]:
     """Return the lanes whose warp, or block, waits as a whole at one barrier."""
     if all(lane.waits_at == _BLOCK for lane in lanes):
         return set(lanes)
@@ -98,13 +98,13 @@ def _released(lanes: list[_Lane]) -> set[_Lane]:
 
 
 @cache
-def _orders(n: int) -> list[list[int]]:
+def _draw_orders(n: int) -> list[list[int]]:
     """Return random orders of n lanes, cached: a shuffle takes as long as running the lanes."""
     rng = random.Random(0)
     return [rng.sample(range(n), n) for _ in range(_ORDERS)]
 
 
-def _unwrapped(value: Any) -> Any:
+def _unwrap(value: Any) -> Any:
     """Return the NumPy array in an array of the simulator, or in each field of a named tuple; other values as they are.
 
     Each access of a simulator's array would take three calls.
@@ -113,10 +113,10 @@ def _unwrapped(value: Any) -> Any:
         value = value._item
     if isinstance(value, FakeCUDAArray):
         return value._ary
-    return type(value)(*map(_unwrapped, value)) if hasattr(value, "_fields") else value
+    return type(value)(*map(_unwrap, value)) if hasattr(value, "_fields") else value
 
 
-def _callers(frame: FrameType) -> list[tuple[str, int] | None]:
+def _find_caller(frame: FrameType) -> list[tuple[str, int] | None]:
     """Return a list whose last but one element is the file and line of the caller; replaces `extract_stack`.
 
     The simulator reads only this element, and `extract_stack` would read sources.
@@ -127,7 +127,7 @@ def _callers(frame: FrameType) -> list[tuple[str, int] | None]:
 
 kernel.BlockManager.run = _run_block
 kernelapi.threading = SimpleNamespace(current_thread=getcurrent, Lock=threading.Lock)
-kernelapi.traceback = SimpleNamespace(extract_stack=_callers)
+kernelapi.traceback = SimpleNamespace(extract_stack=_find_caller)
 # While a kernel runs, the simulator replaces `cuda` in its module, and other threads may call functions of it
 for _name in ("to_device", "device_array", "synchronize", "get_current_device"):
     setattr(kernelapi.FakeCUDAModule, _name, staticmethod(getattr(cuda, _name)))

@@ -66,7 +66,7 @@ else:
         """Return a pointer to four floats of an array in global or in shared memory."""
         return builder.addrspacecast(builder.gep(array, [start]), _four.as_pointer(space))
 
-    def _loading(space: int = _GLOBAL, *, constant: bool = False) -> Any:
+    def _make_load(space: int = _GLOBAL, *, constant: bool = False) -> Any:
         """Return an intrinsic that returns array[start : start + 4]; `constant` if no kernel writes the array."""
 
         @emitting(_parts, None, _number, intrinsic=intrinsic)
@@ -78,7 +78,7 @@ else:
 
         return load
 
-    def _storing(space: int) -> Any:
+    def _make_store(space: int) -> Any:
         """Return an intrinsic that writes four floats to array[start : start + 4]."""
 
         @emitting(types.void, None, _number, *[_single] * FLOATS, intrinsic=intrinsic)
@@ -90,7 +90,9 @@ else:
 
         return store
 
-    def _assembly(builder: Any, result: Any, code: str, constraint: str, array: Any, start: Any, *values: Any) -> Any:
+    def _call_assembly(
+        builder: Any, result: Any, code: str, constraint: str, array: Any, start: Any, *values: Any
+    ) -> Any:
         """Return the result of assembly code, whose operands are the address of array[start], and values."""
         args = builder.ptrtoint(_get_pointer(builder, array, start), ir.IntType(64)), *values
         function = ir.FunctionType(result, [arg.type for arg in args])
@@ -100,23 +102,23 @@ else:
     def load4_fresh(builder: Any, array: Any, start: Any) -> Any:
         """Return array[start : start + 4] from the L2 cache: the L1 lacks additions of other multiprocessors."""
         result, code = ir.LiteralStructType([_float] * FLOATS), "ld.global.cg.v4.f32 {$0, $1, $2, $3}, [$4];"
-        value = _assembly(builder, result, code, "=f,=f,=f,=f,l", array, start)
+        value = _call_assembly(builder, result, code, "=f,=f,=f,=f,l", array, start)
         return [builder.extract_value(value, k) for k in range(FLOATS)]
 
-    def _adding(code: str) -> Any:
+    def _make_add(code: str) -> Any:
         """Return an intrinsic that adds four floats to array[start : start + 4] by assembly code."""
 
         @emitting(types.void, None, _number, *[_single] * FLOATS, intrinsic=intrinsic)
         def add(builder: Any, array: Any, start: Any, a: Any, b: Any, c: Any, d: Any) -> None:
-            _assembly(builder, ir.VoidType(), code, "l,f,f,f,f,~{memory}", array, start, a, b, c, d)
+            _call_assembly(builder, ir.VoidType(), code, "l,f,f,f,f,~{memory}", array, start, a, b, c, d)
 
         return add
 
-    load4, load4_constant, load4_shared = _loading(), _loading(constant=True), _loading(_SHARED)
-    store4, store4_shared = _storing(_GLOBAL), _storing(_SHARED)
+    load4, load4_constant, load4_shared = _make_load(), _make_load(constant=True), _make_load(_SHARED)
+    store4, store4_shared = _make_store(_GLOBAL), _make_store(_SHARED)
     # Atomic, and no lane waits for the result: one instruction from compute capability 9.0 on, else four
-    add4_at_once = _adding("red.global.add.v4.f32 [$0], {$1, $2, $3, $4};")
-    add4 = _adding(" ".join(f"red.global.add.f32 [$0+{4 * k}], ${k + 1};" for k in range(FLOATS)))
+    add4_at_once = _make_add("red.global.add.v4.f32 [$0], {$1, $2, $3, $4};")
+    add4 = _make_add(" ".join(f"red.global.add.f32 [$0+{4 * k}], ${k + 1};" for k in range(FLOATS)))
 
     @device
     def inverse_root(x: Any) -> Any:
@@ -198,7 +200,7 @@ def floats_of(width: int) -> int:
     return chunks_of(width) * FLOATS
 
 
-def _inside(width: int) -> Callable[..., Any]:
+def _make_is_inside(width: int) -> Callable[..., Any]:
     """Return a device function of a chunk and a column: whether the column is in a row of `width` floats."""
     n_full = width // _CHUNK  # chunks in which the row does not end
 
@@ -214,7 +216,7 @@ def reading(width: int, load: Callable[..., Any]) -> Callable[..., Any]:
 
     It writes the lane's part to rows[t], zeros behind the end of the row; `start` is the row's index in the table.
     """
-    chunks, is_inside = chunks_of(width), _inside(width)
+    chunks, is_inside = chunks_of(width), _make_is_inside(width)
 
     @device
     def read(table: Any, start: Any, lane: Any, rows: Any, t: Any) -> None:
@@ -230,7 +232,7 @@ def reading(width: int, load: Callable[..., Any]) -> Callable[..., Any]:
 
 def writing(width: int, store: Callable[..., Any]) -> Callable[..., Any]:
     """Return a device function that writes rows[t] to a row of `width` floats of a table, with `store` or `add4`."""
-    chunks, is_inside = chunks_of(width), _inside(width)
+    chunks, is_inside = chunks_of(width), _make_is_inside(width)
 
     @device
     def write(table: Any, start: Any, lane: Any, rows: Any, t: Any) -> None:

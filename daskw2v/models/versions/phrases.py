@@ -83,7 +83,7 @@ class Phrases:
         passes = []
         described = (read_finished(store) or {}).get(_PHRASES, [])
         if not isinstance(described, list):
-            raise _unreadable(store)
+            raise _make_error(store)
         group = store.open_group()
         for i, entry in enumerate(described):
             match entry:
@@ -92,7 +92,7 @@ class Phrases:
                     groups = (open_subgroup(group, f"{_PHRASES}/{i}/{k}") for k in range(pieces))
                     passes.append((delimiter, _read_pass(groups)))
                 case _:
-                    raise _unreadable(store)
+                    raise _make_error(store)
         return cls(tuple(passes))
 
     @classmethod
@@ -171,17 +171,17 @@ def _read_piece(group: zarr.Group) -> Iterator[tuple[Bigram, Found]]:
         or not len(offsets) - 1 == 2 * len(counts) == 2 * len(scores)
         or not are_words(words, offsets)
     ):
-        raise _unreadable(group)
+        raise _make_error(group)
     content = words.tobytes()
     try:
         decoded = [content[a:b].decode() for a, b in pairwise(offsets.tolist())]
     except UnicodeDecodeError:
-        raise _unreadable(group) from None
+        raise _make_error(group) from None
     results = map(Found, counts.tolist(), scores.tolist())
     return zip(zip(decoded[::2], decoded[1::2], strict=True), results, strict=True)
 
 
-def _unreadable(source: Store | zarr.Group) -> StoreError:
+def _make_error(source: Store | zarr.Group) -> StoreError:
     """Return the error for phrases that are damaged."""
     url = source.url if isinstance(source, Store) else f"{source.store}/{source.path}"
     return StoreError(

@@ -442,7 +442,7 @@ class Versions(FinishedVersions):
                 old = [version.name for version in candidates if (now - version.created).total_seconds() >= min_age]
                 if damaged:
                     old += [name for name in damaged_names if name not in {*state.tags.values(), *on_hold}]
-                    state = _serving_another(state, old, finished)
+                    state = _serve_another(state, old, finished)
                 return replace(state, condemned=tuple(dict.fromkeys((*state.condemned, *old))), holds=holds)
 
             # The names are recorded before the deletion: from then on no process serves or tags these versions
@@ -537,13 +537,15 @@ def resolve(
     if read_finished(store) is not None:
         return store
     for models in (store, store / FOLDER):
-        served, finished = _served_model(models)
+        served, finished = _find_served_model(models)
         if finished is None and served != latest_version(models):  # the pointer has moved meanwhile
-            served, finished = _served_model(models)
+            served, finished = _find_served_model(models)
         if finished is not None:
             return finished
         if served is not None:
-            names = ", ".join(name for name in models.children() if VERSION.fullmatch(name) and _opens(models / name))
+            names = ", ".join(
+                name for name in models.children() if VERSION.fullmatch(name) and _can_open(models / name)
+            )
             raise StoreError(
                 f"{models.url}/{POINTER} names {served!r}, which is not a finished model.",
                 f"Give the URL of one of the versions: {names or 'there is none'}.",
@@ -578,7 +580,7 @@ def read_resolved(
     return read(newer)
 
 
-def _serving_another(state: State, removed: list[str], intact: set[str]) -> State:
+def _serve_another(state: State, removed: list[str], intact: set[str]) -> State:
     """Return a state that serves an undamaged version if the served one is removed.
 
     It is the version that was served before, or else the newest. `intact` are the names of undamaged versions.
@@ -594,14 +596,14 @@ def _is_begun(version: Store) -> bool:
     return METADATA in names or not (names or is_link)
 
 
-def _opens(version: Store) -> bool:
+def _can_open(version: Store) -> bool:
     """Return whether a version, by its folder, is finished and can be opened."""
     with suppress(DamageError, FormatError):
         return read_finished(version) is not None
     return False
 
 
-def _served_model(models: Store) -> tuple[str | None, Store | None]:
+def _find_served_model(models: Store) -> tuple[str | None, Store | None]:
     """Return the name of the served version, and its folder; None for a folder that is not finished."""
     served = latest_version(models)
     if served is None or not VERSION.fullmatch(served) or read_finished(models / served) is None:
