@@ -1,1 +1,1 @@
-"""Code that all kernels share: Numba's decorators and the cache of kernels, SIMD, random numbers, memory."""
+"""The parts that all kernels are made of: Numba's decorators and their cache, SIMD, random numbers, memory."""

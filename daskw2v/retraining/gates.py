@@ -326,7 +326,7 @@ def _require_at_least(name: str, what: str, value: float | None, bound: float) -
 def _require_at_most(name: str, what: str, value: float | None, bound: float) -> Gate:
     """Return a gate that a value passes if it is at most `bound`; `what` describes the value."""
     return _make_gate(
-        name, what, value, bound, passed=value is not None and value <= bound, asked=f"at most {bound:.4g}"
+        name, what, value, bound, passed=value is not None and value <= bound, required=f"at most {bound:.4g}"
     )
 
 

@@ -322,16 +322,9 @@ class RetrainingRun:
     ) -> RunResult:
         """Do all remaining steps, passing over damaged versions and versions of another daskw2v; return the result.
 
-        Parameters
-        ----------
-        cluster, find
-            Return the client, and the files of the text.
-        base
-            Name of the version that is served when the run begins; None without one.
-        damaged_before, foreign
-            Names of the versions that were damaged before the first step, and of the versions of another daskw2v.
-        damaged_since
-            Names of the versions in which a step met damage.
+        `cluster` and `find` return the client and the files of the text; `base` is the name of the version that is
+        served when the run begins, or None. The further arguments are names of versions: damaged before the first step,
+        of another daskw2v, and damaged where a step met them.
         """
         damaged = damaged_before.union(damaged_since)
         result = self._train_or_publish(cluster, find(), base, damaged | foreign)

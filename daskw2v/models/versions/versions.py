@@ -1,6 +1,6 @@
 """Versions of a model: immutable folders below `models/`, of which one is served.
 
-A version is finished once its manifest exists, and never changes after that. `served` has the name of the served one.
+A version is finished once its manifest exists, and never changes after that. `state` has the name of the served one.
 So a reader always sees a complete version, old or new. `resolve` finds the version that a URL refers to.
 """
 
@@ -78,7 +78,7 @@ class Versions(FinishedVersions):
         return versions
 
     def publish(self, name: str, *, expected: str | None = "", reason: str = "", request: str = "") -> Version:
-        """Serve a version.
+        """Serve a version, and return it.
 
         Parameters
         ----------
@@ -90,11 +90,6 @@ class Versions(FinishedVersions):
             Why, for the history.
         request
             An id of this request. A second call with the same id changes nothing, and returns the result of the first.
-
-        Returns
-        -------
-        Version
-            The version.
 
         Raises
         ------
@@ -435,14 +430,13 @@ class Versions(FinishedVersions):
                 on_hold = {hold.version for hold in holds.values()}
                 unusable = {*damaged_names, *foreign}
                 versions = [version for version in locked._read_all(state) if version.name not in unusable]
-                finished = {version.name for version in versions}
-                kept = {version.name for version in versions[max(0, len(versions) - max(1, keep)) :]}
-                kept |= set([name for name in state.names if name in finished][:2])
+                finished = [version.name for version in versions]
+                kept = {*finished[-max(1, keep) :], *[name for name in state.names if name in finished][:2]}
                 candidates = [version for version in versions if not (version.name in kept | on_hold or version.tags)]
                 old = [version.name for version in candidates if (now - version.created).total_seconds() >= min_age]
                 if damaged:
                     old += [name for name in damaged_names if name not in {*state.tags.values(), *on_hold}]
-                    state = _serve_another(state, old, finished)
+                    state = _serve_another(state, old, {*finished})
                 return replace(state, condemned=tuple(dict.fromkeys((*state.condemned, *old))), holds=holds)
 
             # The names are recorded before the deletion: from then on no process serves or tags these versions
@@ -470,18 +464,13 @@ class Versions(FinishedVersions):
     @contextmanager
     def _locked(self) -> Iterator["Versions"]:
         """Hold the lease of the versions during a `with` block; yield the versions, guarded by the lease."""
-        subject = f"the versions in {self.work.url}"
-        with hold(
-            self.work, FOLDER, subject, waiting=lambda message: None, taken_over=partial(fence_versions, self.work)
-        ) as lease:
+        subject, fenced = f"the versions in {self.work.url}", partial(fence_versions, self.work)
+        with hold(self.work, FOLDER, subject, waiting=lambda message: None, taken_over=fenced) as lease:
             yield Versions(lease.guard(self.work))
 
 
 def fence_versions(work: Store, holder: str) -> None:
-    """Create the state that a former holder of a lease may be about to create, without a change; for `lease.hold`.
-
-    `holder` is the name of the former holder.
-    """
+    """Create the state that the former holder of a lease may be about to create, without a change; for `lease.hold`."""
     fence(work / FOLDER, f"take over from {holder}")
 
 
@@ -543,9 +532,7 @@ def resolve(
         if finished is not None:
             return finished
         if served is not None:
-            names = ", ".join(
-                name for name in models.children() if VERSION.fullmatch(name) and _can_open(models / name)
-            )
+            names = ", ".join(name for name in models.children() if VERSION.fullmatch(name) and _opens(models / name))
             raise StoreError(
                 f"{models.url}/{POINTER} names {served!r}, which is not a finished model.",
                 f"Give the URL of one of the versions: {names or 'there is none'}.",
@@ -565,10 +552,9 @@ def read_resolved(
     store_timeout: float = TIMEOUT,
     version: str | None = None,
 ) -> T:
-    """Return the result of `read` for the folder that `resolve` returns for the further arguments.
+    """Return the result of `read` for the folder that `resolve` returns; if another is served by then, for that one.
 
-    If reading fails because another version is served by then, and the first one may have been deleted, `read` is
-    called for the new one.
+    The first one may have been deleted meanwhile.
     """
     store = resolve(url, storage_options, store_timeout, version)
     try:
@@ -581,10 +567,7 @@ def read_resolved(
 
 
 def _serve_another(state: State, removed: list[str], intact: set[str]) -> State:
-    """Return a state that serves an undamaged version if the served one is removed.
-
-    It is the version that was served before, or else the newest. `intact` are the names of undamaged versions.
-    """
+    """Return a state that, if the served version is `removed`, serves an `intact` one: served before, or the newest."""
     names = [name for name in state.names if name in intact] or sorted(intact, key=parse_number)[-1:]
     return replace(state, names=tuple(names)) if names and state.name in removed else state
 
@@ -596,7 +579,7 @@ def _is_begun(version: Store) -> bool:
     return METADATA in names or not (names or is_link)
 
 
-def _can_open(version: Store) -> bool:
+def _opens(version: Store) -> bool:
     """Return whether a version, by its folder, is finished and can be opened."""
     with suppress(DamageError, FormatError):
         return read_finished(version) is not None
