@@ -9,7 +9,8 @@ from daskw2v.models.formats.export import export
 from daskw2v.models.formats.word2vec import import_word2vec
 from daskw2v.models.stored.store import attempt_of, write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_partition, write_table_rows
-from daskw2v.models.versions.versions import publish, resolve
+from daskw2v.models.versions.resolving import resolve
+from daskw2v.models.versions.versions import publish
 from daskw2v.store.arrays import write_array
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.partition import Partitions

@@ -12,7 +12,8 @@ from daskw2v.models.stored.index_files import IndexSummary, write_index, written
 from daskw2v.models.stored.store import attempt_of, ids_after, write_ids, write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_table_rows
 from daskw2v.models.versions.finished import next_version
-from daskw2v.models.versions.versions import Versions, latest_version, publish, resolve
+from daskw2v.models.versions.resolving import resolve
+from daskw2v.models.versions.versions import Versions, latest_version, publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from tests.support.command_line import invoke

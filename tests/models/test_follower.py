@@ -17,8 +17,9 @@ from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.store import finish_tables, write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_table_rows
-from daskw2v.models.versions import versions as versions_module
-from daskw2v.models.versions.versions import Versions, publish, resolve
+from daskw2v.models.versions import resolving
+from daskw2v.models.versions.resolving import resolve
+from daskw2v.models.versions.versions import Versions, publish
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -252,7 +253,7 @@ def test_follower__refuses_what_it_cannot_follow(work, served):
 @pytest.mark.parametrize("moment", ["manifest", "rows"])
 def test_open__looks_again_where_the_version_is_deleted_meanwhile(work, served, monkeypatch, moment):
     """A new version is served and the old one deleted, after its name was read or after its manifest was."""
-    read, calls = versions_module.read_finished, []
+    read, calls = resolving.read_finished, []
 
     def read_finished(store):
         calls.append(store)
@@ -263,7 +264,7 @@ def test_open__looks_again_where_the_version_is_deleted_meanwhile(work, served, 
         (work / "models" / served[1]).remove()
         return manifest if moment == "rows" else None
 
-    monkeypatch.setattr(versions_module, "read_finished", read_finished)
+    monkeypatch.setattr(resolving, "read_finished", read_finished)
     vectors = Vectors.open(work.url)
     assert is_whole(vectors)
     assert vectors.url.endswith(served[0])

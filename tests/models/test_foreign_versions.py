@@ -12,7 +12,8 @@ from daskw2v.errors import FormatError, StoreError
 from daskw2v.models.stored.store import finish, write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_table_rows
 from daskw2v.models.versions.finished import next_version
-from daskw2v.models.versions.versions import Versions, resolve, serve_version
+from daskw2v.models.versions.resolving import resolve
+from daskw2v.models.versions.versions import Versions, serve_version
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary
 from tests.support.command_line import invoke

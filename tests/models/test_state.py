@@ -1,25 +1,16 @@
 """The state of a work directory: which version is served, whoever changes it, and whatever happens to its files."""
 
-import itertools
 import logging
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
-from greenlet import getcurrent, greenlet
-from hypothesis import given
-from hypothesis import strategies as st
 
-from daskw2v.errors import DamageError, StoreError
-from daskw2v.models.versions import finished
-from daskw2v.models.versions import versions as versions_module
+from daskw2v.errors import StoreError
 from daskw2v.models.versions.state import State, change_state, fence, read_history, read_state
-from daskw2v.models.versions.versions import Versions
-from daskw2v.store import lease
 from daskw2v.store.numbered import NumberedLog
-from daskw2v.store.storage import MANIFEST, Store
+from daskw2v.store.storage import Store
 
 NAMES = [f"v000{number}-{run}" for number, run in zip((1, 2, 3), "abc", strict=True)]
 OLD = {"created": "2001-01-01T00:00:00+00:00", "params": {}, "tables": {"input": [1, 2]}}
@@ -230,115 +221,3 @@ def test_condemned__versions_are_neither_served_nor_tagged(models):
     for change in (serve, partial(tag, models, "stable")):
         with pytest.raises(StoreError, match="v0001-a is being deleted"):
             change(*(() if isinstance(change, partial) else (models,)), "v0001-a")
-
-
-OPERATIONS: dict[str, Callable[[Versions], object]] = {
-    "publish 1": lambda versions: versions.publish(NAMES[0]),
-    "publish 3": lambda versions: versions.publish(NAMES[2]),
-    "rollback": lambda versions: versions.rollback(),
-    "tag 1": lambda versions: versions.tag(NAMES[0], "stable"),
-    "tag 2": lambda versions: versions.tag(NAMES[1], "stable"),
-    "gc": lambda versions: versions.gc(keep=1),
-}
-_number = itertools.count()
-
-
-@pytest.fixture(scope="module")
-def stepwise():
-    """Pause before each access to a store; between the check of a lease and the write, too. Each lease can be taken."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        _step(monkeypatch)
-        yield
-
-
-def _step(monkeypatch):
-    monkeypatch.setattr(lease, "BEAT", 1e9)
-    monkeypatch.setattr(lease, "_is_alive", lambda found: False)
-    monkeypatch.setattr(finished, "find_version_damage", manifest_damage)
-    monkeypatch.setattr(versions_module, "check_version", lambda place: [raising(d) for d in manifest_damage(place)])
-
-    def read(self, function, *args, name=""):
-        pause()
-        return function(*args)
-
-    def change(self, function, *args, name=""):
-        self.check()
-        pause()
-        return function(*args)
-
-    monkeypatch.setattr(Store, "_with_retries", read)
-    monkeypatch.setattr(Store, "_change", change)
-
-
-def manifest_damage(place, *, full=False):
-    return [] if place.read_manifest() is not None else [DamageError.of(f"{place.url}/{MANIFEST}", "is missing")]
-
-
-def raising(error):
-    raise error
-
-
-def pause():
-    if getcurrent().parent is not None:
-        getcurrent().parent.switch()
-
-
-def work_directory():
-    """Return a work directory with three old versions, published in turn."""
-    work = Store(f"memory://served{next(_number)}")
-    for name in NAMES:
-        (work / "models" / name).write_manifest(OLD)
-        serve(work / "models", name)
-    return work
-
-
-def outcome(work):
-    """Return what is served, the tags, and which versions there are."""
-    served = read_state(work / "models")
-    return served.name, dict(served.tags), [version.name for version in Versions(work).all()]
-
-
-def serial_outcomes(operations):
-    """Return the outcomes of all orders of some operations."""
-    found = []
-    for order in itertools.permutations(operations):
-        work = work_directory()
-        for operation in order:
-            attempt(work, operation)
-        found.append(outcome(work))
-    return found
-
-
-def attempt(work, operation):
-    """Return whether the operation was done, refused as the lease was lost, or refused for another reason."""
-    try:
-        OPERATIONS[operation](Versions(work))
-    except StoreError as error:
-        return "lost" if "has taken over" in str(error) else "refused"
-    return "done"
-
-
-@pytest.mark.slow
-@given(st.tuples(*[st.sampled_from(sorted(OPERATIONS))] * 2), st.lists(st.integers(0, 60), max_size=8))
-def test_versions__changed_by_two_processes_at_once_end_as_in_some_order(stepwise, operations, lengths):
-    """Both hold the lease now and then, as the other one was paused; they take some accesses to the store in turn."""
-    work, results = work_directory(), {}
-
-    def process(number):
-        results[number] = attempt(work, operations[number])
-
-    running = [greenlet(partial(process, number)) for number in range(2)]
-    for turn, length in zip(itertools.cycle(running), itertools.chain(lengths, itertools.repeat(1))):
-        if all(each.dead for each in running):
-            break
-        for _ in range(length):
-            if not turn.dead:
-                turn.switch()
-    # Who has lost the lease may have made the change before
-    done = [operation for number, operation in enumerate(operations) if results[number] != "lost"]
-    lost = [operation for number, operation in enumerate(operations) if results[number] == "lost"]
-    possible = [found for some in (done, [*done, *lost]) for found in serial_outcomes(some)]
-    assert outcome(work) in possible, results
-    served = read_state(work / "models")
-    assert {served.name, *served.tags.values()} <= {version.name for version in Versions(work).all()}
-    assert (work / "models").read_bytes("LATEST") == "\n".join(served.names).encode()

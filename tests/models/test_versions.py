@@ -13,7 +13,8 @@ from daskw2v.models.stored.store import write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_table_rows
 from daskw2v.models.versions import versions as versions_module
 from daskw2v.models.versions.finished import Version, next_version
-from daskw2v.models.versions.versions import Versions, latest_version, publish, resolve, serve_version
+from daskw2v.models.versions.resolving import resolve
+from daskw2v.models.versions.versions import Versions, latest_version, publish, serve_version
 from daskw2v.store.lease import hold_run
 from daskw2v.store.storage import Store
 from daskw2v.vocabulary.vocabulary import Vocabulary

@@ -19,7 +19,8 @@ from distributed import Client, LocalCluster
 from daskw2v import Params, Resources, Vectors, train
 from daskw2v.cluster import connecting
 from daskw2v.errors import ParameterError, TrainingError, VocabularyError
-from daskw2v.models.versions.versions import latest_version, resolve
+from daskw2v.models.versions.resolving import resolve
+from daskw2v.models.versions.versions import latest_version
 from daskw2v.objectives.registry import OBJECTIVES, settled, start_alpha
 from daskw2v.stages import Store, build_corpus, build_vocabulary, train_model
 from daskw2v.training.strategies import STRATEGIES

@@ -15,7 +15,7 @@ from daskw2v.models.stored.blocks import scaled
 from daskw2v.models.stored.index_files import IndexSummary, write_index, written
 from daskw2v.models.stored.quantization import check_part_size
 from daskw2v.models.stored.store import attempt_of
-from daskw2v.models.versions.versions import resolve
+from daskw2v.models.versions.resolving import resolve
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
 from daskw2v.types import Int64Array

@@ -14,7 +14,7 @@ from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.arguments import at_least_one
 from daskw2v.models.stored.blocks import cut, unit
 from daskw2v.models.stored.index_files import IndexSummary, read_file, read_summary
-from daskw2v.models.versions.versions import read_resolved
+from daskw2v.models.versions.resolving import read_resolved
 from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location

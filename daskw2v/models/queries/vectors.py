@@ -21,7 +21,7 @@ from daskw2v.models.queries.outputs import Outputs
 from daskw2v.models.queries.shortcuts import Shortcuts
 from daskw2v.models.queries.unseen import UnseenWords
 from daskw2v.models.stored.arguments import at_least_one, word_list
-from daskw2v.models.versions.versions import read_resolved
+from daskw2v.models.versions.resolving import read_resolved
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.store.retries import TIMEOUT
 from daskw2v.store.urls import Location

@@ -10,7 +10,7 @@ import zarr
 
 from daskw2v.errors import StoreError
 from daskw2v.models.stored.store import create_part, read_finished
-from daskw2v.models.versions.versions import read_resolved
+from daskw2v.models.versions.resolving import read_resolved
 from daskw2v.phrases.build import pieces_of
 from daskw2v.phrases.reference import Bigram, join_phrases
 from daskw2v.shards.layout import Corpus

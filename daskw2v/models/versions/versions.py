@@ -1,21 +1,21 @@
 """Versions of a model: immutable folders below `models/`, of which one is served.
 
-A version is finished once its manifest exists, and never changes after that. `state` has the name of the served one.
-So a reader always sees a complete version, old or new. `resolve` finds the version that a URL refers to.
+A version is finished once its manifest exists, and never changes after that. The state (`state.py`) names the served
+one. So a reader always sees a complete version, old or new.
 """
 
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
-from daskw2v.errors import BusyError, DamageError, Daskw2vError, FormatError, StoreError, SupersededError
-from daskw2v.models.stored.store import finish, read_finished
+from daskw2v.errors import BusyError, StoreError, SupersededError
+from daskw2v.models.stored.store import finish
 from daskw2v.models.versions.finished import (
     FOLDER,
     VERSION,
@@ -470,7 +470,10 @@ class Versions(FinishedVersions):
 
 
 def fence_versions(work: Store, holder: str) -> None:
-    """Create the state that the former holder of a lease may be about to create, without a change; for `lease.hold`."""
+    """Create the state that a former holder of a lease may be about to create, without a change; for `lease.hold`.
+
+    `holder` is the name of the former holder.
+    """
     fence(work / FOLDER, f"take over from {holder}")
 
 
@@ -495,79 +498,11 @@ def latest_version(models: Store) -> str | None:
     return read_state(models).name
 
 
-def resolve(
-    url: Location,
-    storage_options: Mapping[str, Any] | None = None,
-    store_timeout: float = TIMEOUT,
-    version: str | None = None,
-) -> Store:
-    """Return the folder of the finished model that a URL refers to.
-
-    Parameters
-    ----------
-    url
-        A work directory or its `models` folder (for the served version), or one version.
-    storage_options
-        Options for fsspec.
-    store_timeout
-        Seconds that each call of the store may take.
-    version
-        Name or tag of a version of the work directory, instead of the served one.
-
-    Raises
-    ------
-    StoreError
-        If there is no finished model, or a newer daskw2v wrote it.
-    """
-    store = Store(as_url(url, "model"), dict(storage_options or {}), store_timeout)
-    if version is not None:
-        versions = Versions(store)
-        return versions.models / versions.find(version).name
-    if read_finished(store) is not None:
-        return store
-    for models in (store, store / FOLDER):
-        served, finished = _find_served_model(models)
-        if finished is None and served != latest_version(models):  # the pointer has moved meanwhile
-            served, finished = _find_served_model(models)
-        if finished is not None:
-            return finished
-        if served is not None:
-            names = ", ".join(name for name in models.children() if VERSION.fullmatch(name) and _opens(models / name))
-            raise StoreError(
-                f"{models.url}/{POINTER} names {served!r}, which is not a finished model.",
-                f"Give the URL of one of the versions: {names or 'there is none'}.",
-            )
-    if (store / FOLDER).exists():
-        raise StoreError(f"{url} holds no finished model yet.", "Run train again: it goes on where it stopped.")
-    raise StoreError(
-        f"There is no model at {url}.",
-        "Give a work directory that train has finished, or one version below its models/.",
-    )
-
-
-def read_resolved(
-    read: Callable[[Store], T],
-    url: Location,
-    storage_options: Mapping[str, Any] | None = None,
-    store_timeout: float = TIMEOUT,
-    version: str | None = None,
-) -> T:
-    """Return the result of `read` for the folder that `resolve` returns; if another is served by then, for that one.
-
-    The first one may have been deleted meanwhile.
-    """
-    store = resolve(url, storage_options, store_timeout, version)
-    try:
-        return read(store)
-    except Daskw2vError:
-        newer = resolve(url, storage_options, store_timeout, version)
-        if newer == store:
-            raise
-    return read(newer)
-
-
 def _serve_another(state: State, removed: list[str], intact: set[str]) -> State:
-    """Return a state that, if the served version is `removed`, serves an `intact` one: served before, or the newest."""
+    """Return a state that serves an undamaged version if the served one is removed.
+
+    It is the version that was served before, or else the newest. `intact` are the names of undamaged versions.
+    """
     names = [name for name in state.names if name in intact] or sorted(intact, key=parse_number)[-1:]
     return replace(state, names=tuple(names)) if names and state.name in removed else state
 
@@ -577,18 +512,3 @@ def _is_begun(version: Store) -> bool:
     names, local = version.children(), version.local_path
     is_link = local is not None and os.path.islink(local)  # perhaps a link to a disk that is not mounted now
     return METADATA in names or not (names or is_link)
-
-
-def _opens(version: Store) -> bool:
-    """Return whether a version, by its folder, is finished and can be opened."""
-    with suppress(DamageError, FormatError):
-        return read_finished(version) is not None
-    return False
-
-
-def _find_served_model(models: Store) -> tuple[str | None, Store | None]:
-    """Return the name of the served version, and its folder; None for a folder that is not finished."""
-    served = latest_version(models)
-    if served is None or not VERSION.fullmatch(served) or read_finished(models / served) is None:
-        return served, None
-    return served, models / served

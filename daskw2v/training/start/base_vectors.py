@@ -19,7 +19,7 @@ from daskw2v.models.formats.keyed_vectors import from_gensim
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.store import attempt_of, read_finished
 from daskw2v.models.stored.tables import open_table
-from daskw2v.models.versions.versions import resolve
+from daskw2v.models.versions.resolving import resolve
 from daskw2v.progress import Listener, Progress, saying
 from daskw2v.store.durability import force_files
 from daskw2v.store.lease import hold
