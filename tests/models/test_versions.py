@@ -172,6 +172,12 @@ def test_holding__keeps_what_a_reader_reads(versions, models):
     assert versions.gc(keep=1) == [NAMES[0]]
 
 
+def test_holding__ends_quietly_if_the_hold_has_expired(versions, models):
+    with versions.holding(NAMES[0], hours=1e-9):
+        versions.gc()
+        assert versions.log()[-1].holds == {}
+
+
 def test_log__is_the_history_of_what_was_served(versions):
     versions.rollback(reason="bad")
     versions.tag(NAMES[0], "stable", reason="paper")

@@ -447,7 +447,7 @@ OPERATIONS: dict[str, Callable[[Process, Versions], Any]] = {
 def _read(versions: Versions) -> list[str]:
     """Open what is served, and keep a version while it is read."""
     names = [read_resolved(lambda store: (store.read_manifest(), store.name)[1], URL) for _ in range(2)]
-    with versions.holding() as version:
+    with versions.holding(hours=24 * 3650) as version:  # however the clock is set
         for _ in range(3):
             if (versions.models / version.name).read_manifest() is None:
                 raise Violated(f"{version.name} was deleted while it was held")
@@ -492,7 +492,7 @@ def simulate(choices: Choices) -> World:
         number = 1 + choices.below(160 if kind == "call" else 25)
         world.faults[kind, number] = choices.of(FAULTS), choices.of(PAUSES)
     processes = [
-        Process(number, choices.of(("here", "there")), choices.of(list(OPERATIONS)), f"key{number}")
+        Process(number, choices.of(("here", "there")), choices.of([*OPERATIONS, "night", "night"]), f"key{number}")
         for number in range(1, 3 + choices.below(3))
     ]
     with simulated(world):

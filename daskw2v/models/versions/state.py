@@ -142,6 +142,11 @@ class State:
             )
         return replace(self, names=(version, *self.names)[:_MAX_SERVED])
 
+    def without_holds(self, key: str, version: str = "") -> "State":
+        """Return the state without the hold of that key and without all holds of a version."""
+        holds = {k: hold for k, hold in self.holds.items() if k != key and hold.version != version}
+        return replace(self, holds=holds)
+
     def check(self, version: str) -> None:
         """Check that a version is not being deleted; raises a StoreError if it is."""
         if version in self.condemned:

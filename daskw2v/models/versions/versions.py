@@ -357,12 +357,11 @@ class Versions(FinishedVersions):
         """
 
         def remove_holds(state: State) -> State:
-            version = name if VERSION.fullmatch(name) else state.tags.get(name)
-            kept = {key: hold for key, hold in state.holds.items() if name != key and hold.version != version}
-            if kept == state.holds:
+            after = state.without_holds(name, state.tags.get(name, name))
+            if after == state:
                 known = ", ".join(f"{key} of {hold.version}" for key, hold in state.holds.items()) or "none"
                 raise StoreError(f"{self.models.url} has no hold {name!r}.", f"Its holds: {known}.")
-            return replace(state, holds=kept)
+            return after
 
         with self._locked() as locked:
             change_state(locked.models, remove_holds, f"release {name}")
@@ -390,7 +389,8 @@ class Versions(FinishedVersions):
         try:
             yield self.find(read_state(self.models).holds[key].version)
         finally:
-            self.release(key)
+            with self._locked() as locked:
+                change_state(locked.models, lambda state: state.without_holds(key), f"release {key}")
 
     def gc(self, keep: int = 3, min_age: float = 3600.0, *, damaged: bool = False) -> list[str]:
         """Delete old versions, and folders of versions that interrupted runs did not finish.
