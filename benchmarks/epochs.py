@@ -17,7 +17,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.features.settings import has_features
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.objectives.registry import settled, start_alpha
+from daskw2v.objectives.registry import settle_params, start_alpha
 from daskw2v.progress import silent
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.run import Run
@@ -55,7 +55,7 @@ def task_of(
     text: Text, params: Params, device: str
 ) -> tuple[Run, list[TableBlock], dict[int, Float32Array], ReplicaWork]:
     """Return what a worker is given to train an epoch: the run, the model's blocks and first rows, and its work."""
-    params = settled(params.replace(strategy="averaging"))
+    params = settle_params(params.replace(strategy="averaging"))
     run = Run(text.work, text.corpus.name, text.vocabulary, params, device)
     if has_features(params):
         with one_thread() as client:

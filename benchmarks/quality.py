@@ -26,7 +26,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.evaluation import evaluate
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.objectives.registry import settled, start_alpha
+from daskw2v.objectives.registry import settle_params, start_alpha
 from daskw2v.shards.layout import digest
 from daskw2v.store.storage import Store
 from daskw2v.training.pipeline import train
@@ -103,7 +103,7 @@ def score(tool: str, params: Params, place: Place) -> Scores:
 
 def variants_of(objective: str, options: argparse.Namespace) -> dict[str, tuple[str, Params]]:
     """Return the tools and Params that are compared; the first is what the others are measured by."""
-    params = settled(Params(objective=objective, alpha=options.alpha, epochs=options.epochs))
+    params = settle_params(Params(objective=objective, alpha=options.alpha, epochs=options.epochs))
     known = {tool: (tool, params) for tool in TRAINERS}
     if not KINDS[objective].tree:
         known[PAIR] = ("daskw2v", params.replace(negative_sharing="pair"))

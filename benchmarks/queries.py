@@ -93,8 +93,8 @@ def measure(session: Session) -> None:
     new = [opened(url, word) for _ in range(options.times)]
     seconds |= {name: Spread.of(values) for name, values in zip((OPEN, FIRST), zip(*new, strict=True), strict=True)}
     assert indexed.searcher is not None
-    others = indexed.searcher.candidates(model.units(range(BATCH)), 11).others
-    unsure = float(np.mean(others > model.nearest(model[words], 11)[1][:, -1]))
+    bounds = indexed.searcher.candidates(model.units(range(BATCH)), 11).bounds
+    unsure = float(np.mean(bounds > model.nearest(model[words], 11)[1][:, -1]))
     columns = ("s", "of reading the table", "MB searched", "recall", "searched again")
     size = table.nbytes
     shown = session.table(f"{len(model):,} words x {model.vector_size}, {size / 1e9:.2g} GB", columns, ".4f")

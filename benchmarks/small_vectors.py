@@ -26,7 +26,7 @@ from benchmarks.texts import name_of, write_text
 from benchmarks.whole_runs import SCORES
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.models.index.kinds import EFFORT, KINDS, quantized
+from daskw2v.models.index.kinds import EFFORT, KINDS, quantize_vectors
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored import quantization
@@ -94,7 +94,7 @@ def codes_of(kind: str, decoded: Float32Array, asked: Asked, effort: int = EFFOR
 
 def from_int8(units: Float32Array) -> Float32Array:
     center = units.mean(axis=0)
-    codes, steps, _ = quantized(units - center)
+    codes, steps, _ = quantize_vectors(units - center)
     return np.asarray(codes * steps[:, None] + center, np.float32)
 
 
@@ -103,9 +103,9 @@ def from_signs(units: Float32Array) -> Float32Array:
 
 
 def from_centroids(units: Float32Array, size: int) -> Float32Array:
-    parts = quantization.parts_of(units, size)
-    books = quantization.books_of(parts)
-    return quantization.decoded(quantization.codes_of(parts, books), books, units.shape[1])
+    parts = quantization.cut_vectors(units, size)
+    books = quantization.make_books(parts)
+    return quantization.decode_parts(quantization.encode_parts(parts, books), books, units.shape[1])
 
 
 def measured(params: Params, session: Session) -> Iterator[tuple[str, Found]]:

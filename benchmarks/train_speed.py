@@ -35,7 +35,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.errors import counted
 from daskw2v.features.settings import has_features
 from daskw2v.kernels.rng import Purpose, stream
-from daskw2v.objectives.registry import settled
+from daskw2v.objectives.registry import settle_params
 from daskw2v.sampling.reader import SegmentReader
 from daskw2v.sampling.segments import cut_range, keep_thresholds
 from daskw2v.training.devices import threads_of
@@ -90,7 +90,7 @@ def epoch_of(tool: str, text: Text, params: Params, threads: int) -> Callable[[]
 
 def compare(table: Table, text: Text, objective: str, setting: str, threads: int, options: argparse.Namespace) -> None:
     """Measure all tools in turn; print a row for each."""
-    params = settled(SETTINGS[setting].replace(objective=objective))
+    params = settle_params(SETTINGS[setting].replace(objective=objective))
     runs: dict[str, Callable[[], Any]] = {"peak": partial(measure_peak, threads)}
     for tool in options.tools:
         if has_features(params) and tool not in NGRAM_TOOLS:

@@ -40,7 +40,7 @@ from daskw2v.extras import needed
 from daskw2v.models.formats.export import export
 from daskw2v.models.formats.importing import import_vectors
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.objectives.registry import settled
+from daskw2v.objectives.registry import settle_params
 from daskw2v.training.pipeline import train
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -128,7 +128,7 @@ def with_spelling(vectors: Vectors, file: Path | None = None) -> Trained:
 
 
 def train_fasttext(text: Path, params: Params, threads: int) -> Trained:
-    arguments = {**fasttext_arguments(text, settled(params), threads), "epoch": params.epochs}
+    arguments = {**fasttext_arguments(text, settle_params(params), threads), "epoch": params.epochs}
     path = text.with_suffix(".bin")
     command = [sys.executable, "-c", FASTTEXT, json.dumps(arguments), str(path)]
     subprocess.run(command, check=True, env={**os.environ, **ZEROED})  # as `benchmarks.peers` says

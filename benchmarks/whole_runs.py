@@ -40,7 +40,7 @@ from benchmarks.texts import MB, name_of, write_text
 from daskw2v.config.params import Params
 from daskw2v.models.formats.keyed_vectors import from_gensim
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.objectives.registry import settled
+from daskw2v.objectives.registry import settle_params
 from daskw2v.training.warm_up import warm_up
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -108,7 +108,7 @@ def run(tool: str, text: Path, folder: Path, params: Params, threads: int, seeds
 def measure(session: Session) -> None:
     """Run all tools in turn on each text, a seed each."""
     options = session.options
-    params = settled(Params(epochs=options.epochs))
+    params = settle_params(Params(epochs=options.epochs))
     session.text = ", ".join(map(name_of, options.parts))
     session.peers = {tool: ABOUT[tool] for tool in options.tools if tool in ABOUT}
     compileall.compile_dir(Path(daskw2v.__file__).parent, quiet=1)  # as pip does with what it installs

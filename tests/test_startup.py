@@ -70,7 +70,9 @@ def model(request, tmp_path):
     write_vocabulary(store, vocabulary)
     write_ids(store, StableIds.first(vocabulary))
     if subwords:
-        write_subwords(store, Subwords(Alphabet.of(WORDS), initial_weights(4, len(Alphabet.of(WORDS)), seed=1)))
+        write_subwords(
+            store, Subwords(Alphabet.from_words(WORDS), initial_weights(4, len(Alphabet.from_words(WORDS)), seed=1))
+        )
     if n_partitions == 1:
         write_table_rows(store, "input", 0, rows)
     else:

@@ -4,7 +4,7 @@ from benchmarks.cuda.bench import Bench, drawn, modes_of
 from benchmarks.cuda.speed import over_text
 from benchmarks.papers.full_w2v import DEMAND
 from daskw2v.config.params import Params
-from daskw2v.objectives.registry import OBJECTIVES, settled
+from daskw2v.objectives.registry import OBJECTIVES, settle_params
 from tests.support.cuda.cases import Windows
 from tests.support.cuda.traffic import rows_of
 
@@ -17,7 +17,7 @@ def demand(bench: Bench) -> None:
     for corpus in (drawn(n, bench.options.tokens) for n in bench.options.vocabularies):
         for mode, how in modes_of(5).items():
             for objective in over_text():
-                params = settled(Params(objective=objective, vector_size=128, sample=0, **how))
+                params = settle_params(Params(objective=objective, vector_size=128, sample=0, **how))
                 segment, prepared = corpus.read(params).segment, OBJECTIVES[objective].prepare(params, corpus.counts)
                 case = Windows(params, segment, 0, 0, [], prepared, [])
                 asked = rows_of(params, segment, prepared, **case.waiting()).bytes_of(params)

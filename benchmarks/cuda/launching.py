@@ -10,7 +10,7 @@ from daskw2v.config.params import Params
 from daskw2v.kernels.cuda import load
 from daskw2v.kernels.simd import padded
 from daskw2v.objectives.base import DeviceTables, Rate
-from daskw2v.objectives.registry import OBJECTIVES, settled, start_alpha
+from daskw2v.objectives.registry import OBJECTIVES, settle_params, start_alpha
 from daskw2v.training.devices.base import map_arrays
 
 
@@ -19,14 +19,14 @@ class Launch:
 
     def __init__(self, params: Params, corpus: Corpus) -> None:
         self._cuda, self._pieces = load("numba.cuda"), load("daskw2v.objectives.cuda.pieces")
-        params, put, width = settled(params), self._cuda.to_device, padded(params.vector_size)
+        params, put, width = settle_params(params), self._cuda.to_device, padded(params.vector_size)
         objective: Any = OBJECTIVES[params.objective.name]
         self._train, self._rate = objective.trainers["cuda"], Rate(start_alpha(params), 0.0, 0)
         words, most = corpus.read(params), self._pieces.room(None)
         self.raw, self.trained, self.in_flight = words.raw, len(words.segment.tokens), 0
         prepared = objective.prepare(params, corpus.counts)
         touched = objective.touched(prepared, corpus.counts)
-        likely = [put(self._pieces.crowded(touched[name], most)) for name in ("input", "output")]
+        likely = [put(self._pieces.damped_chances(touched[name], most)) for name in ("input", "output")]
         tables: list[Any] = []
         for name, n in objective.tables(params, len(corpus.counts)).items():
             rows = np.zeros((n, width), np.float32)
@@ -42,7 +42,7 @@ class Launch:
     def run(self) -> None:
         """Train all of the text once, without waiting for the end; note how many warps do."""
         warps = self._train(self._segment, *self._centers, self._memory, self._rate, 0, self._prepared)
-        self.in_flight = self._pieces.n_pieces(self.trained, warps)
+        self.in_flight = self._pieces.count_pieces(self.trained, warps)
 
     def seconds(self) -> float:
         """Train all of the text once; return what it takes on the GPU."""

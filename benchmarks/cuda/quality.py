@@ -10,13 +10,13 @@ from benchmarks.quality import Place, score
 from benchmarks.tables import Spread
 from benchmarks.texts import name_of
 from daskw2v.config.params import Params
-from daskw2v.objectives.registry import settled
+from daskw2v.objectives.registry import settle_params
 from daskw2v.store.storage import Store
 
 
 def quality(bench: Bench) -> None:
     """Print the mean of the scores over seeds, and their extremes."""
-    options, params = bench.options, settled(Params(vector_size=128, epochs=bench.options.epochs))
+    options, params = bench.options, settle_params(Params(vector_size=128, epochs=bench.options.epochs))
     room = room_of(params, drawn(min(options.vocabularies, default=1000), options.tokens))
     cache = Store(str(options.cache or bench.folder / "cache"))
     table = bench.table(

@@ -15,7 +15,7 @@ from benchmarks.tables import Spread, Table
 from benchmarks.texts import Text, encode, encode_file
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
-from daskw2v.objectives.registry import settled
+from daskw2v.objectives.registry import settle_params
 from daskw2v.store.storage import Store
 from daskw2v.training.devices import threads_of
 
@@ -24,7 +24,7 @@ SMALL = 300_000  # bytes
 
 def params_of(objective: str, **changes: Any) -> Params:
     """Return Params with the objective's own learning rate written out, as `benchmarks.quality` keeps scores by."""
-    return settled(Params(objective=objective, **changes))
+    return settle_params(Params(objective=objective, **changes))
 
 
 @dataclass

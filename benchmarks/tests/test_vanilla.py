@@ -3,7 +3,7 @@ import pytest
 
 from daskw2v.config.params import Params
 from daskw2v.kernels.rng import Purpose, stream
-from daskw2v.objectives.reference import targets_of, windows_in
+from daskw2v.objectives.reference import draw_pair_targets, list_windows
 from daskw2v.objectives.windows import Windows
 from daskw2v.sampling.segments import Segment
 from daskw2v.store.storage import Store
@@ -33,8 +33,8 @@ def pairs_of(segment, settings, noise):
     key = stream(1, Purpose.NEGATIVE)
     windows = Windows(settings.window, False, 0.0, 0.0, 0, key)
     return [
-        (context, *targets_of(noise, key, window, settings.negative, i))
-        for window in windows_in(segment, 0, len(segment.tokens), windows)
+        (context, *draw_pair_targets(noise, key, window, settings.negative, i))
+        for window in list_windows(segment, 0, len(segment.tokens), windows)
         for i, context in enumerate(window.contexts)
     ]
 

@@ -8,11 +8,11 @@ from daskw2v.cli.models import model_argument, open_once
 from daskw2v.cli.options import storage_option
 from daskw2v.cli.printing import Output, named_output, prints
 from daskw2v.cli.program import main
-from daskw2v.models.formats.export import WITH_NGRAMS, export, format_by_name, refuse_unread
+from daskw2v.models.formats.export import WITH_NGRAMS, check_option, export, format_by_name
 from daskw2v.models.formats.fasttext.model import PART_SIZE
 from daskw2v.models.formats.importing import import_vectors
-from daskw2v.models.queries.encoding import USUAL
-from daskw2v.models.stored.quantization import MOST_PART
+from daskw2v.models.queries.encoding import DEFAULT_SIF
+from daskw2v.models.stored.quantization import MAX_PART_SIZE
 
 
 @main.command("import", no_args_is_help=True)
@@ -41,15 +41,16 @@ def import_command(file: str, url: str, format: str | None, storage_options: dic
     metavar="[A]",
     type=float,
     is_flag=False,
-    flag_value=USUAL,
-    help=f"For static: let a word of probability p count A / (A + p) in a text's mean; {USUAL:g} without a number.",
+    flag_value=DEFAULT_SIF,
+    help="For static: let a word of probability p count A / (A + p) in a text's mean; "
+    f"{DEFAULT_SIF:g} without a number.",
 )
 @click.option(
     "--ngrams", type=click.IntRange(1), help="For fasttext and ftz: write this many n-grams, the most frequent."
 )
 @click.option(
     "--part-size",
-    type=click.IntRange(1, MOST_PART),
+    type=click.IntRange(1, MAX_PART_SIZE),
     help=f"For ftz: dimensions that a byte stands for, {PART_SIZE} by default; 1 for int8.",
 )
 @prints
@@ -72,7 +73,7 @@ def export_command(
     """
     written = format or format_by_name(url)
     if ngrams is not None and written is not None:
-        refuse_unread("--ngrams", f"--ngrams {ngrams}", written, *WITH_NGRAMS)
+        check_option("--ngrams", f"--ngrams {ngrams}", written, *WITH_NGRAMS)
     vectors = open_once(model, storage_options)
     vectors = vectors if prefix is None else vectors.prefix(prefix)
     vectors = vectors if ngrams is None else vectors.prune(ngrams)

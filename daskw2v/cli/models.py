@@ -16,7 +16,7 @@ from daskw2v.models.index.build import build_index
 from daskw2v.models.index.kinds import CONNECTIVITY, EXPANSION, KINDS, PART_SIZE
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.quantization import MOST_PART
+from daskw2v.models.stored.quantization import MAX_PART_SIZE
 
 _LONG = 4  # most entries of a list that are shown
 _TITLES = {"corpus": "text", "metrics": "training", "resources": "trained on"}
@@ -82,7 +82,9 @@ def analogy(model: str, a: str, b: str, c: str, topn: int, storage_options: dict
     "--connectivity", type=click.IntRange(2), help=f"Links of a word in the graph.  [default: {CONNECTIVITY}]"
 )
 @click.option("--expansion", type=click.IntRange(1), help=f"Candidates for links.  [default: {EXPANSION}]")
-@click.option("--part-size", type=click.IntRange(1, MOST_PART), help=f"Dimensions of a byte.  [default: {PART_SIZE}]")
+@click.option(
+    "--part-size", type=click.IntRange(1, MAX_PART_SIZE), help=f"Dimensions of a byte.  [default: {PART_SIZE}]"
+)
 @click.option("--threads", type=click.IntRange(0), default=0, help="Threads to build with; 0 uses all cores.")
 @prints
 @storage_option

@@ -16,7 +16,7 @@ from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.config.settings import Settings, declared_fields, default_of
 from daskw2v.errors import NotFittedError, ParameterError
-from daskw2v.models.queries.encoding import USUAL
+from daskw2v.models.queries.encoding import DEFAULT_SIF
 from daskw2v.models.queries.other_names import INSTEAD, Answers
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.progress import Watching
@@ -156,7 +156,7 @@ class Estimator(Answers):
     def __getattr__(self, name: str) -> Any:
         if name in ("vectors_", "wv"):
             raise _not_fitted(type(self).__name__)
-        return self._answered(name)
+        return self._missing_attribute(name)
 
     def __getitem__(self, word: Any) -> Any:
         raise TypeError(f"{type(self).__name__!r} object is not subscriptable. The vectors are: give wv[word].")
@@ -261,7 +261,7 @@ def encode(vectors: Vectors, texts: list[Any], pooling: str, tokenizer: Any) -> 
         How to split texts; None for the model's.
     """
     check_pooling(pooling)
-    return vectors.encode(texts, sif=USUAL if pooling == "sif" else None, tokenizer=tokenizer)
+    return vectors.encode(texts, sif=DEFAULT_SIF if pooling == "sif" else None, tokenizer=tokenizer)
 
 
 def _not_fitted(title: str) -> Exception:

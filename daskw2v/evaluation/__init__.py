@@ -51,7 +51,7 @@ class Score(NamedTuple):
 
     @property
     def why(self) -> str:
-        """Why there is no score; "" if there is one."""
+        """Reason why the set has no score, as a clause; "" if it has one."""
         if self.value is not None:
             return ""
         if self.coverage is None:
@@ -82,7 +82,7 @@ class Evaluation:
     outliers: Mapping[str, OutlierResult]
 
     def rows(self) -> Iterator[Score]:
-        """Yield all scores, set by set."""
+        """Yield a `Score` for each set and method, set by set."""
         for name, s in self.similarity.items():
             yield Score("similarity", name, "spearman", s.spearman, s.low, s.high, s.pairs, s.missing)
         for name, methods in self.analogy.items():
@@ -97,7 +97,7 @@ class Evaluation:
             yield Score("outliers", name, "accuracy", o.accuracy, None, None, o.outliers, o.missing)
 
     def scores(self) -> dict[str, float | None]:
-        """Return one score for each set, that of the first method."""
+        """Return the score of each set by the set's name; of several methods, the score of the first."""
         scores: dict[str, float | None] = {}
         for row in self.rows():
             scores.setdefault(row.name, row.value)
@@ -110,7 +110,7 @@ class Evaluation:
         are `accuracy_METHOD`. `why` says why a set has no score.
         """
         kinds = {
-            kind: {name: _figures(result) for name, result in sets.items()} for kind, sets in vars(self).items() if sets
+            kind: {name: _as_json(result) for name, result in sets.items()} for kind, sets in vars(self).items() if sets
         }
         for row in self.rows():
             if row.why:
@@ -118,7 +118,7 @@ class Evaluation:
         return kinds
 
     def cells(self) -> Iterator[tuple[str, ...]]:
-        """Yield `rows` as texts, one for each of `COLUMNS`."""
+        """Yield each `Score` of `rows` as a tuple of texts, one for each column of `COLUMNS`."""
         for row in self.rows():
             score = f"none: {row.why}" if row.value is None else f"{row.value:.3f}"
             interval = "" if row.low is None or row.high is None else f"{row.low:.3f}..{row.high:.3f}"
@@ -131,12 +131,12 @@ class Evaluation:
         return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
 
 
-def _figures(result: Any) -> dict[str, Any]:
-    """Return the result of a set, or its results by method, as JSON types."""
+def _as_json(result: Any) -> dict[str, Any]:
+    """Return a result as JSON types; of results by method, the first result, and the accuracies of other methods."""
     if isinstance(result, Mapping):
-        method, *others = result
-        accuracies = {f"accuracy_{other}": result[other].accuracy for other in others}
-        return {"method": method, **_figures(result[method]), **accuracies}
+        method, *other_methods = result
+        accuracies = {f"accuracy_{other}": result[other].accuracy for other in other_methods}
+        return {"method": method, **_as_json(result[method]), **accuracies}
     figures = asdict(result)
     if isinstance(result, AnalogyResult):
         for part in ("categories", "groups"):
@@ -199,10 +199,10 @@ def evaluate(
     """
     options = storage_options
 
-    def answered(url: str) -> dict[str, AnalogyResult]:
+    def answer_analogies(url: str) -> dict[str, AnalogyResult]:
         return {method: evaluate_analogy(vectors, url, method, restrict_vocab, options) for method in analogy_methods}
 
-    def classified(url: str) -> dict[str, ClassificationResult]:
+    def classify(url: str) -> dict[str, ClassificationResult]:
         files = url.split(",")
         return {
             method: evaluate_classification(vectors, files, method, storage_options=options)
@@ -210,19 +210,22 @@ def evaluate(
         }
 
     return Evaluation(
-        _each("similarity", similarity, partial(evaluate_similarity, vectors, storage_options=options)),
-        _each("analogy", analogy, answered),
-        _each("categorization", categorization, partial(evaluate_categorization, vectors, storage_options=options)),
-        _each("classification", classification, classified),
-        _each("outliers", outliers, partial(evaluate_outliers, vectors, storage_options=options)),
+        _evaluate_sets("similarity", similarity, partial(evaluate_similarity, vectors, storage_options=options)),
+        _evaluate_sets("analogy", analogy, answer_analogies),
+        _evaluate_sets(
+            "categorization", categorization, partial(evaluate_categorization, vectors, storage_options=options)
+        ),
+        _evaluate_sets("classification", classification, classify),
+        _evaluate_sets("outliers", outliers, partial(evaluate_outliers, vectors, storage_options=options)),
     )
 
 
-def _each(kind: str, locations: Sequence[Location], score: Callable[[str], T]) -> dict[str, T]:
-    return {name: score(url) for name, url in by_name(kind, locations).items()}
+def _evaluate_sets(kind: str, locations: Sequence[Location], evaluate_set: Callable[[str], T]) -> dict[str, T]:
+    """Return the result of `evaluate_set` for the URL of each set of a kind, by the set's name."""
+    return {name: evaluate_set(url) for name, url in urls_by_name(kind, locations).items()}
 
 
-def by_name(kind: str, locations: Sequence[Location]) -> dict[str, str]:
+def urls_by_name(kind: str, locations: Sequence[Location]) -> dict[str, str]:
     """Return the URL of each set of a kind, by the set's name.
 
     Raises

@@ -21,7 +21,7 @@ import numpy as np
 
 from daskw2v.config.registry import find
 from daskw2v.errors import InputError, ParameterError
-from daskw2v.evaluation.reading import fields, known_id, malformed, read_lines, stem
+from daskw2v.evaluation.reading import file_stem, known_id, malformed_line, read_lines, split_fields
 from daskw2v.extras import needed, one_thread
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.queries.word_queries import COSMUL_EPSILON
@@ -31,21 +31,21 @@ from daskw2v.types import Float32Array, Float64Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 Method = Literal["3cosadd", "3cosmul", "pairdirection", "lrcos"]
-Scores = Callable[[slice], Float32Array]
+Scorer = Callable[[slice], Float32Array]  # from a slice of questions to scores, shape (questions, words)
 Pair = tuple[str, tuple[str, ...]]  # a first word, and all correct second words
 
 _SUFFIXES = (".txt", ".tsv", ".txt.gz", ".tsv.gz")
 _TAG = re.compile(r"[A-Z$]+_[A-Z$]+")  # MSR's relations: JJ_JJR
 
-_TABLE = 1 << 20  # cosines of a relation's words with a block of words: 4 MB, about the cache of a core
-_NARROWEST = 512  # fewest words in a block: in smaller ones the overhead of calls dominates
+_COSINES = 1 << 20  # cosines of a relation's words with a block of words: 4 MB, about the cache of a core
+_MIN_WIDTH = 512  # fewest words in a block: in smaller ones the overhead of calls dominates
 _SCORES = 1 << 17  # scores of a block of questions with a block of words
-_NEAREST = 1e-6  # least squared distance of unit vectors that float32 cosines can tell from 0
+_MIN_DISTANCE = 1e-6  # least squared distance of unit vectors that float32 cosines can tell from 0
 _QUESTIONS = 1 << 13  # questions whose vectors are in memory at once
 
 # Of LRCos
 _SEED = 0  # of the random words
-_LARGEST = 80  # exp(80) still fits float32
+_MAX_EXPONENT = 80  # exp(80) still fits float32
 _ITERATIONS = 1000  # more than a regression needs
 
 
@@ -121,22 +121,24 @@ def evaluate_analogy(
         )
     limit = len(vectors) if restrict_vocab is None else min(restrict_vocab, len(vectors))
     relations = read_relations(url, storage_options)
-    solvers = [solver(vectors, KnownRelation.of(relation, vectors.vocabulary, limit), limit) for relation in relations]
+    solvers = [
+        solver(vectors, KnownRelation.look_up(relation, vectors.vocabulary, limit), limit) for relation in relations
+    ]
     categories = {
-        s.known.relation.name: (s.known.count_right(s.asked, answers), len(answers))
+        s.known.relation.name: (s.known.count_correct(s.asked, answers), len(answers))
         for s, answers in zip(solvers, solve(vectors, solvers, limit), strict=True)
     }
     groups = {
-        group: _total([categories[relation.name] for relation in relations if relation.group == group])
+        group: _add_counts([categories[relation.name] for relation in relations if relation.group == group])
         for group in dict.fromkeys(relation.group for relation in relations if relation.group is not None)
     }
-    right, asked = _total(categories.values())
+    right, asked = _add_counts(categories.values())
     skipped = sum(s.skipped for s in solvers)
     return AnalogyResult(right / asked if asked else None, asked, skipped, categories, groups)
 
 
-def _total(counts: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    """Add up correct answers and questions."""
+def _add_counts(counts: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """Return the sums of the numbers of correct answers, and of the numbers of questions."""
     pairs = list(counts)
     return sum(right for right, _ in pairs), sum(asked for _, asked in pairs)
 
@@ -170,7 +172,7 @@ class KnownRelation:
     Parameters
     ----------
     relation
-        The whole relation.
+        The relation with all of its words.
     pairs
         Ids of the first word and of the first known second word of p pairs, shape (p, 2) int64.
     questions
@@ -185,25 +187,33 @@ class KnownRelation:
     answers: frozenset[tuple[int, int]]
 
     @classmethod
-    def of(cls, relation: Relation, vocabulary: Vocabulary, limit: int) -> Self:
-        """Look up a relation's words among the first `limit` ids, as written, then in lower case."""
+    def look_up(cls, relation: Relation, vocabulary: Vocabulary, limit: int) -> Self:
+        """Look up a relation's words in a vocabulary, as written, then in lower case; only ids below `limit` count."""
         indices = np.full(len(relation.pairs), -1)
         pairs: list[tuple[int, int]] = []
         answers: set[tuple[int, int]] = set()
-        for k, (source, targets) in enumerate(relation.pairs):
+        for number, (source, targets) in enumerate(relation.pairs):
             first = known_id(vocabulary, source, limit)
-            beside = [i for target in targets if (i := known_id(vocabulary, target, limit)) >= 0]
-            if first >= 0 and beside:
-                indices[k] = len(pairs)
-                answers |= {(len(pairs), i) for i in beside}
-                pairs.append((first, beside[0]))
+            known_targets = [i for target in targets if (i := known_id(vocabulary, target, limit)) >= 0]
+            if first >= 0 and known_targets:
+                indices[number] = len(pairs)
+                answers |= {(len(pairs), i) for i in known_targets}
+                pairs.append((first, known_targets[0]))
         questions = indices[relation.questions]
         questions = questions[(questions >= 0).all(axis=1)]
         return cls(relation, np.array(pairs, np.int64).reshape(-1, 2), questions, frozenset(answers))
 
-    def count_right(self, asked: Int64Array, ids: Int64Array) -> int:
-        """Return the number of correct answers: `ids` are the answers, `asked` indices of pairs, both of shape (n,)."""
-        return sum(pair in self.answers for pair in zip(asked.tolist(), ids.tolist(), strict=True))
+    def count_correct(self, asked: Int64Array, ids: Int64Array) -> int:
+        """Return the number of correct answers to n questions.
+
+        Parameters
+        ----------
+        asked
+            Index of the pair whose second word each question asks for, shape (n,).
+        ids
+            Id of the word that a model answers, shape (n,).
+        """
+        return sum(answer in self.answers for answer in zip(asked.tolist(), ids.tolist(), strict=True))
 
 
 def read_relations(url: Location, storage_options: Mapping[str, Any] | None = None) -> list[Relation]:
@@ -236,7 +246,7 @@ def read_relations(url: Location, storage_options: Mapping[str, Any] | None = No
         of the same name, or a folder contains no such file.
     """
     relations: dict[str, Relation] = {}
-    for file, folder in _files(url, storage_options):
+    for file, folder in _list_files(url, storage_options):
         for relation in _read_file(file, folder, storage_options):
             if relation.name in relations:
                 raise InputError(
@@ -246,8 +256,8 @@ def read_relations(url: Location, storage_options: Mapping[str, Any] | None = No
     return list(relations.values())
 
 
-def _files(url: Location, storage_options: Mapping[str, Any] | None) -> Iterator[tuple[str, str | None]]:
-    """Yield the URL of a file, or of all files below a folder, with the name of the subfolder that a file is in."""
+def _list_files(url: Location, storage_options: Mapping[str, Any] | None) -> Iterator[tuple[str, str | None]]:
+    """Yield the URL of each file of a set, and the name of the subfolder with the file: None for a set of one file."""
     url = as_url(url, "file")
     fs, root = filesystem(url, storage_options or {})
     fs.invalidate_cache()
@@ -269,30 +279,31 @@ def _files(url: Location, storage_options: Mapping[str, Any] | None) -> Iterator
 
 
 def _read_file(url: str, folder: str | None, storage_options: Mapping[str, Any] | None) -> list[Relation]:
+    """Read the relations of one file; `folder` is the group of all of them, None to tell groups by the names."""
     lines: dict[str, list[list[Pair]]] = {}  # the pairs of each line by category
-    category = stem(url)
+    category = file_stem(url)
     for number, line in read_lines(url, storage_options):
         if line.startswith(":"):
             category = line[1:].strip()
             lines.setdefault(category, [])
             continue
-        tag, pairs = _parse(line)
+        tag, pairs = _parse_line(line)
         if not pairs:
             remedy = "Write four words in each line, or a word, a tab and its answers as a/b/c."
-            raise malformed(url, number, line, "neither a question of four words nor a pair", remedy)
+            raise malformed_line(url, number, line, "neither a question of four words nor a pair", remedy)
         earlier = lines.setdefault(tag or category, [])
         if earlier and len(earlier[0]) != len(pairs):
             form = "a pair" if len(pairs) == 1 else "a question"
             problem = f"{form}, unlike those of {tag or category!r} above it"
-            raise malformed(url, number, line, problem, "Write either pairs or questions in a category.")
+            raise malformed_line(url, number, line, problem, "Write either pairs or questions in a category.")
         earlier.append(pairs)
     google = any(name.startswith("gram") for name in lines)
     kinds = {name: "syntactic" if name.startswith("gram") else "semantic" for name in lines} if google else {}
-    return [_relation(name, folder or kinds.get(name), of_name) for name, of_name in lines.items()]
+    return [_make_relation(name, folder or kinds.get(name), parsed) for name, parsed in lines.items()]
 
 
-def _relation(name: str, group: str | None, lines: list[list[Pair]]) -> Relation:
-    """Return the relation whose lines list one pair each, or two pairs, which are a question."""
+def _make_relation(name: str, group: str | None, lines: list[list[Pair]]) -> Relation:
+    """Return a relation; each of its lines has one pair, or each has two, which form a question."""
     numbers: dict[Pair, int] = {}
     indices = [[numbers.setdefault(pair, len(numbers)) for pair in pairs] for pairs in lines]
     if lines and len(lines[0]) == 1:
@@ -302,17 +313,17 @@ def _relation(name: str, group: str | None, lines: list[list[Pair]]) -> Relation
     return Relation(name, group, list(numbers), questions)
 
 
-def _parse(line: str) -> tuple[str | None, list[Pair]]:
-    """Return a line's tag, if any, and its pairs: one, two (a question), or none (malformed)."""
-    words = fields(line, "\t")
+def _parse_line(line: str) -> tuple[str | None, list[Pair]]:
+    """Return the tag of a line, None without one, and the line's pairs: one, two (a question) or none (malformed)."""
+    words = split_fields(line, "\t")
     tags = [word for word in words if _TAG.fullmatch(word)] if len(words) == 5 else []
     if len(tags) == 1:
         words.remove(tags[0])
     match words:
         case [a, b, c, d]:
             return (tags[0] if tags else None), [(a, (b,)), (c, (d,))]
-        case [source, targets] if beside := tuple(target for target in targets.split("/") if target):
-            return None, [(source, beside)]
+        case [source, targets] if answers := tuple(target for target in targets.split("/") if target):
+            return None, [(source, answers)]
     return None, []
 
 
@@ -329,8 +340,8 @@ class Solver(NamedTuple):
         Index of the pair whose second word each question asks for, shape (n,).
     skipped
         Number of questions skipped.
-    on
-        Takes a block of words and returns a function from a slice of questions to the words' scores, shape
+    scorer_on
+        Function from a block of words to the function that scores these words for a slice of questions, shape
         (questions, words). The caller may overwrite the scores.
     """
 
@@ -338,34 +349,34 @@ class Solver(NamedTuple):
     excluded: Int64Array
     asked: Int64Array
     skipped: int
-    on: Callable[[VectorBlock], Scores]
+    scorer_on: Callable[[VectorBlock], Scorer]
 
 
 def solve(vectors: Vectors, solvers: Sequence[Solver], limit: int) -> list[Int64Array]:
-    """Return each solver's answers: ids below `limit`, shape (n,), or -1 if all words are excluded."""
+    """Return the answers of each solver to its n questions: ids below `limit`, shape (n,); -1 if all are excluded."""
     ids = [np.full(len(solver.asked), -1) for solver in solvers]
     best = [np.full(len(solver.asked), -np.inf, np.float32) for solver in solvers]
     n_words = max((solver.known.pairs.size for solver in solvers), default=0)
-    width = max(_NARROWEST, _TABLE // max(1, n_words))
+    width = max(_MIN_WIDTH, _COSINES // max(1, n_words))
     for block in vectors.blocks(limit, width):
         for solver, answers, highest in zip(solvers, ids, best, strict=True):
             if not len(answers):
                 continue
-            scores_of, excluded = solver.on(block), block.columns(solver.excluded)
+            score, excluded = solver.scorer_on(block), block.columns(solver.excluded)
             for rows in cut(len(answers), max(1, _SCORES // width)):
-                scores = scores_of(rows)
+                scores = score(rows)
                 questions, words = np.nonzero(excluded[rows] >= 0)
                 scores[questions, excluded[rows][questions, words]] = -np.inf
                 columns = scores.argmax(axis=1)
-                answer, score = block.ids[columns], scores[np.arange(len(columns)), columns]
+                answer, reached = block.ids[columns], scores[np.arange(len(columns)), columns]
                 earlier = answer < answers[rows]  # of equal scores, the more frequent word
-                better = (score > highest[rows]) | ((score == highest[rows]) & earlier)
+                better = (reached > highest[rows]) | ((reached == highest[rows]) & earlier)
                 answers[rows][better] = answer[better]
-                highest[rows][better] = score[better]
+                highest[rows][better] = reached[better]
     return ids
 
 
-class _Offset(NamedTuple):
+class _OffsetMethod(NamedTuple):
     """A method of vector offsets: the parts of the score of x as the answer to "a is to b as c is to x".
 
     Parameters
@@ -387,34 +398,36 @@ class _Offset(NamedTuple):
 
 
 def _difference(to_a: Float32Array, to_b: Float32Array) -> Float32Array:
+    """Return cos(x, b) - cos(x, a)."""
     return to_b - to_a
 
 
 def _shifted(cosines: Float32Array) -> Float32Array:
-    """Map cosines to 0..1."""
+    """Return cosines mapped from -1..1 to 0..1."""
     return (cosines + np.float32(1)) / np.float32(2)
 
 
 def _ratio(to_a: Float32Array, to_b: Float32Array) -> Float32Array:
+    """Return cos(x, b) / (cos(x, a) + 0.001), both cosines mapped to 0..1."""
     return _shifted(to_b) / (_shifted(to_a) + np.float32(COSMUL_EPSILON))
 
 
 def _closeness(to_c: Float32Array) -> Float32Array:
-    """Return 1 / |x - c|; the distance of unit vectors is sqrt(2 - 2 cos)."""
+    """Return 1 / |x - c| of unit vectors from cos(x, c): their distance is sqrt(2 - 2 cos)."""
     squared = np.float32(2) - np.float32(2) * to_c
-    closeness: Float32Array = np.float32(1) / np.sqrt(np.maximum(squared, np.float32(_NEAREST)))
+    closeness: Float32Array = np.float32(1) / np.sqrt(np.maximum(squared, np.float32(_MIN_DISTANCE)))
     return closeness
 
 
 # The lengths of b - a + c and of b - a are omitted, as they are the same for all x.
 _OFFSETS = {
-    "3cosadd": _Offset(_difference, np.positive, np.add),
-    "3cosmul": _Offset(_ratio, _shifted, np.multiply),
-    "pairdirection": _Offset(_difference, _closeness, np.multiply, from_word=True),
+    "3cosadd": _OffsetMethod(_difference, np.positive, np.add),
+    "3cosmul": _OffsetMethod(_ratio, _shifted, np.multiply),
+    "pairdirection": _OffsetMethod(_difference, _closeness, np.multiply, from_word=True),
 }
 
 
-def _offset_solver(method: _Offset, vectors: Vectors, known: KnownRelation, limit: int) -> Solver:
+def _offset_solver(method: _OffsetMethod, vectors: Vectors, known: KnownRelation, limit: int) -> Solver:
     """Return the solver of a method of vector offsets.
 
     The scores of a question "a is to b as c is to x" combine two rows of scores: one of the pair (a, b), one of the
@@ -422,34 +435,40 @@ def _offset_solver(method: _Offset, vectors: Vectors, known: KnownRelation, limi
     """
     sources, targets = vectors.units(known.pairs[:, 0]), vectors.units(known.pairs[:, 1])
     first, second = known.questions.T
-    start = _along(targets - sources, sources, known) if method.from_word else None
+    products = _dot_offsets(targets - sources, sources, known) if method.from_word else None
 
-    def on(block: VectorBlock) -> Scores:
+    def scorer_on(block: VectorBlock) -> Scorer:
         to_sources, to_targets = block.cosines(sources), block.cosines(targets)
         pair, word = method.pair(to_sources, to_targets), method.word(to_sources)
 
         def scores(rows: slice) -> Float32Array:
             combined: Float32Array = pair[first[rows]]
-            if start is not None:
-                combined -= start[rows, None]
+            if products is not None:
+                combined -= products[rows, None]
             method.join(combined, word[second[rows]], out=combined)
             return combined
 
         return scores
 
     excluded = np.concatenate([known.pairs[first], known.pairs[second, :1]], axis=1)
-    return Solver(known, excluded, second, len(known.relation.questions) - len(second), on)
+    return Solver(known, excluded, second, len(known.relation.questions) - len(second), scorer_on)
 
 
-def _along(offsets: Float32Array, units: Float32Array, known: KnownRelation) -> Float32Array:
-    """Return (b - a) c of each question, shape (n,)."""
+def _dot_offsets(offsets: Float32Array, units: Float32Array, known: KnownRelation) -> Float32Array:
+    """Return the dot product (b - a) c of each question of a relation, shape (n,).
+
+    Parameters
+    ----------
+    offsets, units
+        Offset b - a and unit vector of the first word of each pair, shape (p, D).
+    """
     blocks = [known.questions[rows].T for rows in cut(len(known.questions), _QUESTIONS)]
     products = [np.einsum("ij,ij->i", offsets[first], units[second]) for first, second in blocks]
     return np.concatenate([np.empty(0, np.float32), *products])
 
 
 def _lrcos_solver(vectors: Vectors, known: KnownRelation, limit: int) -> Solver:
-    """Return the solver of LRCos: it asks one question for each pair, its first word c, which no answer may be.
+    """Return the solver of LRCos, which asks one question for each pair: its first word c. The answer may not be c.
 
     A logistic regression separates the relation's second words, say capitals, from other words. The answer for a first
     word c is the word x with the highest P(x is in the class) cos(x, c).
@@ -478,28 +497,28 @@ def _lrcos_solver(vectors: Vectors, known: KnownRelation, limit: int) -> Solver:
     weights, biases = _regressions(vectors, known, limit) if n else (np.empty((0, 0), np.float32),) * 2
     sources = vectors.units(known.pairs[:, 0])
 
-    def on(block: VectorBlock) -> Scores:
-        against = np.minimum(-block.cosines(weights) - biases, _LARGEST)
+    def scorer_on(block: VectorBlock) -> Scorer:
+        against = np.minimum(-block.cosines(weights) - biases, _MAX_EXPONENT)
         scores: Float32Array = block.cosines(sources) / (1 + np.exp(against))
         return lambda rows: scores[rows]
 
-    return Solver(known, known.pairs[:n, :1], np.arange(n), len(known.relation.pairs) - n, on)
+    return Solver(known, known.pairs[:n, :1], np.arange(n), len(known.relation.pairs) - n, scorer_on)
 
 
 def _regressions(vectors: Vectors, known: KnownRelation, limit: int) -> tuple[Float32Array, Float32Array]:
-    """Return weights and bias of the regression fitted without each of p pairs, shapes (p, D) and (p, 1)."""
+    """Return the weights and the bias of the regression without each of p pairs, shapes (p, D) and (p, 1)."""
     n = len(known.pairs)
     drawn = np.random.default_rng(_SEED).integers(limit, size=n)
     examples = vectors.units(np.concatenate([known.pairs.T.ravel(), drawn])).astype(np.float64).reshape(3, n, -1)
-    of_the_kind = np.repeat([False, True, False], n - 1)
+    is_positive = np.repeat([False, True, False], n - 1)
     regression = needed("sklearn.linear_model", "evaluation").LogisticRegression
     model = regression(class_weight="balanced", max_iter=_ITERATIONS)
     weights: Float64Array = np.empty((n, examples.shape[2] + 1))
     with one_thread():
-        for left_out in range(n):
-            others = np.delete(examples, left_out, axis=1)
-            model.fit(others.reshape(3 * (n - 1), -1), of_the_kind)
-            weights[left_out] = *model.coef_[0], *model.intercept_
+        for omitted in range(n):
+            fitted = np.delete(examples, omitted, axis=1)
+            model.fit(fitted.reshape(3 * (n - 1), -1), is_positive)
+            weights[omitted] = *model.coef_[0], *model.intercept_
     return weights[:, :-1].astype(np.float32), weights[:, -1:].astype(np.float32)
 
 

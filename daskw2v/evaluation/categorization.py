@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.errors import ParameterError
-from daskw2v.evaluation.reading import known_id, malformed, read_lines
+from daskw2v.evaluation.reading import known_id, malformed_line, read_lines
 from daskw2v.extras import needed, one_thread
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.urls import Location
@@ -79,15 +79,15 @@ def evaluate_categorization(
     ids, names, missing = read_classes(vectors, url, storage_options)
     if not ids:
         return CategorizationResult(None, None, None, 0, missing, 0)
-    distinct, classes = np.unique(names, return_inverse=True)
+    distinct_classes, classes = np.unique(names, return_inverse=True)
     units = vectors.units(ids)
-    n_clusters = min(len(distinct), len(np.unique(units, axis=0)))  # words may share a vector
+    n_clusters = min(len(distinct_classes), len(np.unique(units, axis=0)))  # words may share a vector
     clustering = needed("sklearn.cluster", "evaluation").KMeans
     with one_thread():
         clusters = [clustering(n_clusters, n_init=1, random_state=seed).fit_predict(units) for seed in seeds]
     purities = [purity(labels, classes) for labels in clusters]
     return CategorizationResult(
-        float(np.mean(purities)), min(purities), max(purities), len(ids), missing, len(distinct)
+        float(np.mean(purities)), min(purities), max(purities), len(ids), missing, len(distinct_classes)
     )
 
 
@@ -97,7 +97,7 @@ def purity(clusters: npt.NDArray[Any], classes: npt.NDArray[Any]) -> float:
     Parameters
     ----------
     clusters, classes
-        Numbers from 0 on, both of shape (n,), n >= 1.
+        Cluster and class of each item, numbered from 0, both of shape (n,), n >= 1.
     """
     table = np.zeros((clusters.max() + 1, classes.max() + 1), np.int64)
     np.add.at(table, (clusters, classes), 1)
@@ -107,13 +107,13 @@ def purity(clusters: npt.NDArray[Any], classes: npt.NDArray[Any]) -> float:
 def read_classes(
     vectors: Vectors, url: Location, storage_options: Mapping[str, Any] | None
 ) -> tuple[list[int], list[str], int]:
-    """Return the ids and the classes of the lines whose word is known, and the number of other lines."""
+    """Read a file of words and classes; return the id and the class of each known word, and the number of unknown."""
     lines = []
     for number, line in read_lines(url, storage_options):
         parts = [part.strip() for part in line.split("\t")]
         if len(parts) != 2 or not all(parts):
             remedy = "Write word<TAB>class in each line, or mark the line as a comment with #."
-            raise malformed(url, number, line, "not a word and its class", remedy)
+            raise malformed_line(url, number, line, "not a word and its class", remedy)
         lines.append((known_id(vectors.vocabulary, parts[0]), parts[1]))
     known = [line for line in lines if line[0] >= 0]
     return [id_ for id_, _ in known], [name for _, name in known], len(lines) - len(known)

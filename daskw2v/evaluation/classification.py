@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from daskw2v.errors import InputError, ParameterError
-from daskw2v.evaluation.reading import known_id, malformed, read_lines
+from daskw2v.evaluation.reading import known_id, malformed_line, read_lines
 from daskw2v.extras import needed, one_thread
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.blocks import cut
@@ -107,7 +107,7 @@ def evaluate_classification(
     texts = tabulate(vectors, [text for part in parts for text in part])
     if len(files) == 1:
         _check_labels(texts.labels, files[0])
-        splits = list(_fold(texts.labels, folds, np.random.default_rng(seed)))
+        splits = list(_split_folds(texts.labels, folds, np.random.default_rng(seed)))
     else:
         numbers = np.split(np.arange(len(texts.labels)), np.cumsum([len(part) for part in parts])[:-1])
         splits = [Split(*numbers)]
@@ -160,7 +160,7 @@ class Texts:
 
 
 def read_texts(url: Location, storage_options: Mapping[str, Any] | None = None) -> list[tuple[str, list[str]]]:
-    """Read lines `label<TAB>text`; return the label and the words, separated by spaces, of each.
+    """Read a file of lines `label<TAB>text`; return the label and the list of words of each line.
 
     Raises
     ------
@@ -172,13 +172,13 @@ def read_texts(url: Location, storage_options: Mapping[str, Any] | None = None) 
         label, tab, text = line.partition("\t")
         if not (tab and label.strip() and text.strip()):
             remedy = "Write label<TAB>text in each line; one file has the texts of all labels."
-            raise malformed(url, number, line, "not a label and a text", remedy)
+            raise malformed_line(url, number, line, "not a label and a text", remedy)
         texts.append((label.strip(), text.split()))
     return texts
 
 
 def tabulate(vectors: Vectors, texts: Sequence[tuple[str, list[str]]]) -> Texts:
-    """Look up the words of texts, as written, then in lower case, and read the vectors of the known ones.
+    """Return texts as rows of a table of their words' unit vectors; words are looked up as written, then in lower case.
 
     Parameters
     ----------
@@ -197,6 +197,7 @@ def tabulate(vectors: Vectors, texts: Sequence[tuple[str, list[str]]]) -> Texts:
 
 
 def _check_labels(labels: Int64Array, url: Location) -> None:
+    """Raise InputError if a file has fewer than two labels, or a label with too few texts for folds."""
     counts = np.bincount(labels)
     if len(counts) < 2 or counts.min() < _FEWEST_TEXTS:
         raise InputError(
@@ -206,6 +207,7 @@ def _check_labels(labels: Int64Array, url: Location) -> None:
 
 
 def _check_split(labels: Int64Array, split: Split, urls: Sequence[Location]) -> None:
+    """Raise InputError if a part of a split has no texts, or labels that the training part lacks."""
     trained = np.unique(labels[split.train])
     for url, part in zip(urls, split, strict=True):
         if not len(part):
@@ -217,15 +219,16 @@ def _check_split(labels: Int64Array, split: Split, urls: Sequence[Location]) -> 
             )
 
 
-def _fold(labels: Int64Array, folds: int, rng: np.random.Generator) -> Iterator[Split]:
-    parts = _deal(labels, folds, rng)
+def _split_folds(labels: Int64Array, folds: int, rng: np.random.Generator) -> Iterator[Split]:
+    """Yield the split of each fold: one of `folds` parts as test texts, a tenth of the others as validation texts."""
+    parts = _assign_parts(labels, folds, rng)
     for fold in range(folds):
         rest = np.flatnonzero(parts != fold)
-        aside = _deal(labels[rest], _DEV, rng) == 0
-        yield Split(rest[~aside], rest[aside], np.flatnonzero(parts == fold))
+        is_dev = _assign_parts(labels[rest], _DEV, rng) == 0
+        yield Split(rest[~is_dev], rest[is_dev], np.flatnonzero(parts == fold))
 
 
-def _deal(labels: Int64Array, n: int, rng: np.random.Generator) -> Int64Array:
+def _assign_parts(labels: Int64Array, n: int, rng: np.random.Generator) -> Int64Array:
     """Assign shuffled texts to n parts in turn, label by label; return the part of each text, shape (texts,)."""
     order = rng.permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]
@@ -235,7 +238,7 @@ def _deal(labels: Int64Array, n: int, rng: np.random.Generator) -> Int64Array:
 
 
 def _logistic(texts: Texts, split: Split, seed: int) -> Int64Array:  # convex: the seed is not used
-    """Label the test texts by logistic regression, with the C that does best on the dev texts; shape (test,)."""
+    """Return labels of the test texts, shape (test,), by logistic regression, with the C that is best on dev texts."""
     regression = needed("sklearn.linear_model", "evaluation").LogisticRegression
     scaler = needed("sklearn.preprocessing", "evaluation").StandardScaler
     pipeline = needed("sklearn.pipeline", "evaluation").make_pipeline
@@ -250,7 +253,7 @@ def _logistic(texts: Texts, split: Split, seed: int) -> Int64Array:  # convex: t
 
 
 def classify_by_cnn(texts: Texts, split: Split, seed: int, epochs: int = 25) -> Int64Array:
-    """Label the test texts by a convolutional network that is trained on the training texts, in PyTorch, on the CPU.
+    """Return labels of the test texts by a convolutional network, trained on the training texts in PyTorch on the CPU.
 
     W2V-CL (Li et al. 2019, section 5.2.4) evaluates with such a network but does not give its settings. The settings
     are those of CNN-static in Kim (2014), "Convolutional Neural Networks for Sentence Classification", section 3.1, and
@@ -280,27 +283,27 @@ def classify_by_cnn(texts: Texts, split: Split, seed: int, epochs: int = 25) -> 
     """
     torch = needed("torch", "torch")
     rng = np.random.default_rng(seed)
-    labels, most, answers = torch.from_numpy(texts.labels), -1.0, np.empty(0, np.int64)
+    labels, highest, answers = torch.from_numpy(texts.labels), -1.0, np.empty(0, np.int64)
     with torch.random.fork_rng(devices=[]):  # leaves the caller's random state as it is
         torch.manual_seed(seed)
         network = _Network(torch, texts)
         for _ in range(epochs):
             order = rng.permutation(split.train)
-            for part in cut(len(order), _BATCH):
-                network.learn(order[part], labels[order[part]])
-            right = float(np.mean(network.answer(split.dev) == texts.labels[split.dev]))
-            if right >= most:
-                most, answers = right, network.answer(split.test)
+            for batch in cut(len(order), _BATCH):
+                network.learn(order[batch], labels[order[batch]])
+            accuracy = float(np.mean(network.predict(split.dev) == texts.labels[split.dev]))
+            if accuracy >= highest:
+                highest, answers = accuracy, network.predict(split.test)
     return answers
 
 
 class _Network:
-    """Convolution over the words, max pooling, and a linear layer.
+    """A network of convolutions over the words of a text, max pooling, and a linear layer.
 
     Parameters
     ----------
     torch
-        The module.
+        The module of PyTorch.
     texts
         All texts.
     """
@@ -314,35 +317,35 @@ class _Network:
         weights = [weight for layer in (*self._filters, self._output) for weight in layer.parameters()]
         self._optimizer = torch.optim.Adadelta(weights, lr=1.0, rho=_RHO, eps=_EPSILON)
 
-    def _scores(self, numbers: Int64Array) -> Any:
-        """Return the logits of the texts with these numbers, shape (n, labels)."""
+    def _scores(self, texts: Int64Array) -> Any:
+        """Return the logits of n texts, given by number, as a tensor of shape (n, labels)."""
         # Both sides are padded with zeros, as wide as the widest filter, even in the longest text: so the filters'
         # value at zeros takes part in every maximum, and a text's scores do not depend on the batch it is in.
-        side, longest = max(_WIDTHS), max(len(self._rows[number]) for number in numbers)
-        padded = np.zeros((len(numbers), longest + 2 * side), np.int64)
-        for line, number in zip(padded, numbers, strict=True):
-            line[side : side + len(self._rows[number])] = self._rows[number]
+        padding, longest = max(_WIDTHS), max(len(self._rows[text]) for text in texts)
+        padded = np.zeros((len(texts), longest + 2 * padding), np.int64)
+        for padded_row, text in zip(padded, texts, strict=True):
+            padded_row[padding : padding + len(self._rows[text])] = self._rows[text]
         words = self._table[self._torch.from_numpy(padded)].transpose(1, 2)
         # ReLU after the maximum gives the same as before it, for less work.
         values = self._torch.cat([layer(words).amax(dim=2).relu() for layer in self._filters], dim=1)
         return self._output(self._dropout(values))
 
-    def learn(self, numbers: Int64Array, labels: Any) -> None:
-        """Take one optimizer step on the texts with these numbers."""
+    def learn(self, texts: Int64Array, labels: Any) -> None:
+        """Take one step of the optimizer on texts, given by number, whose labels are a tensor."""
         self._dropout.train()
         self._optimizer.zero_grad()
-        self._torch.nn.functional.cross_entropy(self._scores(numbers), labels).backward()
+        self._torch.nn.functional.cross_entropy(self._scores(texts), labels).backward()
         self._optimizer.step()
         with self._torch.no_grad():
             weight = self._output.weight
             weight.copy_(weight.renorm(2, 0, _MAX_NORM))
 
-    def answer(self, numbers: Int64Array) -> Int64Array:
-        """Return the labels predicted for the texts with these numbers, shape (n,)."""
+    def predict(self, texts: Int64Array) -> Int64Array:
+        """Return the predicted labels of n texts, given by number, shape (n,)."""
         self._dropout.eval()
         with self._torch.no_grad():
-            parts = cut(len(numbers), _BATCH)
-            return np.concatenate([self._scores(numbers[part]).argmax(dim=1).numpy() for part in parts])
+            parts = cut(len(texts), _BATCH)
+            return np.concatenate([self._scores(texts[part]).argmax(dim=1).numpy() for part in parts])
 
 
 _METHODS: dict[str, Callable[[Texts, Split, int], Int64Array]] = {"logistic": _logistic, "cnn": classify_by_cnn}

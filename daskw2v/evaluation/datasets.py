@@ -12,11 +12,11 @@ from functools import partial
 
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
 from daskw2v.evaluation.catalogue import DATASETS, Dataset, FileLayout
-from daskw2v.evaluation.reading import MOST_BYTES
+from daskw2v.evaluation.reading import MAX_BYTES
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url, filesystem
 
-_UNPACKED = 1 << 28  # most bytes to unpack from an archive
+_MAX_UNPACKED = 1 << 28  # bytes to unpack from an archive
 Files = dict[str, bytes]  # content by name below the set's folder; "" for a set that is a single file
 
 
@@ -81,20 +81,20 @@ def fetch(dataset: Dataset, store: Store) -> str:
             )
     elif not is_present or (store.read_manifest(origin) or {}).get("url") != dataset.url:
         for part, content in _download(dataset, dataset.url).items():
-            below, file = posixpath.split(f"{dataset.file}/{part}" if part else dataset.file)
-            (store / below if below else store).write_bytes(file, content)
+            parent, file = posixpath.split(f"{dataset.file}/{part}" if part else dataset.file)
+            (store / parent if parent else store).write_bytes(file, content)
         kept = ("name", "url", "page", "licence", "checksum", "citation")
         store.write_manifest({key: getattr(dataset, key) for key in kept}, origin)
     return target.url
 
 
 def _download(dataset: Dataset, url: str) -> Files:
-    """Download a set and return its files by name; a set that is a single file has the name ""."""
+    """Download a set from a URL, check and unpack it; return its files by name, "" for a set that is a single file."""
     remedy = f"get {dataset.name} from {dataset.page}."
     try:
         fs, path = filesystem(url, {})
         with fs.open(path, "rb") as f:
-            content: bytes = f.read(MOST_BYTES + 1)
+            content: bytes = f.read(MAX_BYTES + 1)
     except ImportError as error:
         raise MissingExtraError(
             f"{url} cannot be read: {error}.", "Install the missing package; for https, run: pip install aiohttp."
@@ -103,8 +103,8 @@ def _download(dataset: Dataset, url: str) -> Files:
         raise InputError(
             f"{url} cannot be downloaded: {error!r}.", f"Check the network and try again, or {remedy}"
         ) from error
-    if len(content) > MOST_BYTES:
-        raise InputError(f"{url} has more than {MOST_BYTES:,} bytes.", f"The file may have been replaced: {remedy}")
+    if len(content) > MAX_BYTES:
+        raise InputError(f"{url} has more than {MAX_BYTES:,} bytes.", f"The file may have been replaced: {remedy}")
     if dataset.checksum is not None:
         algorithm, _, expected = dataset.checksum.partition(":")
         digest = hashlib.new(algorithm, content).hexdigest()
@@ -122,7 +122,7 @@ def _download(dataset: Dataset, url: str) -> Files:
 
 
 def unpack(layout: FileLayout, content: bytes) -> Files:
-    """Convert a published file.
+    """Convert a published file to the layouts that this package reads.
 
     Parameters
     ----------
@@ -151,55 +151,63 @@ def unpack(layout: FileLayout, content: bytes) -> Files:
     return _UNPACKERS[layout](content)
 
 
-def _word_classes(content: bytes) -> Files:
-    return _lines(f"{row['word']}\t{row['category']}" for row in _table(content) if row["word"].strip())
+def _convert_classes(content: bytes) -> Files:
+    """Convert a CSV of categories and words."""
+    return _as_file(f"{row['word']}\t{row['category']}" for row in _read_csv(content) if row["word"].strip())
 
 
-def _analogy_table(content: bytes) -> Files:
+def _convert_analogies(content: bytes) -> Files:
+    """Convert a CSV of analogies."""
     categories: dict[str, list[str]] = {}
-    for row in _table(content):
+    for row in _read_csv(content):
         question = " ".join(row[column] for column in ("word1", "word2", "word3", "target"))
         categories.setdefault(row["type"], []).append(question)
-    return _lines(line for name, questions in categories.items() for line in (f": {name}", *questions))
+    return _as_file(line for name, questions in categories.items() for line in (f": {name}", *questions))
 
 
-def _labels(content: bytes, encoding: str = "utf-8") -> Files:
-    parted = (line.split(maxsplit=1) for line in content.decode(encoding).split("\n"))
-    return _lines("\t".join(parts).rstrip() for parts in parted if len(parts) == 2)  # empty texts are left out
+def _convert_labels(content: bytes, encoding: str = "utf-8") -> Files:
+    """Convert lines of a label, a space and a text; empty texts are left out."""
+    split_lines = (line.split(maxsplit=1) for line in content.decode(encoding).split("\n"))
+    return _as_file("\t".join(parts).rstrip() for parts in split_lines if len(parts) == 2)
 
 
-def _topics(content: bytes) -> Files:
+def _convert_topics(content: bytes) -> Files:
+    """Convert a CSV of topics, with a file for each."""
     files = {}
-    for row in _table(content):
+    for row in _read_csv(content):
         groups = [[word for word in ast.literal_eval(row[column]) if word] for column in ("words", "outliers")]
         files[f"{row['category']}.txt"] = "\n\n".join("\n".join(group) for group in groups).encode() + b"\n"
     return files
 
 
-def _zip(content: bytes) -> Files:
+def _unpack_zip(content: bytes) -> Files:
+    """Unpack the text files of an archive."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         names = [name for name in archive.namelist() if name.endswith(".txt") and not name.startswith("__MACOSX/")]
         if any(".." in name.split("/") for name in names):
             raise ValueError("a name contains '..'")
-        if sum(archive.getinfo(name).file_size for name in names) > _UNPACKED:  # zipfile unpacks no more than this
-            raise ValueError(f"its files have more than {_UNPACKED:,} bytes")
+        # zipfile unpacks no more than these sizes
+        if sum(archive.getinfo(name).file_size for name in names) > _MAX_UNPACKED:
+            raise ValueError(f"its files have more than {_MAX_UNPACKED:,} bytes")
         return {name.partition("/")[2] or name: archive.read(name) for name in names}  # without the outer folder
 
 
-def _table(content: bytes) -> Iterator[dict[str, str]]:
+def _read_csv(content: bytes) -> Iterator[dict[str, str]]:
+    """Return the rows of a CSV file, by the names of columns."""
     return csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""))
 
 
-def _lines(lines: Iterable[str]) -> Files:
+def _as_file(lines: Iterable[str]) -> Files:
+    """Return a set that is a single file of these lines."""
     return {"": "".join(f"{line}\n" for line in lines).encode()}
 
 
 _UNPACKERS: dict[str, Callable[[bytes], Files]] = {
     "ready": lambda content: {"": content},
-    "word classes": _word_classes,
-    "analogy table": _analogy_table,
-    "labels": _labels,
-    "labels cp1252": partial(_labels, encoding="cp1252"),
-    "topics": _topics,
-    "zip": _zip,
+    "word classes": _convert_classes,
+    "analogy table": _convert_analogies,
+    "labels": _convert_labels,
+    "labels cp1252": partial(_convert_labels, encoding="cp1252"),
+    "topics": _convert_topics,
+    "zip": _unpack_zip,
 }

@@ -74,30 +74,31 @@ def evaluate_outliers(
     missing = 0
     for topic, words, outliers in read_topics(as_url(url, "folder"), storage_options):
         units, tested = (
-            [unit for word in group if (unit := _unit(vectors, word)) is not None] for group in (words, outliers)
+            [unit for word in group if (unit := _unit_vector(vectors, word)) is not None] for group in (words, outliers)
         )
         if len(units) < _FEWEST_WORDS:
             tested = []
-        positions[topic] = [_position(np.array(units), unit) for unit in tested]
+        positions[topic] = [_outlier_position(np.array(units), unit) for unit in tested]
         missing += len(outliers) - len(tested)
-    every = [position for of_topic in positions.values() for position in of_topic]
-    topics = {topic: _mean(np.equal(of_topic, 1)) for topic, of_topic in positions.items()}
-    return OutlierResult(_mean(np.equal(every, 1)), _mean(every), len(every), missing, topics)
+    all_positions = [position for topic_positions in positions.values() for position in topic_positions]
+    topics = {topic: _mean(np.equal(topic_positions, 1)) for topic, topic_positions in positions.items()}
+    return OutlierResult(_mean(np.equal(all_positions, 1)), _mean(all_positions), len(all_positions), missing, topics)
 
 
 def _mean(values: Sequence[float] | npt.NDArray[np.bool_]) -> float | None:
+    """Return the mean of values; None without values."""
     return float(np.mean(values)) if len(values) else None
 
 
-def _position(units: Float32Array, outlier: Float32Array) -> float:
-    """Return the share of words, shape (n, D), whose compactness is above the outlier's, shape (D,)."""
-    with_outlier = units @ outlier
+def _outlier_position(units: Float32Array, outlier: Float32Array) -> float:
+    """Return the share of n words whose compactness is above the outlier's, given unit vectors (n, D) and (D,)."""
+    to_outlier = units @ outlier
     between = units @ units.T
-    compactness = between.sum(axis=1) - between.diagonal() + with_outlier
-    return float(np.mean(compactness > with_outlier.sum()))
+    compactness = between.sum(axis=1) - between.diagonal() + to_outlier
+    return float(np.mean(compactness > to_outlier.sum()))
 
 
-def _unit(vectors: Vectors, expression: str) -> Float32Array | None:
+def _unit_vector(vectors: Vectors, expression: str) -> Float32Array | None:
     """Return the unit vector of a word or an expression, shape (D,); None if the model knows none of its words."""
     joined = re.sub(r"[\s_]+", "_", expression)
     for form in (expression, joined):
@@ -112,13 +113,13 @@ def _unit(vectors: Vectors, expression: str) -> Float32Array | None:
 
 
 def read_topics(url: str, storage_options: Mapping[str, Any] | None) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Read each topic's name, words and outliers."""
+    """Yield the name, the words and the outliers of each topic in a folder."""
     names = [name for name in Store(url, dict(storage_options or {})).children() if name.endswith(".txt")]
     if not names:
         raise InputError(f"{url} contains no .txt file.", "Give the folder with a file TOPIC.txt for each topic.")
     for name in names:
         file = f"{url.rstrip('/')}/{name}"
-        lines = (line for _, line in read_lines(file, storage_options, every=True))
+        lines = (line for _, line in read_lines(file, storage_options, keep_all=True))
         groups = [list(words) for is_word, words in groupby(lines, bool) if is_word]
         if len(groups) != 2:
             raise InputError(

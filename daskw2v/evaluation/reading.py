@@ -7,36 +7,38 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from daskw2v.errors import InputError
-from daskw2v.models.stored.files import reading
+from daskw2v.models.stored.files import open_for_reading
 from daskw2v.store.urls import Location
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-MOST_BYTES = 1 << 28  # of a set, unpacked
-_LONGEST = 1 << 20  # bytes of a line
+MAX_BYTES = 1 << 28  # of a set, unpacked
+_MAX_LINE = 1 << 20  # bytes of a line
 
 
-def stem(url: Location) -> str:
-    """Return a file's name without folder and suffix; the file may be in an archive (zip://name::archive)."""
+def file_stem(url: Location) -> str:
+    """Return the name of a file without folder and suffix; the file may be in an archive (zip://name::archive)."""
     return PurePosixPath(os.fspath(url).partition("::")[0].removesuffix(".gz")).stem
 
 
 def read_lines(
-    url: Location, storage_options: Mapping[str, Any] | None = None, *, every: bool = False
+    url: Location, storage_options: Mapping[str, Any] | None = None, *, keep_all: bool = False
 ) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a UTF-8 file with their numbers, without blank lines and comments (#), or every line.
+    """Yield the number, from 1, and the text of each line of a UTF-8 file.
+
+    Blank lines and comments (#) are left out, unless `keep_all`.
 
     Raises
     ------
     InputError
         If the file cannot be read, is too long, or is not UTF-8.
     """
-    read = 0
-    with reading(url, storage_options) as f:
-        for number, line in enumerate(iter(lambda: f.readline(_LONGEST), b""), 1):
-            read += len(line)
-            if len(line) == _LONGEST or read > MOST_BYTES:
+    n_bytes = 0
+    with open_for_reading(url, storage_options) as f:
+        for number, line in enumerate(iter(lambda: f.readline(_MAX_LINE), b""), 1):
+            n_bytes += len(line)
+            if len(line) == _MAX_LINE or n_bytes > MAX_BYTES:
                 raise InputError(
-                    f"At line {number}, {url} exceeds {_LONGEST:,} bytes in a line or {MOST_BYTES:,} in total.",
+                    f"At line {number}, {url} exceeds {_MAX_LINE:,} bytes in a line or {MAX_BYTES:,} in total.",
                     "It is not an evaluation set: give another file.",
                 )
             try:
@@ -45,17 +47,17 @@ def read_lines(
                 raise InputError(
                     f"Line {number} of {url} is not UTF-8 ({error.reason}).", "Convert the file to UTF-8."
                 ) from None
-            if every or (text and not text.startswith("#")):
+            if keep_all or (text and not text.startswith("#")):
                 yield number, text
 
 
-def malformed(url: Location, number: int, line: str, what: str, remedy: str) -> InputError:
-    """Return the error for a line that cannot be read; `what` completes "Line 3 of URL is ..."."""
-    return InputError(f"Line {number} of {url} is {what}: {line[:60]!r}.", remedy)
+def malformed_line(url: Location, number: int, line: str, problem: str, remedy: str) -> InputError:
+    """Return the error for a malformed line of a file; `problem` completes "Line 3 of URL is ..."."""
+    return InputError(f"Line {number} of {url} is {problem}: {line[:60]!r}.", remedy)
 
 
-def fields(line: str, separators: str) -> list[str]:
-    """Split a line at the first of `separators` that occurs in it, or else at white space; fields may be in quotes."""
+def split_fields(line: str, separators: str) -> list[str]:
+    """Return the fields of a line, which may be in quotes; split at the first of `separators` in it, or white space."""
     separator = next((s for s in separators if s in line), None)
     if '"' not in line:
         return [field.strip() for field in line.split(separator)]
@@ -67,6 +69,6 @@ def fields(line: str, separators: str) -> list[str]:
 
 
 def known_id(vocabulary: Vocabulary, word: str, limit: int | None = None) -> int:
-    """Return the id of a word as written, or else in lower case; -1 if neither has an id below `limit`."""
+    """Return the id of a word as written, or else in lower case; -1 if neither form has an id below `limit`."""
     ids = (vocabulary.find(form) for form in (word, word.lower()))
     return next((id_ for id_ in ids if id_ is not None and (limit is None or id_ < limit)), -1)

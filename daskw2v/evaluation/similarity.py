@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daskw2v.evaluation.reading import fields, known_id, malformed, read_lines
+from daskw2v.evaluation.reading import known_id, malformed_line, read_lines, split_fields
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.store.urls import Location
 from daskw2v.types import Float64Array
@@ -55,7 +55,7 @@ class SimilarityResult:
 def evaluate_similarity(
     vectors: Vectors, url: Location, storage_options: Mapping[str, Any] | None = None
 ) -> SimilarityResult:
-    """Compare cosines with human scores.
+    """Return the rank correlation of the cosines of word pairs with human scores.
 
     Parameters
     ----------
@@ -74,9 +74,9 @@ def evaluate_similarity(
     pairs = read_pairs(url, storage_options)
     ids = np.array([[known_id(vectors.vocabulary, word) for word in pair[:2]] for pair in pairs]).reshape(-1, 2)
     known = (ids >= 0).all(axis=1)
-    left, right = np.split(vectors.units(ids[known].T.ravel()), 2)
+    first, second = np.split(vectors.units(ids[known].T.ravel()), 2)
     scores = np.array([pair.score for pair in pairs])[known]
-    rho = spearman(np.einsum("ij,ij->i", left, right), scores)
+    rho = spearman(np.einsum("ij,ij->i", first, second), scores)
     low, high = confidence(rho, len(scores))
     return SimilarityResult(rho, low, high, len(scores), len(pairs) - len(scores))
 
@@ -118,6 +118,7 @@ def confidence(rho: float | None, n: int) -> tuple[float, float] | tuple[None, N
 
 
 def _centered_ranks(x: npt.NDArray[Any]) -> Float64Array:
+    """Return the rank of each of n values less the mean rank, shape (n,); equal values share their mean rank."""
     _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
     return np.asarray(ranks - (len(x) + 1) / 2)
@@ -132,6 +133,8 @@ class ScoredPair(NamedTuple):
 
 
 class _Line(NamedTuple):
+    """A line of a file: its number from 1, its text, and its fields."""
+
     number: int
     text: str
     fields: list[str]
@@ -160,24 +163,24 @@ def read_pairs(url: Location, storage_options: Mapping[str, Any] | None = None) 
     InputError
         If the file cannot be read or a line is malformed.
     """
-    lines = [_Line(number, text, fields(text, "\t,")) for number, text in read_lines(url, storage_options)]
-    lines = _without_row_names(lines)
-    column = _score_column(lines[:2])
-    if len(lines) > 1 and _number(lines[0], column) is None and len(lines[0].fields) > column:
+    lines = [_Line(number, text, split_fields(text, "\t,")) for number, text in read_lines(url, storage_options)]
+    lines = _remove_row_names(lines)
+    column = _find_score_column(lines[:2])
+    if len(lines) > 1 and _number_at(lines[0], column) is None and len(lines[0].fields) > column:
         del lines[0]  # a header
     pairs = []
     for line in lines:
-        score = _number(line, column)
+        score = _number_at(line, column)
         if score is None:
             problem = f"not two words with a score in field {column + 1}"
             remedy = "Write word1<TAB>word2<TAB>score in each line, or mark the line as a comment with #."
-            raise malformed(url, line.number, line.text, problem, remedy)
+            raise malformed_line(url, line.number, line.text, problem, remedy)
         pairs.append(ScoredPair(line.fields[0], line.fields[1], score))
-    return _without_tags(pairs)
+    return _remove_tags(pairs)
 
 
-def _without_row_names(lines: list[_Line]) -> list[_Line]:
-    """Leave out the names of rows, which R and pandas write: their column has an empty header, or none."""
+def _remove_row_names(lines: list[_Line]) -> list[_Line]:
+    """Return lines without names of rows, which R and pandas write in a column with an empty header, or none."""
     if len(lines) < 2 or not lines[0].fields:
         return lines
     unnamed = len(lines[1].fields) == len(lines[0].fields) + 1 and lines[0].text.startswith('"')
@@ -186,13 +189,17 @@ def _without_row_names(lines: list[_Line]) -> list[_Line]:
     return lines if lines[0].fields[0] else [line._replace(fields=line.fields[1:]) for line in lines]
 
 
-def _score_column(first: Sequence[_Line]) -> int:
-    """Return the field of the score: of the second line, since the first may be a header that numbers raters."""
-    columns = ((line, column) for line in reversed(first) for column in range(2, len(line.fields)))
-    return next((column for line, column in columns if _number(line, column) is not None), 2)
+def _find_score_column(lines: Sequence[_Line]) -> int:
+    """Return the index of the field with the score, from the first two lines; 2 if neither has a number.
+
+    The second line decides, since the first may be a header that numbers raters.
+    """
+    columns = ((line, column) for line in reversed(lines) for column in range(2, len(line.fields)))
+    return next((column for line, column in columns if _number_at(line, column) is not None), 2)
 
 
-def _number(line: _Line, column: int) -> float | None:
+def _number_at(line: _Line, column: int) -> float | None:
+    """Return a field as a number; None if the field is missing or no finite number."""
     try:
         value = float(line.fields[column])
     except (IndexError, ValueError):
@@ -200,7 +207,8 @@ def _number(line: _Line, column: int) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _without_tags(pairs: list[ScoredPair]) -> list[ScoredPair]:
+def _remove_tags(pairs: list[ScoredPair]) -> list[ScoredPair]:
+    """Return pairs without parts of speech, as in sun-n, if all words end in one; else the same pairs."""
     lemmas = [(_LEMMA.fullmatch(pair.first), _LEMMA.fullmatch(pair.second), pair.score) for pair in pairs]
     untagged = [ScoredPair(a[1], b[1], score) for a, b, score in lemmas if a and b]
     return untagged if len(untagged) == len(pairs) else pairs

@@ -17,7 +17,7 @@ _FREQUENT = 1000  # words compared by default
 
 @dataclass(frozen=True)
 class StabilityResult:
-    """Agreement of two models.
+    """Agreement of the nearest neighbours of words in two models.
 
     Parameters
     ----------
@@ -72,36 +72,36 @@ def neighbour_stability(a: Vectors, b: Vectors, words: Sequence[str] | None = No
     if words is None:
         ids, missing = common[:_FREQUENT], 0
     else:
-        looked_up = [a.vocabulary.find(word) for word in dict.fromkeys(words)]
-        ids = np.array([id_ for id_ in looked_up if id_ is not None and in_b[id_] >= 0], np.int64)
-        missing = len(looked_up) - len(ids)
+        ids_in_a = [a.vocabulary.find(word) for word in dict.fromkeys(words)]
+        ids = np.array([id_ for id_ in ids_in_a if id_ is not None and in_b[id_] >= 0], np.int64)
+        missing = len(ids_in_a) - len(ids)
     k = min(topn, len(common) - 1)
     if not len(ids) or k < 1:
         return StabilityResult(None, None, len(ids), missing, max(k, 0), {})
     in_a = np.full(len(b), -1)
     in_a[in_b[common]] = common
-    theirs = in_a[_neighbours(b, in_b[ids], in_a >= 0, k)]
-    ours = _neighbours(a, ids, in_b >= 0, k)
-    shared = np.array([len(np.intersect1d(x, y)) for x, y in zip(ours, theirs, strict=True)])
+    b_neighbours = in_a[_neighbours(b, in_b[ids], in_a >= 0, k)]
+    a_neighbours = _neighbours(a, ids, in_b >= 0, k)
+    shared = np.array([len(np.intersect1d(x, y)) for x, y in zip(a_neighbours, b_neighbours, strict=True)])
     overlaps = shared / k
-    named = dict(zip((a.vocabulary.word(i) for i in ids.tolist()), overlaps.tolist(), strict=True))
+    overlaps_by_word = dict(zip((a.vocabulary.word(i) for i in ids.tolist()), overlaps.tolist(), strict=True))
     return StabilityResult(
-        float(overlaps.mean()), float((shared / (2 * k - shared)).mean()), len(ids), missing, k, named
+        float(overlaps.mean()), float((shared / (2 * k - shared)).mean()), len(ids), missing, k, overlaps_by_word
     )
 
 
 def _neighbours(vectors: Vectors, ids: Int64Array, eligible: npt.NDArray[np.bool_], n: int) -> Int64Array:
-    """Return the n eligible words nearest to each of `ids`, without itself; shape (len(ids), n)."""
+    """Return the ids of the n nearest eligible words of each word, itself excluded, shape (len(ids), n)."""
     units = vectors.units(ids)
     groups = list(cut(len(ids), QUERIES))
     rankings = [Ranking(group.stop - group.start, n) for group in groups]
     for block in vectors.blocks_for(min(len(ids), QUERIES)):
-        others = ~eligible[block.ids]
+        excluded = ~eligible[block.ids]
         for group, ranking in zip(groups, rankings, strict=True):
             scores = block.cosines(units[group])
-            scores[:, others] = -np.inf
-            own = block.columns(ids[group])
-            here = np.flatnonzero(own >= 0)
-            scores[here, own[here]] = -np.inf
+            scores[:, excluded] = -np.inf
+            query_columns = block.columns(ids[group])
+            queried = np.flatnonzero(query_columns >= 0)
+            scores[queried, query_columns[queried]] = -np.inf
             ranking.add(scores, block.ids)
     return np.concatenate([ranking.best()[0] for ranking in rankings])

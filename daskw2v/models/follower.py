@@ -82,14 +82,16 @@ class Follower:
         self._error: Exception | None = None
         self._interval = interval
         pinned = None if version == "LATEST" else version
-        self._vectors = self._ready(self._open(work, storage_options, version=pinned))
-        self._begin()
-        _open_ones.add(self)
+        self._vectors = self._prepare(self._open(work, storage_options, version=pinned))
+        self._start_polling()
+        _open_followers.add(self)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def __reduce__(self) -> NoReturn:
@@ -152,21 +154,21 @@ class Follower:
         ...     follower.look(), follower.version
         (True, 'v0001-a')
         """
-        with self._looking:
+        with self._lock:
             try:
-                newer = self._other()
+                newer_version = self._open_newer()
             except Exception as error:  # of any kind: the current version stays
-                self._report(error)
+                self._keep_error(error)
                 return False
             self._error = None
-            if newer is None or self._closed.is_set():
+            if newer_version is None or self._closed.is_set():
                 return False
-            _log.info("%s takes the place of %s", escaped(str(newer.url)), escaped(self.version))
-            self._vectors = newer
+            _log.info("%s takes the place of %s", escaped(str(newer_version.url)), escaped(self.version))
+            self._vectors = newer_version
             return True
 
     def close(self) -> None:
-        """Stop looking for newer versions; `vectors` stays usable.
+        """Stop polling; `vectors` stays usable.
 
         Examples
         --------
@@ -176,49 +178,52 @@ class Follower:
         >>> len(follower.vectors) > 0
         True
         """
-        _open_ones.discard(self)
+        _open_followers.discard(self)
         self._closed.set()
 
-    def _begin(self) -> None:
-        """Start polling in this process; a fork copies no thread, and copies locks that are held."""
-        self._looking, self._closed = threading.Lock(), threading.Event()
-        threading.Thread(target=self._follow, name="daskw2v-follower", daemon=True).start()
+    def _start_polling(self) -> None:
+        """Start the polling thread of this process; a fork copies no thread, and copies locks that are held."""
+        self._lock, self._closed = threading.Lock(), threading.Event()
+        threading.Thread(target=self._poll, name="daskw2v-follower", daemon=True).start()
 
-    def _follow(self) -> None:
+    def _poll(self) -> None:
+        """Poll at each interval until the follower is closed."""
         while not self._closed.wait(self._interval):
             self.look()
 
-    def _other(self) -> Vectors | None:
-        """Open the wanted version if it is not the current one."""
+    def _open_newer(self) -> Vectors | None:
+        """Open the followed version and return it; None if it is the current version."""
         name, models = self._versions.name_of(self._wanted), self._versions.models
         if name is None:
             raise StoreError(f"{models.url} has no version {self._wanted!r} any more.", "Publish or tag a version.")
         if name == self.version:
             return None
         folder = models / name
-        return self._ready(self._open(folder.url, folder.options))
+        return self._prepare(self._open(folder.url, folder.options))
 
     @staticmethod
-    def _ready(vectors: Vectors) -> Vectors:
-        """Compute the lengths and the word order of the first query, so that damage raises now; return the vectors."""
+    def _prepare(vectors: Vectors) -> Vectors:
+        """Compute what queries need of vectors, lengths and word order, so that damage raises now; return them."""
         if vectors.in_memory:
             vectors.norms  # noqa: B018
         vectors.vocabulary.find("")
         return vectors
 
-    def _report(self, error: Exception) -> None:
-        if str(error) != str(self._error):  # an error is logged once, not at each poll
+    def _keep_error(self, error: Exception) -> None:
+        """Keep the error of a poll in `error`, and log it if the previous poll had none or another."""
+        if str(error) != str(self._error):
             _log.warning("%s is served on: %s", escaped(self.version), escaped(masked(str(error))))
         self._error = error
 
 
-_open_ones = weakref.WeakSet[Follower]()
+_open_followers = weakref.WeakSet[Follower]()
 
 
-def _begin_again() -> None:
-    for follower in list(_open_ones):
-        follower._begin()
+def _restart_followers() -> None:
+    """Start the threads of all open followers in a forked process."""
+    for follower in list(_open_followers):
+        follower._start_polling()
 
 
 if hasattr(os, "register_at_fork"):  # Windows has no fork
-    os.register_at_fork(after_in_child=_begin_again)
+    os.register_at_fork(after_in_child=_restart_followers)

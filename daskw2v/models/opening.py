@@ -15,7 +15,7 @@ from daskw2v.store.urls import Location, as_url, filesystem, make_absolute
 _REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")  # OWNER/NAME
 _HUB = "hf://"
 # Formats that `export` writes and `open` does not read, and the code that reads them
-_OTHERS = {
+_UNREAD_FORMATS = {
     "parquet": "pandas.read_parquet(url), and Vectors(table['word'], numpy.stack(table['vector']))",
     "faiss": "faiss.read_index(url), and Vectors(words, index.reconstruct_n()), whose words are in <url>.words",
     "lance": "lance.dataset(url).to_table(), and Vectors of its columns word and vector",
@@ -40,8 +40,8 @@ def open(
     storage_options
         Options for fsspec.
     in_memory
-        Whether all vectors are loaded into memory; None loads those of a small model, as `Vectors.open` says. A file of
-        another tool always is loaded.
+        Whether all vectors are loaded into memory; None loads the vectors of a small model, as `Vectors.open` says. A
+        file of another tool always is loaded.
     store_timeout
         Seconds to wait for each answer of the store, as in `Resources`.
     version
@@ -80,7 +80,7 @@ def open(
         )
     fs, path = filesystem(make_absolute(url), storage_options or {})
     if fs.isfile(path):
-        return _imported(url, storage_options, in_memory, version)
+        return _import_file(url, storage_options, in_memory, version)
     if not _REPOSITORY.fullmatch(url) or os.path.exists(make_absolute(url)):
         return Vectors.open(url, storage_options, in_memory, store_timeout, version)
     try:
@@ -94,12 +94,13 @@ def open(
         raise StoreError(f"There is no folder {url}; of the Hub: {error.problem}", error.remedy) from error
 
 
-def _imported(
+def _import_file(
     url: str, storage_options: Mapping[str, Any] | None, in_memory: bool | None, version: str | None
 ) -> Vectors:
+    """Read vectors from a file of another tool; raise errors for options that only stored models have."""
     format = format_by_name(url)
-    if format in _OTHERS:
-        raise InputError(f"{url} is a file in the format {format}.", f"Read it by {_OTHERS[format]}.")
+    if format in _UNREAD_FORMATS:
+        raise InputError(f"{url} is a file in the format {format}.", f"Read it by {_UNREAD_FORMATS[format]}.")
     if in_memory is False or version is not None:
         option = "in_memory=False" if version is None else f"version={version!r}"
         raise ParameterError(

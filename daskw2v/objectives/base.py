@@ -23,7 +23,7 @@ MOMENTS = {"sgd": 0, "adam": 2}  # number of moments that an optimizer keeps for
 
 
 class Rate(NamedTuple):
-    """The learning rate of a range of work: alpha + slope * (position - origin) at a corpus position."""
+    """The learning rate of a range of centers: alpha + slope * (position - origin) at a position of the corpus."""
 
     alpha: float
     slope: float
@@ -31,7 +31,7 @@ class Rate(NamedTuple):
 
 
 class HotRows(NamedTuple):
-    """The positions of one thread's own copies of the hottest rows.
+    """The copies of the hottest rows that one thread trains instead of the rows.
 
     Parameters
     ----------
@@ -60,11 +60,11 @@ class Tables(NamedTuple):
     width
         Row length in floats, a multiple of 16.
     hot
-        The thread's own rows.
+        The thread's copies of hot rows.
     frozen
-        Whether each row of the input table is frozen, not 0, or not, uint8; of length 0 where none is.
+        Not 0 for each frozen row of the input table, uint8; of length 0 where no row is frozen.
     inputs
-        The input row of each token of the segment, int32; of length 0 where that is its word's number.
+        The input row of each token of the segment, int32; of length 0 if that is the id of its word.
     """
 
     source: Float32Array
@@ -112,15 +112,15 @@ class MatrixColumns(NamedTuple):
     Parameters
     ----------
     contexts
-        A context of each word for each column, shape (words, columns) int32; -1 for a word without any.
+        Id of a context of each word for each column, shape (words, columns) int32; -1 for a word without any.
     row
-        The first word.
+        Id of the first word.
     first
-        Number of the first column, counted over all epochs.
+        Index of the first column, counted over all epochs.
     alpha
         Learning rate.
     key
-        Stream of the draws.
+        Key of the stream of draws.
     """
 
     contexts: Int32Array
@@ -136,10 +136,10 @@ class PartTables(NamedTuple):
     Parameters
     ----------
     trained
-        Flat rows of the part to train, padded to `width` floats, and to whole batches, float32. With Adam, both
-        moments follow, each of the same length.
-    others
-        Flat rows of all words in the other table, which is fixed, float32.
+        Flat rows of the part to train, padded to `width` floats, and to a multiple of BATCH rows, float32. With Adam,
+        both moments follow, each of the same length.
+    fixed
+        Flat rows of all words in the other table, which is not trained, float32.
     width
         Row length in floats, a multiple of 16.
     trained_floats
@@ -147,7 +147,7 @@ class PartTables(NamedTuple):
     """
 
     trained: Float32Array
-    others: Float32Array
+    fixed: Float32Array
     width: int
     trained_floats: int
 
@@ -162,19 +162,19 @@ Trainer = Callable[[Segment, Any, Any, Any, Rate, int, Any], Any]
 # (prepared, segment, first, last, epoch, marks)
 MarkRows = Callable[[Any, Segment, int, int, int, Mapping[str, BoolArray]], None]
 
-# Trains the batches first..last-1 of some columns of the word-context matrix in place, and adds the losses of the
+# Trains the batches first..last-1 of columns of the word-context matrix in place, and adds the losses of the
 # part's words to `losses`: (columns, first, last, tables, prepared, losses)
 ColumnTrainer = Callable[[MatrixColumns, int, int, PartTables, Any, Float32Array], None]
 
 # Trains the bucket of two partitions in place: (bucket, tables, alpha, params, words, key) -> number of pairs and their
 # summed loss. `words` is the result of `Objective.partition_table` for the output partition. `tables` are `Tables`, or
-# `DeviceTables` on a device with memory of its own, where no other array is yet: there the trainer adds the loss to its
-# `totals` and returns None.
+# `DeviceTables` on a device with memory of its own, where no other array is yet: there the trainer adds the loss to
+# its `totals` and returns None.
 BucketTrainer = Callable[[Bucket, Any, float, Params, Any, np.uint64], Any]
 
 
-def negatives_table(params: Params, counts: Int64Array) -> UInt64Array:
-    """Return the alias table of a partition's words, from which its negatives are drawn."""
+def make_negatives_table(params: Params, counts: Int64Array) -> UInt64Array:
+    """Return the alias table of a partition's words, shape (words,) uint64, from which its negatives are drawn."""
     return make_word_table(counts, NegativeSampling.of(params).ns_exponent)
 
 
@@ -215,7 +215,7 @@ class Objective:
     partition_table
         Function from the Params and the counts of an output partition's words to the data that its buckets read besides
         its rows: at most two uint64 for each word. It is sent with the rows. By default the alias table of negatives.
-    follows
+    has_network
         Whether a network computes the input rows, as in `objectives.subwords`, so that these are not learned.
     check
         Function that raises an error if a process cannot train on a device, given PyTorch's name of it; for objectives
@@ -231,12 +231,12 @@ class Objective:
         result of `partition_table` to the number of items of a batch that touch each row; for buckets on a device that
         trains many items at a time.
     reached
-        Function that marks the rows that training may read; without it replicas take whole tables.
+        Function that marks the rows that training may read; without it replicas pull all rows.
     measured_by
         The objective whose kernel measures the loss on text, with the same tables; None for its own kernel.
     column_trainers
         By device, the function that trains columns of the word-context matrix in place; empty if there is none.
-    of_words
+    tables_by_word
         The tables with a row for each word, whose rows can initialize a later model with another vocabulary.
     hot_rows
         Number of hot rows that all threads of a processor copy together, where Resources leave it open, as measured.
@@ -257,8 +257,8 @@ class Objective:
     prepared_bytes: Callable[[Params, int], Mapping[str, int]]
     trainers: Mapping[str, Trainer] = field(default_factory=dict)
     bucket_trainers: Mapping[str, BucketTrainer] = field(default_factory=dict)
-    partition_table: Callable[[Params, Int64Array], UInt64Array] = negatives_table
-    follows: bool = False
+    partition_table: Callable[[Params, Int64Array], UInt64Array] = make_negatives_table
+    has_network: bool = False
     check: Callable[[str], None] | None = None
     column_trainers: Mapping[str, ColumnTrainer] = field(default_factory=dict)
     touched: Callable[[Any, Int64Array], dict[str, Float64Array]] | None = None
@@ -266,29 +266,29 @@ class Objective:
     targets_in_partition: Callable[[Params, Int64Array, int, UInt64Array], Float64Array] | None = None
     reached: MarkRows | None = None
     measured_by: "Objective | None" = None
-    of_words: tuple[str, ...] = ("input", "output")
+    tables_by_word: tuple[str, ...] = ("input", "output")
     hot_rows: int = 254
     flush_words: int = 1024
 
 
 def is_finite(rows: Float32Array) -> bool:
-    """Return whether rows are finite, and the sum of their squares too: otherwise training diverges."""
+    """Return whether all numbers of rows, and the sum of their squares, are finite: otherwise training diverges."""
     return bool(np.isfinite(np.vdot(rows, rows)))
 
 
 def initial_rows(params: Params, table: str, rows: RowIds) -> Float32Array:
-    """Return the first values of n rows, shape (n, D): small draws as input, zeros as output.
+    """Return n rows of a table before training, shape (n, D) float32: small draws for "input", zeros for "output".
 
     The draws are from -4/D..4/D, where word2vec.c has -0.5/D..0.5/D and gensim -1/D..1/D: rows that begin nearly equal
     lose much of the first epoch.
     """
     if table == "output":
         return np.zeros((len(rows), params.vector_size), np.float32)
-    return drawn_rows(params, Purpose.INITIAL, rows)
+    return draw_rows(params, Purpose.INITIAL, rows)
 
 
-def drawn_rows(params: Params, purpose: Purpose, rows: RowIds) -> Float32Array:
-    """Return small draws for n rows, shape (n, D): a pure function of seed, purpose, row and column."""
+def draw_rows(params: Params, purpose: Purpose, rows: RowIds) -> Float32Array:
+    """Return small draws for n rows, shape (n, D) float32: a pure function of seed, purpose, row and column."""
     width, key = params.vector_size, stream(params.seed, purpose)
     values = np.empty((len(rows), width), np.float32)
     _draw_rows(key, np.ascontiguousarray(rows, np.int64), np.float32(8 / width), values)
@@ -297,7 +297,7 @@ def drawn_rows(params: Params, purpose: Purpose, rows: RowIds) -> Float32Array:
 
 @kernel
 def _draw_rows(key: Any, rows: Any, span: Any, values: Any) -> None:
-    """Write draws of -span/2..span/2, by row and column."""
+    """Write a draw of -span/2..span/2 for each of n rows and each column to `values`, shape (n, D)."""
     for i in range(len(rows)):
         first = np.uint64(rows[i]) * np.uint64(values.shape[1])
         for column in range(values.shape[1]):

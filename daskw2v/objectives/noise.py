@@ -74,7 +74,7 @@ class PreparedNoise(NamedTuple):
 
 
 def prepare_noise(params: Params, counts: Int64Array) -> PreparedNoise:
-    """Build the tables that negatives are drawn from, where no word has a market."""
+    """Return the tables that negatives are drawn from, if no word has a market; `counts` has shape (V,)."""
     settings = SharedNegatives.of(params)
     prepared = PreparedNoise(params, make_word_table(counts, settings.ns_exponent))
     no_markets = np.full(len(counts), -1, np.int32)
@@ -82,9 +82,9 @@ def prepare_noise(params: Params, counts: Int64Array) -> PreparedNoise:
 
 
 def with_markets(prepared: PreparedNoise, counts: Int64Array, markets: Int32Array) -> PreparedNoise:
-    """Return the tables with the tables of markets; `markets` has each word's market, -1 for none, shape (V,)."""
+    """Return the tables with those of markets, given the market of each word, shape (V,) int32, -1 for none."""
     weights, n_words = word_weights(counts, SharedNegatives.of(prepared.params).ns_exponent), len(counts)
-    known = np.flatnonzero((markets >= 0) & (weights > 0))  # a word that is never drawn is no center either
+    known = np.flatnonzero((markets >= 0) & (weights > 0))  # a word that is never drawn is never a center
     order = known[np.argsort(markets[known], kind="stable")]
     bounds = np.append(np.flatnonzero(np.diff(markets[order], prepend=-1)), len(order))
     slots = np.concatenate([prepared.noise, alias_tables(weights[order], bounds, n_words)])
@@ -95,29 +95,29 @@ def with_markets(prepared: PreparedNoise, counts: Int64Array, markets: Int32Arra
 
 
 def noise_bytes(params: Params, n_words: int) -> dict[str, int]:
-    """Return the bytes by name of the tables of `prepare_noise`, or of `with_markets` if all words have a market."""
+    """Return the bytes of the tables of negatives and of markets, by their names, if all words have a market."""
     alone = {"table of negatives": 8 * n_words}
     return alone | {"tables of markets": (2 * (8 + 4) + 8) * n_words} if has_markets(params) else alone
 
 
 def has_markets(params: Params) -> bool:
-    """Return whether negatives are drawn from markets."""
+    """Return whether the settings draw negatives from markets."""
     return isinstance(params.objective, SharedNegatives) and params.objective.market_negative > 0
 
 
-def word_tables(params: Params, n_words: int) -> dict[str, int]:
-    """Return the numbers of rows: two vectors for each word."""
+def word_table_rows(params: Params, n_words: int) -> dict[str, int]:
+    """Return the number of rows of the input and output tables: one row for each word."""
     return {"input": n_words, "output": n_words}
 
 
-def negatives_of(prepared: PreparedNoise, epoch: int) -> Negatives:
-    """Return the kernel's view of the negatives of an epoch."""
+def make_negatives(prepared: PreparedNoise, epoch: int) -> Negatives:
+    """Return the negatives of an epoch in the form that kernels read."""
     settings, key = SharedNegatives.of(prepared.params), stream(prepared.params.seed, Purpose.NEGATIVE, epoch)
     return Negatives(settings.negative, prepared.noise, key, settings.market_negative, prepared.markets)
 
 
 @inline
 def pick_in_market(markets: Any, word: Any, bits: Any) -> Any:
-    """Return the word that 64 random bits choose from the market of a word."""
+    """Return the id of the word that 64 random bits choose from the market of a word."""
     slot = slot_in(markets.spans[word], bits)
     return markets.words[choose(slot, markets.slots[slot], bits)]

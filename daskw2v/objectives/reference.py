@@ -9,9 +9,9 @@ from daskw2v.config.params import Params
 from daskw2v.features.words import WordFeatures
 from daskw2v.kernels.rng import GOLDEN, draws, mix
 from daskw2v.objectives.base import Rate
-from daskw2v.objectives.noise import BATCH, Markets, PreparedNoise, negatives_of
+from daskw2v.objectives.noise import BATCH, Markets, PreparedNoise, make_negatives
 from daskw2v.objectives.settings import ContextsTogether
-from daskw2v.objectives.windows import OF, Prefixes, Windows, windows_of
+from daskw2v.objectives.windows import PREFIX_PERIOD, Prefixes, Windows, make_windows
 from daskw2v.sampling.segments import Segment
 from daskw2v.types import Float64Array, Int64Array, UInt64Array
 
@@ -22,11 +22,11 @@ Goals = tuple[Int64Array, Float64Array]  # rows of the output table, and their s
 
 
 class Window(NamedTuple):
-    """A center's word, its position in the corpus, the places and words of its contexts, its rate and its columns."""
+    """A window: its word, position in the corpus, indices and words of contexts, learning rate, and columns."""
 
     word: int
     position: int
-    places: list[int]
+    indices: list[int]
     contexts: list[int]
     alpha: float
     columns: slice = slice(None)
@@ -39,8 +39,8 @@ class WindowRule(NamedTuple):
     ----------
     goals
         Function (prepared, epoch, window, number, positions) that returns the targets that all contexts of a window
-        share, or the targets of each context. `prepared` is what `Objective.prepare` returned, `number` the index of
-        the window in a range of centers, and `positions` are their positions in the corpus.
+        share, or the targets of each context. `prepared` is the result of `Objective.prepare`, `number` the index of
+        the window in a range of centers, and `positions` are the positions of these centers in the corpus.
     as_one
         Whether the contexts are trained together, as one hidden vector (CBOW).
     size
@@ -54,10 +54,10 @@ class WindowRule(NamedTuple):
     def train(
         self, segment: Segment, first: int, last: int, source: Rows, output: Rows, rate: Rate, epoch: int, prepared: Any
     ) -> tuple[int, float]:
-        """Train the centers first..last-1 like the kernel; `source` and `output` are (rows, D) float64."""
+        """Train the centers first..last-1 in place, in tables of (rows, D) float64; return examples and loss."""
         params, examples, loss = prepared.params, 0, 0.0
         positions = segment.positions[first:last]
-        for number, window in enumerate(windows_in(segment, first, last, windows_of(params, rate, epoch))):
+        for number, window in enumerate(list_windows(segment, first, last, make_windows(params, rate, epoch))):
             contexts, alpha = window.contexts, window.alpha
             if not contexts:
                 continue
@@ -69,94 +69,96 @@ class WindowRule(NamedTuple):
                 mean = ContextsTogether.of(params).cbow_mean
                 loss += train_hidden(x, [contexts], y, (targets, signs[None]), [], alpha, mean)
                 continue
-            for together, goal in zip(sharing(contexts, goals), goals, strict=True):
-                loss += train_targets(x, together, y, goal, alpha, self.size(params, len(goal[0])))
+            for group, goal in zip(group_contexts(contexts, goals), goals, strict=True):
+                loss += train_targets(x, group, y, goal, alpha, self.size(params, len(goal[0])))
         return examples, loss
 
 
-def sharing(contexts: list[int], goals: list[Goals]) -> list[list[int]]:
-    """Return the contexts that share each of the targets: all contexts, or one."""
+def group_contexts(contexts: list[int], goals: list[Goals]) -> list[list[int]]:
+    """Return the contexts that meet each of the goals: all contexts for one, else one context each."""
     return [contexts] if len(goals) == 1 else [[context] for context in contexts]
 
 
-def windows_in(segment: Segment, first: int, last: int, windows: Windows) -> Iterator[Window]:
+def list_windows(segment: Segment, first: int, last: int, windows: Windows) -> Iterator[Window]:
     """Yield the windows of the centers first..last-1 of a segment."""
     for center in range(first, last):
         position = int(segment.positions[center])
         sentence = int(np.searchsorted(segment.bounds, center, side="right")) - 1
-        reach = reach_of(windows, position)
+        reach = window_reach(windows, position)
         start = max(int(segment.bounds[sentence]), center - reach)
         stop = min(int(segment.bounds[sentence + 1]), center + reach + 1)
-        places = [i for i in range(start, stop) if i != center]
-        contexts = [int(segment.tokens[i]) for i in places]
+        indices = [i for i in range(start, stop) if i != center]
+        contexts = [int(segment.tokens[i]) for i in indices]
         alpha = float(np.float32(windows.alpha + windows.slope * (position - windows.origin)))
-        columns = columns_at(windows.prefixes, position)
-        yield Window(int(segment.tokens[center]), position, places, contexts, alpha, columns)
+        columns = window_columns(windows.prefixes, position)
+        yield Window(int(segment.tokens[center]), position, indices, contexts, alpha, columns)
 
 
-def columns_at(prefixes: Prefixes, position: int) -> slice:
-    """Return the columns that the window at a corpus position trains."""
+def window_columns(prefixes: Prefixes, position: int) -> slice:
+    """Return the slice of columns that the window at a corpus position trains."""
     bits = int(draws(prefixes.key, np.array([position], _U64))[0])
-    drawn = (bits >> 32) * OF * prefixes.n >> 32
+    drawn = (bits >> 32) * PREFIX_PERIOD * prefixes.n >> 32
     return slice(prefixes.sizes[drawn]) if drawn < prefixes.n else slice(None)
 
 
-def reach_of(windows: Windows, position: int) -> int:
-    """Return how far the window at a corpus position reaches to either side."""
+def window_reach(windows: Windows, position: int) -> int:
+    """Return the number of words on either side that the window at a corpus position reaches."""
     if not windows.shrink_windows:
         return windows.window
     bits = int(draws(windows.key, np.array([position], _U64))[0])
     return windows.window - ((bits >> 32) * windows.window >> 32)
 
 
-def targets_of(table: UInt64Array, key: np.uint64, window: Window, negative: int, pair: int = 0) -> Goals:
+def draw_pair_targets(table: UInt64Array, key: np.uint64, window: Window, negative: int, pair: int = 0) -> Goals:
     """Return a window's word and negatives, and their signs, shapes (1 + negative,).
 
-    `pair` is the number of the context, where each draws its own.
+    If each context draws negatives, `pair` is the index of the context.
     """
-    return _with_signs(window.word, picked(table, _bits(key, window.position, pair * negative, negative)))
+    return _add_signs(window.word, pick_words(table, _random_bits(key, window.position, pair * negative, negative)))
 
 
-def goals_of(prepared: PreparedNoise, epoch: int, window: Window, pair: int = 0, position: int | None = None) -> Goals:
-    """Return the targets of a window and their signs, including negatives of the word's market, which it draws itself.
+def draw_goals(
+    prepared: PreparedNoise, epoch: int, window: Window, pair: int = 0, position: int | None = None
+) -> Goals:
+    """Return the targets of a window, the word, negatives and negatives of its market, and their signs, shapes (T,).
 
-    Other negatives are drawn at `position`, by default the position of the window.
+    Negatives of the market are drawn at the window's position, others at `position`, by default the same.
     """
-    negatives = negatives_of(prepared, epoch)
+    negatives = make_negatives(prepared, epoch)
     n, further, key = negatives.negative, negatives.market_negative, negatives.key
     first = pair * (n + further)
-    drawn = picked(negatives.table, _bits(key, window.position if position is None else position, first, n))
-    near = _picked_in_market(negatives.markets, window.word, _bits(key, window.position, first + n, further))
-    return _with_signs(window.word, np.concatenate([drawn, near]))
+    drawn = pick_words(negatives.table, _random_bits(key, window.position if position is None else position, first, n))
+    near = _pick_in_market(negatives.markets, window.word, _random_bits(key, window.position, first + n, further))
+    return _add_signs(window.word, np.concatenate([drawn, near]))
 
 
-def _bits(key: np.uint64, position: int, first: int, n: int) -> UInt64Array:
-    """Return the random bits of n draws of a window, of which `first` stand before them."""
+def _random_bits(key: np.uint64, position: int, first: int, n: int) -> UInt64Array:
+    """Return the 64 random bits of the draws first + 1..first + n at a position, shape (n,)."""
     numbers = np.arange(first + 1, first + n + 1, dtype=_U64)
     return np.asarray(mix.py_func(draws(key, np.array([position], _U64)) + numbers * GOLDEN))
 
 
-def _with_signs(word: int, negatives: Int64Array) -> Goals:
-    """Return a word and its negatives, and their signs; the word itself is no negative."""
+def _add_signs(word: int, negatives: Int64Array) -> Goals:
+    """Return a word and its negatives, and their signs: 1, then -1, or 0 for a negative that is the word."""
     signs = np.where(negatives == word, 0.0, -1.0)
     return np.concatenate([[word], negatives]), np.concatenate([[1.0], signs])
 
 
-def _picked_in_market(markets: Markets, word: int, bits: UInt64Array) -> Int64Array:
+def _pick_in_market(markets: Markets, word: int, bits: UInt64Array) -> Int64Array:
     """Return the words that random bits choose from the market of a word, shape of `bits`."""
     if not len(bits):
         return np.empty(0, np.int64)
     first, n = int(markets.spans[word] >> _U64(32)), int(markets.spans[word] & _U64(0xFFFFFFFF))
-    table = markets.slots[first : first + n] - _U64(first)  # of this market alone
-    return markets.words[first + picked(table, bits)].astype(np.int64)
+    table = markets.slots[first : first + n] - _U64(first)  # the market alone
+    return markets.words[first + pick_words(table, bits)].astype(np.int64)
 
 
-def picked(table: UInt64Array, bits: UInt64Array) -> Int64Array:
-    """Return the outcomes that random bits choose by an alias table, shape of `bits`."""
+def pick_words(table: UInt64Array, bits: UInt64Array) -> Int64Array:
+    """Return the indices that random bits choose by an alias table, of the shape of `bits`."""
     slots = ((bits >> _U64(32)) * _U64(len(table))) >> _U64(32)
     entries = table[slots]
-    own = (bits & _U64(0xFFFFFFFF)) < (entries >> _U64(32))
-    return np.where(own, slots, entries & _U64(0xFFFFFFFF)).astype(np.int64)
+    is_kept = (bits & _U64(0xFFFFFFFF)) < (entries >> _U64(32))
+    return np.where(is_kept, slots, entries & _U64(0xFFFFFFFF)).astype(np.int64)
 
 
 def gradient(dots: Float64Array, signs: Float64Array, alpha: float) -> tuple[Float64Array, float]:
@@ -173,13 +175,13 @@ def train_targets(source: Rows, contexts: list[int], output: Rows, goals: Goals,
     source, output
         Tables of rows, shapes (V, D) float64.
     contexts
-        Rows of `source`. Four different ones are updated together, or two, or one.
+        Rows of `source`. Four different rows are updated together, or two, or one.
     goals
         Rows of `output`, and +1, -1 or 0 for each, shapes (T,).
     alpha
         Learning rate.
     size
-        Targets in a group. Group follows group, and sees the contexts as the one before left them.
+        Targets in a group. Groups are trained one after another.
     """
     (targets, signs), loss = goals, 0.0
     for g in range(0, len(targets), size):
@@ -188,10 +190,10 @@ def train_targets(source: Rows, contexts: list[int], output: Rows, goals: Goals,
         loss += lost
         while i < len(contexts):
             n = next(n for n in (4, 2, 1) if len(set(contexts[i : i + n])) == n)
-            together = contexts[i : i + n]
-            x = source[together].copy()
+            batch = contexts[i : i + n]
+            x = source[batch].copy()
             for t, target in enumerate(group):
-                source[together] += gain[i : i + n, t, None] * output[target]
+                source[batch] += gain[i : i + n, t, None] * output[target]
                 output[target] += gain[i : i + n, t] @ x
             i += n
     return loss
@@ -200,9 +202,9 @@ def train_targets(source: Rows, contexts: list[int], output: Rows, goals: Goals,
 def train_rows(
     source: Rows, contexts: Int64Array, output: Rows, goals: Goals, own: Goals, alpha: float, size: int
 ) -> float:
-    """Train rows against targets that all meet, and one each, in place; return the loss.
+    """Train rows in place against targets that all of them meet, and one target each; return the loss.
 
-    Within a group of targets all dots are taken first; then rows move, BATCH at a time.
+    Within a group of targets all dot products are computed first; then rows move, BATCH at a time.
 
     Parameters
     ----------
@@ -215,12 +217,12 @@ def train_rows(
     own
         A row of `output` for each context, and +1, -1 or 0, shapes (n,). The last group meets these.
     """
-    (targets, signs), (alone, kind) = goals, own
+    (targets, signs), (own_rows, own_signs) = goals, own
     loss, starts = 0.0, [*range(0, len(targets), size)] or [0]
     for start in starts:
         group, last = targets[start : start + size], float(start == starts[-1])
-        rows = np.concatenate([np.tile(group, (len(alone), 1)), alone[:, None]], axis=1)
-        sign = np.concatenate([signs[:, start : start + size], last * kind[:, None]], axis=1)
+        rows = np.concatenate([np.tile(group, (len(own_rows), 1)), own_rows[:, None]], axis=1)
+        sign = np.concatenate([signs[:, start : start + size], last * own_signs[:, None]], axis=1)
         gains, lost = gradient(np.einsum("cd,ctd->ct", source[contexts], output[rows]), sign, alpha)
         loss += lost
         for batch in (slice(i, i + BATCH) for i in range(0, len(contexts), BATCH)):
@@ -229,7 +231,7 @@ def train_rows(
             for t, target in enumerate(group):
                 updates += gain[:, t, None] * output[target]
                 output[target] += gain[:, t] @ x
-            for c, target in enumerate(alone[batch]):
+            for c, target in enumerate(own_rows[batch]):
                 updates[c] += gain[c, -1] * output[target]
                 output[target] += gain[c, -1] * x[c]
             np.add.at(source, contexts[batch], updates)
@@ -250,7 +252,7 @@ def train_hidden(
     goals
         Rows of `output` that all windows meet, shape (T,), and +1, -1 or 0 for each window and row, shape (windows, T).
     own
-        A row of `output` for each window that its hidden vector comes closer to; or none at all.
+        A row of `output` for each window, which its hidden vector is trained towards; or an empty list.
     mean
         Whether a hidden vector is the mean of the contexts, or their sum. A hidden vector stays until all targets are
         updated.
@@ -272,8 +274,8 @@ def train_hidden(
     for c, target in enumerate(own):
         updates[c] += gains[c][-1] * output[target]
         output[target] += gains[c][-1] * hidden[c]
-    for of_window, update, n in zip(contexts, updates, sizes, strict=True):
-        np.add.at(source, of_window, update / (1 if mean else n))
+    for window_contexts, update, n in zip(contexts, updates, sizes, strict=True):
+        np.add.at(source, window_contexts, update / (1 if mean else n))
     return loss
 
 
@@ -291,7 +293,7 @@ def train_composed(
     crowd: int,
     *arguments: Any,
 ) -> tuple[int, float]:
-    """Train input rows that are composed of words' own and their features' rows, in place; return examples and loss.
+    """Train rows composed of words' rows and of their features' rows, in place; return examples and loss.
 
     Parameters
     ----------
@@ -304,25 +306,26 @@ def train_composed(
     features, window
         The words' features, and the largest window.
     stretch, crowd
-        Centers of a stretch; a feature of more words than `crowd` in it takes that share of their changes.
+        Centers of a stretch; and the number of words of a stretch from which on a feature takes only a share,
+        crowd / words, of their changes.
     """
-    examples, loss, places = 0, 0.0, np.repeat(np.arange(len(own)), np.diff(features.offsets))
+    examples, loss, words_of_features = 0, 0.0, np.repeat(np.arange(len(own)), np.diff(features.offsets))
     weights = features.expand_weights().astype(np.float64)
-    totals = features.own + np.bincount(places, weights, len(own))
-    squares = features.own.astype(np.float64) ** 2 + np.bincount(places, weights**2, len(own))
+    totals = features.own + np.bincount(words_of_features, weights, len(own))
+    squares = features.own.astype(np.float64) ** 2 + np.bincount(words_of_features, weights**2, len(own))
     for start in range(first, last, stretch):
         stop = min(start + stretch, last)
         vectors = features.own[:, None] * own
-        np.add.at(vectors, places, weights[:, None] * rows[features.rows])
+        np.add.at(vectors, words_of_features, weights[:, None] * rows[features.rows])
         vectors /= totals[:, None]
         before = vectors.copy()
-        done, lost = train(segment, start, stop, vectors, output, *arguments)
+        n, lost = train(segment, start, stop, vectors, output, *arguments)
         changes = (totals / squares)[:, None] * (vectors - before)
-        there = np.zeros(len(own), bool)
-        there[segment.tokens[max(start - window, 0) : stop + window]] = True
-        members = np.bincount(features.rows, there[places], len(rows))
+        is_present = np.zeros(len(own), bool)
+        is_present[segment.tokens[max(start - window, 0) : stop + window]] = True
+        members = np.bincount(features.rows, is_present[words_of_features], len(rows))
         shares = np.minimum(1.0, crowd / np.maximum(1, members))
         own += features.own[:, None] * changes
-        np.add.at(rows, features.rows, (shares[features.rows] * weights)[:, None] * changes[places])
-        examples, loss = examples + done, loss + lost
+        np.add.at(rows, features.rows, (shares[features.rows] * weights)[:, None] * changes[words_of_features])
+        examples, loss = examples + n, loss + lost
     return examples, loss

@@ -1,4 +1,4 @@
-"""The registry of objectives. A new one is a folder beside this file and a line below."""
+"""The registry of objectives. A new objective is a folder beside this file, and a line of the registry."""
 
 from functools import lru_cache
 from typing import Any
@@ -24,11 +24,11 @@ OBJECTIVES = Registry(
 
 
 def find_objective(name: str) -> Objective:
-    """Return the objective of that name, or raise a ParameterError that lists them."""
+    """Return the objective of a name; raise a ParameterError that lists the names if it is unknown."""
     return OBJECTIVES.find(name)
 
 
-def reads(objective: Objective, field: str) -> bool:
+def reads_field(objective: Objective, field: str) -> bool:
     """Return whether an objective reads a field of Params."""
     known = known_settings(Params)[field]
     if known.choices and known.owner.axis == "objective":
@@ -37,7 +37,7 @@ def reads(objective: Objective, field: str) -> bool:
 
 
 def check_options(params: Params) -> None:
-    """Refuse settings that the objective of these Params does not read.
+    """Raise an error for settings that the objective of Params does not read.
 
     Raises
     ------
@@ -45,11 +45,11 @@ def check_options(params: Params) -> None:
         If the objective does not exist or has no such optimizer, or a setting of other objectives is set.
     """
     refuse_unread(params, "objective", params.objective.name, OBJECTIVES.including(params.objective.name))
-    settled(params)
+    settle_params(params)
 
 
-def settled(params: Params) -> Params:
-    """Return the Params with the objective's own optimizer and learning rate where they leave them open.
+def settle_params(params: Params) -> Params:
+    """Return Params whose optimizer and learning rate are set, by the objective's defaults if they were None.
 
     Raises
     ------
@@ -58,14 +58,14 @@ def settled(params: Params) -> Params:
     """
     alphas = find_objective(params.objective.name).alphas
     optimizer = next(iter(alphas)) if params.optimizer is None else params.optimizer
-    own = find(alphas, f"optimizer of {params.objective.name}", optimizer)
-    return params.replace(optimizer=optimizer, alpha=own if params.alpha is None else params.alpha)
+    default_alpha = find(alphas, f"optimizer of {params.objective.name}", optimizer)
+    return params.replace(optimizer=optimizer, alpha=default_alpha if params.alpha is None else params.alpha)
 
 
-@lru_cache(maxsize=16)  # rounds ask for each slice of each bucket
+@lru_cache(maxsize=16)  # called for each slice of each bucket
 def start_alpha(params: Params) -> float:
-    """Return the learning rate that training starts with: that of the Params, or else the objective's own."""
-    alpha = settled(params).alpha
+    """Return the learning rate that training starts with: that of the Params, or the objective's default."""
+    alpha = settle_params(params).alpha
     assert alpha is not None
     return alpha
 
@@ -76,26 +76,26 @@ def find_trainer(objective: Objective, device: str) -> Trainer:
     Raises
     ------
     ParameterError
-        If the objective has no kernel for the device; no other one is run instead.
+        If the objective has no kernel for the device; no other device is used instead.
     """
-    return _find("kernel", "trainers", objective, device)
+    return _find_kernel("kernel", "trainers", objective, device)
 
 
 def find_bucket_trainer(objective: Objective, device: str) -> BucketTrainer:
-    """Return the kernel of an objective for the buckets of a device, or raise like `find_trainer`."""
-    return _find("kernel for buckets", "bucket_trainers", objective, device)
+    """Return the kernel of an objective for buckets on a device, or raise like `find_trainer`."""
+    return _find_kernel("kernel for buckets", "bucket_trainers", objective, device)
 
 
 def find_column_trainer(objective: Objective, device: str) -> ColumnTrainer:
-    """Return the kernel of an objective for columns of the word-context matrix, or raise like `find_trainer`."""
-    return _find("kernel for columns", "column_trainers", objective, device)
+    """Return the kernel of an objective for matrix columns on a device, or raise like `find_trainer`."""
+    return _find_kernel("kernel for columns", "column_trainers", objective, device)
 
 
-def _find(what: str, kind: str, objective: Objective, device: str) -> Any:
-    """Return the trainer of a kind, a field of `Objective`, for a device."""
-    known = getattr(objective, kind)
+def _find_kernel(title: str, field: str, objective: Objective, device: str) -> Any:
+    """Return the kernel of an objective for a device, from the field of `Objective`; `title` names it in the error."""
+    known = getattr(objective, field)
     if device in known:
         return known[device]
     all_known = {**OBJECTIVES, objective.name: objective}.values()
-    pairs = ", ".join(f"{each.name} on {on}" for each in all_known for on in getattr(each, kind))
-    raise ParameterError(f"objective={objective.name!r} has no {what} for device={device!r}.", f"There is: {pairs}.")
+    pairs = ", ".join(f"{other.name} on {name}" for other in all_known for name in getattr(other, field))
+    raise ParameterError(f"objective={objective.name!r} has no {title} for device={device!r}.", f"There is: {pairs}.")

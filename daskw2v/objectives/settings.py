@@ -10,13 +10,13 @@ from daskw2v.config.settings import FLAG, URL, Constraint, integer, one_of, sett
 from daskw2v.errors import ParameterError
 from daskw2v.sampling.settings import NegativeSampling, SampledContexts
 
-MOST_PREFIXES = 7  # prefixes that kernels have room for
+MAX_PREFIXES = 7  # that kernels have room for
 _PREFIX_STEP = 16  # columns that a processor's kernels take at once
-_LARGEST_PREFIX = 65520  # below the largest vector_size
+_MAX_PREFIX = 65520  # below the largest vector_size
 
 
-def _as_size(value: Any) -> int:
-    """Return an integer; the command line passes it as text."""
+def _as_int(value: Any) -> int:
+    """Return a number of columns as an integer; the command line passes texts."""
     if isinstance(value, str):
         return int(value)
     if isinstance(value, bool) or not hasattr(value, "__index__"):
@@ -25,24 +25,26 @@ def _as_size(value: Any) -> int:
 
 
 def _as_sizes(values: Any) -> tuple[int, ...]:
-    return tuple(map(_as_size, values))
+    """Return sizes of prefixes as integers."""
+    return tuple(map(_as_int, values))
 
 
 def _are_sizes(values: Any) -> bool:
+    """Return whether a value is a list of valid, rising sizes of prefixes."""
     if not isinstance(values, list | tuple):
         return False
     try:
         sizes = _as_sizes(values)
     except (TypeError, ValueError):
         return False
-    rises = all(a < b for a, b in pairwise((0, *sizes)))
-    fit = all(size % _PREFIX_STEP == 0 and size <= _LARGEST_PREFIX for size in sizes)
-    return len(sizes) <= MOST_PREFIXES and rises and fit
+    are_rising = all(a < b for a, b in pairwise((0, *sizes)))
+    are_valid = all(size % _PREFIX_STEP == 0 and size <= _MAX_PREFIX for size in sizes)
+    return len(sizes) <= MAX_PREFIXES and are_rising and are_valid
 
 
 _PREFIX_SIZES = Constraint(
     _are_sizes,
-    f"a list of at most {MOST_PREFIXES} rising multiples of {_PREFIX_STEP}, {_LARGEST_PREFIX:,} at most",
+    f"a list of at most {MAX_PREFIXES} rising multiples of {_PREFIX_STEP}, {_MAX_PREFIX:,} at most",
     _as_sizes,
     item="COLUMNS",
 )
@@ -64,7 +66,7 @@ class TrainsPrefixes(TrainingChoice):
     )
 
     def check(self, settings: Params) -> None:
-        """Refuse prefixes that are no part of a vector."""
+        """Raise ParameterError if a prefix is not shorter than a vector."""
         super().check(settings)
         if self.prefix_sizes and self.prefix_sizes[-1] >= settings.vector_size:
             raise ParameterError(
@@ -101,7 +103,7 @@ class SharedNegatives(NegativeSampling):
     )
 
     def check(self, settings: Params) -> None:
-        """Refuse a table of markets that no negative is drawn from."""
+        """Raise ParameterError for a table of markets if no negative is drawn from a market."""
         super().check(settings)
         if self.markets is not None and not self.market_negative:
             raise ParameterError(

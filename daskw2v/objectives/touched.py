@@ -14,7 +14,7 @@ from daskw2v.kernels.alias import pick
 from daskw2v.kernels.distinct import distinct
 from daskw2v.kernels.jit import kernel
 from daskw2v.kernels.rng import GOLDEN, draw, mix
-from daskw2v.objectives.noise import BATCH, Markets, PreparedNoise, negatives_of, pick_in_market
+from daskw2v.objectives.noise import BATCH, Markets, PreparedNoise, make_negatives, pick_in_market
 from daskw2v.objectives.settings import SharedNegatives
 from daskw2v.objectives.tree import PreparedTree
 from daskw2v.sampling.hierarchy import RULES, split_negatives
@@ -24,68 +24,74 @@ from daskw2v.sampling.weights import word_weights
 from daskw2v.types import BoolArray, Float64Array, Int64Array, UInt64Array
 from daskw2v.vocabulary.huffman import ALONE, followed, taken
 
-_FROM_MARKETS = np.uint64(1 << 32)  # spans from here on begin behind the table of all words
+_MIN_MARKET_SPAN = np.uint64(1 << 32)  # smaller spans are of the table of all words
 Marks = Mapping[str, BoolArray]
 
 
 def touched_words(prepared: PreparedNoise, counts: Int64Array) -> dict[str, Float64Array]:
-    """Return each row's chance to be among a window's contexts (input), or its targets (output), by table, (rows,)."""
+    """Return the chance that a row is a context ("input") or a target ("output") of a window, by table, (rows,)."""
     params, settings = prepared.params, SharedNegatives.of(prepared.params)
     noise = word_weights(counts, settings.ns_exponent)
-    share = _shares(params, counts)
+    share = _kept_shares(params, counts)
     drawn = settings.negative * noise / noise.sum()
     if settings.market_negative:
-        drawn += settings.market_negative * _drawn_near(prepared.markets, share, noise)
-    return {"input": _contexts(params) * share, "output": share + drawn}
+        drawn += settings.market_negative * _market_draws(prepared.markets, share, noise)
+    return {"input": _mean_contexts(params) * share, "output": share + drawn}
 
 
 def touched_nodes(prepared: PreparedTree, counts: Int64Array) -> dict[str, Float64Array]:
-    """Return each row's chance to be among a window's contexts (input), or the nodes of its path (output), by table."""
-    share = _shares(prepared.params, counts)
+    """Return the chance that a row is a context ("input") or a node of the path ("output") of a window, by table."""
+    share = _kept_shares(prepared.params, counts)
     nodes = np.zeros(max(0, len(counts) - 1))
     _add_paths(prepared.tree, share, nodes)
-    return {"input": _contexts(prepared.params) * share, "output": nodes}
+    return {"input": _mean_contexts(prepared.params) * share, "output": nodes}
 
 
 def contexts_in_partition(params: Params, counts: Int64Array, total: int) -> Float64Array:
-    """Return how many items of a batch of pairs touch each row of an input partition, shape (rows,).
+    """Return the mean number of items of a batch of pairs that touch each row of an input partition, shape (rows,).
 
     Parameters
     ----------
     counts, total
         Occurrences of the partition's words, and of all words.
     """
-    return BATCH * _shares(params, counts, total)
+    return BATCH * _kept_shares(params, counts, total)
 
 
 def words_in_partition(params: Params, counts: Int64Array, total: int, _: UInt64Array) -> Float64Array:
-    """Return how many items touch each row of an output partition: each has a center, and a batch has negatives."""
+    """Return the mean number of items of a batch that touch each row of an output partition, shape (rows,)."""
+    # Each item has a center, and a batch has negatives
     settings = SharedNegatives.of(params)
-    share, noise = BATCH * _shares(params, counts, total), word_weights(counts, settings.ns_exponent)
-    each = negatives_of_pair(params)[1]
-    negative = max(settings.negative, each + BATCH)  # of a batch, at most, drawn in the partition
+    share, noise = BATCH * _kept_shares(params, counts, total), word_weights(counts, settings.ns_exponent)
+    noise_negatives = count_negatives(params)[1]
+    negative = max(settings.negative, noise_negatives + BATCH)  # largest number of a batch, drawn in the partition
     return np.asarray(share + negative * noise / noise.sum())
 
 
-def negatives_of_pair(params: Params) -> tuple[int, int]:
-    """Return the negatives that a pair of a bucket meets with its center, and those of each item of noise."""
+def count_negatives(params: Params) -> tuple[int, int]:
+    """Return the number of negatives of a pair of a bucket beside its center, and of an item of noise."""
     return split_negatives(RULES[Partitioned.of(params).negative_rule], SharedNegatives.of(params).negative)
 
 
 def nodes_in_partition(params: Params, counts: Int64Array, total: int, links: UInt64Array) -> Float64Array:
-    """Return how many items touch each node of the paths in `tree.linked_trees`, where a batch has one center."""
+    """Return the mean number of items of a batch, which has one center, that touch each node, shape (words,).
+
+    `links` are the trees of the partition, as `tree.make_linked_trees` returns them.
+    """
     nodes = np.zeros(len(counts))
-    _add_linked(links, _shares(params, counts, total), nodes)
+    _add_linked(links, _kept_shares(params, counts, total), nodes)
     return nodes
 
 
-def reached_words(prepared: PreparedNoise, segment: Segment, first: int, last: int, epoch: int, marks: Marks) -> None:
+def mark_reached_words(
+    prepared: PreparedNoise, segment: Segment, first: int, last: int, epoch: int, marks: Marks
+) -> None:
     """Mark the rows of all words, and of all negatives that the centers first..last-1 may draw.
 
     Windows that share negatives use the negatives of one of them. With a set for each pair, the sets of a window's
     pairs are consecutive draws from the state of its center.
     """
-    params, negatives = prepared.params, negatives_of(prepared, epoch)
+    params, negatives = prepared.params, make_negatives(prepared, epoch)
     pairs = 1 if SharedNegatives.of(params).negative_sharing == "shared" else 2 * params.window
     centers = segment.tokens[first:last]
     marks["input"][segment.tokens] = True
@@ -93,33 +99,48 @@ def reached_words(prepared: PreparedNoise, segment: Segment, first: int, last: i
     _mark_negatives(centers, segment.positions[first:last], negatives, pairs, marks["output"])
 
 
-def reached_nodes(prepared: PreparedTree, segment: Segment, first: int, last: int, epoch: int, marks: Marks) -> None:
+def mark_reached_nodes(
+    prepared: PreparedTree, segment: Segment, first: int, last: int, epoch: int, marks: Marks
+) -> None:
     """Mark the rows of all words, and of the nodes on the paths of the centers first..last-1."""
     marks["input"][segment.tokens] = True
     _mark_paths(prepared.tree, distinct(segment.tokens[first:last]), marks["output"])
 
 
-def _drawn_near(markets: Markets, share: Float64Array, noise: Float64Array) -> Float64Array:
-    """Return how often each word is drawn from the market of a center, by the words' shares of centers and weights."""
-    _, market = np.unique(markets.spans, return_inverse=True)
-    drawn = np.bincount(market, share)[market] * noise / np.maximum(np.bincount(market, noise)[market], 1e-300)
-    free = markets.spans < _FROM_MARKETS  # words without market, for which all words are drawn
-    return np.where(free, 0.0, drawn) + share[free].sum() * noise / noise.sum()
+def _market_draws(markets: Markets, share: Float64Array, noise: Float64Array) -> Float64Array:
+    """Return how often each word is drawn from the market of a center, shape (V,).
+
+    Parameters
+    ----------
+    markets
+        The tables of markets.
+    share, noise
+        Share of each word among the centers, and its weight among the negatives, shape (V,).
+    """
+    _, market_of_word = np.unique(markets.spans, return_inverse=True)
+    drawn = (
+        np.bincount(market_of_word, share)[market_of_word]
+        * noise
+        / np.maximum(np.bincount(market_of_word, noise)[market_of_word], 1e-300)
+    )
+    without_market = markets.spans < _MIN_MARKET_SPAN  # words without market, for which all words are drawn
+    return np.where(without_market, 0.0, drawn) + share[without_market].sum() * noise / noise.sum()
 
 
-def _shares(params: Params, counts: Int64Array, total: int | None = None) -> Float64Array:
-    """Return each word's share of the words that subsampling keeps."""
+def _kept_shares(params: Params, counts: Int64Array, total: int | None = None) -> Float64Array:
+    """Return the share of each word among the tokens that subsampling keeps, shape (words,)."""
     kept = counts * (keep_thresholds(counts, params.sample, total) / 2.0**32)
     return np.asarray(kept / max(kept.sum(), 1e-300))
 
 
-def _contexts(params: Params) -> int:
+def _mean_contexts(params: Params) -> int:
     """Return the mean number of contexts of a window."""
     return params.window + 1 if params.shrink_windows else 2 * params.window
 
 
 @kernel
 def _add_paths(tree: Any, share: Any, nodes: Any) -> None:
+    """Add the share of each word to the nodes of its path."""
     for word in range(len(share)):
         for k in range(tree.starts[word], tree.starts[word + 1]):
             nodes[taken(tree.steps[k])[0]] += share[word]
@@ -127,21 +148,23 @@ def _add_paths(tree: Any, share: Any, nodes: Any) -> None:
 
 @kernel
 def _add_linked(links: Any, share: Any, nodes: Any) -> None:
+    """Add the share of each word to the nodes of its path in linked trees."""
     for word in range(len(share)):
         link = links[word]
-        below = link != ALONE
-        while below:
+        is_inside = link != ALONE
+        while is_inside:
             node, _, is_root = followed(link)
             nodes[node] += share[word]
-            below = not is_root
+            is_inside = not is_root
             link = links[len(share) + node]
 
 
 @kernel
-def _mark_negatives(words: Any, positions: Any, negatives: Any, pairs: Any, marks: Any) -> None:
+def _mark_negatives(words: Any, positions: Any, negatives: Any, n_pairs: Any, marks: Any) -> None:
+    """Mark the negatives of the words at n positions, for `n_pairs` pairs each."""
     for i in range(len(positions)):
         state = draw(negatives.key, positions[i])
-        for _ in range(pairs):
+        for _ in range(n_pairs):
             for _ in range(negatives.negative):
                 state += GOLDEN
                 marks[pick(negatives.table, mix(state))] = True
@@ -152,6 +175,7 @@ def _mark_negatives(words: Any, positions: Any, negatives: Any, pairs: Any, mark
 
 @kernel
 def _mark_paths(tree: Any, words: Any, marks: Any) -> None:
+    """Mark the nodes on the paths of words."""
     for word in words:
         for k in range(tree.starts[word], tree.starts[word + 1]):
             marks[taken(tree.steps[k])[0]] = True

@@ -1,7 +1,7 @@
 """The tree of hierarchical softmax (Morin and Bengio 2005) and the paths through it, on any device.
 
-The targets of a word are the inner nodes on its path, from the leaf up: rows near the leaf are the ones to prefetch,
-those near the root are always in the cache.
+The targets of a word are the inner nodes on its path, from the leaf up: rows near the leaf are prefetched, and rows
+near the root are always in the cache.
 """
 
 from typing import NamedTuple
@@ -13,8 +13,8 @@ from daskw2v.sampling.settings import Partitioned
 from daskw2v.types import Float64Array, Int64Array, UInt64Array
 from daskw2v.vocabulary.huffman import Tree, huffman_forest, huffman_tree, nodes_of, turns_of
 
-TREES = 64  # of all output partitions together, at least
-_LEAST = 16  # fewest words of a tree: a word alone in its tree has no nodes to train
+MIN_TREES = 64  # of all output partitions together
+_MIN_WORDS = 16  # of a tree: a word alone in its tree has no nodes to train
 
 
 class PreparedTree(NamedTuple):
@@ -26,41 +26,41 @@ class PreparedTree(NamedTuple):
 
 
 def prepare_tree(params: Params, counts: Int64Array) -> PreparedTree:
-    """Build the tree of a vocabulary."""
+    """Return the Params and the Huffman tree of a vocabulary, from its counts, shape (V,)."""
     tree = huffman_tree(counts)
     return PreparedTree(params, tree, int(np.diff(tree.starts).max(initial=0)))
 
 
-def tree_of(prepared: PreparedTree, _: int) -> Tree:
-    """Return the tree, from which kernels write targets in every epoch."""
+def prepared_tree(prepared: PreparedTree, _: int) -> Tree:
+    """Return the tree, from which kernels list the targets of windows; it is the same in each epoch."""
     return prepared.tree
 
 
 def tree_bytes(params: Params, n_words: int) -> dict[str, int]:
-    """Return the bytes by name of the tree that `prepare_tree` builds: starts, and the steps of each path."""
+    """Return the bytes of the tree that `prepare_tree` builds, starts and steps of all paths, by its name."""
     return {"Huffman tree": n_words * (8 + 4 * (n_words.bit_length() + 3))}
 
 
-def tree_tables(params: Params, n_words: int) -> dict[str, int]:
-    """Return the numbers of rows: a vector for each word, and one for each inner node."""
+def tree_table_rows(params: Params, n_words: int) -> dict[str, int]:
+    """Return the number of rows of the input table, one for each word, and of the output table, one for each node."""
     return {"input": n_words, "output": max(0, n_words - 1)}
 
 
-def linked_trees(params: Params, counts: Int64Array) -> UInt64Array:
-    """Return the trees of a partition's words, from `huffman_forest`.
+def make_linked_trees(params: Params, counts: Int64Array) -> UInt64Array:
+    """Return the trees of a partition's words, as links of `huffman_forest`, uint64; `counts` has shape (words,).
 
     With one tree for each of 8 partitions a context meets the nodes of one tree for long: Google analogies fell by 1.5
     to 7 %, less with more passes an epoch. Among several trees it meets the same nodes less often.
     """
-    return huffman_forest(counts, trees_of(params, len(counts)))
+    return huffman_forest(counts, count_trees(params, len(counts)))
 
 
-def trees_of(params: Params, n_words: int) -> int:
+def count_trees(params: Params, n_words: int) -> int:
     """Return the number of trees of a partition of n_words words."""
-    return max(1, min(-(-TREES // Partitioned.of(params).n_partitions), n_words // _LEAST))
+    return max(1, min(-(-MIN_TREES // Partitioned.of(params).n_partitions), n_words // _MIN_WORDS))
 
 
-def path_of(tree: Tree, word: int) -> tuple[Int64Array, Float64Array]:
-    """Return the nodes of a word's path, from the leaf up, and their signs: +1 for turn 0, -1 for turn 1."""
+def word_path(tree: Tree, word: int) -> tuple[Int64Array, Float64Array]:
+    """Return the nodes of a word's path, from the leaf up, and their signs, +1 for turn 0 and -1 for turn 1."""
     steps = tree.steps[tree.starts[word] : tree.starts[word + 1]][::-1]
     return nodes_of(steps).astype(np.int64), 1.0 - 2.0 * turns_of(steps).astype(np.float64)

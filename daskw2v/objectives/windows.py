@@ -1,4 +1,4 @@
-"""The windows of a range of work, as kernels on any device read them, and the columns that each trains.
+"""The windows of a range of centers, as kernels on any device read them, and the columns that each trains.
 
 Windows may train a prefix of the columns, so that the first columns are models by themselves. The source is Kusupati et
 al. 2022, "Matryoshka Representation Learning", section 3, where an example trains all sizes at once. Here a window
@@ -15,7 +15,7 @@ from daskw2v.config.params import Params
 from daskw2v.kernels.jit import inline
 from daskw2v.kernels.rng import Purpose, below, draw, stream
 from daskw2v.objectives.base import Rate
-from daskw2v.objectives.settings import MOST_PREFIXES, TrainsPrefixes
+from daskw2v.objectives.settings import MAX_PREFIXES, TrainsPrefixes
 
 
 class Prefixes(NamedTuple):
@@ -24,11 +24,12 @@ class Prefixes(NamedTuple):
     Parameters
     ----------
     sizes
-        Columns of each prefix, then zeros: of one length, so that a kernel is compiled for any number of prefixes.
+        Number of columns of each prefix, then zeros: of one length, so that a kernel is compiled for any number of
+        prefixes.
     n
         Number of prefixes; 0 if all windows train all columns.
     key
-        Stream of this epoch's draws.
+        Key of the stream of this epoch's draws.
     """
 
     sizes: tuple[int, ...]
@@ -36,30 +37,30 @@ class Prefixes(NamedTuple):
     key: np.uint64
 
 
-OF = 3  # windows, of which one trains a prefix
-WHOLE = Prefixes((0,) * MOST_PREFIXES, 0, np.uint64(0))
+PREFIX_PERIOD = 3  # of so many windows, one trains a prefix
+NO_PREFIXES = Prefixes((0,) * MAX_PREFIXES, 0, np.uint64(0))
 
 
-def prefixes_of(params: Params, epoch: int) -> Prefixes:
-    """Return the kernel's view of the prefixes in an epoch."""
+def make_prefixes(params: Params, epoch: int) -> Prefixes:
+    """Return the prefixes that windows may train in an epoch, in the form that kernels read."""
     sizes = TrainsPrefixes.of(params).prefix_sizes
     if not sizes:
-        return WHOLE
-    return Prefixes((*sizes, *WHOLE.sizes[len(sizes) :]), len(sizes), stream(params.seed, Purpose.PREFIX, epoch))
+        return NO_PREFIXES
+    return Prefixes((*sizes, *NO_PREFIXES.sizes[len(sizes) :]), len(sizes), stream(params.seed, Purpose.PREFIX, epoch))
 
 
 @inline
-def width_at(prefixes: Any, position: Any, width: Any) -> Any:
-    """Return how many floats of a row the window at a corpus position trains: `width`, all of them, or a prefix."""
+def window_width(prefixes: Any, position: Any, width: Any) -> Any:
+    """Return the number of floats of a row that the window at a corpus position trains: `width`, or of a prefix."""
     if prefixes.n > 0:
-        drawn = np.int64(below(draw(prefixes.key, position), OF * prefixes.n))
+        drawn = np.int64(below(draw(prefixes.key, position), PREFIX_PERIOD * prefixes.n))
         if drawn < prefixes.n:
             width = prefixes.sizes[drawn]
     return width
 
 
 class Windows(NamedTuple):
-    """The windows of a range of work.
+    """The windows of a range of centers.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ class Windows(NamedTuple):
     alpha, slope, origin
         The fields of `Rate`.
     key
-        Stream of this epoch's draws of window sizes.
+        Key of the stream of this epoch's draws of window sizes.
     prefixes
         Prefixes of the columns that windows may train, on processors.
     """
@@ -79,10 +80,10 @@ class Windows(NamedTuple):
     slope: float
     origin: int
     key: np.uint64
-    prefixes: Prefixes = WHOLE
+    prefixes: Prefixes = NO_PREFIXES
 
 
-def windows_of(params: Params, rate: Rate, epoch: int) -> Windows:
-    """Return the kernel's view of a range of work in an epoch."""
+def make_windows(params: Params, rate: Rate, epoch: int) -> Windows:
+    """Return the windows of a range of centers in an epoch, in the form that kernels read."""
     key = stream(params.seed, Purpose.WINDOW, epoch)
-    return Windows(params.window, params.shrink_windows, *rate, key, prefixes_of(params, epoch))
+    return Windows(params.window, params.shrink_windows, *rate, key, make_prefixes(params, epoch))

@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from daskw2v.errors import ParameterError
 from daskw2v.evaluation import Evaluation, Score
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.files import writing
+from daskw2v.models.stored.files import open_for_writing
 from daskw2v.reports import plots, text
 from daskw2v.reports.compare import Comparison, chosen_words, compare, named_nearest
 from daskw2v.reports.training import chosen_settings, curves_of, facts_of, held_out_of, stages_of, steps_of, text_of
@@ -101,7 +101,7 @@ def report(
     comparison = None if other is None else compare(other, vectors, words, _TOPN, both)
     chosen = chosen_words(vectors, _EXAMPLES) if words is None else words
     page = _render(vectors, chosen, word_map(vectors, map_words, map_method), evaluation, comparison)
-    with writing(target, storage_options) as f:
+    with open_for_writing(target, storage_options) as f:
         f.write(page.encode())
     return Store(target).url
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from distributed import Client
 
-from daskw2v.models.alignment import Alignment, turned, turned_network
+from daskw2v.models.alignment import Alignment, rotate_network, rotate_rows
 from daskw2v.models.stored.store import (
     read_features,
     read_sources,
@@ -57,7 +57,7 @@ def write_aligned(client: Client, source: Store, target: Store, alignment: Align
     write_vocabulary(target, read_vocabulary(source))
     write_sources(target, read_sources(source) or [])
     if network is not None:
-        write_subwords(target, network if alignment is None else turned_network(network, alignment.rotation))
+        write_subwords(target, network if alignment is None else rotate_network(network, alignment.rotation))
     keys = read_features(source)
     if keys is not None:
         write_features(target, keys)
@@ -85,7 +85,7 @@ def read_alignment(store: Store, recorded: Mapping[str, Any]) -> Alignment:
 
 def _rotate_rows(target: Store, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
     """Return rows of a table, rotated by the rotation that is stored in `target`; called by `rewrite`."""
-    return turned(rows, read_rotation(target))
+    return rotate_rows(rows, read_rotation(target))
 
 
 def _copy_rows(table: str, ids: RowIds, rows: Float32Array) -> Float32Array:

@@ -13,7 +13,7 @@ from daskw2v.cluster.tasks import run_tasks
 from daskw2v.config.resources import Resources
 from daskw2v.config.settings import Settings, number, numbers, setting
 from daskw2v.errors import ParameterError
-from daskw2v.evaluation import Evaluation, Score, by_name, evaluate
+from daskw2v.evaluation import Evaluation, Score, evaluate, urls_by_name
 from daskw2v.evaluation.stability import neighbour_stability
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.shards.layout import Corpus, Shard, open_codes, read_places, read_words
@@ -186,7 +186,7 @@ def check_gates(gates: Gates, sets: Mapping[str, Sequence[Location]]) -> None:
     ParameterError
         If a gate needs a set that is not among `sets`.
     """
-    names = {f"{kind}/{name}" for kind, urls in sets.items() for name in by_name(kind, urls)}
+    names = {f"{kind}/{name}" for kind, urls in sets.items() for name in urls_by_name(kind, urls)}
     if unknown := sorted(gates.min_score.keys() - names):
         raise ParameterError(
             f"min_score asks for {', '.join(unknown)}, which will not be evaluated.",

@@ -16,7 +16,7 @@ from typing import Any
 
 from daskw2v.config.settings import LOCATION, Constraint, Settings, integer, number, setting
 from daskw2v.errors import Daskw2vError
-from daskw2v.models.stored.files import writing
+from daskw2v.models.stored.files import open_for_writing
 from daskw2v.retraining.outcome import Outcome, Summary
 from daskw2v.retraining.webhook import are_headers, is_webhook, post_json
 from daskw2v.store.urls import is_location, make_absolute
@@ -95,7 +95,7 @@ def send_notices(summary: Summary, notices: Notices, storage_options: Mapping[st
 def _write_file(location: str, content: bytes, storage_options: Mapping[str, Any] | None) -> str | None:
     """Write a file atomically; return a message if that fails, or None."""
     try:
-        with writing(location, storage_options) as f:
+        with open_for_writing(location, storage_options) as f:
             f.write(content)
     except Exception as error:  # each store raises its own errors, whose texts may contain secrets
         cause = str(error) if isinstance(error, Daskw2vError) else type(error).__name__

@@ -79,7 +79,7 @@ class Policy(Settings):
         assert params.alpha is not None  # Params are settled
         anchor = self.anchor
         if anchor is None:
-            anchor = 0.0 if find_objective(params.objective.name).follows else round(1 - new**_GROWTH, 4)
+            anchor = 0.0 if find_objective(params.objective.name).has_network else round(1 - new**_GROWTH, 4)
         chosen: dict[str, Any] = {
             "alpha": self.alpha or max(params.alpha / (1 if anchor else 2), params.min_alpha),
             "epochs": self.epochs or min(_EPOCHS, params.epochs),

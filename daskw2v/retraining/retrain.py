@@ -42,7 +42,7 @@ from daskw2v.extras import needed
 from daskw2v.models.alignment import Alignment, find_alignment
 from daskw2v.models.index.build import index_version
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.store import ids_after, read_sources, write_ids, write_tokenizer
+from daskw2v.models.stored.store import assign_stable_ids, read_sources, write_ids, write_tokenizer
 from daskw2v.models.versions.finished import RUN, Version, next_version, parse_number, parse_run_id
 from daskw2v.models.versions.phrases import write_phrases
 from daskw2v.models.versions.versions import Versions, fence_versions, latest_version, list_served
@@ -445,7 +445,7 @@ class RetrainingRun:
         write_tokenizer(home, self.work, self.params)
         # Not the ids of the served version: after a rollback it lacks ids that later versions assigned
         earlier = Versions(self.work).newest_with_ids() or (None if served is None else self._models / served.name)
-        write_ids(home, ids_after(earlier, new.vocabulary))
+        write_ids(home, assign_stable_ids(earlier, new.vocabulary))
         recorded = {
             "parent": None if served is None else served.name,
             "params": self.params.as_dict(),

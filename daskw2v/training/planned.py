@@ -9,7 +9,7 @@ from daskw2v.config.identity import identity_fields
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.config.tokenizers import tokenizer_name
-from daskw2v.objectives.registry import settled
+from daskw2v.objectives.registry import settle_params
 from daskw2v.phrases.settings import with_threshold
 from daskw2v.sampling.excerpt import Range
 from daskw2v.sampling.run import Run
@@ -97,7 +97,7 @@ def run_folder(store: Store, name: str) -> Store:
 
 def settled_params(params: Params) -> Params:
     """Return Params with the values of settings that they leave open."""
-    return with_threshold(settled(params))
+    return with_threshold(settle_params(params))
 
 
 def run_identity(corpus: Corpus, vocabulary: StoredVocabulary, params: Params, rules: Sequence[str] = ()) -> str:

@@ -7,7 +7,7 @@ from daskw2v import Vectors, evaluate
 from daskw2v.errors import ParameterError, StoreError, VocabularyError
 from daskw2v.models.formats.export import export
 from daskw2v.models.formats.word2vec import import_word2vec
-from daskw2v.models.stored.store import attempt_of, write_vocabulary
+from daskw2v.models.stored.store import read_attempt, write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_partition, write_table_rows
 from daskw2v.models.versions.resolving import resolve
 from daskw2v.models.versions.versions import publish
@@ -249,7 +249,7 @@ def test_byte_order__of_another_machine_is_read_right_in_partitions(model, opene
         dealt[: len(ROWS[words]), part] = ROWS[words]
     replace_table(model, dealt.astype(">f4"), attributes={"n_words": 5})
     replace_words(model)
-    model.write_manifest({"tables": {"input": [5, 3]}, "attempt": attempt_of(model)})
+    model.write_manifest({"tables": {"input": [5, 3]}, "attempt": read_attempt(model)})
     assert np.array_equal(opened()[WORDS], ROWS)
 
 
@@ -269,5 +269,5 @@ def test_files__must_be_urls_or_paths(ask, url):
 
 
 def test_manifest__is_not_believed_about_the_tables(model):
-    model.write_manifest({"tables": {"input": [99, 99]}, "params": None, "attempt": attempt_of(model)})
+    model.write_manifest({"tables": {"input": [99, 99]}, "params": None, "attempt": read_attempt(model)})
     assert Vectors.open(model.url).vectors.shape == (5, 3)

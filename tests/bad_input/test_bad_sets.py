@@ -11,7 +11,7 @@ from daskw2v.vocabulary.vocabulary import Vocabulary
 
 WORDS = ["one", "two", "three", "four"]
 VECTORS = Vectors(Vocabulary.from_words(WORDS, [4, 3, 2, 1]), np.eye(4, dtype=np.float32))
-READ = "Check that the file exists, is whole and may be read"
+READ = "Check that the file exists, is complete and may be read"
 
 GOOD = {  # a line that each kind takes
     "similarity": "one\ttwo\t1",

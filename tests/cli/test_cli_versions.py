@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from daskw2v.models.stored.store import ids_after, write_ids, write_vocabulary
+from daskw2v.models.stored.store import assign_stable_ids, write_ids, write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_table_rows
 from daskw2v.models.versions.versions import publish
 from daskw2v.store.storage import Store
@@ -127,9 +127,9 @@ def test_diff__tells_words_that_entered_and_left(work):
 def test_diff__tells_why_words_entered_and_left_and_their_ids(tmp_path):
     models = Store(str(tmp_path)) / "models"
     old, words = write_version(models, OLD, ["the", "old", "rare"], [9, 7, 5], {"params": {"min_count": 5}})
-    write_ids(old, ids_after(None, words))
+    write_ids(old, assign_stable_ids(None, words))
     new, words = write_version(models, NEW, ["the", "new"], [9, 8], {"params": {"min_count": 6}})
-    write_ids(new, ids_after(old, words))
+    write_ids(new, assign_stable_ids(old, words))
     lines = [line.split() for line in run("diff", str(tmp_path), OLD).splitlines()]
     assert lines[:4] == [
         ["word", "count", "id", "reason"],

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from daskw2v.models.stored.store import read_subwords
-from daskw2v.objectives.subwords.network import Alphabet, rows_of
+from daskw2v.objectives.subwords.network import Alphabet, compute_vectors
 from daskw2v.objectives.subwords.training import check_torch, forward, gradients, initial_weights
 from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.stages import Store
@@ -19,14 +19,14 @@ NETWORK = COLUMNS.replace(objective="subwords", alpha=0.01)
 @pytest.fixture
 def network():
     """A network, and its words' characters."""
-    alphabet = Alphabet.of(WORDS)
+    alphabet = Alphabet.from_words(WORDS)
     return initial_weights(12, len(alphabet), 1), alphabet.encode(WORDS)
 
 
 def test_network__computes_the_rows_of_its_reference(network):
     weights, characters = network
     check_torch(DEVICE)
-    truth = rows_of({name: values.astype(np.float64) for name, values in weights.items()}, characters)
+    truth = compute_vectors({name: values.astype(np.float64) for name, values in weights.items()}, characters)
     np.testing.assert_allclose(forward(weights, characters, DEVICE), truth, rtol=1e-5, atol=1e-6)
 
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from daskw2v.config.params import Params
 from daskw2v.objectives.cuda import pieces
-from daskw2v.objectives.cuda.pieces import PIECE
+from daskw2v.objectives.cuda.pieces import MIN_PIECE
 from daskw2v.objectives.cuda.shape import Shape
 from daskw2v.objectives.cuda.targets import negative_targets
-from daskw2v.objectives.registry import OBJECTIVES, reads
+from daskw2v.objectives.registry import OBJECTIVES, reads_field
 from daskw2v.sampling.segments import Segment
 from tests.support.cuda.cases import Windows
 from tests.support.cuda.compiling import Setting
@@ -51,12 +51,12 @@ def compare(params, segment, n_words, rng, first=0, last=None, counts=None, **ho
 @st.composite
 def options(draw, objective):
     chosen = {}
-    if reads(OBJECTIVES[objective], "negative"):
+    if reads_field(OBJECTIVES[objective], "negative"):
         chosen["negative"] = draw(st.sampled_from([1, 5, 5, 8, 17]))
         chosen["negative_sharing"] = draw(st.sampled_from(["shared", "pair"]))
-    if reads(OBJECTIVES[objective], "market_negative"):
+    if reads_field(OBJECTIVES[objective], "market_negative"):
         chosen["market_negative"] = draw(st.sampled_from([0, 0, 3]))
-    if reads(OBJECTIVES[objective], "cbow_mean"):
+    if reads_field(OBJECTIVES[objective], "cbow_mean"):
         chosen["cbow_mean"] = draw(st.booleans())
     return chosen
 
@@ -102,7 +102,7 @@ def test_warp__equals_its_reference_at_the_edges(objective, edge):
     rng = np.random.default_rng(0)
     params = (
         Params(objective=objective, vector_size=vector_size, window=window, negative=2, shrink_windows=False)
-        if (reads(OBJECTIVES[objective], "negative"))
+        if (reads_field(OBJECTIVES[objective], "negative"))
         else Params(objective=objective, vector_size=vector_size, window=window, shrink_windows=False)
     )
     compare(params, make_segment(lengths, n_words, rng), n_words, rng)
@@ -113,20 +113,26 @@ def test_warp__equals_its_reference_at_the_edges(objective, edge):
 @pytest.mark.parametrize("objective", KERNELS)
 def test_pieces__begin_and_end_inside_a_sentence(objective, warps, monkeypatch):
     """There are three of them, whatever warps there are; so many damp each other, and no others."""
-    monkeypatch.setattr(pieces, "PIECE", 5)
+    monkeypatch.setattr(pieces, "MIN_PIECE", 5)
     rng = np.random.default_rng(0)
     params = Params(objective=objective, vector_size=8, window=2)
     compare(params, make_segment([3, 0, 14], 3, rng, spare=7), 3, rng, n_pieces=warps)
 
 
 def test_n_pieces__are_long_and_not_too_many():
-    assert [pieces.n_pieces(n, 3) for n in (1, PIECE, 2 * PIECE - 1, 2 * PIECE, 9 * PIECE)] == [1, 1, 1, 2, 3]
+    assert [pieces.count_pieces(n, 3) for n in (1, MIN_PIECE, 2 * MIN_PIECE - 1, 2 * MIN_PIECE, 9 * MIN_PIECE)] == [
+        1,
+        1,
+        1,
+        2,
+        3,
+    ]
 
 
-def test_crowded__are_the_first_rows_that_too_many_touch():
+def test_damped_chances__are_of_the_first_rows_that_too_many_windows_touch():
     touched = np.array([0.5, 0.1, 0.05, 0.01])
-    assert [len(pieces.crowded(touched, n)) for n in (1, 8, 9, 41, 81, 500)] == [0, 0, 1, 2, 3, 4]
-    np.testing.assert_array_equal(pieces.crowded(touched, 41), np.float32([0.5, 0.1]))
+    assert [len(pieces.damped_chances(touched, n)) for n in (1, 8, 9, 41, 81, 500)] == [0, 0, 1, 2, 3, 4]
+    np.testing.assert_array_equal(pieces.damped_chances(touched, 41), np.float32([0.5, 0.1]))
 
 
 @pytest.mark.parametrize("objective", KERNELS)
@@ -137,7 +143,7 @@ def test_warp__trains_a_range_of_centers_only(objective):
 
 
 @pytest.mark.parametrize("sharing", ["shared", "pair"])
-@pytest.mark.parametrize("objective", [name for name in KERNELS if reads(OBJECTIVES[name], "market_negative")])
+@pytest.mark.parametrize("objective", [name for name in KERNELS if reads_field(OBJECTIVES[name], "market_negative")])
 def test_warp__equals_its_reference_with_negatives_of_markets(objective, sharing):
     rng = np.random.default_rng(0)
     params = Params(objective=objective, vector_size=8, window=2, negative_sharing=sharing, market_negative=3)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from daskw2v.config.params import Params
 from daskw2v.objectives.base import MOMENTS, MatrixColumns
-from daskw2v.objectives.registry import OBJECTIVES, settled
+from daskw2v.objectives.registry import OBJECTIVES, settle_params
 from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.training.devices import find_device
 
@@ -23,7 +23,7 @@ DEVICE, SIMULATED = os.environ.get("DASKW2V_TEST_DEVICE", "cpu"), bool(numba.con
 KERNELS = [
     (name, DEVICE)
     for name, objective in OBJECTIVES.items()
-    if DEVICE in objective.column_trainers and not objective.follows
+    if DEVICE in objective.column_trainers and not objective.has_network
 ]
 OPTIMIZERS = [(*kernel, optimizer) for kernel in KERNELS for optimizer in OBJECTIVES[kernel[0]].alphas]
 N_WORDS, START = 24, 8
@@ -54,7 +54,7 @@ def train(params, device, columns, trained, others, prepared, threads=1):
 
 
 def compare(params, device, columns, rng, threads=1):
-    params = settled(params)
+    params = settle_params(params)
     trained, others = make_tables(params, len(columns.contexts), rng)
     prepared = OBJECTIVES[params.objective.name].prepare(params, rng.integers(1, 100, N_WORDS))
     tables, losses = train(params, device, columns, trained, others, prepared, threads)
@@ -117,7 +117,7 @@ def test_columns__are_the_same_bits_however_words_are_shared_out(objective, devi
     n_rows, negative, cuts, shares = 16, 5, (0, 1, 64, 70), [([0, 16], 3), ([0, 4, 16], 1), ([0, 8, 12, 16], 2)]
     if SIMULATED:
         n_rows, negative, cuts, shares = 8, 43, (0, 1, 3), [([0, 4, 8], 1)]
-    params = settled(Params(objective=objective, optimizer=optimizer, vector_size=20, negative=negative))
+    params = settle_params(Params(objective=objective, optimizer=optimizer, vector_size=20, negative=negative))
     trained, others = make_tables(params, n_rows, rng)
     columns = make_columns(n_rows, cuts[-1], rng)
     prepared = OBJECTIVES[objective].prepare(params, rng.integers(1, 100, N_WORDS))
@@ -140,7 +140,7 @@ def test_columns__are_the_same_bits_however_words_are_shared_out(objective, devi
 @pytest.mark.parametrize(("objective", "device", "optimizer"), OPTIMIZERS)
 def test_columns__leave_words_without_context_alone(objective, device, optimizer):
     rng = np.random.default_rng(0)
-    params = settled(Params(objective=objective, optimizer=optimizer, vector_size=20))
+    params = settle_params(Params(objective=objective, optimizer=optimizer, vector_size=20))
     trained, others = make_tables(params, 6, rng)
     trained = [trained[0], *(np.zeros_like(rows) for rows in trained[1:])]
     columns = make_columns(6, 5, rng)
@@ -157,7 +157,7 @@ def test_columns__leave_words_without_context_alone(objective, device, optimizer
 @pytest.mark.parametrize(("objective", "device", "optimizer"), OPTIMIZERS)
 def test_columns__bring_a_word_closer_to_its_contexts(objective, device, optimizer):
     """With one word all negatives are the context itself, and none counts."""
-    params = settled(Params(objective=objective, optimizer=optimizer, vector_size=8))
+    params = settle_params(Params(objective=objective, optimizer=optimizer, vector_size=8))
     rng = np.random.default_rng(0)
     trained, others = make_tables(params, 1, rng)
     trained = [trained[0], *(np.zeros_like(rows) for rows in trained[1:])]

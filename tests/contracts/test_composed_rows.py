@@ -13,10 +13,10 @@ from daskw2v.kernels.simd import aligned_zeros, padded
 from daskw2v.objectives import reference
 from daskw2v.objectives.base import HotRows, Rate, Tables
 from daskw2v.objectives.cpu import composed as kernels
-from daskw2v.objectives.registry import OBJECTIVES, reads
+from daskw2v.objectives.registry import OBJECTIVES, reads_field
 from daskw2v.sampling.segments import Segment
 
-OBJECTIVES_OF_TEXT = sorted(name for name, objective in OBJECTIVES.items() if reads(objective, "maxn"))
+OBJECTIVES_OF_TEXT = sorted(name for name, objective in OBJECTIVES.items() if reads_field(objective, "maxn"))
 RATE = Rate(0.05, -1e-6, 10)
 TIMES = 4  # the rounding of the reference in float32, within which a kernel equals it in float64
 
@@ -52,7 +52,7 @@ def compare(params, n_words, n_features, rng, *, weighted=False, prior_count=0, 
     rows, rows_truth = table_of(n_features, params, rng)
     output, output_truth = table_of(n_output, params, rng, hot)
     hot_rows = HotRows(min(hot, n_words, n_output), n_words, n_output, 10) if hot else HotRows(0, 0, 0, 1)
-    composer = kernels.composer_of(features, n_features, params.window, width)
+    composer = kernels.make_composer(features, n_features, params.window, width)
     first, last = min(2, len(tokens)), len(tokens) - 3
     done = kernels.train_composed(
         objective.trainers["cpu"], segment, first, last, Tables(own, output, width, hot_rows), RATE, 2, prepared,
@@ -132,7 +132,7 @@ def test_words_without_features__are_trained_as_without_them(objective):
         work = (segment, 0, 300, Tables(own, output, padded(20), HotRows(0, 0, 0, 1)), RATE, 0, prepared)
         train = OBJECTIVES[objective].trainers["cpu"]
         if with_features:
-            composer = kernels.composer_of(none, 0, 4, padded(20))
+            composer = kernels.make_composer(none, 0, 4, padded(20))
             kernels.train_composed(train, *work, kernels.ComposedRows(none, aligned_zeros(0), composer, 4))
         else:
             train(*work)
@@ -149,15 +149,15 @@ def test_a_change__moves_the_mean_as_much():
     alone = [w for w in range(10) if all(single[1][np.searchsorted(single[0], r)] == 1
              for r in features.rows[features.offsets[w] : features.offsets[w + 1]])]  # fmt: skip
     (own, _), (rows, _) = table_of(10, params, rng), table_of(60, params, rng)
-    composer = kernels.composer_of(features, 60, 2, 16)
+    composer = kernels.make_composer(features, 60, 2, 16)
     inputs, tokens = np.zeros(10, np.int32), np.arange(10, dtype=np.int32)
-    found = kernels.compose(tokens, 0, 10, inputs, features, own, rows, 16, composer)
+    found = kernels.compose_rows(tokens, 0, 10, inputs, features, own, rows, 16, composer)
     before = composer.rows.copy().reshape(-1, 16)
     expected = compose_vectors(features, own.reshape(-1, 16), lambda r: rows.reshape(-1, 16)[r])
     np.testing.assert_allclose(before, expected, rtol=1e-5, atol=1e-6)
     change = rng.normal(size=before.shape).astype(np.float32)
     composer.rows[:] += change.ravel()
-    kernels.spread(*found, features, own, rows, 16, composer, 16)
+    kernels.spread_changes(*found, features, own, rows, 16, composer, 16)
     after = compose_vectors(features, own.reshape(-1, 16), lambda r: rows.reshape(-1, 16)[r])
     assert alone
     np.testing.assert_allclose(after[alone], (before + change)[alone], rtol=1e-4, atol=1e-5)

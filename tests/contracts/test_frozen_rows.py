@@ -15,7 +15,7 @@ from daskw2v.config.params import Params
 from daskw2v.errors import ParameterError
 from daskw2v.kernels.simd import aligned_zeros, padded
 from daskw2v.objectives.base import NOT_FROZEN, HotRows, Rate, Tables
-from daskw2v.objectives.registry import OBJECTIVES, reads
+from daskw2v.objectives.registry import OBJECTIVES, reads_field
 from daskw2v.sampling.segments import Segment
 from daskw2v.training.devices import DEVICES
 from daskw2v.training.request import check_choices
@@ -23,7 +23,7 @@ from daskw2v.training.strategies import STRATEGIES
 
 N, D = 60, 20
 OPTIONS = [
-    *((objective, {}) for objective in sorted(OBJECTIVES) if reads(OBJECTIVES[objective], "frozen_words")),
+    *((objective, {}) for objective in sorted(OBJECTIVES) if reads_field(OBJECTIVES[objective], "frozen_words")),
     ("sgns", {"negative_sharing": "pair"}),
     ("cbow_ns", {"negative_sharing": "pair", "cbow_mean": False}),
 ]

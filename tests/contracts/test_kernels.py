@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from daskw2v.config.params import Params
 from daskw2v.kernels.simd import aligned_zeros, padded
 from daskw2v.objectives.base import HotRows, Rate, Tables
-from daskw2v.objectives.reference import columns_at, train_hidden, train_targets
-from daskw2v.objectives.registry import OBJECTIVES, reads
-from daskw2v.objectives.windows import prefixes_of
+from daskw2v.objectives.reference import train_hidden, train_targets, window_columns
+from daskw2v.objectives.registry import OBJECTIVES, reads_field
+from daskw2v.objectives.windows import make_prefixes
 from daskw2v.sampling.segments import Segment
 from tests.support.markets import prepare
 
@@ -84,7 +84,7 @@ OTHERS = {
 
 def combinations(objective):
     """Return all values of what only some objectives read."""
-    read = [name for name in OPTIONS if reads(OBJECTIVES[objective], name)]
+    read = [name for name in OPTIONS if reads_field(OBJECTIVES[objective], name)]
     return [dict(zip(read, values, strict=True)) for values in itertools.product(*(OPTIONS[name] for name in read))]
 
 
@@ -144,10 +144,10 @@ def test_cpu__equals_its_reference_with_prefixes(objective, options):
 def test_prefixes__are_those_of_a_third_of_the_windows():
     params = Params(vector_size=64, prefix_sizes=(16, 32), seed=3)
     positions = np.arange(20_000)
-    columns = [columns_at(prefixes_of(params, 1), position).stop for position in positions.tolist()]
+    columns = [window_columns(make_prefixes(params, 1), position).stop for position in positions.tolist()]
     shares = {stop: columns.count(stop) / len(columns) for stop in set(columns)}
     assert shares == pytest.approx({None: 2 / 3, 16: 1 / 6, 32: 1 / 6}, abs=0.02)
-    again = [columns_at(prefixes_of(params, 2), position).stop for position in positions[:100].tolist()]
+    again = [window_columns(make_prefixes(params, 2), position).stop for position in positions[:100].tolist()]
     assert again != columns[:100], "epochs draw anew"
 
 

@@ -97,7 +97,7 @@ def vectors():
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("format", [*exporting._WRITERS, *exporting._SEVERAL_FILES])
+@pytest.mark.parametrize("format", [*exporting._WRITERS, *exporting._FOLDER_WRITERS])
 def test_export__names_no_place(work, tmp_path, format):
     for extra in {"lance": ["lance", "pyarrow"], "parquet": ["pyarrow"]}.get(format, []):
         pytest.importorskip(extra)

@@ -96,11 +96,11 @@ def with_codes(_):
         FeatureKeys(ngrams=HashedNGrams(3, 3, 40), buckets=np.arange(40, dtype=np.int32)),
         np.resize(ROWS, (40, D)),
     )
-    return Vectors(VOCABULARY, ROWS, features=FeatureVectors(keys, Codebook.of(rows, 2).encode(rows)))
+    return Vectors(VOCABULARY, ROWS, features=FeatureVectors(keys, Codebook.fit(rows, 2).encode(rows)))
 
 
 def with_network(_):
-    alphabet = Alphabet.of(WORDS)
+    alphabet = Alphabet.from_words(WORDS)
     return Vectors(VOCABULARY, ROWS, subwords=Subwords(alphabet, initial_weights(D, len(alphabet), seed=1)))
 
 

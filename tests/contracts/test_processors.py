@@ -36,10 +36,10 @@ from daskw2v.kernels.simd import LANES
 
 assert int(lanes) == LANES
 for name, objective in OBJECTIVES.items():
-    if objective.follows:
+    if objective.has_network:
         continue  # its rows move by the kernel of another
     module = import_module(f"daskw2v.objectives.{name}.cpu")
-    train = module.trainer_of(Params(objective=name)).kernel if objective.trainers else module._train
+    train = module.find_trainer(Params(objective=name)).kernel if objective.trainers else module._train
     (kernel,) = train.signatures  # no contract, no signature
     Path(folder, f"{name}.ll").write_text(train.inspect_llvm(kernel))
     Path(folder, f"{name}.s").write_text(train.inspect_asm(kernel))

@@ -30,16 +30,16 @@ def score(method, x, a, b, c):
     return unit(x - c) @ unit(b - a)
 
 
-def scores_of(method, matrix, question, limit):
-    """Return each word's score in float64; the given words and those from `limit` on have none."""
+def reference_scores(method, matrix, question, limit):
+    """Return the score of each word in float64; -inf for the words of the question and for ids from `limit` on."""
     units = [unit(x) for x in matrix.astype(np.float64)]
-    given = [units[i] for i in question]
+    question_units = [units[i] for i in question]
     return np.array(
-        [score(method, x, *given) if i < limit and i not in question else -np.inf for i, x in enumerate(units)]
+        [score(method, x, *question_units) if i < limit and i not in question else -np.inf for i, x in enumerate(units)]
     )
 
 
-def vectors_of(matrix):
+def make_vectors(matrix):
     names = [f"w{i}" for i in range(len(matrix))]
     return Vectors(Vocabulary.from_words(names, [1] * len(names)), matrix.astype(np.float32))
 
@@ -50,7 +50,7 @@ def vectors():
     rng = np.random.default_rng(4)
     first = rng.standard_normal((100, 30))
     second = first + rng.standard_normal(30) + 1.1 * rng.standard_normal((100, 30))
-    return vectors_of(np.stack([first, second], axis=1).reshape(200, 30))
+    return make_vectors(np.stack([first, second], axis=1).reshape(200, 30))
 
 
 @pytest.fixture(scope="module")
@@ -71,12 +71,12 @@ def write(tmp_path, text):
     return str(tmp_path / "set.txt")
 
 
-def known_questions(url):
+def read_known_questions(url):
     with open(url) as f:
         return [line.split() for line in f if not line.startswith(":") and "unknown" not in line]
 
 
-def keyed_of(vectors):
+def make_keyed(vectors):
     keyed = pytest.importorskip("gensim.models").KeyedVectors(vectors.vector_size)
     keyed.add_vectors(vectors.vocabulary.words, vectors.vectors)
     return keyed
@@ -84,27 +84,29 @@ def keyed_of(vectors):
 
 def assert_equals_gensim(vectors, url, restrict_vocab=None):
     limit = restrict_vocab or len(vectors)
-    accuracy, sections = keyed_of(vectors).evaluate_word_analogies(url, limit, case_insensitive=False)
-    found = evaluate_analogy(vectors, url, restrict_vocab=restrict_vocab)
+    accuracy, sections = make_keyed(vectors).evaluate_word_analogies(url, limit, case_insensitive=False)
+    result = evaluate_analogy(vectors, url, restrict_vocab=restrict_vocab)
     right = {s["section"]: len(s["correct"]) for s in sections[:-1]}
     wrong = {s["section"]: len(s["incorrect"]) for s in sections[:-1]}
-    assert found.categories == {name: (right[name], right[name] + wrong[name]) for name in right}
-    assert found.accuracy == pytest.approx(accuracy, abs=1e-6)
-    assert 0.1 < found.accuracy < 0.9
-    return found
+    assert result.categories == {name: (right[name], right[name] + wrong[name]) for name in right}
+    assert result.accuracy == pytest.approx(accuracy, abs=1e-6)
+    assert 0.1 < result.accuracy < 0.9
+    return result
 
 
 @pytest.fixture(params=[None, 7], ids=["one block", "many blocks"])
 def blocks(request, monkeypatch):
-    """Have vectors read as they are asked for, or seven rows at a time."""
-    read, n = Vectors.blocks, request.param
-    if n:
-        monkeypatch.setattr(Vectors, "blocks", lambda self, limit=None, n_rows=None: read(self, limit, n))
+    """Read vectors in blocks of the default size, or of seven rows."""
+    read_blocks, n_rows_at_once = Vectors.blocks, request.param
+    if n_rows_at_once:
+        monkeypatch.setattr(
+            Vectors, "blocks", lambda self, limit=None, n_rows=None: read_blocks(self, limit, n_rows_at_once)
+        )
 
 
 @pytest.fixture
 def regression():
-    """Plain logistic regression, on one thread as others may be busy."""
+    """Scikit-learn's logistic regression on one thread, as other cores may be busy."""
     linear_model = pytest.importorskip("sklearn.linear_model", reason="scikit-learn comes with daskw2v[evaluation]")
     threadpoolctl = pytest.importorskip("threadpoolctl")
     with threadpoolctl.threadpool_limits(1):
@@ -114,13 +116,13 @@ def regression():
 @pytest.mark.usefixtures("blocks")
 @pytest.mark.parametrize("restrict_vocab", [None, 120])
 def test_evaluate_analogy__equals_gensim(vectors, url, restrict_vocab):
-    found = assert_equals_gensim(vectors, url, restrict_vocab)
-    assert found.questions + found.skipped == 300
-    assert found.groups == {}
+    result = assert_equals_gensim(vectors, url, restrict_vocab)
+    assert result.questions + result.skipped == 300
+    assert result.groups == {}
 
 
 def test_evaluate_analogy__equals_gensim_on_googles_set(data, tmp_path):
-    """Each seventh question; vectors of which about half of the analogies hold."""
+    """Each seventh question is asked; about half of the analogies hold for the vectors."""
     with (data / "eval" / "google_analogy.txt").open() as f:
         lines = [line for i, line in enumerate(f) if line.startswith(":") or i % 7 == 0]
     relations = read_relations(write(tmp_path, "".join(lines)))
@@ -133,19 +135,19 @@ def test_evaluate_analogy__equals_gensim_on_googles_set(data, tmp_path):
     words = [*rows][: len(rows) * 19 // 20]
     matrix = np.array([rows[word] for word in words], np.float32)
     vectors = Vectors(Vocabulary.from_words(words, [1] * len(words)), matrix)
-    found = assert_equals_gensim(vectors, str(tmp_path / "set.txt"))
-    assert found.questions + found.skipped == sum(len(relation.questions) for relation in relations)
-    assert found.skipped > 0
-    right, asked = zip(found.groups["semantic"], found.groups["syntactic"], strict=True)
-    assert (sum(asked), sum(right) / sum(asked)) == (found.questions, found.accuracy)
+    result = assert_equals_gensim(vectors, str(tmp_path / "set.txt"))
+    assert result.questions + result.skipped == sum(len(relation.questions) for relation in relations)
+    assert result.skipped > 0
+    right, asked = zip(result.groups["semantic"], result.groups["syntactic"], strict=True)
+    assert (sum(asked), sum(right) / sum(asked)) == (result.questions, result.accuracy)
 
 
 @pytest.mark.filterwarnings("ignore:Call to deprecated:DeprecationWarning")  # gensim's own
 @pytest.mark.usefixtures("blocks")
 def test_evaluate_analogy__multiplies_like_gensim(vectors, url, monkeypatch):
     monkeypatch.setattr(analogy, "COSMUL_EPSILON", 1e-6)  # gensim's
-    keyed = keyed_of(vectors)
-    right = [keyed.most_similar_cosmul([b, c], [a], topn=1)[0][0] == d for a, b, c, d in known_questions(url)]
+    keyed = make_keyed(vectors)
+    right = [keyed.most_similar_cosmul([b, c], [a], topn=1)[0][0] == d for a, b, c, d in read_known_questions(url)]
     assert evaluate_analogy(vectors, url, "3cosmul").accuracy == pytest.approx(np.mean(right), abs=1e-6)
     assert 0.1 < np.mean(right) < 0.9
 
@@ -153,16 +155,18 @@ def test_evaluate_analogy__multiplies_like_gensim(vectors, url, monkeypatch):
 @pytest.mark.usefixtures("blocks")
 @pytest.mark.parametrize("method", OFFSETS)
 def test_evaluate_analogy__equals_the_definition(vectors, url, method):
-    questions = [[int(word[1:]) for word in words] for words in known_questions(url)]
-    right = [int(scores_of(method, vectors.vectors, q[:3], 120).argmax()) == q[3] for q in questions if max(q) < 120]
-    found = evaluate_analogy(vectors, url, method, restrict_vocab=120)
-    assert (found.accuracy, found.questions) == (np.mean(right), len(right))
-    assert 0.02 < found.accuracy < 0.9
+    questions = [[int(word[1:]) for word in words] for words in read_known_questions(url)]
+    right = [
+        int(reference_scores(method, vectors.vectors, q[:3], 120).argmax()) == q[3] for q in questions if max(q) < 120
+    ]
+    result = evaluate_analogy(vectors, url, method, restrict_vocab=120)
+    assert (result.accuracy, result.questions) == (np.mean(right), len(right))
+    assert 0.02 < result.accuracy < 0.9
 
 
 @pytest.mark.parametrize("method", ["3cosadd", "3cosmul"])
 def test_evaluate_analogy__agrees_with_single_questions(vectors, url, method):
-    right = [vectors.analogy(a, b, c, method=method)[0][0] == d for a, b, c, d in known_questions(url)]
+    right = [vectors.analogy(a, b, c, method=method)[0][0] == d for a, b, c, d in read_known_questions(url)]
     assert evaluate_analogy(vectors, url, method).accuracy == pytest.approx(np.mean(right), abs=1e-6)
 
 
@@ -174,33 +178,33 @@ def test_solve__finds_the_best_word_of_small_vocabularies(data):
     seed, dimensions = data.draw(st.integers(0, 2**32), "seed"), data.draw(st.integers(2, 5), "dimensions")
     words = st.integers(0, limit - 1)
     pairs = np.array(data.draw(st.lists(st.tuples(words, words), min_size=1, max_size=6), "pairs"))
-    places = st.integers(0, len(pairs) - 1)
-    questions = np.array(data.draw(st.lists(st.tuples(places, places), min_size=1, max_size=8), "questions"))
+    indices = st.integers(0, len(pairs) - 1)
+    questions = np.array(data.draw(st.lists(st.tuples(indices, indices), min_size=1, max_size=8), "questions"))
     matrix = np.random.default_rng(seed).standard_normal((n_words, dimensions)).astype(np.float32)
 
     known = KnownRelation(Relation("r", None, [], questions), pairs, questions, frozenset())
-    vectors = vectors_of(matrix)
+    vectors = make_vectors(matrix)
     (answers,) = analogy.solve(vectors, [analogy.SOLVERS[method](vectors, known, limit)], limit)
     for (i, j), answer in zip(questions, answers, strict=True):
         question = [*pairs[i], pairs[j, 0]]
         if set(range(limit)) <= set(question):
             assert answer == -1
-        elif question[0] != question[1]:  # else all have one score
-            scores = scores_of(method, matrix, question, limit)
+        elif question[0] != question[1]:  # otherwise all scores are equal
+            scores = reference_scores(method, matrix, question, limit)
             assert scores[answer] == pytest.approx(scores.max(), abs=1e-4)
 
 
-def test_evaluate_analogy__takes_any_of_several_right_answers(tmp_path):
-    """Of those that are right for c, e is the nearest to b - a + c, and stands in no question."""
+def test_evaluate_analogy__accepts_any_of_several_right_answers(tmp_path):
+    """Of the right answers for c, e is the nearest to b - a + c, and is a word of no question."""
     matrix = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1], [0, 0, 1], [1, 1, 1]], np.float32)
     vectors = Vectors(Vocabulary.from_words(list("abcde"), [1] * 5), matrix)
-    found = evaluate_analogy(vectors, write(tmp_path, "a\tb\nc\td/no/e\n"))
-    assert found.categories == {"set": (1, 2)}
+    result = evaluate_analogy(vectors, write(tmp_path, "a\tb\nc\td/no/e\n"))
+    assert result.categories == {"set": (1, 2)}
     assert evaluate_analogy(vectors, write(tmp_path, "a\tb\nc\td\n")).categories == {"set": (0, 2)}
 
 
-def test_evaluate_analogy__leaves_out_only_the_words_of_the_question(tmp_path):
-    """What is also right for a is no word of the question: it may be the answer for c."""
+def test_evaluate_analogy__excludes_only_the_words_of_the_question(tmp_path):
+    """The other right answer for a is no word of the question: it may be the answer for c."""
     matrix = np.array([[1, 0, 0], [1, 1, 0], [1, 0.1, 0], [1, 1.1, 0], [0, 0, 1]], np.float32)
     vectors = Vectors(Vocabulary.from_words(list("abcde"), [1] * 5), matrix)
     assert evaluate_analogy(vectors, write(tmp_path, "a\tb/d\nc\td\n")).categories == {"set": (2, 2)}
@@ -215,26 +219,26 @@ def test_evaluate_analogy__reads_vectors_in_a_store(vectors, url, tmp_path, meth
 
 
 def test_evaluate_analogy__lowers_only_unknown_words(vectors, tmp_path):
-    found = evaluate_analogy(vectors, write(tmp_path, ": a\nW0 W1 w2 W3\nx W1 W2 W3\n"))
-    assert (found.questions, found.skipped) == (1, 1)
+    result = evaluate_analogy(vectors, write(tmp_path, ": a\nW0 W1 w2 W3\nx W1 W2 W3\n"))
+    assert (result.questions, result.skipped) == (1, 1)
 
 
 @pytest.mark.parametrize("method", [*OFFSETS, "lrcos"])
 @pytest.mark.parametrize("text", ["", ": empty\n", ": a\nx y z w\n"])
 def test_evaluate_analogy__has_no_accuracy_without_questions(vectors, tmp_path, text, method):
-    found = evaluate_analogy(vectors, write(tmp_path, text), method)
-    assert found.accuracy is None
-    assert found.questions == 0
+    result = evaluate_analogy(vectors, write(tmp_path, text), method)
+    assert result.accuracy is None
+    assert result.questions == 0
 
 
 @pytest.mark.parametrize("method", OFFSETS)
-def test_evaluate_analogy__answers_nothing_where_no_word_is_left(tmp_path, method):
+def test_evaluate_analogy__answers_nothing_if_all_words_are_excluded(tmp_path, method):
     vectors = Vectors(Vocabulary.from_words(["a", "b", "c"], [1] * 3), np.eye(3, dtype=np.float32))
-    found = evaluate_analogy(vectors, write(tmp_path, ": x\na b c a\n"), method)
-    assert found.categories == {"x": (0, 1)}
+    result = evaluate_analogy(vectors, write(tmp_path, ": x\na b c a\n"), method)
+    assert result.categories == {"x": (0, 1)}
 
 
-def test_evaluate_analogy__reads_vectors_that_lie_twice_and_at_zero(tmp_path):
+def test_evaluate_analogy__reads_equal_vectors_and_zero_vectors(tmp_path):
     matrix = np.array([[1, 0], [1, 1], [1, 0], [0, 0], [1, 1.5]], np.float32)
     vectors = Vectors(Vocabulary.from_words(list("abcde"), [1] * 5), matrix)
     for method in OFFSETS:
@@ -267,27 +271,27 @@ def test_evaluate_analogy__names_the_extra_of_lrcos(vectors, url, monkeypatch):
 
 @pytest.mark.usefixtures("blocks")
 def test_lrcos__equals_a_plain_script(vectors, tmp_path, regression):
-    """Twenty pairs with second words and others that are right too; one pair is not known."""
+    """Twenty pairs with two right second words each; one more pair is not known."""
     url = write(tmp_path, "unknown\tw1\n" + "".join(f"w{2 * i}\tw{2 * i + 1}/w{i + 90}\n" for i in range(20)))
     units = np.array([unit(x) for x in vectors.vectors[:150].astype(np.float64)])
     drawn = np.random.default_rng(0).integers(150, size=20)
     right = 0
     for asked in range(20):
-        others = [i for i in range(20) if i != asked]
-        kind = [2 * i + 1 for i in others]
-        not_kind = [2 * i for i in others] + [drawn[i] for i in others]
-        regression.fit(units[kind + not_kind], [1] * len(kind) + [0] * len(not_kind))
+        other_pairs = [i for i in range(20) if i != asked]
+        positives = [2 * i + 1 for i in other_pairs]
+        negatives = [2 * i for i in other_pairs] + [drawn[i] for i in other_pairs]
+        regression.fit(units[positives + negatives], [1] * len(positives) + [0] * len(negatives))
         scores = regression.predict_proba(units)[:, 1] * (units @ units[2 * asked])
         scores[2 * asked] = -np.inf
         right += scores.argmax() in (2 * asked + 1, asked + 90)
-    found = evaluate_analogy(vectors, url, "lrcos", restrict_vocab=150)
-    assert found.categories == {"set": (right, 20)}
-    assert found.skipped == 1
+    result = evaluate_analogy(vectors, url, "lrcos", restrict_vocab=150)
+    assert result.categories == {"set": (right, 20)}
+    assert result.skipped == 1
     assert 0.1 < right / 20 < 0.95
 
 
 def test_lrcos__scores_as_scikit_learn_does(vectors, regression):
-    """The scores themselves, not only the best of them."""
+    """All scores are compared, not only the best."""
     pairs = np.arange(12).reshape(6, 2)
     known = KnownRelation(Relation("r", None, [], np.empty((0, 2))), pairs, np.empty((0, 2)), frozenset())
     solver = analogy.SOLVERS["lrcos"](vectors, known, 200)
@@ -297,33 +301,33 @@ def test_lrcos__scores_as_scikit_learn_does(vectors, regression):
     words = np.concatenate([pairs[1:, 0], pairs[1:, 1], drawn[1:]])
     regression.fit(units[words], [0] * 5 + [1] * 5 + [0] * 5)
     expected = regression.predict_proba(units)[:, 1] * (units @ units[0])
-    np.testing.assert_allclose(solver.on(block)(slice(0, 1))[0], expected, atol=2e-4)
+    np.testing.assert_allclose(solver.scorer_on(block)(slice(0, 1))[0], expected, atol=2e-4)
 
 
-def test_lrcos__leaves_out_a_single_pair(vectors, tmp_path):
-    found = evaluate_analogy(vectors, write(tmp_path, "w0\tw1\nunknown\tw2\n"), "lrcos")
-    assert (found.categories, found.skipped, found.accuracy) == ({"set": (0, 0)}, 2, None)
+def test_lrcos__skips_a_single_pair(vectors, tmp_path):
+    result = evaluate_analogy(vectors, write(tmp_path, "w0\tw1\nunknown\tw2\n"), "lrcos")
+    assert (result.categories, result.skipped, result.accuracy) == ({"set": (0, 0)}, 2, None)
 
 
 @pytest.mark.usefixtures("regression")
 def test_lrcos__asks_once_about_each_pair_of_googles_layout(vectors, url):
-    found = evaluate_analogy(vectors, url, "lrcos")
+    result = evaluate_analogy(vectors, url, "lrcos")
     relations = read_relations(url)
     known = [sum("unknown" not in targets for _, targets in relation.pairs) for relation in relations]
-    assert [asked for _, asked in found.categories.values()] == known
-    assert found.questions + found.skipped == sum(len(relation.pairs) for relation in relations)
-    assert found.accuracy > evaluate_analogy(vectors, url).accuracy
+    assert [asked for _, asked in result.categories.values()] == known
+    assert result.questions + result.skipped == sum(len(relation.pairs) for relation in relations)
+    assert result.accuracy > evaluate_analogy(vectors, url).accuracy
 
 
 def test_evaluate_analogy__reads_bats(data):
-    """With half of its words known, at random places."""
+    """The model knows a random half of the words."""
     relations = read_relations(data / "eval" / "bats")
     rng = np.random.default_rng(3)
     words = sorted({word for r in relations for source, targets in r.pairs for word in (source, *targets)})
     words = [words[i] for i in rng.permutation(len(words))][: len(words) // 2]
     vectors = Vectors(Vocabulary.from_words(words, [1] * len(words)), rng.standard_normal((len(words), 8), np.float32))
-    found = evaluate_analogy(vectors, data / "eval" / "bats")
-    assert len(found.categories) == 40
-    assert list(found.groups) == sorted({r.group for r in relations})
-    assert sum(asked for _, asked in found.groups.values()) == found.questions > 1000
-    assert found.questions + found.skipped == sum(len(r.questions) for r in relations)
+    result = evaluate_analogy(vectors, data / "eval" / "bats")
+    assert len(result.categories) == 40
+    assert list(result.groups) == sorted({r.group for r in relations})
+    assert sum(asked for _, asked in result.groups.values()) == result.questions > 1000
+    assert result.questions + result.skipped == sum(len(r.questions) for r in relations)

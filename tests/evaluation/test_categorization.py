@@ -50,8 +50,8 @@ def test_evaluate_categorization__equals_a_plain_script(vectors, tmp_path, clust
     units = vectors.vectors / np.linalg.norm(vectors.vectors, axis=1, keepdims=True)
     expected = []
     for seed in (5, 6, 7):
-        found = cluster.KMeans(n_clusters=4, n_init=1, random_state=seed).fit(units).labels_
-        expected.append(contingency_matrix(classes, found).max(axis=0).sum() / 60)
+        results = cluster.KMeans(n_clusters=4, n_init=1, random_state=seed).fit(units).labels_
+        expected.append(contingency_matrix(classes, results).max(axis=0).sum() / 60)
     result = evaluate_categorization(vectors, url, seeds=(5, 6, 7))
     assert result.purity == pytest.approx(np.mean(expected))
     assert (result.low, result.high) == (min(expected), max(expected))
@@ -61,8 +61,8 @@ def test_evaluate_categorization__equals_a_plain_script(vectors, tmp_path, clust
 @pytest.mark.usefixtures("cluster")
 def test_evaluate_categorization__counts_each_line_of_a_word(tmp_path):
     url = write(tmp_path, "# comment\nW0\tgem\nw0\tstone\nw1\ttree\nabsent\ttree\n")
-    found = evaluate_categorization(model([[1, 0], [0, 1]], WORDS[:2]), url)
-    assert found == CategorizationResult(pytest.approx(2 / 3), *[pytest.approx(2 / 3)] * 2, 3, 1, 3)
+    result = evaluate_categorization(model([[1, 0], [0, 1]], WORDS[:2]), url)
+    assert result == CategorizationResult(pytest.approx(2 / 3), *[pytest.approx(2 / 3)] * 2, 3, 1, 3)
 
 
 @pytest.mark.usefixtures("cluster")
@@ -73,8 +73,8 @@ def test_evaluate_categorization__accepts_zero_vectors(tmp_path):
 
 @pytest.mark.parametrize(("text", "missing"), [("", 0), ("absent\tclass\n", 1)])
 def test_evaluate_categorization__has_no_figure_without_words(vectors, tmp_path, text, missing):
-    found = evaluate_categorization(vectors, write(tmp_path, text))
-    assert found == CategorizationResult(None, None, None, 0, missing, 0)
+    result = evaluate_categorization(vectors, write(tmp_path, text))
+    assert result == CategorizationResult(None, None, None, 0, missing, 0)
 
 
 @pytest.mark.parametrize("line", ["w1", "w1 class", "w1\t", "w1\tclass\tmore"])
@@ -116,11 +116,11 @@ def test_evaluate_categorization__reads_the_published_sets(data, name, lines, cl
     url = data / "eval" / f"{name}.tsv"
     words = sorted({line.split("\t")[0] for line in url.read_text().splitlines()})
     vectors = model(np.random.default_rng(0).standard_normal((len(words), 10)), words)
-    found = evaluate_categorization(vectors, url, seeds=(0,))
-    assert (found.words, found.missing, found.classes) == (lines, 0, classes)
-    assert 1 / classes < found.purity < 0.7
+    result = evaluate_categorization(vectors, url, seeds=(0,))
+    assert (result.words, result.missing, result.classes) == (lines, 0, classes)
+    assert 1 / classes < result.purity < 0.7
 
 
 def test_evaluate_categorization__reads_battig(data):
-    found = evaluate_categorization(model(np.eye(1, 3), ["absent"]), data / "eval" / "battig.tsv")
-    assert found.missing == 5231
+    result = evaluate_categorization(model(np.eye(1, 3), ["absent"]), data / "eval" / "battig.tsv")
+    assert result.missing == 5231

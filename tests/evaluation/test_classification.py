@@ -16,7 +16,7 @@ SPLIT = ("train", "dev", "test")
 
 @pytest.fixture(scope="module")
 def vectors():
-    """Words of four topics, ten of each, around directions of their own."""
+    """Words of four topics, ten of each, around one direction for each topic."""
     rng = np.random.default_rng(0)
     matrix = np.repeat(np.eye(4, 12), 10, axis=0) + 0.3 * rng.standard_normal((40, 12))
     return Vectors(Vocabulary.from_words(WORDS, [1] * 40), matrix.astype(np.float32))
@@ -28,7 +28,7 @@ def _sklearn():
 
 
 def topic_texts(n, noise=0.0, seed=0):
-    """Return lines of n texts, each of a topic's words, with a share of words from anywhere."""
+    """Return lines of n texts, each of the words of one topic; a share `noise` of the words is of any topic."""
     rng = np.random.default_rng(seed)
     lines = []
     for i in range(n):
@@ -51,9 +51,9 @@ def test_evaluate_classification__learns_planted_topics(vectors, tmp_path):
 @pytest.mark.usefixtures("_sklearn")
 def test_evaluate_classification__learns_nothing_from_random_labels(vectors, tmp_path):
     lines = [line.replace("topic 2", "topic 0").replace("topic 3", "topic 1") for line in topic_texts(200, noise=1)]
-    found = evaluate_classification(vectors, write(tmp_path / "set.tsv", lines), folds=4)
-    assert 0.35 < found.accuracy < 0.65
-    assert found.low < found.accuracy < found.high
+    result = evaluate_classification(vectors, write(tmp_path / "set.tsv", lines), folds=4)
+    assert 0.35 < result.accuracy < 0.65
+    assert result.low < result.accuracy < result.high
 
 
 @pytest.mark.usefixtures("_sklearn")
@@ -69,18 +69,18 @@ def test_evaluate_classification__equals_a_plain_script(vectors, tmp_path):
     x = [(part - centre) / scale for part in features]
     models = [LogisticRegression(C=c, max_iter=1000).fit(x[0], labels[0]) for c in (0.01, 0.1, 1)]
     best = max(models, key=lambda model: model.score(x[1], labels[1]))
-    found = evaluate_classification(vectors, urls)
-    assert found.accuracy == found.low == found.high == pytest.approx(best.score(x[2], labels[2]))
-    assert 0.3 < found.accuracy < 0.95
-    assert (found.texts, found.folds) == (360, 1)
+    result = evaluate_classification(vectors, urls)
+    assert result.accuracy == result.low == result.high == pytest.approx(best.score(x[2], labels[2]))
+    assert 0.3 < result.accuracy < 0.95
+    assert (result.texts, result.folds) == (360, 1)
 
 
 @pytest.mark.usefixtures("_sklearn")
 def test_evaluate_classification__counts_unknown_words_and_texts_without_known_ones(vectors, tmp_path):
     lines = [f"{i % 2}\tW{10 * (i % 2)} absent" for i in range(40)] + ["0\tabsent", "1\t# absent absent"]
-    found = evaluate_classification(vectors, write(tmp_path / "set.tsv", lines), folds=2)
-    assert found.coverage == pytest.approx(40 / 84)
-    assert 40 / 42 <= found.accuracy < 1  # the two without known words look alike
+    result = evaluate_classification(vectors, write(tmp_path / "set.tsv", lines), folds=2)
+    assert result.coverage == pytest.approx(40 / 84)
+    assert 40 / 42 <= result.accuracy < 1  # the two without known words look alike
 
 
 @pytest.mark.usefixtures("_sklearn")
@@ -90,9 +90,9 @@ def test_evaluate_classification__repeats_itself_with_a_seed(vectors, tmp_path):
     assert first == again != other
 
 
-def test_fold__tests_each_text_once_and_shares_labels_out():
+def test_split_folds__tests_each_text_once_and_balances_labels():
     labels = np.repeat([0, 1, 2], [50, 30, 21])
-    splits = list(classification._fold(labels, 10, np.random.default_rng(0)))
+    splits = list(classification._split_folds(labels, 10, np.random.default_rng(0)))
     np.testing.assert_array_equal(np.sort(np.concatenate([split.test for split in splits])), np.arange(101))
     for split in splits:
         np.testing.assert_array_equal(np.sort(np.concatenate(split)), np.arange(101))
@@ -101,7 +101,7 @@ def test_fold__tests_each_text_once_and_shares_labels_out():
     assert not np.array_equal(splits[0].test, np.sort(np.argsort(labels, kind="stable")[:11]))  # shuffled
 
 
-def test_read_texts__parts_label_and_words(tmp_path):
+def test_read_texts__separates_label_and_words(tmp_path):
     url = write(tmp_path / "set.tsv", ["# comment", "", "very good\t a  fine\tfilm ", "0\t# 1"])
     assert read_texts(url) == [("very good", ["a", "fine", "film"]), ("0", ["#", "1"])]
 
@@ -144,7 +144,7 @@ def test_evaluate_classification__refuses_rare_labels(vectors, tmp_path, lines, 
         ((["0\tw1"], ["0\tw1"], ["0\tw1"]), "train has labels that .*train lacks, or .*train has only one"),
     ],
 )
-def test_evaluate_classification__refuses_a_strange_split(vectors, tmp_path, contents, message):
+def test_evaluate_classification__refuses_an_invalid_split(vectors, tmp_path, contents, message):
     urls = [write(tmp_path / name, lines) for name, lines in zip(SPLIT, contents, strict=True)]
     with pytest.raises(InputError, match=message):
         evaluate_classification(vectors, urls)
@@ -159,7 +159,7 @@ def test_evaluate_classification__refuses_a_strange_split(vectors, tmp_path, con
         ("a", {"folds": 1}, "folds=1 leaves nothing to train on.*at least 2"),
     ],
 )
-def test_evaluate_classification__refuses_strange_arguments(vectors, urls, options, message):
+def test_evaluate_classification__refuses_invalid_arguments(vectors, urls, options, message):
     with pytest.raises(ParameterError, match=message):
         evaluate_classification(vectors, urls, **options)
 
@@ -177,9 +177,9 @@ def test_evaluate_classification__names_the_extra(vectors, tmp_path, monkeypatch
 
 @pytest.mark.parametrize(("name", "texts"), [("mr", 10662), ("subj", 10000), ("cr", 3771), ("mpqa", 10603)])
 def test_read_texts__reads_the_published_sets(data, name, texts):
-    found = read_texts(data / "eval" / f"{name}.tsv")
-    assert len(found) == texts
-    assert {label for label, _ in found} == {"0", "1"}
+    result = read_texts(data / "eval" / f"{name}.tsv")
+    assert len(result) == texts
+    assert {label for label, _ in result} == {"0", "1"}
 
 
 @pytest.mark.usefixtures("_sklearn")
@@ -187,6 +187,6 @@ def test_evaluate_classification__reads_sst(data):
     urls = [data / "eval" / f"sst2_{name}.tsv" for name in SPLIT]
     words = [".", "film", "movie", "bad", "too", "no", "moving", "best", "enjoyable", "dull", "funny", "heart"]
     vectors = Vectors(Vocabulary.from_words(words, [1] * 12), np.eye(12, dtype=np.float32))
-    found = evaluate_classification(vectors, urls)
-    assert found.texts == 6920 + 872 + 1821
-    assert 0.55 < found.accuracy < 0.7  # a few words of praise and blame are better than chance
+    result = evaluate_classification(vectors, urls)
+    assert result.texts == 6920 + 872 + 1821
+    assert 0.55 < result.accuracy < 0.7  # a few words of praise and blame are better than chance

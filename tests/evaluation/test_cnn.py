@@ -16,7 +16,7 @@ def _one_thread():
     torch.set_num_threads(threads)
 
 
-def texts_of(rows, labels, n_words=12, size=6):
+def make_texts(rows, labels, n_words=12, size=6):
     table = np.random.default_rng(9).standard_normal((n_words + 1, size)).astype(np.float32)
     table[0] = 0
     return Texts(np.array(labels, np.int64), [np.array(row, np.int64) for row in rows], table)
@@ -24,16 +24,16 @@ def texts_of(rows, labels, n_words=12, size=6):
 
 @pytest.fixture(scope="module")
 def ordered():
-    """Texts of the same words whose label is the order of two of them: no mean of vectors tells them apart."""
+    """Texts labelled by the order of two words that all of them have: means of vectors do not distinguish them."""
     rng = np.random.default_rng(1)
     rows, labels = [], []
     for i in range(300):
         row = rng.integers(3, 13, size=rng.integers(2, 9)).tolist()
-        place = rng.integers(len(row) + 1)
-        row[place:place] = [1, 2] if i % 2 else [2, 1]
+        position = rng.integers(len(row) + 1)
+        row[position:position] = [1, 2] if i % 2 else [2, 1]
         rows.append(row)
         labels.append(i % 2)
-    return texts_of(rows, labels), Split(*np.split(np.arange(300), [200, 240]))
+    return make_texts(rows, labels), Split(*np.split(np.arange(300), [200, 240]))
 
 
 def test_classify__learns_the_order_of_words(ordered):
@@ -41,7 +41,7 @@ def test_classify__learns_the_order_of_words(ordered):
     assert np.mean(classification.classify_by_cnn(texts, split, 0) == texts.labels[split.test]) > 0.95
 
 
-def test_classify__repeats_itself_and_leaves_others_random_numbers_alone(ordered):
+def test_classify__repeats_itself_and_does_not_change_the_random_state(ordered):
     texts, split = ordered
     before = torch.get_rng_state()
     first, again, other = (classification.classify_by_cnn(texts, split, seed, epochs=1) for seed in (3, 3, 4))
@@ -55,13 +55,13 @@ def test_classify__answers_with_the_best_epoch_on_dev(ordered, monkeypatch):
     answers = iter([texts.labels[split.dev], 1 - texts.labels[split.dev]])
     tested = []
 
-    def answer(self, numbers):
-        if numbers is split.dev:
+    def predict(self, texts):
+        if texts is split.dev:
             return next(answers)
         tested.append(len(tested))
-        return np.full(len(numbers), len(tested))
+        return np.full(len(texts), len(tested))
 
-    monkeypatch.setattr(classification._Network, "answer", answer)
+    monkeypatch.setattr(classification._Network, "predict", predict)
     np.testing.assert_array_equal(classification.classify_by_cnn(texts, split, 0, epochs=2), 1)
     assert len(tested) == 1
 
@@ -78,7 +78,7 @@ ROWS = [[1, 2, 0, 3, 4, 5, 6, 7], [8], [9, 10, 11]]
 
 
 def test_network__equals_its_reference():
-    texts = texts_of(ROWS, [0, 1, 2])
+    texts = make_texts(ROWS, [0, 1, 2])
     net = network(texts)
     weights = [[p.detach().numpy().astype(np.float64) for p in layer.parameters()] for layer in net._filters]
     output, bias = (p.detach().numpy().astype(np.float64) for p in net._output.parameters())
@@ -94,14 +94,14 @@ def test_network__equals_its_reference():
 
 
 def test_network__scores_a_text_by_itself():
-    net = network(texts_of(ROWS, [0, 1, 2]))
+    net = network(make_texts(ROWS, [0, 1, 2]))
     together = net._scores(np.arange(3)).detach().numpy()
     alone = np.concatenate([net._scores(np.array([i])).detach().numpy() for i in range(3)])
     np.testing.assert_allclose(together, alone, atol=1e-5)
 
 
 def test_network__bounds_the_weights_of_a_label():
-    texts = texts_of(ROWS, [0, 1, 2])
+    texts = make_texts(ROWS, [0, 1, 2])
     net = network(texts)
     with torch.no_grad():
         net._output.weight.mul_(100)

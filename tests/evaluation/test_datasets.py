@@ -17,7 +17,7 @@ from daskw2v.evaluation.datasets import unpack
 
 @pytest.fixture
 def publish(tmp_path, monkeypatch):
-    """Return a function that puts content where a set's URL points to."""
+    """Return a function that writes content to a file and makes it the download of a set."""
 
     def publish(name, content, **changes):
         path = tmp_path / f"published-{name}"
@@ -31,11 +31,11 @@ def publish(tmp_path, monkeypatch):
 
 
 def fetch(name, folder):
-    """Return the path of a set that is downloaded unless the folder has it."""
+    """Download a set unless the folder has it, and return its path."""
     return datasets.datasets(name, folder=folder)[name].path
 
 
-def archive(**files):
+def make_archive(**files):
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as f:
         for name, text in files.items():
@@ -43,7 +43,7 @@ def archive(**files):
     return content.getvalue()
 
 
-def test_datasets__say_where_they_are_and_under_which_terms():
+def test_datasets__have_a_page_terms_and_a_pinned_url():
     for name, dataset in DATASETS.items():
         assert dataset.name == name
         assert all((dataset.page, dataset.licence, dataset.citation, dataset.note)), name
@@ -64,9 +64,9 @@ def test_datasets__lists_all_and_downloads_some(publish, tmp_path):
     with pytest.raises(ParameterError, match=r"no set \['ws353'\]"):
         datasets.datasets(["ws353"], folder=tmp_path / "sets")
     assert not (tmp_path / "sets").exists()
-    (found,) = datasets.datasets("ws353", folder=tmp_path / "sets").items()
-    assert found == ("ws353", dataclasses.replace(DATASETS["ws353"], path=str(tmp_path / "sets" / "ws353.tsv")))
-    assert Path(found[1].path).read_text() == "a\tb\t1\n"
+    (result,) = datasets.datasets("ws353", folder=tmp_path / "sets").items()
+    assert result == ("ws353", dataclasses.replace(DATASETS["ws353"], path=str(tmp_path / "sets" / "ws353.tsv")))
+    assert Path(result[1].path).read_text() == "a\tb\t1\n"
 
 
 @pytest.mark.parametrize("folder", ["{tmp_path}/sets", "memory://sets-{tmp_path.name}"])
@@ -81,7 +81,7 @@ def test_fetch__downloads_once(publish, tmp_path, folder):
         assert json.load(origin)["licence"] == "CC BY 4.0"
 
 
-def test_fetch__downloads_again_what_is_elsewhere_now(publish, tmp_path):
+def test_fetch__downloads_again_if_the_url_changed(publish, tmp_path):
     publish("men", b"a b 1\n")
     fetch("men", tmp_path)
     source = publish("men", b"a b 2\n").rename(tmp_path / "elsewhere")
@@ -89,7 +89,7 @@ def test_fetch__downloads_again_what_is_elsewhere_now(publish, tmp_path):
     assert Path(fetch("men", tmp_path)).read_text() == "a b 2\n"
 
 
-def test_fetch__downloads_again_what_was_deleted(publish, tmp_path):
+def test_fetch__downloads_again_if_the_file_was_deleted(publish, tmp_path):
     publish("men", b"a b 1\n")
     Path(fetch("men", tmp_path)).unlink()
     assert Path(fetch("men", tmp_path)).read_bytes() == b"a b 1\n"
@@ -97,11 +97,11 @@ def test_fetch__downloads_again_what_was_deleted(publish, tmp_path):
 
 def test_fetch__makes_folders_of_files(publish, tmp_path):
     files = {"BATS_3.0/1_I/I01 [noun].txt": "a\tb\n", "BATS_3.0/2_D/D01.txt": "c\td/e\n", "BATS_3.0/meta.json": "{}"}
-    publish("bats", archive(**files, **{"__MACOSX/BATS_3.0/1_I/._I01.txt": "x"}))
+    publish("bats", make_archive(**files, **{"__MACOSX/BATS_3.0/1_I/._I01.txt": "x"}))
     folder = tmp_path / "sets"
     assert fetch("bats", folder) == str(folder / "bats")
-    found = {p.relative_to(folder).as_posix(): p.read_text() for p in folder.rglob("*.txt")}
-    assert found == {"bats/1_I/I01 [noun].txt": "a\tb\n", "bats/2_D/D01.txt": "c\td/e\n"}
+    result = {p.relative_to(folder).as_posix(): p.read_text() for p in folder.rglob("*.txt")}
+    assert result == {"bats/1_I/I01 [noun].txt": "a\tb\n", "bats/2_D/D01.txt": "c\td/e\n"}
 
 
 @pytest.mark.parametrize(
@@ -123,12 +123,12 @@ def test_fetch__makes_folders_of_files(publish, tmp_path):
         ("ready", b"\xff\r\n", {"": None}),
     ],
 )
-def test_unpack__makes_what_the_evaluations_read(layout, content, files):
-    found = unpack(layout, content)
+def test_unpack__converts_to_the_layouts_that_evaluations_read(layout, content, files):
+    result = unpack(layout, content)
     if layout == "ready":
-        assert found == {"": content}
+        assert result == {"": content}
     else:
-        assert {name: text.decode() for name, text in found.items()} == files
+        assert {name: text.decode() for name, text in result.items()} == files
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_unpack__makes_what_the_evaluations_read(layout, content, files):
         ("outliers_888", b",category,outliers,words\n0,a,[b,c\n"),
         ("outliers_888", b",category,outliers,words\n0,a,(,[]\n"),
         ("bats", b"not an archive"),
-        ("bats", archive(**{"BATS/../../up.txt": "x"})),
+        ("bats", make_archive(**{"BATS/../../up.txt": "x"})),
     ],
 )
 def test_fetch__names_a_file_of_another_layout(publish, tmp_path, name, content):
@@ -179,12 +179,12 @@ def test_fetch__names_a_missing_package(publish, tmp_path, monkeypatch):
         fetch("men", tmp_path)
 
 
-def test_fetch__names_the_sets_there_are(tmp_path):
+def test_fetch__lists_the_known_sets(tmp_path):
     with pytest.raises(ParameterError, match=r"There is no set 'wordsim'. Give one of: ws353, .*outliers_888"):
         fetch("wordsim", tmp_path)
 
 
-def test_fetch__says_where_to_get_what_has_no_download(tmp_path):
+def test_fetch__names_the_page_of_a_set_without_a_download(tmp_path):
     with pytest.raises(ParameterError, match=r"No direct download of esslli2008_1a .*http.*1a.tsv, .*categorization"):
         fetch("esslli2008_1a", tmp_path)
     (tmp_path / "esslli2008_1a.tsv").write_text("owl\tbird\n")

@@ -70,6 +70,6 @@ def test_evaluate__reads_the_published_sets(vectors, data):
     sizes = {"ws353": 353, "simlex999": 999, "mturk287": 287}
     urls = [str(folder / f"{name}.tsv") for name in sizes]
     report = evaluate(vectors, urls, [str(folder / "google_analogy.txt")]).as_dict()
-    found = {name: set_["pairs"] + set_["missing"] for name, set_ in report["similarity"].items()}
-    assert found == sizes
+    result = {name: set_["pairs"] + set_["missing"] for name, set_ in report["similarity"].items()}
+    assert result == sizes
     assert report["analogy"]["google_analogy"]["skipped"] == 19544

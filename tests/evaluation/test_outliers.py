@@ -38,16 +38,16 @@ def test_evaluate_outliers__equals_its_reference(tmp_path):
     detected, positions = [], []
     for outlier in (6, 7, 8):
         group = units[[*range(6), outlier]]
-        # The compactness of all others: the higher, the more the word stands out.
+        # Compactness of the other words: the higher, the more likely the word is the outlier
         without = [np.delete(group, i, axis=0) for i in range(7)]
         rest = np.array([(part @ part.T).sum() - len(part) for part in without])
-        place = int((rest[:6] < rest[6]).sum())
-        detected.append(place == 6)
-        positions.append(place / 6)
-    found = evaluate_outliers(vectors, url)
-    assert found.accuracy == pytest.approx(np.mean(detected))
-    assert found.opp == pytest.approx(np.mean(positions))
-    assert 0 < found.opp < 1
+        position = int((rest[:6] < rest[6]).sum())
+        detected.append(position == 6)
+        positions.append(position / 6)
+    result = evaluate_outliers(vectors, url)
+    assert result.accuracy == pytest.approx(np.mean(detected))
+    assert result.opp == pytest.approx(np.mean(positions))
+    assert 0 < result.opp < 1
 
 
 def test_evaluate_outliers__looks_up_expressions(tmp_path):
@@ -62,7 +62,7 @@ def test_evaluate_outliers__accepts_zero_vectors(tmp_path):
     assert evaluate_outliers(vectors, url) == OutlierResult(0.0, 0.0, 2, 0, {"a": 0.0})
 
 
-def test_evaluate_outliers__leaves_out_what_is_unknown(vectors, tmp_path):
+def test_evaluate_outliers__skips_unknown_words(vectors, tmp_path):
     url = write(tmp_path, a="cat\ndog\nabsent\n\ncar\nab_sent\n", b="cat\nabsent\n\ncar\n")
     assert evaluate_outliers(vectors, url) == OutlierResult(1.0, 1.0, 1, 2, {"a": 1.0, "b": None})
 

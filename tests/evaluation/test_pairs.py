@@ -38,7 +38,7 @@ def test_read_pairs__reads_every_layout(tmp_path, text):
     assert read_pairs(write(tmp_path, text)) == [ScoredPair("Tiger", "cat", 7.35), ScoredPair("night", "day", 10)]
 
 
-def test_read_pairs__takes_off_tags_only_where_every_word_has_one(tmp_path):
+def test_read_pairs__removes_tags_only_if_each_word_has_one(tmp_path):
     assert read_pairs(write(tmp_path, "vitamin-c pill-n 3\nx-y cat 5\n")) == [
         ScoredPair("vitamin-c", "pill-n", 3),
         ScoredPair("x-y", "cat", 5),

@@ -24,14 +24,14 @@ def write(tmp_path, text, name="set.txt"):
     return tmp_path / name
 
 
-def questions_of(relation):
-    """Write out a relation's questions: three words, and all right answers."""
+def spell_questions(relation):
+    """Return the questions of a relation as texts: three words, and all right answers."""
     pairs = relation.pairs
     return [(pairs[i][0], pairs[i][1][0], pairs[j][0], "/".join(pairs[j][1])) for i, j in relation.questions]
 
 
-def known(relation, words=WORDS, limit=7):
-    return KnownRelation.of(relation, Vocabulary.from_words(words, [1] * len(words)), limit)
+def look_up(relation, words=WORDS, limit=7):
+    return KnownRelation.look_up(relation, Vocabulary.from_words(words, [1] * len(words)), limit)
 
 
 def test_read_relations__reads_google(tmp_path):
@@ -39,9 +39,9 @@ def test_read_relations__reads_google(tmp_path):
     capital, adverb, empty = read_relations(url)
     assert (capital.name, capital.group) == ("capital-world", "semantic")
     assert capital.pairs == [("A", ("b",)), ("c", ("d",))]
-    assert questions_of(capital) == [("A", "b", "c", "d"), ("c", "d", "A", "b")]
+    assert spell_questions(capital) == [("A", "b", "c", "d"), ("c", "d", "A", "b")]
     assert (adverb.name, adverb.group) == ("gram1-adverb", "syntactic")
-    assert questions_of(adverb) == [("a", "b", "e", "f")]
+    assert spell_questions(adverb) == [("a", "b", "e", "f")]
     assert (empty.pairs, empty.questions.shape) == ([], (0, 2))
 
 
@@ -55,16 +55,16 @@ def test_read_relations__reads_msr(tmp_path, separator):
     lines = "good better rough rougher\ngood better hot hotter\n"
     (relation,) = read_relations(write(tmp_path, lines.replace(" ", separator), "msr.txt"))
     assert (relation.name, relation.group) == ("msr", None)
-    assert questions_of(relation) == [("good", "better", "rough", "rougher"), ("good", "better", "hot", "hotter")]
+    assert spell_questions(relation) == [("good", "better", "rough", "rougher"), ("good", "better", "hot", "hotter")]
 
 
-@pytest.mark.parametrize("place", range(5))
-def test_read_relations__reads_tagged_msr(tmp_path, place):
+@pytest.mark.parametrize("position", range(5))
+def test_read_relations__reads_tagged_msr(tmp_path, position):
     words = ["good", "better", "rough", "rougher"]
-    line = " ".join([*words[:place], "JJ_JJR", *words[place:]])
+    line = " ".join([*words[:position], "JJ_JJR", *words[position:]])
     first, second = read_relations(write(tmp_path, f"{line}\ndog dogs NN_NNPOS$ cat cats\n{line}\n"))
-    assert (first.name, questions_of(first)) == ("JJ_JJR", [tuple(words)] * 2)
-    assert (second.name, questions_of(second)) == ("NN_NNPOS$", [("dog", "dogs", "cat", "cats")])
+    assert (first.name, spell_questions(first)) == ("JJ_JJR", [tuple(words)] * 2)
+    assert (second.name, spell_questions(second)) == ("NN_NNPOS$", [("dog", "dogs", "cat", "cats")])
 
 
 def assert_is_bats(relations):
@@ -73,7 +73,7 @@ def assert_is_bats(relations):
         ("I02 [verb]", "1_Inflectional"),
         ("E01 [x - y]", "3_Encyclopedic"),
     ]
-    assert questions_of(relations[0]) == [("a", "b", "c", "d/e"), ("c", "d", "a", "b")]
+    assert spell_questions(relations[0]) == [("a", "b", "c", "d/e"), ("c", "d", "a", "b")]
     assert len(relations[1].questions) == 6
     assert (relations[2].pairs, len(relations[2].questions)) == ([("a", ("b", "c"))], 0)
 
@@ -88,7 +88,7 @@ def test_read_relations__reads_a_folder_of_bats(tmp_path, monkeypatch, end):
     assert_is_bats(read_relations(f"bats{end}"))
 
 
-def test_read_relations__reads_bats_elsewhere(tmp_path):
+def test_read_relations__reads_bats_in_memory_and_archives(tmp_path):
     fs = fsspec.filesystem("memory")
     with zipfile.ZipFile(tmp_path / "bats.zip", "w") as archive:
         for name, text in BATS.items():
@@ -142,27 +142,27 @@ def test_read_relations__names_a_missing_file(tmp_path):
         read_relations(tmp_path / "absent")
 
 
-def test_known_relation__keeps_what_the_model_knows(tmp_path):
+def test_known_relation__keeps_the_pairs_that_the_model_knows(tmp_path):
     (relation,) = read_relations(write(tmp_path, "A\tno/B/f\nno\tb\nc\tno\nx\td\nX\te\n"))
-    found = known(relation)
-    assert found.pairs.tolist() == [[0, 1], [6, 4]]
-    assert found.questions.tolist() == [[0, 1], [1, 0]]
+    result = look_up(relation)
+    assert result.pairs.tolist() == [[0, 1], [6, 4]]
+    assert result.questions.tolist() == [[0, 1], [1, 0]]
 
 
 def test_known_relation__prefers_the_word_as_written_among_the_first(tmp_path):
     (relation,) = read_relations(write(tmp_path, "A\tb\nc\td\n"))
     words = [*"abcd", "A"]
-    assert known(relation, words, 5).pairs.tolist() == [[4, 1], [2, 3]]
-    assert known(relation, words, 4).pairs.tolist() == [[0, 1], [2, 3]]
-    assert known(relation, words, 3).pairs.tolist() == [[0, 1]]
+    assert look_up(relation, words, 5).pairs.tolist() == [[4, 1], [2, 3]]
+    assert look_up(relation, words, 4).pairs.tolist() == [[0, 1], [2, 3]]
+    assert look_up(relation, words, 3).pairs.tolist() == [[0, 1]]
 
 
 def test_known_relation__counts_each_right_answer(tmp_path):
     (relation,) = read_relations(write(tmp_path, "a\tb/no/f\nc\td\n"))
     asked, answers = np.array([0, 0, 0, 1, 1, 1]), np.array([1, 5, 3, 3, -1, 1])
-    right = [known(relation).count_right(asked[[k]], answers[[k]]) for k in range(6)]
+    right = [look_up(relation).count_correct(asked[[k]], answers[[k]]) for k in range(6)]
     assert right == [1, 1, 0, 1, 0, 0]
-    assert known(relation).count_right(asked, answers) == 3
+    assert look_up(relation).count_correct(asked, answers) == 3
 
 
 def test_read_relations__reads_the_published_sets(data):

@@ -31,10 +31,10 @@ def assert_equals_gensim(vectors, url):
     keyed = pytest.importorskip("gensim.models").KeyedVectors(vectors.vector_size)
     keyed.add_vectors(vectors.vocabulary.words, vectors.vectors)
     _, expected, unknown = keyed.evaluate_word_pairs(url, case_insensitive=False)
-    found = evaluate_similarity(vectors, url)
-    assert found.spearman == pytest.approx(expected.statistic, abs=1e-6)
-    assert 100 * (1 - found.coverage) == pytest.approx(unknown)
-    assert found.low < found.spearman < found.high
+    result = evaluate_similarity(vectors, url)
+    assert result.spearman == pytest.approx(expected.statistic, abs=1e-6)
+    assert 100 * (1 - result.coverage) == pytest.approx(unknown)
+    assert result.low < result.spearman < result.high
 
 
 def test_evaluate_similarity__equals_gensim(vectors, tmp_path):
@@ -54,15 +54,15 @@ def test_evaluate_similarity__lowers_only_unknown_words(tmp_path):
     matrix = np.array([[1, 0], [0, 1], [1, 1]], np.float32)
     vectors = Vectors(Vocabulary.from_words(["Apple", "apple", "new york"], [1] * 3), matrix)
     url = write(tmp_path, "Apple\tNew York\t1\nAPPLE\tnew york\t2\nApple\tapple\t0\nApple\tpear\t0\n")
-    found = evaluate_similarity(vectors, url)
-    assert (found.pairs, found.missing) == (3, 1)
-    assert found.spearman == pytest.approx(np.sqrt(3) / 2)
+    result = evaluate_similarity(vectors, url)
+    assert (result.pairs, result.missing) == (3, 1)
+    assert result.spearman == pytest.approx(np.sqrt(3) / 2)
 
 
 @pytest.mark.parametrize("text", ["", "w1\tw2\t1\nw1\tw3\t2\n", "w1\tw2\t5\nw1\tw3\t5\nw1\tw4\t5\nw1\tw5\t5\n"])
-def test_evaluate_similarity__has_no_figure_where_none_is_defined(vectors, tmp_path, text):
-    found = evaluate_similarity(vectors, write(tmp_path, text))
-    assert (found.spearman, found.low, found.high) == (None, None, None)
+def test_evaluate_similarity__has_no_score_if_none_is_defined(vectors, tmp_path, text):
+    result = evaluate_similarity(vectors, write(tmp_path, text))
+    assert (result.spearman, result.low, result.high) == (None, None, None)
 
 
 def test_coverage__is_the_share_of_pairs_compared():
@@ -74,11 +74,11 @@ def test_coverage__is_the_share_of_pairs_compared():
 @given(st.lists(st.tuples(st.integers(-3, 3), st.floats(-1, 1)), min_size=3))
 def test_spearman__equals_scipy(pairs):
     x, y = np.array(pairs, float).T
-    found = spearman(x, y)
+    result = spearman(x, y)
     if np.ptp(x) == 0 or np.ptp(y) == 0:
-        assert found is None
+        assert result is None
     else:
-        assert found == pytest.approx(scipy.stats.spearmanr(x, y).statistic, abs=1e-9)
+        assert result == pytest.approx(scipy.stats.spearmanr(x, y).statistic, abs=1e-9)
 
 
 def test_confidence__equals_numbers_worked_out_by_hand():

@@ -25,17 +25,17 @@ def pair():
 
 
 def reference(a, b, words, topn):
-    """Return each word's neighbours among the common words, in both models, by whole tables."""
+    """Return the nearest common words of each word in both models, from cosines of all pairs."""
     common = [word for word in a.vocabulary.words if word in b]
-    found = {}
+    result = {}
     for word in words:
         sets = []
         for vectors in (a, b):
-            others = [other for other in common if other != word]
-            cosines = [vectors.similarity(word, other) for other in others]
-            sets.append({others[i] for i in np.argsort(cosines)[::-1][:topn]})
-        found[word] = sets
-    return found
+            candidates = [other for other in common if other != word]
+            cosines = [vectors.similarity(word, other) for other in candidates]
+            sets.append({candidates[i] for i in np.argsort(cosines)[::-1][:topn]})
+        result[word] = sets
+    return result
 
 
 @pytest.fixture(params=[False, True], ids=["one block", "many blocks"])
@@ -48,21 +48,21 @@ def _blocks(request, monkeypatch):
 
 @pytest.mark.usefixtures("_blocks")
 def test_neighbour_stability__equals_its_reference(pair):
-    found = neighbour_stability(*pair, topn=7)
+    result = neighbour_stability(*pair, topn=7)
     expected = reference(*pair, [f"w{i}" for i in range(20, 100)], 7)
     overlaps = {word: len(x & y) / 7 for word, (x, y) in expected.items()}
-    assert found.overlaps == pytest.approx(overlaps)
-    assert found.overlap == pytest.approx(np.mean(list(overlaps.values())))
-    assert found.jaccard == pytest.approx(np.mean([len(x & y) / len(x | y) for x, y in expected.values()]))
-    assert (found.words, found.missing, found.topn) == (80, 0, 7)
-    assert 0.2 < found.overlap < 0.9
+    assert result.overlaps == pytest.approx(overlaps)
+    assert result.overlap == pytest.approx(np.mean(list(overlaps.values())))
+    assert result.jaccard == pytest.approx(np.mean([len(x & y) / len(x | y) for x, y in expected.values()]))
+    assert (result.words, result.missing, result.topn) == (80, 0, 7)
+    assert 0.2 < result.overlap < 0.9
 
 
-def test_neighbour_stability__compares_the_words_given(pair):
-    found = neighbour_stability(*pair, words=["w50", "w3", "w21", "w50", "absent", "w110"])
-    every = neighbour_stability(*pair).overlaps
-    assert found.overlaps == {word: every[word] for word in ("w50", "w21")}
-    assert (found.words, found.missing) == (2, 3)
+def test_neighbour_stability__compares_the_passed_words(pair):
+    result = neighbour_stability(*pair, words=["w50", "w3", "w21", "w50", "absent", "w110"])
+    all_overlaps = neighbour_stability(*pair).overlaps
+    assert result.overlaps == {word: all_overlaps[word] for word in ("w50", "w21")}
+    assert (result.words, result.missing) == (2, 3)
 
 
 def test_neighbour_stability__compares_the_thousand_most_frequent_common_words():
@@ -70,18 +70,18 @@ def test_neighbour_stability__compares_the_thousand_most_frequent_common_words()
     assert list(neighbour_stability(a, b).overlaps) == [f"w{i}" for i in range(20, 1020)]
 
 
-def test_neighbour_stability__is_one_for_a_turned_model(pair):
-    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((8, 8)))[0].astype(np.float32)
+def test_neighbour_stability__is_one_for_a_rotated_model(pair):
+    rotation = np.linalg.qr(np.random.default_rng(0).standard_normal((8, 8)))[0].astype(np.float32)
     order = np.random.default_rng(1).permutation(100)
     words = np.array(pair[0].vocabulary.words)[order]
-    turned = Vectors(Vocabulary.from_words(words.tolist(), [1] * 100), 3 * pair[0].vectors[order] @ turn)
-    found = neighbour_stability(pair[0], turned)
-    assert (found.overlap, found.jaccard, found.words) == (1, 1, 100)
+    rotated = Vectors(Vocabulary.from_words(words.tolist(), [1] * 100), 3 * pair[0].vectors[order] @ rotation)
+    result = neighbour_stability(pair[0], rotated)
+    assert (result.overlap, result.jaccard, result.words) == (1, 1, 100)
 
 
-def test_neighbour_stability__takes_as_many_neighbours_as_there_are():
-    found = neighbour_stability(model(["w1", "w2", "w3", "w4"], 1), model(["w5", "w3", "w1", "w2"], 1))
-    assert found == StabilityResult(1.0, 1.0, 3, 0, 2, {"w1": 1.0, "w2": 1.0, "w3": 1.0})
+def test_neighbour_stability__compares_fewer_neighbours_if_models_share_fewer_words():
+    result = neighbour_stability(model(["w1", "w2", "w3", "w4"], 1), model(["w5", "w3", "w1", "w2"], 1))
+    assert result == StabilityResult(1.0, 1.0, 3, 0, 2, {"w1": 1.0, "w2": 1.0, "w3": 1.0})
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from daskw2v.errors import ParameterError, UnknownWordError
 from daskw2v.features.fitting import fit_rows, fit_rows_exactly
 from daskw2v.features.words import WordFeatures
 from daskw2v.models.queries.features import FeatureVectors
-from daskw2v.models.stored.blocks import scaled
+from daskw2v.models.stored.blocks import normalize_rows
 from daskw2v.models.stored.tables import PiecedRows
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -135,7 +135,9 @@ def test_few_ngrams__are_fitted_alone():
     residuals = []
     for vectors in (few, whole.prune(9)):
         spelled = [word for word in words if len(vectors.features.keys.find_ngrams([word]).rows)]
-        residuals.append(np.linalg.norm(scaled(vectors.features.vectors(spelled)) - scaled(vectors[spelled])))
+        residuals.append(
+            np.linalg.norm(normalize_rows(vectors.features.vectors(spelled)) - normalize_rows(vectors[spelled]))
+        )
     assert residuals[0] < residuals[1]
     with pytest.raises(ParameterError, match="features=0"):
         stems().with_ngrams(features=0)

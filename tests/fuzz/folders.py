@@ -20,8 +20,8 @@ from daskw2v.models.index.build import build_index
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.store import (
+    assign_stable_ids,
     finish,
-    ids_after,
     read_sources,
     write_features,
     write_ids,
@@ -106,7 +106,7 @@ def write_model(folder: Path) -> Store:
         write_table_rows(store, table, 0, np.arange(12, dtype=np.float32).reshape(4, 3))
     vocabulary = Vocabulary.from_words(_WORDS, [4, 3, 2, 1])
     write_vocabulary(store, vocabulary)
-    write_ids(store, ids_after(None, vocabulary))
+    write_ids(store, assign_stable_ids(None, vocabulary))
     alphabet = Alphabet("aeg")
     write_subwords(store, Subwords(alphabet, initial_weights(3, len(alphabet), 1)))
     publish(models, version, {"params": {"epochs": 1}})

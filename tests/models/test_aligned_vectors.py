@@ -27,29 +27,29 @@ def units(rows):
 def test_align__is_procrustes_over_the_common_words():
     noise = np.random.default_rng(3).standard_normal((V, D))
     other = Vectors([*WORDS[10:], "new"], np.vstack([(ROWS @ TURN + 0.3 * noise)[10:], np.ones(D)]))
-    found = Vectors(WORDS, ROWS, {"params": {"seed": 3}}, stable_ids=np.arange(V)).align(other)
+    result = Vectors(WORDS, ROWS, {"params": {"seed": 3}}, stable_ids=np.arange(V)).align(other)
     turn, _ = orthogonal_procrustes(units(ROWS[10:]), units(other.vectors[:-1]))
-    np.testing.assert_allclose(found.vectors, ROWS @ turn, atol=1e-4)
-    assert found.metadata == {"params": {"seed": 3}}
-    assert found.stable_ids.tolist() == list(range(V))
-    assert list(found) == WORDS
+    np.testing.assert_allclose(result.vectors, ROWS @ turn, atol=1e-4)
+    assert result.metadata == {"params": {"seed": 3}}
+    assert result.stable_ids.tolist() == list(range(V))
+    assert list(result) == WORDS
 
 
 def test_align__undoes_a_rotation_of_words_and_ngrams():
     vectors = Vectors(WORDS, ROWS).with_ngrams(minn=1, maxn=2, bucket=1000)
     turned = Vectors(WORDS, ROWS @ TURN).with_ngrams(minn=1, maxn=2, bucket=1000)
-    found = turned.align(vectors)
-    np.testing.assert_allclose(found.vectors, ROWS, atol=1e-5)
-    np.testing.assert_allclose(found["w7w7"], turned["w7w7"] @ TURN.T, atol=1e-5)
-    assert found.similarity("w1", "w2") == pytest.approx(turned.similarity("w1", "w2"), abs=1e-5)
+    result = turned.align(vectors)
+    np.testing.assert_allclose(result.vectors, ROWS, atol=1e-5)
+    np.testing.assert_allclose(result["w7w7"], turned["w7w7"] @ TURN.T, atol=1e-5)
+    assert result.similarity("w1", "w2") == pytest.approx(turned.similarity("w1", "w2"), abs=1e-5)
 
 
 def test_align__rotates_a_subword_network():
-    alphabet = Alphabet.of(WORDS)
+    alphabet = Alphabet.from_words(WORDS)
     network = Subwords(alphabet, initial_weights(D, len(alphabet), seed=1))
     vectors = Vectors(WORDS, ROWS @ TURN, subwords=network)
-    found = vectors.align(Vectors(WORDS, ROWS))
-    np.testing.assert_allclose(found["unseen"], vectors["unseen"] @ TURN.T, atol=1e-5)
+    result = vectors.align(Vectors(WORDS, ROWS))
+    np.testing.assert_allclose(result["unseen"], vectors["unseen"] @ TURN.T, atol=1e-5)
 
 
 @pytest.fixture
@@ -67,18 +67,18 @@ def version(tmp_path):
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_align__leaves_out_the_output_table_which_is_in_the_old_space(version, in_memory):
     vectors = Vectors.open(version, in_memory=in_memory)
-    found = vectors.align(Vectors(WORDS, ROWS @ TURN))
-    np.testing.assert_allclose(found.vectors, ROWS @ TURN, atol=1e-5)
+    result = vectors.align(Vectors(WORDS, ROWS @ TURN))
+    np.testing.assert_allclose(result.vectors, ROWS @ TURN, atol=1e-5)
     assert vectors.output_rows() is not None
-    for model in (found, found.prefix(D), found.with_ngrams(minn=1, maxn=2, bucket=50)):
+    for model in (result, result.prefix(D), result.with_ngrams(minn=1, maxn=2, bucket=50)):
         assert model.output_rows() is None
     for model in (vectors.prefix(D), vectors.with_ngrams(minn=1, maxn=2, bucket=50)):
         assert model.output_rows() is not None
     with pytest.raises(ParameterError, match="has no output table with a row for each word"):
-        found.predict_output_word(["w1"])
+        result.predict_output_word(["w1"])
 
 
-def test_align__refuses_what_has_no_rotation():
+def test_align__refuses_models_without_a_rotation():
     vectors = Vectors(WORDS, ROWS)
     with pytest.raises(ParameterError, match="5 dimensions cannot be aligned with 4"):
         vectors.align(Vectors(WORDS, ROWS[:, :4]))

@@ -1,4 +1,4 @@
-"""Lengths of vectors, and the best of scores, whatever blocks they come in."""
+"""Lengths of vectors and rankings of scores, in any division into blocks."""
 
 from itertools import pairwise
 
@@ -7,19 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskw2v.models.stored.blocks import Ranking, lengths
+from daskw2v.models.stored.blocks import Ranking, row_lengths
 
 
 @pytest.mark.parametrize("n", [0, 1, 256, 257, 700])
-def test_lengths__are_those_of_float64_whatever_the_number_of_rows(n):
+def test_row_lengths__equal_float64_for_any_number_of_rows(n):
     vectors = np.random.default_rng(n).standard_normal((n, 5), np.float32)
     vectors[::3] *= np.float32(1e30)  # squares exceed float32
     vectors[1::7] = 0
     expected = np.linalg.norm(vectors.astype(np.float64), axis=1)
     expected[expected == 0] = 1
-    found = lengths(vectors)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, expected, rtol=1e-7)
+    result = row_lengths(vectors)
+    assert result.dtype == np.float32
+    np.testing.assert_allclose(result, expected, rtol=1e-7)
 
 
 @given(

@@ -1,4 +1,4 @@
-"""Versions that are damaged: named, passed over, and deleted when asked to; nothing else stops because of them."""
+"""Damaged versions are named, skipped, and deleted on request; they stop no other operation."""
 
 import json
 import shutil
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from daskw2v.errors import DamageError, StoreError
-from daskw2v.models.stored.index_files import IndexSummary, write_index, written
-from daskw2v.models.stored.store import attempt_of, ids_after, write_ids, write_vocabulary
+from daskw2v.models.stored.index_files import IndexSummary, describe_file, write_index
+from daskw2v.models.stored.store import assign_stable_ids, read_attempt, write_ids, write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_table_rows
 from daskw2v.models.versions.finished import next_version
 from daskw2v.models.versions.resolving import resolve
@@ -35,7 +35,7 @@ MET = [(file, "flipped") for file in CHUNKS]  # only reading shows it
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def intact_work(tmp_path_factory):
     """Three versions, published one after another, two hours old."""
     work, earlier = Store(str(tmp_path_factory.mktemp("whole"))), None
     then = (datetime.now(UTC) - timedelta(hours=2)).isoformat(timespec="seconds")
@@ -44,7 +44,7 @@ def whole(tmp_path_factory):
         create_model(store, {"input": (3, 2)}, row_block=2)
         write_table_rows(store, "input", 0, np.full((3, 2), number, np.float32))
         write_vocabulary(store, words)
-        write_ids(store, ids_after(earlier, words))
+        write_ids(store, assign_stable_ids(earlier, words))
         publish(work / "models", name, {})
         store.write_manifest({**store.read_manifest(), "created": then})
         earlier = store
@@ -52,9 +52,9 @@ def whole(tmp_path_factory):
 
 
 @pytest.fixture
-def work(whole, tmp_path):
-    """A copy to damage."""
-    shutil.copytree(whole.url, tmp_path, dirs_exist_ok=True)
+def work(intact_work, tmp_path):
+    """Return a copy of the work directory, to be damaged."""
+    shutil.copytree(intact_work.url, tmp_path, dirs_exist_ok=True)
     return Store(str(tmp_path))
 
 
@@ -100,15 +100,15 @@ def test_damaged__names_the_file_by_a_look(work, versions, file, how):
 def test_verify__names_the_file(work, versions, file, how):
     assert versions.verify() == {name: [] for name in NAMES}
     path = spoil(work, NAMES[2], file, how)
-    for found in (versions.verify("LATEST"), versions.verify()):
-        assert path in {damage.url for damage in found[NAMES[2]]}
+    for result in (versions.verify("LATEST"), versions.verify()):
+        assert path in {damage.url for damage in result[NAMES[2]]}
     assert versions.verify(NAMES[0]) == {NAMES[0]: []}
 
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(("file", "how"), SEEN)
 def test_a_damaged_version__stops_nothing(work, versions, file, how):
-    """The served version: the one before is returned to, tagged, counted on from; the damaged one is not served."""
+    """If the served version is damaged, the previous one is served and tagged, and the damaged one is not."""
     spoil(work, NAMES[2], file, how)
     assert {version.name for version in versions.all()} >= set(NAMES[:2])
     assert versions.tag(NAMES[0], "stable").tags == ("stable",)
@@ -123,7 +123,7 @@ def test_a_damaged_version__stops_nothing(work, versions, file, how):
 
 
 @pytest.mark.parametrize("file", CHUNKS)
-def test_ids__go_on_from_the_newest_version_whose_ids_and_words_are_whole(work, versions, file):
+def test_ids__continue_from_the_newest_version_with_intact_ids_and_words(work, versions, file):
     spoil(work, NAMES[2], file, "flipped")
     assert versions.newest_with_ids().name == (NAMES[2] if file.startswith("input") else NAMES[1])
 
@@ -156,7 +156,7 @@ def test_gc__keeps_damaged_versions_with_tags(work, versions):
     assert versions.gc(damaged=True) == [NAMES[0]]
 
 
-def test_gc__serves_the_newest_whole_version_if_none_that_was_served_is_left(work, versions):
+def test_gc__serves_the_newest_intact_version_if_no_served_version_remains(work, versions):
     (work / "models").write_bytes("LATEST", NAMES[2].encode())
     spoil(work, NAMES[2], "zarr.json", "empty")
     assert versions.gc(damaged=True) == [NAMES[2]]
@@ -194,17 +194,17 @@ def test_commands__name_damaged_versions(work):
 def test_verify_command__exits_with_1_where_files_are_damaged(work):
     path = spoil(work, NAMES[0], "input/c/0/0", "flipped")
     assert run("verify", work.url).stdout.split() == ["version", "found", NAMES[2], "whole"]
-    told = run("verify", work.url, "--all", status=1).stdout
-    assert path in told
-    assert told.count("whole") == 2
-    found = json.loads(run("verify", work.url, NAMES[0], "--json", status=1).stdout)
-    assert path in found[NAMES[0]][0]
+    report = run("verify", work.url, "--all", status=1).stdout
+    assert path in report
+    assert report.count("whole") == 2
+    result = json.loads(run("verify", work.url, NAMES[0], "--json", status=1).stdout)
+    assert path in result[NAMES[0]][0]
     assert "has no version" in run("verify", work.url, "v0009-x", status=2).stderr
 
 
 def test_verify__reads_the_index(work, versions):
     version, content = work / "models" / NAMES[2], np.arange(100, dtype=np.uint8)
-    write_index(version, IndexSummary(3, 2, 16, 128, 1.0, 3, *written(content), attempt_of(version)), content)
+    write_index(version, IndexSummary(3, 2, 16, 128, 1.0, 3, *describe_file(content), read_attempt(version)), content)
     assert versions.verify("LATEST")[NAMES[2]] == []
     (file,) = (name for name in (version / "index").children() if name not in ("leases", "manifest.json"))
     path = spoil(work, NAMES[2], f"index/{file}", "flipped")

@@ -1,4 +1,4 @@
-"""The examples of docstrings give what they show."""
+"""The examples of docstrings have the results that they show."""
 
 import doctest
 import importlib
@@ -40,7 +40,7 @@ EXAMPLES = {test.name: test for test in examples()}
 
 @pytest.fixture(autouse=True)
 def no_files_in_memory():
-    """An example writes where none has written before, in whatever process it is run once more."""
+    """Give each example an empty store, in any process and at any repetition."""
     MemoryFileSystem.store.clear()
     yield
     MemoryFileSystem.store.clear()
@@ -67,7 +67,7 @@ def test_docstring__shows_what_happens(name, monkeypatch, tmp_path, work):
     assert (failed, tried > 0) == (0, True), "".join(out)
 
 
-def test_examples__are_shown_of_what_vectors_are_asked():
+def test_examples__exist_for_each_query():
     shown = {name.rpartition(".")[2] for name in EXAMPLES}
     wanted = {
         "Vectors", "align", "analogy", "closer_than", "cosine_similarities", "distance", "distances", "doesnt_match",

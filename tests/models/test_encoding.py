@@ -23,7 +23,7 @@ def model(**params):
 
 
 def pairs(lines):
-    """Make tokens of two characters: a user's tokenizer."""
+    """Return tokens of two characters, as a user's tokenizer."""
     return [[line[i : i + 2] for i in range(0, len(line), 2)] for line in lines]
 
 
@@ -46,10 +46,10 @@ def mean(words, weights=None):
     ],
 )
 def test_encode__is_the_mean_of_words_by_the_models_tokenizer(monkeypatch, tokenizer, words):
-    expected = np.stack([mean(found) for found in words])
-    for found in (model(tokenizer=tokenizer).encode(TEXTS), model().encode(TEXTS, tokenizer=tokenizer)):
-        assert found.dtype == np.float32
-        np.testing.assert_allclose(found, expected, atol=1e-6)
+    expected = np.stack([mean(result) for result in words])
+    for result in (model(tokenizer=tokenizer).encode(TEXTS), model().encode(TEXTS, tokenizer=tokenizer)):
+        assert result.dtype == np.float32
+        np.testing.assert_allclose(result, expected, atol=1e-6)
     np.testing.assert_allclose(model(tokenizer=tokenizer).encode(TEXTS[0]), expected[0], atol=1e-6)
 
 
@@ -65,15 +65,15 @@ def test_encode__takes_texts_part_by_part(monkeypatch):
 
 
 def test_encode__takes_words_as_they_are():
-    found = model(tokenizer="some.package:function").encode([["king", "no"], ("7", "the"), [7, "the"], []])
+    result = model(tokenizer="some.package:function").encode([["king", "no"], ("7", "the"), [7, "the"], []])
     expected = [mean(["king"]), mean(["7", "the"]), mean(["7", "the"]), np.zeros(4)]
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
 def test_encode__weighs_words_by_inverse_frequency():
     weights = 0.01 / (0.01 + np.array(COUNTS) / sum(COUNTS))
-    found = model().encode(["the king no", "sings"], sif=0.01)
-    np.testing.assert_allclose(found, [mean(["the", "king"], weights), mean(["sings"], weights)], atol=1e-6)
+    result = model().encode(["the king no", "sings"], sif=0.01)
+    np.testing.assert_allclose(result, [mean(["the", "king"], weights), mean(["sings"], weights)], atol=1e-6)
     with pytest.raises(InputError, match="have no counts"):
         Vectors(WORDS, ROWS).encode(["the"], sif=0.01)
 
@@ -101,15 +101,15 @@ def test_encode__runs_no_function_that_a_model_names():
     vectors = model(tokenizer="os:system")
     with pytest.raises(InputError, match=r"tokenizer is the function os:system, which no model loads by itself"):
         vectors.encode(["king"])
-    found = Vectors(["ki", "ng"], ROWS[:2], {"params": {"tokenizer": "a:b"}}).encode(["king"], tokenizer=pairs)
-    np.testing.assert_allclose(found, [ROWS[:2].mean(axis=0)], atol=1e-6)
+    result = Vectors(["ki", "ng"], ROWS[:2], {"params": {"tokenizer": "a:b"}}).encode(["king"], tokenizer=pairs)
+    np.testing.assert_allclose(result, [ROWS[:2].mean(axis=0)], atol=1e-6)
 
 
 def test_encode__replaces_lone_surrogates():
     np.testing.assert_allclose(model().encode(["king \ud800 queen"]), [mean(["king", "queen"])], atol=1e-6)
 
 
-def test_encode__refuses_what_is_no_text():
+def test_encode__refuses_values_that_are_no_text():
     for bad in (b"king", 5, None):
         with pytest.raises(ParameterError, match="is neither a text nor a list of texts"):
             model().encode(bad)
@@ -120,11 +120,11 @@ def test_encode__refuses_what_is_no_text():
 
 def test_encode__splits_by_the_tokenizer_of_hugging_face(tmp_path):
     tokenizers = pytest.importorskip("tokenizers")
-    made = tokenizers.Tokenizer(tokenizers.models.WordLevel({word: i for i, word in enumerate([*WORDS, "?"])}, "?"))
-    made.pre_tokenizer = tokenizers.pre_tokenizers.Split(",", "removed")
-    made.save(str(tmp_path / "tokenizer.json"))
-    found = model().encode(["king,the,no", "queen\nking"], tokenizer=tmp_path / "tokenizer.json")
-    np.testing.assert_allclose(found, [mean(["king", "the"]), mean(["queen", "king"])], atol=1e-6)
+    bpe = tokenizers.Tokenizer(tokenizers.models.WordLevel({word: i for i, word in enumerate([*WORDS, "?"])}, "?"))
+    bpe.pre_tokenizer = tokenizers.pre_tokenizers.Split(",", "removed")
+    bpe.save(str(tmp_path / "tokenizer.json"))
+    result = model().encode(["king,the,no", "queen\nking"], tokenizer=tmp_path / "tokenizer.json")
+    np.testing.assert_allclose(result, [mean(["king", "the"]), mean(["queen", "king"])], atol=1e-6)
     lost = model(tokenizer="tokenizer.json#" + "0" * 20)
     with pytest.raises(InputError, match=r"tokenizer\.json#0+ is in the version .* Open the version, or give"):
         lost.encode(["king"])
@@ -141,7 +141,7 @@ def test_encode__joins_phrases_as_the_text_of_the_model(tmp_path, saved, caplog)
         vectors.save(tmp_path / "saved")
         vectors = Vectors.open(tmp_path / "saved")
     with caplog.at_level(logging.WARNING):
-        (found,) = vectors.encode([phrase.replace("_", " ")])
+        (result,) = vectors.encode([phrase.replace("_", " ")])
     joined = vectors[phrase.split("_")].mean(axis=0) if saved else vectors[phrase]
-    np.testing.assert_allclose(found, joined, atol=1e-6)
+    np.testing.assert_allclose(result, joined, atol=1e-6)
     assert ("Phrases of texts are not joined" in caplog.text) == saved

@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 from daskw2v import to_gensim
 from daskw2v.errors import InputError, MissingExtraError, ParameterError
 from daskw2v.features.keys import FeatureColumn, FeatureKeys, HashedNGrams
-from daskw2v.models.formats.export import _SEVERAL_FILES, _WRITERS, WITH_NGRAMS, export
+from daskw2v.models.formats.export import _FOLDER_WRITERS, _WRITERS, WITH_NGRAMS, export
 from daskw2v.models.queries import rows as rows_module
 from daskw2v.models.queries.features import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
@@ -48,8 +48,8 @@ def test_export__writes_safetensors(vectors, tmp_path):
 
 def test_export__writes_the_projectors_two_files(vectors, tmp_path):
     export(vectors, str(tmp_path / "projector"), format="projector")
-    found = np.loadtxt(tmp_path / "projector" / "vectors.tsv", delimiter="\t", dtype=np.float32)
-    assert np.array_equal(found, vectors.vectors)
+    result = np.loadtxt(tmp_path / "projector" / "vectors.tsv", delimiter="\t", dtype=np.float32)
+    assert np.array_equal(result, vectors.vectors)
     lines = (tmp_path / "projector" / "metadata.tsv").read_text("utf-8").split("\n")
     assert lines == ["word\tcount", "the\t9", "New York\t7", "日本\t5", "naïve\t3", "\t1", ""]
 
@@ -69,7 +69,7 @@ def test_export__writes_to_any_file_system(vectors, tmp_path, name):
         assert f.read() == (tmp_path / name).read_bytes()
 
 
-def test_export__prefers_the_format_given(vectors, tmp_path):
+def test_export__prefers_the_format_argument(vectors, tmp_path):
     export(vectors, str(tmp_path / "v.txt"), format="safetensors")
     assert np.array_equal(load_file(tmp_path / "v.txt")["vectors"], vectors.vectors)
 
@@ -92,29 +92,29 @@ PARTS = {  # what a model may have besides the vectors of its words, and how a w
 }
 
 
-@pytest.mark.parametrize("format", [*_WRITERS, *_SEVERAL_FILES])
+@pytest.mark.parametrize("format", [*_WRITERS, *_FOLDER_WRITERS])
 @pytest.mark.parametrize("part", PARTS)
-def test_export__names_what_a_format_has_no_place_for(tmp_path, caplog, format, part):
+def test_export__names_the_parts_that_a_format_lacks(tmp_path, caplog, format, part):
     if format == "lance":
         pytest.importorskip("lance", reason="it comes with daskw2v[lance]")
     model = Vectors(["one", "two"], np.eye(2, 3), **PARTS[part])
     if (format, part) in {(format, "features") for format in WITH_NGRAMS}:
         return  # they refuse it
     export(model, str(tmp_path / "exported"), format)
-    told = [record.getMessage() for record in caplog.records if record.name.startswith("daskw2v")]
+    messages = [record.getMessage() for record in caplog.records if record.name.startswith("daskw2v")]
     if part == "n-grams" and format in WITH_NGRAMS:
-        assert told == []
+        assert messages == []
         return
-    (message,) = told
+    (message,) = messages
     assert message.startswith(f"{tmp_path}/exported lacks parts of the model: {part} (")
 
 
-def test_export__of_vectors_alone_tells_nothing(vectors, tmp_path, caplog):
+def test_export__of_vectors_alone_logs_no_warning(vectors, tmp_path, caplog):
     export(vectors, str(tmp_path / "v.parquet"))
     assert caplog.records == []
 
 
-def test_to_gensim__names_what_is_left_out(caplog):
+def test_to_gensim__names_omitted_parts(caplog):
     pytest.importorskip("gensim")
     to_gensim(Vectors(["one"], np.eye(1, 3), **PARTS["phrases"]))
     assert caplog.messages == ["KeyedVectors lacks parts of the model: phrases (how words of new text are joined)."]
@@ -129,7 +129,7 @@ def test_export__refuses_an_unknown_format(vectors, tmp_path, name, format):
 
 
 @pytest.mark.parametrize("name", ["v.parquet.gz", "v.safetensors.gz"])
-def test_export__refuses_to_pack_what_is_packed_already(vectors, tmp_path, name):
+def test_export__refuses_to_compress_a_compressed_format(vectors, tmp_path, name):
     with pytest.raises(ParameterError, match="not compressed with gzip"):
         export(vectors, str(tmp_path / name))
 

@@ -33,8 +33,8 @@ def theirs(model, words):
     return np.array([model.get_word_vector(word) for word in words])
 
 
-def made(counts=None, ngrams=NGRAMS, metadata=None):
-    """Return vectors with n-grams, of which some have no rows, as after training."""
+def make_vectors(counts=None, ngrams=NGRAMS, metadata=None):
+    """Return vectors with n-grams, of which a few have no rows, as after training."""
     rng = np.random.default_rng(0)
     buckets = rng.permutation(ngrams.bucket)[: ngrams.bucket // 2].astype(np.int32)
     features = FeatureVectors(FeatureKeys(ngrams=ngrams, buckets=buckets), rng.random((len(buckets), 5), np.float32))
@@ -45,7 +45,7 @@ def made(counts=None, ngrams=NGRAMS, metadata=None):
 
 @pytest.fixture(scope="module")
 def facebook(tmp_path_factory):
-    """A file of a small model, as gensim writes it: fastText's own program diverges on so little text, at times."""
+    """Write a small model by gensim, as fastText's program sometimes diverges on so little text."""
     rng, path = np.random.default_rng(0), tmp_path_factory.mktemp("fasttext") / "model.bin"
     text = [list(rng.choice(WORDS[2:], 10)) for _ in range(100)]
     save_facebook_model(
@@ -59,10 +59,10 @@ def test_import__gives_unseen_words_fasttexts_vectors(facebook, tmp_path):
     assert vectors.features.keys.ngrams == HashedNGrams(2, 5, 300)
     saved = tmp_path / "saved"
     vectors.save(saved)
-    for found in (vectors, Vectors.open(saved), Vectors.open(saved, in_memory=False)):
-        np.testing.assert_allclose(found[found.vocabulary.words], theirs(model, found.vocabulary.words), **NEAR)
-        np.testing.assert_allclose(found[UNSEEN], theirs(model, UNSEEN), **NEAR)
-        assert found.most_similar("wordy", topn=1)[0][0] == model.get_nearest_neighbors("wordy", k=1)[0][1]
+    for result in (vectors, Vectors.open(saved), Vectors.open(saved, in_memory=False)):
+        np.testing.assert_allclose(result[result.vocabulary.words], theirs(model, result.vocabulary.words), **NEAR)
+        np.testing.assert_allclose(result[UNSEEN], theirs(model, UNSEEN), **NEAR)
+        assert result.most_similar("wordy", topn=1)[0][0] == model.get_nearest_neighbors("wordy", k=1)[0][1]
 
 
 def test_import__reads_many_words_in_parts(facebook, monkeypatch):
@@ -74,7 +74,7 @@ def test_import__reads_many_words_in_parts(facebook, monkeypatch):
 
 @pytest.mark.parametrize(("minn", "maxn", "bucket"), [(3, 6, 0), (1, 0, 10), (4, 3, 10)])
 def test_import__without_n_grams_has_words_alone(tmp_path, minn, maxn, bucket):
-    """The program makes rows for buckets even if no word has n-grams."""
+    """fastText writes rows of buckets even if no word has n-grams."""
     rows = np.arange(2 * (2 + bucket), dtype="<f4").reshape(-1, 2)
     (tmp_path / "m.bin").write_bytes(content(rows, bucket=bucket, minn=minn, maxn=maxn))
     vectors = import_vectors(tmp_path / "m.bin")
@@ -88,16 +88,16 @@ def test_training__begins_with_words_and_n_grams_of_fasttexts(facebook, client, 
     still = {"epochs": 1, "alpha": 1e-12, "min_alpha": 0.0, "sample": 0}
     params = Params(vector_size=8, min_count=1, base_vectors=facebook, **still, **ngrams)
     work, one = tmp_path / "work", Resources(threads=1)
-    found = train(tmp_path / "text.txt", work=work, params=params, resources=one, client=client, listener=None)
+    result = train(tmp_path / "text.txt", work=work, params=params, resources=one, client=client, listener=None)
     base = import_vectors(facebook)
-    np.testing.assert_allclose(found["naïve"], base["naïve"], **NEAR)
-    theirs = base.features.rows[found.features.keys.buckets]
-    np.testing.assert_allclose(found.features.rows[:], theirs, **NEAR)
+    np.testing.assert_allclose(result["naïve"], base["naïve"], **NEAR)
+    theirs = base.features.rows[result.features.keys.buckets]
+    np.testing.assert_allclose(result.features.rows[:], theirs, **NEAR)
 
 
 @pytest.mark.parametrize("stored", [True, False])
 def test_export__is_read_by_fasttext_and_gensim(tmp_path, monkeypatch, stored):
-    vectors = made()
+    vectors = make_vectors()
     if stored:
         vectors.save(tmp_path / "model")
         vectors = Vectors.open(tmp_path / "model", in_memory=False)
@@ -111,9 +111,9 @@ def test_export__is_read_by_fasttext_and_gensim(tmp_path, monkeypatch, stored):
     np.testing.assert_allclose(theirs(model, WORDS), vectors[WORDS], **NEAR)
     np.testing.assert_allclose(theirs(model, UNSEEN), vectors[UNSEEN], **NEAR)
     for word in ("word", "wordy"):
-        found, wanted = model.get_nearest_neighbors(word, k=3), vectors.most_similar(word, topn=3)
-        assert [near for _, near in found] == [near for near, _ in wanted]
-        np.testing.assert_allclose([cosine for cosine, _ in found], [cosine for _, cosine in wanted], **NEAR)
+        result, wanted = model.get_nearest_neighbors(word, k=3), vectors.most_similar(word, topn=3)
+        assert [near for _, near in result] == [near for near, _ in wanted]
+        np.testing.assert_allclose([cosine for cosine, _ in result], [cosine for _, cosine in wanted], **NEAR)
     keyed = load_facebook_vectors(str(tmp_path / "m.bin"))
     assert keyed.index_to_key == WORDS
     plain = [word for word in WORDS if word != "</s>"]  # which has n-grams in gensim
@@ -121,22 +121,22 @@ def test_export__is_read_by_fasttext_and_gensim(tmp_path, monkeypatch, stored):
     np.testing.assert_allclose(keyed[UNSEEN], vectors[UNSEEN], **NEAR)
 
 
-def test_export__is_imported_as_it_was(tmp_path):
-    vectors = made()
+def test_export__is_imported_unchanged(tmp_path):
+    vectors = make_vectors()
     export(vectors, tmp_path / "m.bin", format="fasttext")
-    found = import_vectors(tmp_path / "m.bin")
-    np.testing.assert_allclose(found.vectors, vectors.vectors, **NEAR)
-    np.testing.assert_allclose(found[UNSEEN], vectors[UNSEEN], **NEAR)
-    assert found.features.keys.buckets.tolist() == sorted(vectors.features.keys.buckets)
-    for each in (found, vectors):
+    result = import_vectors(tmp_path / "m.bin")
+    np.testing.assert_allclose(result.vectors, vectors.vectors, **NEAR)
+    np.testing.assert_allclose(result[UNSEEN], vectors[UNSEEN], **NEAR)
+    assert result.features.keys.buckets.tolist() == sorted(vectors.features.keys.buckets)
+    for each in (result, vectors):
         with pytest.raises(UnknownWordError, match="no n-gram"):  # where fastText gives zeros
             each["b"]
-    export(found, tmp_path / "again.bin", format="fasttext")
+    export(result, tmp_path / "again.bin", format="fasttext")
     np.testing.assert_allclose(import_vectors(tmp_path / "again.bin")[UNSEEN], vectors[UNSEEN], **NEAR)
 
 
 def test_export__without_n_grams_is_a_model_without(tmp_path):
-    """Counts of a file of word2vec's are 0: gensim would leave the words out."""
+    """Counts of an imported word2vec file are 0, and gensim would leave these words out."""
     vectors = Vectors(Vocabulary.from_words(WORDS, [0] * len(WORDS)), np.eye(len(WORDS), 3, dtype=np.float32))
     export(vectors, tmp_path / "m.bin", format="fasttext")
     model = fasttext.load_model(str(tmp_path / "m.bin"))
@@ -160,20 +160,20 @@ KINDS = [("sgns", 2, 2, True), ("cbow_ns", 1, 2, True), ("sg_hs", 2, 1, False), 
 def test_export__tells_how_it_was_trained(objective, kind, loss, has_output, client, tmp_path):
     (tmp_path / "text.txt").write_text("\n".join(["word words naïve a wording"] * 50))
     params = Params(objective=objective, vector_size=8, min_count=2, epochs=3, window=4, sample=0.5, maxn=4, bucket=99)
-    found = train(
+    result = train(
         tmp_path / "text.txt", work=tmp_path / "work", params=params, resources=Resources(threads=1), client=client,
         listener=None,
     )  # fmt: skip
-    export(found, tmp_path / "m.bin", format="fasttext")
+    export(result, tmp_path / "m.bin", format="fasttext")
     model = fasttext.load_model(str(tmp_path / "m.bin"))
     args = model.f.getArgs()
     assert (args.dim, args.ws, args.epoch, args.minCount, args.t) == (8, 4, 3, 2, 0.5)
     assert (args.minn, args.maxn, args.bucket, args.wordNgrams, args.neg) == (3, 4, 99, 1, 5 if loss == 2 else 0)
     assert (int(args.model), int(args.loss)) == (kind, loss)
     output = model.get_output_matrix()
-    wanted = read_table(Store(found.url), "output") if has_output else np.zeros((5, 8))
+    wanted = read_table(Store(result.url), "output") if has_output else np.zeros((5, 8))
     assert np.array_equal(output, wanted)
-    export(found.prune(4), tmp_path / "pruned.bin", format="fasttext")
+    export(result.prune(4), tmp_path / "pruned.bin", format="fasttext")
     assert np.array_equal(fasttext.load_model(str(tmp_path / "pruned.bin")).get_output_matrix(), wanted)
     gensim = load_facebook_model(str(tmp_path / "m.bin"))
     assert (gensim.sg, gensim.hs, gensim.negative) == (int(kind == 2), int(loss == 1), args.neg)
@@ -203,12 +203,15 @@ def content(rows, words=(b"a", b"bc"), magic=793712314, version=12, model=2, lab
     args = {"dim": 2, "bucket": 3, "minn": 1, "maxn": 2, **args}
     numbers = (args["dim"], 5, 5, 1, 5, 1, 2, model, args["bucket"], args["minn"], args["maxn"], 100)
     entries = len(words) if entries is None else entries
-    return b"".join([
-        struct.pack("<14id", magic, version, *numbers, 1e-4),
-        struct.pack("<3i2q", entries + labels, entries, labels, 9, pruned),
-        *(word + b"\0" + struct.pack("<qb", count, 0) for word in words),
-        struct.pack("<?2q", quantized, *rows.shape), rows.tobytes(),
-    ])  # fmt: skip
+    return b"".join(
+        [
+            struct.pack("<14id", magic, version, *numbers, 1e-4),
+            struct.pack("<3i2q", entries + labels, entries, labels, 9, pruned),
+            *(word + b"\0" + struct.pack("<qb", count, 0) for word in words),
+            struct.pack("<?2q", quantized, *rows.shape),
+            rows.tobytes(),
+        ]
+    )
 
 
 ROWS = np.arange(10, dtype="<f4").reshape(5, 2)
@@ -237,7 +240,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("wrong", "message"), WRONG)
-def test_import__names_what_is_wrong(tmp_path, wrong, message):
+def test_import__names_the_problem(tmp_path, wrong, message):
     (tmp_path / "m.bin").write_bytes(content(**{"rows": ROWS, **wrong}))
     with pytest.raises(InputError, match=message):
         import_vectors(tmp_path / "m.bin", format="fasttext")
@@ -254,14 +257,16 @@ def test_import__names_any_cut(tmp_path):
 
 
 def test_import__refuses_more_than_memory(tmp_path):
-    (tmp_path / "m.bin").write_bytes(content(ROWS, bucket=2**31 - 1, entries=0, words=(), dim=1 << 16)[:-57]
-                                     + struct.pack("<?2q", False, 2**31 - 1, 1 << 16))  # fmt: skip
+    (tmp_path / "m.bin").write_bytes(
+        content(ROWS, bucket=2**31 - 1, entries=0, words=(), dim=1 << 16)[:-57]
+        + struct.pack("<?2q", False, 2**31 - 1, 1 << 16)
+    )
     with pytest.raises(StoreError, match="of memory are free"):
         import_vectors(tmp_path / "m.bin")
 
 
 def test_import__holds_rows_of_n_grams_once(tmp_path, monkeypatch):
-    """Some rows are zeros, as in all models whose words have not all of the buckets' n-grams."""
+    """Rows of buckets without an n-gram of the words are zeros."""
     monkeypatch.setattr(module, "ROW_BYTES_AT_ONCE", 1 << 20)
     rows = np.ones((2 + 40_000, 64), "<f4")
     rows[5::1000] = 0.0
@@ -277,10 +282,10 @@ def test_import__holds_rows_of_n_grams_once(tmp_path, monkeypatch):
     assert (vectors.features.rows == 1.0).all()
 
 
-@pytest.mark.parametrize("left", range(16))
-def test_words__are_read_in_blocks(left):
-    """Wherever a block of 64 KiB ends in a word or its count: what follows the words is next."""
-    lengths = [(1 << 16) - 2 - left, 0, 3, 65_000, 1, 2]
+@pytest.mark.parametrize("remaining", range(16))
+def test_words__are_read_in_blocks(remaining):
+    """A block of 64 KiB may end anywhere in a word or its count; the next read starts behind the words."""
+    lengths = [(1 << 16) - 2 - remaining, 0, 3, 65_000, 1, 2]
     words = [b"a" * n + b"\xc3\xa9" for n in lengths]
     written = b"".join(word + b"\0" + struct.pack("<qb", n, 0) for n, word in enumerate(words)) + b"rest"
     f = io.BytesIO(written)

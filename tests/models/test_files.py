@@ -4,7 +4,7 @@ import fsspec
 import pytest
 
 from daskw2v.errors import InputError, StoreError
-from daskw2v.models.stored.files import reading, writing
+from daskw2v.models.stored.files import open_for_reading, open_for_writing
 
 
 @pytest.fixture(params=["local", "memory"])
@@ -15,33 +15,33 @@ def folder(request, tmp_path):
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
 def test_writing__is_read_again(folder, name):
     url = f"{folder}/below/{name}"
-    with writing(url) as f:
+    with open_for_writing(url) as f:
         f.write(b"one\ntwo\n")
-    with reading(url) as f:
+    with open_for_reading(url) as f:
         assert f.read() == b"one\ntwo\n"
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
-def test_writing__leaves_the_old_file_where_it_fails(folder, name):
+def test_writing__keeps_the_old_file_if_it_fails(folder, name):
     url = f"{folder}/{name}"
-    with writing(url) as f:
+    with open_for_writing(url) as f:
         f.write(b"old")
 
     def fill_disk():
-        with writing(url) as f:
+        with open_for_writing(url) as f:
             f.write(b"new" * 100_000)
             raise OSError(28, "No space left on device")
 
     with pytest.raises(StoreError, match=f"No space is left where .*{name}"):
         fill_disk()
-    with reading(url) as f:
+    with open_for_reading(url) as f:
         assert f.read() == b"old"
     assert [path.rsplit("/", 1)[-1] for path in fsspec.core.url_to_fs(folder)[0].ls(folder, detail=False)] == [name]
 
 
 @pytest.mark.parametrize("name", ["absent", "absent.gz", ""])
 def test_reading__names_a_file_that_cannot_be_opened(tmp_path, name):
-    with pytest.raises(InputError, match="cannot be read"), reading(str(tmp_path / name)):
+    with pytest.raises(InputError, match="cannot be read"), open_for_reading(str(tmp_path / name)):
         pass
 
 
@@ -49,5 +49,5 @@ def test_reading__names_a_file_that_cannot_be_opened(tmp_path, name):
 def test_reading__names_a_damaged_gzip_file(tmp_path, cut):
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(bytes(range(256)) * 4)[:cut])
-    with pytest.raises(InputError, match="cannot be read"), reading(str(path)) as f:
+    with pytest.raises(InputError, match="cannot be read"), open_for_reading(str(path)) as f:
         f.read()

@@ -1,4 +1,4 @@
-"""Followers: what is served comes by itself, whole, and nothing that is wrong with it reaches a reader."""
+"""Followers load the served version completely, and readers never get a damaged one."""
 
 import logging
 import subprocess
@@ -38,7 +38,7 @@ def served(work):
 
 
 def add(work, number):
-    """Publish a version all of whose parts tell its number; return its name."""
+    """Publish a version whose parts all hold its number; return its name."""
     name = f"v{number:04}-r"
     store = work / "models" / name
     create_model(store, {"input": (8, 4)}, row_block=2)
@@ -49,7 +49,7 @@ def add(work, number):
 
 
 def is_whole(vectors):
-    """Tell whether rows, words, manifest and URL are one version's."""
+    """Return whether rows, words, manifest and URL are of one version."""
     (number, *_), name = vectors.vectors[0].astype(int), vectors.url.rsplit("/", 1)[-1]
     words = [f"{number}-{i}" for i in range(8)]
     return (
@@ -60,8 +60,8 @@ def is_whole(vectors):
     )
 
 
-def wait_for(done):
-    while not done():
+def wait_for(is_done):
+    while not is_done():
         time.sleep(0.01)
 
 
@@ -103,7 +103,7 @@ def test_follower__follows_after_a_fork(work, served):
 
 
 @pytest.mark.slow
-def test_follower__readers_meet_whole_versions_only(work, served):
+def test_follower__serves_complete_versions_only(work, served):
     versions, done, faults, met, names = Versions(work), threading.Event(), [], set(), [*served, add(work, 3)]
 
     def read():
@@ -133,11 +133,11 @@ def test_follower__readers_meet_whole_versions_only(work, served):
     assert len(met) > 1
 
 
-def test_follower__keeps_what_it_holds_while_another_is_opened(work, served):
+def test_follower__serves_the_current_version_while_another_is_opened(work, served):
     opening, go_on = threading.Event(), threading.Event()
 
     class Slow(Vectors):
-        """Vectors whose second version is not opened at once."""
+        """Vectors whose second version takes time to open."""
 
         @classmethod
         def open(cls, url, *args, **options):
@@ -158,7 +158,7 @@ def test_follower__keeps_what_it_holds_while_another_is_opened(work, served):
         assert follower.version == served[0]
 
 
-def test_look__what_cannot_be_opened_is_told_once_and_tried_again(work, served, caplog):
+def test_look__logs_a_version_that_cannot_be_opened_once_and_tries_again(work, served, caplog):
     caplog.set_level(logging.WARNING, "daskw2v")
     with Follower(work.url, interval=NEVER) as follower:
         third = work / "models" / add(work, 3)
@@ -182,7 +182,7 @@ def test_look__rows_that_are_not_finite_are_not_served(work, served):
         assert "not finite" in str(follower.error)
 
 
-def test_look__what_is_deleted_stays_served(work, served):
+def test_look__keeps_serving_a_deleted_version(work, served):
     with Follower(work.url, interval=NEVER, in_memory=True) as follower:
         (work / "models" / served[1]).remove()
         assert not follower.look()
@@ -232,7 +232,7 @@ def test_follower__of_indexed_vectors_takes_versions_once_they_are_indexed(work,
         assert is_whole(follower.vectors)
 
 
-def test_close__ends_the_looking(work, served):
+def test_close__stops_polling(work, served):
     follower = Follower(work.url, interval=0.01)
     follower.close()
     Versions(work).rollback()
@@ -241,7 +241,7 @@ def test_close__ends_the_looking(work, served):
     assert is_whole(follower.vectors)
 
 
-def test_follower__refuses_what_it_cannot_follow(work, served):
+def test_follower__refuses_a_folder_without_a_model(work, served):
     with pytest.raises(ParameterError, match="interval=0 is not above 0"):
         Follower(work.url, interval=0)
     with pytest.raises(StoreError, match="There is no model at"):
@@ -251,8 +251,8 @@ def test_follower__refuses_what_it_cannot_follow(work, served):
 
 
 @pytest.mark.parametrize("moment", ["manifest", "rows"])
-def test_open__looks_again_where_the_version_is_deleted_meanwhile(work, served, monkeypatch, moment):
-    """A new version is served and the old one deleted, after its name was read or after its manifest was."""
+def test_open__resolves_again_if_the_version_is_deleted_meanwhile(work, served, monkeypatch, moment):
+    """A new version is served and the old one deleted, after the old name, or the old manifest, was read."""
     read, calls = resolving.read_finished, []
 
     def read_finished(store):

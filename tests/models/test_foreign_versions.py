@@ -1,4 +1,4 @@
-"""Folders in `models/` that another daskw2v wrote, or nobody: named, passed over and never changed."""
+"""Folders in `models/` that another daskw2v or another program wrote are named, skipped and never changed."""
 
 import json
 import os
@@ -51,13 +51,13 @@ KINDS = {
         "manifest.json", b'{"format_version": 2, "checksum": "another"}'
     ),
     "a folder of that name": lambda version: version.write_bytes("manifest.json/a", b"ours"),
-    "a link of that name": lambda version: place(version, lambda path: path.symlink_to("/etc/hostname")),
-    "a pipe of that name": lambda version: place(version, lambda path: os.mkfifo(path)),
+    "a link of that name": lambda version: replace_folder(version, lambda path: path.symlink_to("/etc/hostname")),
+    "a pipe of that name": lambda version: replace_folder(version, lambda path: os.mkfifo(path)),
     "of no manifest": lambda version: version.write_bytes("notes.txt", b"ours"),
 }
 
 
-def place(version, make):
+def replace_folder(version, make):
     Path(version.url).mkdir(parents=True)
     make(Path(version.url) / "manifest.json")
 
@@ -82,7 +82,7 @@ def models(tmp_path):
 
 
 def contents(folder):
-    """Return what lies in a folder: the content of files, and what else there is."""
+    """Return the entries of a folder by path: the content of files, and the type of other entries."""
     paths = Path(folder.url).rglob("*")
     return {path: path.read_bytes() if path.is_file() else path.lstat().st_mode for path in paths}
 
@@ -115,12 +115,12 @@ def test_link__to_a_disk_that_is_not_mounted_stays(models, tmp_path):
     assert link.is_symlink()
 
 
-def test_foreign_version__of_the_same_run_is_none(models):
+def test_foreign_version__of_the_same_run_is_not_foreign(models):
     newer(models / "v0009-c0ffee")
     assert next_version(models, "c0ffee") == "v0010-c0ffee"
 
 
-def test_foreign_version__that_is_served_is_an_error_that_lists_the_others(models, tmp_path):
+def test_foreign_version__that_is_served_raises_an_error_that_lists_other_versions(models, tmp_path):
     newer(models / FOREIGN)
     serve_version(models, FOREIGN)
     with pytest.raises(FormatError, match="Open it with the daskw2v that wrote it"):

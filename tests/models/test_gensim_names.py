@@ -1,4 +1,4 @@
-"""Methods of gensim's KeyedVectors and Word2Vec: their answers are gensim's."""
+"""Methods of gensim's KeyedVectors and Word2Vec have gensim's results."""
 
 import numpy as np
 import pytest
@@ -46,9 +46,9 @@ def blocks(request, monkeypatch):
     monkeypatch.setattr(module, "SCORES", request.param)
 
 
-def assert_same(found, expected):
-    assert [word for word, _ in found] == [word for word, _ in expected]
-    np.testing.assert_allclose([score for _, score in found], [score for _, score in expected], rtol=1e-4, atol=1e-6)
+def assert_same(result, expected):
+    assert [word for word, _ in result] == [word for word, _ in expected]
+    np.testing.assert_allclose([score for _, score in result], [score for _, score in expected], rtol=1e-4, atol=1e-6)
 
 
 def test_get_index__equals_gensim(vectors, keyed):
@@ -75,9 +75,9 @@ def test_get_vecattr__equals_gensim(vectors, keyed):
 @pytest.mark.parametrize("weights", [None, [1.0, -2.0, 0.5], np.array([3.0, 0.0, 1.0])])
 def test_get_mean_vector__equals_gensim(vectors, keyed, rows, pre, post, weights):
     for keys in (["w1", "w7", "w200"], ["w1", "no", "w200"], ["w1", 3 * rows[5], "w3"]):
-        found = vectors.get_mean_vector(keys, weights, pre, post)
-        assert found.dtype == np.float32
-        np.testing.assert_allclose(found, keyed.get_mean_vector(keys, weights, pre, post), rtol=1e-4, atol=1e-6)
+        result = vectors.get_mean_vector(keys, weights, pre, post)
+        assert result.dtype == np.float32
+        np.testing.assert_allclose(result, keyed.get_mean_vector(keys, weights, pre, post), rtol=1e-4, atol=1e-6)
 
 
 def test_get_mean_vector__of_unknown_words_alone_is_zero_as_gensims(vectors, keyed):
@@ -98,7 +98,7 @@ def test_most_similar_cosmul__equals_gensim(vectors, keyed, positive, negative):
     assert_same(vectors.most_similar_cosmul(positive, negative, topn=7), expected)
 
 
-def test_most_similar_cosmul__takes_arrays_as_gensim(vectors, keyed, rows):
+def test_most_similar_cosmul__treats_arrays_as_gensim(vectors, keyed, rows):
     unit = rows[20] / np.linalg.norm(rows[20])
     expected = keyed.most_similar_cosmul([unit, "w2"], ["w5"], topn=7)
     assert_same(vectors.most_similar_cosmul([20 * unit, "w2"], ["w5"], topn=7), expected)
@@ -117,13 +117,13 @@ def test_closer_than__equals_gensim(vectors, keyed):
     assert vectors.closer_than("w3", vectors.most_similar("w3")[0][0]) == []
 
 
-@pytest.mark.parametrize("others", [(), ["w5"], ["w9", "w3", "w9"]])
+@pytest.mark.parametrize("other_words", [(), ["w5"], ["w9", "w3", "w9"]])
 @pytest.mark.usefixtures("blocks")
-def test_distances__equal_gensims(vectors, keyed, rows, others):
+def test_distances__equal_gensim(vectors, keyed, rows, other_words):
     for asked in ("w3", 2 * rows[3]):
-        found = vectors.distances(asked, others)
-        assert found.dtype == np.float32
-        np.testing.assert_allclose(found, keyed.distances(asked, others), atol=1e-6)
+        result = vectors.distances(asked, other_words)
+        assert result.dtype == np.float32
+        np.testing.assert_allclose(result, keyed.distances(asked, other_words), atol=1e-6)
 
 
 def test_cosine_similarities__equal_gensims(rows):
@@ -172,7 +172,7 @@ def test_predict_output_word__equals_gensim(keyed, rows, tmp_path, mean, in_memo
 
 
 def test_to_gensim__is_the_functions(vectors, keyed):
-    found = vectors.to_gensim()
-    np.testing.assert_array_equal(found.vectors, keyed.vectors)
-    assert found.key_to_index == keyed.key_to_index
-    assert found.get_vecattr("w9", "count") == 291
+    result = vectors.to_gensim()
+    np.testing.assert_array_equal(result.vectors, keyed.vectors)
+    assert result.key_to_index == keyed.key_to_index
+    assert result.get_vecattr("w9", "count") == 291

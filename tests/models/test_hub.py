@@ -24,13 +24,13 @@ METADATA = {
 }
 
 
-def made():
+def make_vectors():
     return Vectors(Vocabulary.from_words(WORDS, [9, 5, 1]), ROWS, METADATA).with_ngrams(bucket=50)
 
 
 @pytest.fixture
 def api(monkeypatch, tmp_path):
-    """What is asked of huggingface_hub's HfApi; uploaded folders are copied to tmp_path / "uploaded"."""
+    """Record calls of huggingface_hub's HfApi; uploaded folders are copied to tmp_path / "uploaded"."""
     asked = []
 
     class Api:
@@ -50,20 +50,20 @@ def api(monkeypatch, tmp_path):
 
 
 def test_push_to_hub__uploads_a_model_that_opens(api, tmp_path):
-    url = made().push_to_hub("vectors", private=True, token="t", commit_message="new")
+    url = make_vectors().push_to_hub("vectors", private=True, token="t", commit_message="new")
     assert url == "hf://me/vectors"
     assert api == [("token", "t"), ("create", "vectors", True, True), ("upload", "me/vectors", "new")]
-    found = daskw2v.open(tmp_path / "uploaded")
-    np.testing.assert_array_equal(found.vectors, ROWS)
-    np.testing.assert_array_equal(found["kings"], made()["kings"])
-    assert found.vocabulary.counts.tolist() == [9, 5, 1]
-    assert found.metadata["params"] == {"tokenizer": "lower", "alpha": 0.05}
-    np.testing.assert_array_equal(found.encode(["The KING"]), made().encode(["The KING"]))
+    result = daskw2v.open(tmp_path / "uploaded")
+    np.testing.assert_array_equal(result.vectors, ROWS)
+    np.testing.assert_array_equal(result["kings"], make_vectors()["kings"])
+    assert result.vocabulary.counts.tolist() == [9, 5, 1]
+    assert result.metadata["params"] == {"tokenizer": "lower", "alpha": 0.05}
+    np.testing.assert_array_equal(result.encode(["The KING"]), make_vectors().encode(["The KING"]))
 
 
 @pytest.mark.parametrize("format", ["daskw2v", "static"])
 def test_push_to_hub__uploads_nothing_private(api, tmp_path, format):
-    made().push_to_hub("me/vectors", format=format)
+    make_vectors().push_to_hub("me/vectors", format=format)
     files = [path for path in (tmp_path / "uploaded").rglob("*") if path.is_file()]
     assert len(files) > 4
     assert [str(path) for path in files if SECRET.encode() in path.read_bytes()] == []
@@ -76,19 +76,19 @@ def test_push_to_hub__uploads_nothing_private(api, tmp_path, format):
 
 
 def test_push_to_hub__leaves_the_model_as_it_is(api):
-    vectors = made()
+    vectors = make_vectors()
     vectors.push_to_hub("me/vectors")
     assert vectors.metadata == METADATA
 
 
-def test_push_to_hub__says_what_to_install(monkeypatch):
+def test_push_to_hub__names_the_package_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(MissingExtraError, match=r"huggingface_hub is not installed.*pip install 'daskw2v\[hub\]'"):
-        made().push_to_hub("me/vectors")
+        make_vectors().push_to_hub("me/vectors")
 
 
-def test_push_to_hub__asks_what_huggingface_hub_has():
-    """The fake above takes what the package takes."""
+def test_push_to_hub__calls_functions_that_huggingface_hub_has():
+    """The fake has the parameters of the package."""
     hub = pytest.importorskip("huggingface_hub")
     for method, names in {
         "__init__": {"token"},

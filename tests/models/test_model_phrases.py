@@ -1,4 +1,4 @@
-"""What a model keeps of the phrases that its text was joined by."""
+"""Phrases of a model: the passes that its text was joined by."""
 
 import shutil
 from pathlib import Path
@@ -53,9 +53,9 @@ def model(text, client, tmp_path_factory):
 def test_train__knows_phrases_as_words(model):
     assert {"new~york~city", "1~2~3~4"} <= set(model.vocabulary.words)
     assert model.vector_size == len(model["new~york~city"])
-    told = model.metadata["phrases"]
-    assert [entry["delimiter"] for entry in told] == ["~", "~"]
-    assert [entry["n_phrases"] for entry in told] == [len(found) for _, found in Phrases.open(model.url).passes]
+    entries = model.metadata["phrases"]
+    assert [entry["delimiter"] for entry in entries] == ["~", "~"]
+    assert [entry["n_phrases"] for entry in entries] == [len(result) for _, result in Phrases.open(model.url).passes]
     stages = [entry["stage"] for entry in model.metadata["metrics"]["stages"]]
     assert stages == ["encode", "phrases", "vocabulary", "train"]
 
@@ -74,8 +74,8 @@ def test_apply__joins_as_the_models_text_was(model, text):
 def test_phrases__tell_counts_and_scores_the_best_first(model):
     phrases = Phrases.open(model.url)
     assert len(phrases) == len(list(phrases)) == sum(entry["n_phrases"] for entry in model.metadata["phrases"])
-    found = dict(phrases)
-    assert found["new~york"].occurrences == 9
+    result = dict(phrases)
+    assert result["new~york"].occurrences == 9
     for _, one in phrases.passes:
         scores = [score for _, score in one.values()]
         assert scores == sorted(scores, reverse=True)
@@ -103,8 +103,8 @@ def test_train_model__refuses_a_corpus_joined_otherwise(text, client, tmp_path):
             train_model(joined, vocabulary, work, other, RESOURCES, client)
 
 
-def test_train__a_scorings_own_threshold_is_that_threshold(text, client, tmp_path):
-    """Whether it is given or left open, the experiment is one."""
+def test_train__default_threshold_of_a_scoring_equals_that_threshold(text, client, tmp_path):
+    """The run is the same whether the default threshold is passed or not."""
     params = PARAMS.replace(phrases=1, phrase_threshold=None)
     urls = {
         train(text, work=tmp_path, params=one, resources=RESOURCES, client=client).url
@@ -133,7 +133,7 @@ def copy(model, tmp_path):
     return Store(str(tmp_path / "copy"))
 
 
-def test_open__names_what_is_damaged(copy):
+def test_open__names_the_damaged_file(copy):
     chunk = Path(copy.url) / "phrases" / "0" / "0" / "scores" / "c" / "0"
     content = bytearray(chunk.read_bytes())
     content[0] ^= 1
@@ -168,10 +168,10 @@ def test_open__refuses_lists_that_contradict_themselves(copy, name, change):
         Phrases.open(copy.url)
 
 
-@pytest.mark.parametrize("told", [{"delimiter": 5, "pieces": 1}, {"delimiter": "_", "pieces": "1"}, {}, 7])
-def test_open__refuses_manifests_that_tell_no_pass(copy, told):
+@pytest.mark.parametrize("entries", [{"delimiter": 5, "pieces": 1}, {"delimiter": "_", "pieces": "1"}, {}, 7])
+def test_open__refuses_manifests_with_invalid_passes(copy, entries):
     manifest = copy.read_manifest()
-    copy.write_manifest({**manifest, "phrases": [told]})
+    copy.write_manifest({**manifest, "phrases": [entries]})
     with pytest.raises(StoreError, match="holds no list of phrases"):
         Phrases.open(copy.url)
 

@@ -1,4 +1,4 @@
-"""Indexes of vectors: what they find, where they lie, and what is believed of their files."""
+"""Indexes of vectors: their results, their files, and the checks of these."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ from daskw2v.models.index.kinds import EFFORT, KINDS, GraphIndex
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored import index_files
-from daskw2v.models.stored.blocks import scaled
+from daskw2v.models.stored.blocks import normalize_rows
 from daskw2v.models.stored.store import write_vocabulary
 from daskw2v.models.stored.tables import create_model, write_table_rows
 from daskw2v.models.versions.versions import publish
@@ -32,13 +32,13 @@ def needs_usearch():
     pytest.importorskip("usearch", reason="usearch comes with daskw2v[ann]")
 
 
-def test_files__know_the_kinds_that_there_are():
+def test_files__know_all_kinds():
     assert tuple(KINDS) == index_files.KINDS
 
 
 @pytest.fixture(params=[*KINDS])
 def kind(request):
-    """Each kind that can be built here."""
+    """Each kind of index that can be built with the installed packages."""
     if request.param == "hnsw":
         request.getfixturevalue("needs_usearch")
     return request.param
@@ -62,16 +62,16 @@ def test_nearest__takes_little_memory_however_many_words_are_asked_for():
     words, size, queries, topn = 1200, 100, 200, 300
     matrix = np.random.default_rng(0).standard_normal((words, size), np.float32)
     searcher = KINDS["int8"](matrix.shape, EFFORT)
-    searcher.add(0, scaled(matrix), threads=1)
+    searcher.add(0, normalize_rows(matrix), threads=1)
     vocabulary = Vocabulary.from_words([f"w{i}" for i in range(words)], range(words, 0, -1))
     indexed = IndexedVectors(vocabulary, matrix, searcher=searcher)
     indexed.nearest(matrix[:1])  # what is loaded and compiled once is not measured
     tracemalloc.start()
     ids, _ = indexed.nearest(matrix[:queries], topn)
-    _, most = tracemalloc.get_traced_memory()
+    _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert ids.shape == (queries, topn)
-    assert most < matrix.itemsize * queries * 4 * topn * size / 2  # half of the rows of four candidates a word
+    assert peak < matrix.itemsize * queries * 4 * topn * size / 2  # half of the rows of four candidates a word
 
 
 def index_of(work):
@@ -80,7 +80,7 @@ def index_of(work):
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("in_memory", [True, False])
-def test_index__finds_what_exact_search_finds(work, in_memory, kind):
+def test_index__finds_the_words_of_exact_search(work, in_memory, kind):
     summary = build_index(work.url, kind=kind)
     effort = V if kind == "binary" else EFFORT  # 12 bits tell little
     vectors, indexed = Vectors.open(work.url), IndexedVectors.open(work.url, in_memory=in_memory, effort=effort)
@@ -119,17 +119,17 @@ def test_nearest__has_the_shapes_of_exact_search(work, kind):
 def test_nearest__answers_many_threads(work, kind):
     build_index(work.url, kind=kind)
     indexed, rows = IndexedVectors.open(work.url), Vectors.open(work.url).vectors
-    expected, found = indexed.nearest(rows)[0], {}
+    expected, result = indexed.nearest(rows)[0], {}
 
     def ask(number):
-        found[number] = [indexed.nearest(rows[i::4])[0] for i in range(4)]
+        result[number] = [indexed.nearest(rows[i::4])[0] for i in range(4)]
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert all(np.array_equal(part, expected[i::4]) for parts in found.values() for i, part in enumerate(parts))
+    assert all(np.array_equal(part, expected[i::4]) for parts in result.values() for i, part in enumerate(parts))
 
 
 @pytest.mark.sampled(2)
@@ -156,13 +156,13 @@ def test_build__takes_a_model_of_one_word(tmp_path, kind):
     [{"connectivity": 1}, {"connectivity": 10**6}, {"expansion": 0}, {"kind": "ivf"}]
     + [{"kind": "int8", name: 16} for name in ("connectivity", "expansion")],
 )
-def test_build__refuses_what_makes_no_graph(work, options):
+def test_build__refuses_invalid_options_of_a_graph(work, options):
     with pytest.raises(ParameterError):
         build_index(work.url, **options)
 
 
 @pytest.mark.sampled(2)
-def test_open__tells_that_there_is_no_index(work, kind):
+def test_open__names_the_command_if_there_is_no_index(work, kind):
     with pytest.raises(StoreError, match=r"has no index\. Build it: daskw2v index"):
         IndexedVectors.open(work.url)
     build_index(work.url, kind=kind)
@@ -185,16 +185,16 @@ def test_open__refuses_an_index_of_other_vectors(work, kind):
 def test_open__tells_damage(work, kind):
     summary = build_index(work.url, kind=kind)
     index = index_of(work)
-    whole = index.read_bytes(summary.file)
-    middle = len(whole) // 2
-    for damaged in (whole[:-1], whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]):
+    content = index.read_bytes(summary.file)
+    middle = len(content) // 2
+    for damaged in (content[:-1], content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]):
         index.write_bytes(summary.file, damaged)
         with pytest.raises(DamageError):
             IndexedVectors.open(work.url)
     (index / summary.file).remove()
     with pytest.raises(DamageError):
         IndexedVectors.open(work.url)
-    index.write_bytes(summary.file, whole)
+    index.write_bytes(summary.file, content)
     index.write_bytes("manifest.json", index.read_bytes("manifest.json").replace(b'"words": 600', b'"words": 601'))
     with pytest.raises(DamageError, match="is not what was written"):
         IndexedVectors.open(work.url)
@@ -227,20 +227,20 @@ def test_open__refuses_links_out_of_the_folder(tmp_path, kind):
 @pytest.mark.sampled(2)
 def test_open__refuses_changed_bytes_before_usearch_sees_them(work, monkeypatch, kind):
     summary, index = build_index(work.url, kind=kind), index_of(work)
-    whole = np.frombuffer(index.read_bytes(summary.file), np.uint8)
-    seen = []
-    monkeypatch.setattr(KINDS[kind], "read", lambda *given: seen.append(given))
-    for place in np.random.default_rng(0).choice(len(whole), 20, replace=False):  # in its head, matrix and graph
-        changed = whole.copy()
-        changed[place] ^= 1
+    content = np.frombuffer(index.read_bytes(summary.file), np.uint8)
+    calls = []
+    monkeypatch.setattr(KINDS[kind], "read", lambda *arguments: calls.append(arguments))
+    for offset in np.random.default_rng(0).choice(len(content), 20, replace=False):  # in its head, matrix and graph
+        changed = content.copy()
+        changed[offset] ^= 1
         index.write_bytes(summary.file, changed.tobytes())
         with pytest.raises(DamageError, match=r"its checksum differs\. Build it again: daskw2v index"):
             IndexedVectors.open(work.url)
-    for part in (b"", whole[: len(whole) // 2].tobytes()):
+    for part in (b"", content[: len(content) // 2].tobytes()):
         index.write_bytes(summary.file, part)
         with pytest.raises(DamageError):
             IndexedVectors.open(work.url)
-    assert seen == []
+    assert calls == []
 
 
 @pytest.mark.sampled(2)
@@ -277,7 +277,7 @@ def test_summary__is_json(work):
 
 
 @pytest.mark.usefixtures("needs_usearch")
-def test_command__builds_an_index_that_similar_asks(tmp_path):
+def test_command__builds_an_index_that_similar_uses(tmp_path):
     work = write_model(Store(str(tmp_path)))
     exact = run("similar", work.url, "w3")
     assert "has no index" in run("similar", work.url, "w3", "--approximate", status=2)
@@ -296,7 +296,7 @@ def run(*args, status=0):
 
 
 @pytest.mark.usefixtures("needs_usearch")
-def test_searcher__tells_that_another_usearch_wrote_a_file(work):
+def test_searcher__names_a_file_of_an_incompatible_usearch(work):
     summary = build_index(work.url, connectivity=8, threads=1)
     changed = np.frombuffer(index_of(work).read_bytes(summary.file), np.uint8).copy()
     head = 8 + V * D * 2

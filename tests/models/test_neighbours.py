@@ -1,4 +1,4 @@
-"""Neighbours in bulk, on a cluster: those of most_similar, word by word."""
+"""Neighbours of many words on a cluster equal `most_similar` of each word."""
 
 import pickle
 from dataclasses import replace
@@ -37,54 +37,54 @@ def small(monkeypatch):
     monkeypatch.setattr(module, "TASK_WORDS", 50)
 
 
-def assert_equal(found, vectors, words, topn):
+def assert_equal(result, vectors, words, topn):
     expected = [
         (word, rank, *pair) for word in words for rank, pair in enumerate(vectors.most_similar(word, topn=topn), 1)
     ]
-    assert list(found.columns) == ["word", "rank", "neighbour", "cosine"]
-    assert (found["rank"].dtype, found["cosine"].dtype) == (np.int64, np.float32)
+    assert list(result.columns) == ["word", "rank", "neighbour", "cosine"]
+    assert (result["rank"].dtype, result["cosine"].dtype) == (np.int64, np.float32)
     for column, values in zip(("word", "rank", "neighbour"), zip(*expected, strict=True), strict=False):
-        assert found[column].tolist() == list(values)
-    np.testing.assert_allclose(found["cosine"], [cosine for *_, cosine in expected], atol=1e-6)
+        assert result[column].tolist() == list(values)
+    np.testing.assert_allclose(result["cosine"], [cosine for *_, cosine in expected], atol=1e-6)
 
 
 @pytest.mark.parametrize("in_memory", [True, False])
 @pytest.mark.parametrize("topn", [1, 7, 1000])
-def test_to_dask_neighbours__of_all_words_are_those_of_most_similar(url, in_memory, topn):
+def test_to_dask_neighbours__of_all_words_equal_most_similar(url, in_memory, topn):
     vectors = Vectors.open(url, in_memory=in_memory)
-    found = vectors.to_dask_neighbours(topn=topn)
-    assert found.npartitions == 3
-    assert_equal(found.compute(), vectors, WORDS, topn)
+    result = vectors.to_dask_neighbours(topn=topn)
+    assert result.npartitions == 3
+    assert_equal(result.compute(), vectors, WORDS, topn)
 
 
 def test_to_dask_neighbours__of_equal_words_and_of_no_length(rows, tmp_path):
-    """A word may lie beyond others that are equal to it, and is still none of its neighbours."""
+    """A word may rank behind equal words, and is still not its own neighbour."""
     rows = rows.copy()
     rows[3], rows[4:25] = 0, rows[4]
     Vectors(Vocabulary.from_words(WORDS, range(V, 0, -1)), rows).save(tmp_path / "saved")
     vectors = Vectors.open(tmp_path / "saved")
-    found = vectors.to_dask_neighbours(topn=2).compute()
-    assert found["word"].tolist() == np.repeat(WORDS, 2).tolist()
-    assert found["rank"].tolist() == [1, 2] * V
-    assert not (found["word"] == found["neighbour"]).any()
+    result = vectors.to_dask_neighbours(topn=2).compute()
+    assert result["word"].tolist() == np.repeat(WORDS, 2).tolist()
+    assert result["rank"].tolist() == [1, 2] * V
+    assert not (result["word"] == result["neighbour"]).any()
     expected = [cosine for word in WORDS for _, cosine in vectors.most_similar(word, topn=2)]
-    np.testing.assert_allclose(found["cosine"], expected, atol=1e-6)
-    cosines = [vectors.similarity(*pair) for pair in zip(found["word"], found["neighbour"], strict=True)]
-    np.testing.assert_allclose(found["cosine"], cosines, atol=1e-6)
+    np.testing.assert_allclose(result["cosine"], expected, atol=1e-6)
+    cosines = [vectors.similarity(*pair) for pair in zip(result["word"], result["neighbour"], strict=True)]
+    np.testing.assert_allclose(result["cosine"], cosines, atol=1e-6)
 
 
-def test_to_dask_neighbours__are_found_by_two_workers(url, two_processes, tmp_path):
+def test_to_dask_neighbours__run_on_two_workers(url, two_processes, tmp_path):
     vectors = Vectors.open(url)
     vectors.to_dask_neighbours(topn=5).to_parquet(str(tmp_path / "graph"))
     assert_equal(pd.read_parquet(tmp_path / "graph"), vectors, WORDS, 5)
 
 
-def test_to_dask_neighbours__of_no_words_are_none(url):
+def test_to_dask_neighbours__of_no_words_are_empty(url):
     assert Vectors.open(url).to_dask_neighbours([]).compute().shape == (0, 4)
 
 
 def test_to_dask_neighbours__of_words_outside_the_vocabulary(url, tmp_path):
-    alphabet, plain = Alphabet.of(WORDS), Vectors.open(url)
+    alphabet, plain = Alphabet.from_words(WORDS), Vectors.open(url)
     network = Subwords(alphabet, initial_weights(D, len(alphabet), seed=1))
     replace(plain, vectors=np.asarray(plain.vectors), subwords=network).save(tmp_path / "parts")
     vectors = Vectors.open(tmp_path / "parts")
@@ -99,10 +99,10 @@ def test_to_dask_neighbours__of_an_index_are_exact(url):
 def test_to_dask_neighbours__hold_no_words_of_the_model_and_read_when_computed(url, monkeypatch):
     read, asked = StoredRows.__getitem__, []
     monkeypatch.setattr(StoredRows, "__getitem__", lambda rows, key: asked.append(key) or read(rows, key))
-    found = Vectors.open(url, in_memory=False).to_dask_neighbours()
-    assert WORDS[70].encode() not in pickle.dumps(dict(found.__dask_graph__()))
+    result = Vectors.open(url, in_memory=False).to_dask_neighbours()
+    assert WORDS[70].encode() not in pickle.dumps(dict(result.__dask_graph__()))
     assert asked == []
-    found.partitions[0].compute(scheduler="sync")
+    result.partitions[0].compute(scheduler="sync")
     assert asked
 
 

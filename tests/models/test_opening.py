@@ -23,7 +23,7 @@ ROWS = np.random.default_rng(1).standard_normal((3, 4), np.float32)
 
 
 class Hub(MemoryFileSystem):
-    """Files of the Hub, as huggingface_hub's filesystem has them: in memory, and none of another protocol's."""
+    """Replace huggingface_hub's filesystem by one in memory, which has its own files."""
 
     protocol = "hf"
     store = {}  # noqa: RUF012
@@ -34,7 +34,7 @@ class Hub(MemoryFileSystem):
         return "/" + path.removeprefix("hf://").strip("/")
 
 
-def made():
+def make_vectors():
     return Vectors(Vocabulary.from_words(WORDS, [3, 2, 1]), ROWS)
 
 
@@ -46,9 +46,9 @@ def hub():
     Hub.store.clear()
 
 
-def assert_same(found):
-    assert found.vocabulary.words == WORDS
-    np.testing.assert_array_equal(found.vectors, ROWS)
+def assert_same(result):
+    assert result.vocabulary.words == WORDS
+    np.testing.assert_array_equal(result.vectors, ROWS)
 
 
 def published(folder, names):
@@ -60,9 +60,9 @@ def published(folder, names):
         publish(models, name, {})
 
 
-def test_open__opens_what_vectors_open(tmp_path):
+def test_open__opens_all_that_vectors_open(tmp_path):
     published(tmp_path / "work", ["v0001-r", "v0002-s"])
-    made().save(tmp_path / "saved")
+    make_vectors().save(tmp_path / "saved")
     for url in (tmp_path / "work", tmp_path / "work/models", tmp_path / "work/models/v0001-r", tmp_path / "saved"):
         assert_same(daskw2v.open(url))
     assert daskw2v.open(tmp_path / "work").url.endswith("v0002-s")
@@ -72,20 +72,20 @@ def test_open__opens_what_vectors_open(tmp_path):
 
 @pytest.mark.parametrize("name", ["v.txt", "v.vec", "v.bin", "v.txt.gz", "v.safetensors"])
 def test_open__imports_files_of_other_tools(tmp_path, name):
-    made().save(tmp_path / name)
+    make_vectors().save(tmp_path / name)
     assert_same(daskw2v.open(tmp_path / name))
-    made().save(f"memory://{tmp_path}/{name}")
+    make_vectors().save(f"memory://{tmp_path}/{name}")
     assert_same(daskw2v.open(f"memory://{tmp_path}/{name}"))
 
 
 def test_open__imports_models_of_fasttext(tmp_path):
-    made().with_ngrams(bucket=100).save(tmp_path / "v.bin", format="fasttext")
-    found = daskw2v.open(tmp_path / "v.bin")
-    np.testing.assert_allclose(found["king"], ROWS[0], atol=1e-6)
-    assert found.features is not None
+    make_vectors().with_ngrams(bucket=100).save(tmp_path / "v.bin", format="fasttext")
+    result = daskw2v.open(tmp_path / "v.bin")
+    np.testing.assert_allclose(result["king"], ROWS[0], atol=1e-6)
+    assert result.features is not None
 
 
-def test_open__says_what_reads_a_file(tmp_path):
+def test_open__names_the_reader_of_a_file(tmp_path):
     (tmp_path / "glove.txt").write_text("king 1 2\nqueen 2 3\n")
     with pytest.raises(InputError, match="add a first line such as '400000 100' to a GloVe file"):
         daskw2v.open(tmp_path / "glove.txt")
@@ -94,9 +94,9 @@ def test_open__says_what_reads_a_file(tmp_path):
         daskw2v.open(tmp_path / "keyed.bin")
 
 
-def test_open__says_what_reads_a_table(tmp_path):
+def test_open__names_the_reader_of_a_table(tmp_path):
     pd = pytest.importorskip("pandas")
-    made().save(tmp_path / "v.parquet")
+    make_vectors().save(tmp_path / "v.parquet")
     with pytest.raises(InputError, match=r"v\.parquet is a file in the format parquet\. Read it by pandas"):
         daskw2v.open(tmp_path / "v.parquet")
     table = pd.read_parquet(tmp_path / "v.parquet")
@@ -105,7 +105,7 @@ def test_open__says_what_reads_a_table(tmp_path):
 
 @pytest.mark.parametrize("options", [{"in_memory": False}, {"version": "stable"}])
 def test_open__refuses_options_that_a_file_does_not_have(tmp_path, options):
-    made().save(tmp_path / "v.txt")
+    make_vectors().save(tmp_path / "v.txt")
     with pytest.raises(ParameterError, match=r"v\.txt is a file of another tool, which is read as a whole"):
         daskw2v.open(tmp_path / "v.txt", **options)
 
@@ -113,7 +113,7 @@ def test_open__refuses_options_that_a_file_does_not_have(tmp_path, options):
 @pytest.mark.usefixtures("hub")
 def test_open__finds_models_of_the_hub(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    made().save("hf://me/vectors")
+    make_vectors().save("hf://me/vectors")
     for url in ("me/vectors", "hf://me/vectors"):
         assert_same(daskw2v.open(url))
         assert daskw2v.open(url).url == "hf://me/vectors"
@@ -124,7 +124,7 @@ def test_open__finds_models_of_the_hub(tmp_path, monkeypatch):
 def test_open__prefers_a_folder_that_exists(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Vectors(["other"], ROWS[:1]).save("hf://me/vectors")
-    made().save("me/vectors")
+    make_vectors().save("me/vectors")
     assert_same(daskw2v.open("me/vectors"))
     (tmp_path / "me/empty").mkdir()
     with pytest.raises(StoreError, match=r"^There is no model at me/empty"):
@@ -150,7 +150,7 @@ def test_open__names_folder_and_hub_where_neither_has_a_model(tmp_path, monkeypa
     ],
 )
 def test_open__says_how_to_install_the_hub(tmp_path, monkeypatch, url, message):
-    """Asked of a fresh interpreter, whose fsspec knows no filesystem of the Hub yet."""
+    """The test runs in a new interpreter, whose fsspec has no filesystem of the Hub registered."""
     lines = f"""
 import sys
 sys.modules["huggingface_hub"] = None

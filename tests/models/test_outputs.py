@@ -1,4 +1,4 @@
-"""Tables for other tools are the model's words, counts and vectors; from a store, workers read them themselves."""
+"""Tables for other tools hold the model's words, counts and vectors; workers read them from a store."""
 
 import pickle
 import sys
@@ -30,7 +30,7 @@ WIDE = [f"v{i}" for i in range(D)]
 
 @pytest.fixture(scope="module", params=[1, 4])
 def url(request, tmp_path_factory):
-    """A model in that many partitions."""
+    """A model with so many partitions, in a store."""
     n, models = request.param, Store(str(tmp_path_factory.mktemp("work"))) / "models"
     store = models / "v0001-r"
     write_input(store, ROWS, ROW_BLOCK, n)
@@ -59,14 +59,14 @@ def vectors(request, url):
     return Vectors(Vocabulary.from_words(WORDS, range(V, 0, -1)), ROWS)
 
 
-def assert_frame(found, first=0, stop=V):
-    assert list(found.columns) == ["word", "count", *WIDE]
-    assert found["word"].tolist() == WORDS[first:stop]
-    assert found["count"].tolist() == list(range(V - first, V - stop, -1))
-    assert found["count"].dtype == np.int64
-    np.testing.assert_array_equal(found[WIDE].to_numpy(), ROWS[first:stop])
-    assert {*found[WIDE].dtypes} == {np.dtype(np.float32)}
-    assert found.index.tolist() == list(range(first, stop))
+def assert_frame(result, first=0, stop=V):
+    assert list(result.columns) == ["word", "count", *WIDE]
+    assert result["word"].tolist() == WORDS[first:stop]
+    assert result["count"].tolist() == list(range(V - first, V - stop, -1))
+    assert result["count"].dtype == np.int64
+    np.testing.assert_array_equal(result[WIDE].to_numpy(), ROWS[first:stop])
+    assert {*result[WIDE].dtypes} == {np.dtype(np.float32)}
+    assert result.index.tolist() == list(range(first, stop))
 
 
 def test_to_pandas__has_words_counts_and_numbers(vectors):
@@ -110,11 +110,11 @@ def test_outputs__of_no_words_are_empty(tmp_path):
 
 
 @pytest.mark.parametrize("in_memory", [True, False])
-def test_dask_outputs__hold_nothing_of_a_stored_model(url, in_memory):
-    """The graph of 103 words is not larger for their numbers and texts."""
+def test_dask_outputs__hold_no_rows_of_a_stored_model(url, in_memory):
+    """The graph does not hold the numbers and texts of the 103 words."""
     vectors = Vectors.open(url, in_memory=in_memory)
-    for made in (vectors.to_dask_array(), vectors.to_dask_dataframe()):
-        graph = pickle.dumps(dict(made.__dask_graph__()))
+    for output in (vectors.to_dask_array(), vectors.to_dask_dataframe()):
+        graph = pickle.dumps(dict(output.__dask_graph__()))
         assert ROWS[3].tobytes() not in graph
         assert WORDS[50].encode() not in graph
 
@@ -140,9 +140,9 @@ def test_dask_outputs__are_read_by_workers(url, two_processes):
 
 @pytest.mark.slow
 def test_dask_outputs__read_object_stores(s3):
-    vectors, place = Vectors(Vocabulary.from_words(WORDS, range(V, 0, -1)), ROWS), "s3://bucket/outputs/model"
-    vectors.save(place, storage_options=s3)
-    opened = Vectors.open(place, s3)
+    vectors, url = Vectors(Vocabulary.from_words(WORDS, range(V, 0, -1)), ROWS), "s3://bucket/outputs/model"
+    vectors.save(url, storage_options=s3)
+    opened = Vectors.open(url, s3)
     np.testing.assert_array_equal(opened.to_dask_array().compute(), ROWS)
     assert_frame(opened.to_dask_dataframe().compute())
 
@@ -154,7 +154,7 @@ def test_dask_outputs__of_indexed_vectors_are_read_from_the_store(url):
     np.testing.assert_array_equal(vectors.to_dask_array().compute(), ROWS)
 
 
-def test_vectors__are_pickled_without_what_opens_their_store(url):
+def test_vectors__are_pickled_without_storage_options(url):
     again = pickle.loads(pickle.dumps(Vectors.open(url, {"auto_mkdir": "a-secret"})))
     assert b"a-secret" not in pickle.dumps(Vectors.open(url, {"auto_mkdir": "a-secret"}))
     np.testing.assert_array_equal(again.to_dask_array().compute(), ROWS)
@@ -170,7 +170,7 @@ def test_outputs__name_the_extra_that_is_missing(url, monkeypatch, ask, missing,
         getattr(Vectors.open(url), ask)()
 
 
-def test_save__writes_what_open_reads(vectors, tmp_path):
+def test_save__writes_a_model_that_open_reads(vectors, tmp_path):
     vectors.save(tmp_path / "saved")
     again = Vectors.open(tmp_path / "saved")
     np.testing.assert_array_equal(again.vectors, ROWS)
@@ -182,7 +182,7 @@ def test_save__writes_what_open_reads(vectors, tmp_path):
 
 
 def test_save__keeps_the_subword_network(tmp_path):
-    alphabet = Alphabet.of(WORDS)
+    alphabet = Alphabet.from_words(WORDS)
     network = Subwords(alphabet, initial_weights(D, len(alphabet), seed=1))
     vectors = Vectors(Vocabulary.from_words(WORDS, range(V, 0, -1)), ROWS, subwords=network)
     vectors.save(tmp_path / "saved")
@@ -200,7 +200,7 @@ def test_save__replaces_nothing(tmp_path):
     np.testing.assert_array_equal(Vectors.open(tmp_path / "saved").vectors, ROWS)
 
 
-def test_save__leaves_nothing_if_it_fails(tmp_path):
+def test_save__leaves_no_file_if_it_fails(tmp_path):
     rows = ROWS.copy()
     rows[60] = np.nan
     with pytest.raises(StoreError, match="The vector of 'w60é' is not finite"):
@@ -208,13 +208,13 @@ def test_save__leaves_nothing_if_it_fails(tmp_path):
     assert not (tmp_path / "saved").exists()
 
 
-@pytest.mark.parametrize("place", [None, 5, "", "s3://key:secret@bucket/model"])
-def test_save__refuses_what_is_no_url(place):
+@pytest.mark.parametrize("url", [None, 5, "", "s3://key:secret@bucket/model"])
+def test_save__refuses_values_that_are_no_url(url):
     with pytest.raises(ParameterError):
-        Vectors(Vocabulary.from_words(["a"], [1]), ROWS[:1]).save(place)
+        Vectors(Vocabulary.from_words(["a"], [1]), ROWS[:1]).save(url)
 
 
-def test_repr_html__shows_where_words_are_from(url):
+def test_repr_html__shows_the_source_of_words(url):
     shown = Vectors.open(url)._repr_html_()
     for text in (f"<td>{V}</td>", f"<td>{D}</td>", f"<td>{url}</td>", "<td>w0é, w1é, ", "w9é, ...</td>"):
         assert text in shown

@@ -31,8 +31,8 @@ NGRAMS = HashedNGrams(minn=2, maxn=4, bucket=900)
 NEAR = {"rtol": 0, "atol": 1e-5}
 
 
-def made(ngrams=NGRAMS, kept=800):
-    """Return vectors with n-grams, some of which have no row."""
+def make_vectors(ngrams=NGRAMS, kept=800):
+    """Return vectors with n-grams, of which a few have no row."""
     rng = np.random.default_rng(0)
     buckets = rng.permutation(ngrams.bucket)[:kept].astype(np.int32)
     features = FeatureVectors(
@@ -47,44 +47,44 @@ def theirs(path, words):
     return np.array([model.get_word_vector(word) for word in words])
 
 
-def cosines(some, others):
-    return np.vecdot(some, others) / np.linalg.norm(some, axis=1) / np.linalg.norm(others, axis=1)
+def cosines(first, second):
+    return np.vecdot(first, second) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
 
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("part_size", [1, 2, 3, SIZE])
 @pytest.mark.parametrize("features", [None, 300, 800])
 def test_export__is_read_by_fasttext_as_by_us(tmp_path, monkeypatch, part_size, features):
-    """Parts of three dimensions leave one over."""
+    """The last part of three dimensions has one dimension."""
     monkeypatch.setattr(module, "NGRAMS_AT_ONCE", 300)
     monkeypatch.setattr(module, "ROW_BYTES_AT_ONCE", 4 * SIZE * 90)
-    vectors = made() if features is not None else Vectors(made().vocabulary, made().vectors)
+    vectors = make_vectors() if features is not None else Vectors(make_vectors().vocabulary, make_vectors().vectors)
     small = vectors if features in (None, 800) else vectors.prune(features)
     export(small, tmp_path / "m.ftz", part_size=part_size)
-    found = import_vectors(tmp_path / "m.ftz")
-    assert found.vocabulary.words == WORDS
-    assert found.vocabulary.counts.tolist() == vectors.vocabulary.counts.tolist()
-    np.testing.assert_allclose(found[WORDS], theirs(tmp_path / "m.ftz", WORDS), **NEAR)
+    result = import_vectors(tmp_path / "m.ftz")
+    assert result.vocabulary.words == WORDS
+    assert result.vocabulary.counts.tolist() == vectors.vocabulary.counts.tolist()
+    np.testing.assert_allclose(result[WORDS], theirs(tmp_path / "m.ftz", WORDS), **NEAR)
     if features is None:
-        assert found.features is None
+        assert result.features is None
     else:
-        assert isinstance(found.features.rows, CodedRows)
-        assert found.features.keys.buckets.tolist() == small.features.keys.buckets.tolist()
-        np.testing.assert_allclose(found[UNSEEN], theirs(tmp_path / "m.ftz", UNSEEN), **NEAR)
+        assert isinstance(result.features.rows, CodedRows)
+        assert result.features.keys.buckets.tolist() == small.features.keys.buckets.tolist()
+        np.testing.assert_allclose(result[UNSEEN], theirs(tmp_path / "m.ftz", UNSEEN), **NEAR)
         assert (
             fasttext.load_model(str(tmp_path / "m.ftz")).get_nearest_neighbors("wordy", k=1)[0][1]
-            == (found.most_similar("wordy", topn=1)[0][0])
+            == (result.most_similar("wordy", topn=1)[0][0])
         )
 
 
 def test_int8_rows__are_nearly_the_vectors(tmp_path):
-    vectors = made()
+    vectors = make_vectors()
     closest = []
     for part_size in (1, 2, 5):
         export(vectors, tmp_path / f"{part_size}.ftz", part_size=part_size)
-        found = import_vectors(tmp_path / f"{part_size}.ftz")
-        closest.append(cosines(found[WORDS], vectors[WORDS]).mean())
-        assert cosines(found[UNSEEN], vectors[UNSEEN]).mean() > 0.9
+        result = import_vectors(tmp_path / f"{part_size}.ftz")
+        closest.append(cosines(result[WORDS], vectors[WORDS]).mean())
+        assert cosines(result[UNSEEN], vectors[UNSEEN]).mean() > 0.9
     assert closest[0] > 0.9999
     assert closest[0] > closest[1] > closest[2]
     sizes = [(tmp_path / f"{part_size}.ftz").stat().st_size for part_size in (1, 2, 5)]
@@ -92,83 +92,83 @@ def test_int8_rows__are_nearly_the_vectors(tmp_path):
 
 
 def test_export__by_default_is_as_small_as_fasttexts(tmp_path):
-    export(made(), tmp_path / "m.ftz")
-    export(made(), tmp_path / "two.ftz", part_size=2)
+    export(make_vectors(), tmp_path / "m.ftz")
+    export(make_vectors(), tmp_path / "two.ftz", part_size=2)
     assert (tmp_path / "m.ftz").read_bytes() == (tmp_path / "two.ftz").read_bytes()
 
 
-def test_export__of_zeros_and_of_nothing(tmp_path):
-    """A row of zeros has no direction; it stays short."""
+def test_export__accepts_zeros_and_no_rows(tmp_path):
+    """A row of zeros has no direction; its code has a small length."""
     for words in (["a", "b"], []):
         rows = np.zeros((len(words), 3), np.float32)
         export(Vectors(Vocabulary.from_words(words, [1] * len(words)), rows), tmp_path / "m.ftz")
-        found = import_vectors(tmp_path / "m.ftz")
-        assert found.vectors.shape == rows.shape
-        assert np.isfinite(found.vectors).all()
-        assert found.vocabulary.words == words
+        result = import_vectors(tmp_path / "m.ftz")
+        assert result.vectors.shape == rows.shape
+        assert np.isfinite(result.vectors).all()
+        assert result.vocabulary.words == words
 
 
 def test_pruned_models__are_saved_and_leave_n_grams_out_of_means(tmp_path):
-    small = made().prune(300)
+    small = make_vectors().prune(300)
     assert small.features.keys.pruned
-    assert not made().prune(800).features.keys.pruned
+    assert not make_vectors().prune(800).features.keys.pruned
     small.save(tmp_path / "model")
     opened = Vectors.open(tmp_path / "model")
     assert np.array_equal(opened[UNSEEN], small[UNSEEN])
     rows = small.features.keys.find_ngrams(["wordy"]).rows
-    assert len(rows) < len(made().features.keys.find_ngrams(["wordy"]).rows)
+    assert len(rows) < len(make_vectors().features.keys.find_ngrams(["wordy"]).rows)
     np.testing.assert_allclose(small["wordy"], small.features.rows[rows].mean(axis=0), rtol=1e-5)
 
 
 def test_pruned_models__keep_their_vectors_in_fasttexts_format(tmp_path):
-    small = made().prune(300)
+    small = make_vectors().prune(300)
     export(small, tmp_path / "m.bin", format="fasttext")
     np.testing.assert_allclose(theirs(tmp_path / "m.bin", WORDS), small[WORDS], **NEAR)
     np.testing.assert_allclose(cosines(theirs(tmp_path / "m.bin", UNSEEN), small[UNSEEN]), 1, **NEAR)
 
 
-def test_words__without_an_n_gram_that_is_left_are_unknown(tmp_path):
-    export(made().prune(5), tmp_path / "m.ftz")
+def test_words__without_a_remaining_n_gram_are_unknown(tmp_path):
+    export(make_vectors().prune(5), tmp_path / "m.ftz")
     with pytest.raises(UnknownWordError, match="no n-gram"):
         import_vectors(tmp_path / "m.ftz")["zz"]
 
 
-def test_coded_rows__are_those_that_are_decoded():
+def test_coded_rows__equal_their_decoded_rows():
     rows = np.random.default_rng(0).normal(size=(700, 7)).astype(np.float32)
-    coded = Codebook.of(rows, 3).encode(rows)
+    coded = Codebook.fit(rows, 3).encode(rows)
     assert (coded.shape, len(coded), coded.dtype) == ((700, 7), 700, np.float32)
-    whole = coded[:]
-    assert np.array_equal(coded[np.array([5, 3])], whole[[5, 3]])
-    assert np.array_equal(coded.after(690)[:], whole[690:])
+    decoded = coded[:]
+    assert np.array_equal(coded[np.array([5, 3])], decoded[[5, 3]])
+    assert np.array_equal(coded.rows_from(690)[:], decoded[690:])
     assert coded.nbytes == 700 * 3 + 700 + 4 * (3 * 3 * 256 + 256)
-    assert cosines(whole, rows).mean() > 0.95
+    assert cosines(decoded, rows).mean() > 0.95
 
 
 @pytest.mark.parametrize("part_size", [0, 65, 2.0, True, "2"])
 def test_export__refuses_part_sizes(tmp_path, part_size):
     with pytest.raises(ParameterError, match="part_size="):
-        export(made(), tmp_path / "m.ftz", part_size=part_size)
+        export(make_vectors(), tmp_path / "m.ftz", part_size=part_size)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("part_size", [2, "a"])
 def test_part_size__is_for_quantized_models_alone(tmp_path, part_size):
     with pytest.raises(ParameterError, match=f"part_size={part_size!r} changes nothing in text; it is for ftz"):
-        export(made(), tmp_path / "m.txt", part_size=part_size)
+        export(make_vectors(), tmp_path / "m.txt", part_size=part_size)
 
 
 def test_command__refuses_ngrams_that_a_format_does_not_keep(tmp_path):
-    made().save(tmp_path / "model")
-    done = invoke("export", str(tmp_path / "model"), str(tmp_path / "m.txt"), "--ngrams", "300")
-    assert done.exit_code != 0
-    assert "--ngrams 300 changes nothing in text; it is for fasttext and ftz" in done.output
+    make_vectors().save(tmp_path / "model")
+    result = invoke("export", str(tmp_path / "model"), str(tmp_path / "m.txt"), "--ngrams", "300")
+    assert result.exit_code != 0
+    assert "--ngrams 300 changes nothing in text; it is for fasttext and ftz" in result.output
 
 
 def test_export__refuses_more_codes_than_the_format_counts(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "Codebook", None)  # it is made of rows, which would take memory
     rows = np.broadcast_to(np.float32(1), (len(WORDS), 6_000_000))
     with pytest.raises(InputError, match="405 rows of 6000000 dimensions have more codes than the 2147483647"):
-        export(Vectors(made().vocabulary, rows), tmp_path / "m.ftz", part_size=1)
+        export(Vectors(make_vectors().vocabulary, rows), tmp_path / "m.ftz", part_size=1)
 
 
 def test_export__refuses_a_table_of_features(tmp_path):
@@ -180,7 +180,7 @@ def test_export__refuses_a_table_of_features(tmp_path):
 
 
 def written(tmp_path):
-    """Return a small file, and where in it the dictionary of n-grams and the matrix begin."""
+    """Return the content of a small file, and the offsets of the dictionary of n-grams and of the matrix."""
     ngrams = HashedNGrams(minn=1, maxn=2, bucket=9)
     features = FeatureVectors(
         FeatureKeys(ngrams=ngrams, buckets=np.array([4, 2], np.int32)), np.eye(2, 3, dtype=np.float32)
@@ -220,12 +220,14 @@ WRONG_MATRIX = [
 ]
 
 
-@pytest.mark.parametrize(("place", "at", "kind", "numbers", "message"),
-                         [("pruned", *one) for one in WRONG] + [("matrix", *one) for one in WRONG_MATRIX])  # fmt: skip
-def test_import__names_what_is_wrong(tmp_path, place, at, kind, numbers, message):
+@pytest.mark.parametrize(
+    ("part", "offset", "kind", "numbers", "message"),
+    [("pruned", *one) for one in WRONG] + [("matrix", *one) for one in WRONG_MATRIX],
+)
+def test_import__names_the_problem(tmp_path, part, offset, kind, numbers, message):
     content, pruned, matrix = written(tmp_path)
-    at += pruned - len(b"a\0") - 9 + 8 if at < 0 else pruned if place == "pruned" else matrix
-    (tmp_path / "m.ftz").write_bytes(changed(content, at, kind, *numbers))
+    offset += pruned - len(b"a\0") - 9 + 8 if offset < 0 else pruned if part == "pruned" else matrix
+    (tmp_path / "m.ftz").write_bytes(changed(content, offset, kind, *numbers))
     with pytest.raises(InputError, match=message):
         import_vectors(tmp_path / "m.ftz")
 
@@ -233,8 +235,8 @@ def test_import__names_what_is_wrong(tmp_path, place, at, kind, numbers, message
 @pytest.mark.parametrize(("columns", "parts", "part_size"), [(2**31 - 1, 2**31 - 1, 1), (-1, -1, 1), (2**30, 1, 2**30)])
 def test_import__believes_no_columns_of_a_matrix_without_rows(tmp_path, columns, parts, part_size):
     content, _, matrix = written(tmp_path)
-    told = struct.pack("<?qqi4i", True, 0, columns, 0, columns, parts, part_size, part_size)
-    (tmp_path / "m.ftz").write_bytes(content[: matrix + 1] + told)
+    declared = struct.pack("<?qqi4i", True, 0, columns, 0, columns, parts, part_size, part_size)
+    (tmp_path / "m.ftz").write_bytes(content[: matrix + 1] + declared)
     with pytest.raises(InputError, match="codes of 0 rows"):
         import_vectors(tmp_path / "m.ftz")
 
@@ -243,8 +245,8 @@ def test_import__takes_no_memory_for_a_part_larger_than_the_columns(tmp_path):
     """fastText names the size that was asked for, also where all columns are fewer."""
     content, _, matrix = written(tmp_path)
     book, lengths = np.arange(256 * 3, dtype="<f4").reshape(256, 3), np.ones(256, "<f4")
-    told = struct.pack("<??qqi", True, True, 3, 3, 3) + bytes([0, 1, 2]) + struct.pack("<4i", 3, 1, 2**31 - 1, 3)
-    coded = told + book.tobytes() + bytes(3) + struct.pack("<4i", 1, 1, 1, 1) + lengths.tobytes()
+    declared = struct.pack("<??qqi", True, True, 3, 3, 3) + bytes([0, 1, 2]) + struct.pack("<4i", 3, 1, 2**31 - 1, 3)
+    coded = declared + book.tobytes() + bytes(3) + struct.pack("<4i", 1, 1, 1, 1) + lengths.tobytes()
     (tmp_path / "m.ftz").write_bytes(content[:matrix] + coded)
     rows = import_vectors(tmp_path / "m.ftz").features.rows
     assert rows.book.directions.shape == (1, 3, 256)
@@ -267,8 +269,8 @@ def test_import__refuses_more_than_memory(tmp_path):
 
 
 def test_command__writes_a_small_file(tmp_path):
-    made().save(tmp_path / "model")
+    make_vectors().save(tmp_path / "model")
     command = ["export", str(tmp_path / "model"), str(tmp_path / "m.ftz"), "--ngrams", "300", "--part-size", "1"]
     assert invoke(*command).exit_code == 0
-    export(made().prune(300), tmp_path / "same.ftz", part_size=1)
+    export(make_vectors().prune(300), tmp_path / "same.ftz", part_size=1)
     assert (tmp_path / "m.ftz").read_bytes() == (tmp_path / "same.ftz").read_bytes()

@@ -25,7 +25,7 @@ MOST = 24  # rows of a block: two chunks
 
 @pytest.fixture(scope="module", params=[1, pytest.param(4, marks=pytest.mark.slow), 7])
 def url(request, tmp_path_factory):
-    """A model in that many partitions; w3 has no length, w4 and w5 are equal."""
+    """A model with so many partitions; w3 is zero, w4 and w5 are equal."""
     n, models = request.param, Store(str(tmp_path_factory.mktemp("work"))) / "models"
     rows = np.random.default_rng(1).standard_normal((V, D), np.float32)
     rows[3], rows[5] = 0, rows[4]
@@ -38,15 +38,15 @@ def url(request, tmp_path_factory):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """How many rows were asked of the store, each time; blocks are small."""
+    """Record the number of rows of each read of the store; blocks are small."""
     monkeypatch.setattr(module, "BLOCK_BYTES", MOST * D * 4)
     monkeypatch.setattr(word_queries, "QUERIES", 5)
     read, numbers = StoredRows.__getitem__, []
 
     def spy(rows, key):
-        found = read(rows, key)
-        numbers.append(np.atleast_2d(found).shape[0])
-        return found
+        result = read(rows, key)
+        numbers.append(np.atleast_2d(result).shape[0])
+        return result
 
     monkeypatch.setattr(StoredRows, "__getitem__", spy)
     return numbers
@@ -86,16 +86,16 @@ QUERIES = {
 }
 
 
-def same(found, expected):
+def same(result, expected):
     if isinstance(expected, np.ndarray):
-        assert found.shape == expected.shape
-        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+        assert result.shape == expected.shape
+        np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-6)
     elif isinstance(expected, list | tuple):
-        assert len(found) == len(expected)
-        for a, b in zip(found, expected, strict=True):
+        assert len(result) == len(expected)
+        for a, b in zip(result, expected, strict=True):
             same(a, b)
     else:
-        assert found == (pytest.approx(expected, rel=1e-6, abs=1e-6) if isinstance(expected, float) else expected)
+        assert result == (pytest.approx(expected, rel=1e-6, abs=1e-6) if isinstance(expected, float) else expected)
 
 
 @pytest.mark.sampled(14)
@@ -126,9 +126,9 @@ def test_nearest__has_the_same_bits_from_pieces_an_array_and_the_store(url, load
     ids, cosines = array.nearest(query, 20)
     monkeypatch.setattr(module, "BLOCK_BYTES", block)
     for vectors in (Vectors.open(url), Vectors.open(url, in_memory=False)):
-        found = vectors.nearest(query, 20)
-        np.testing.assert_array_equal(found[0], ids)
-        np.testing.assert_array_equal(found[1], cosines)
+        result = vectors.nearest(query, 20)
+        np.testing.assert_array_equal(result[0], ids)
+        np.testing.assert_array_equal(result[1], cosines)
         np.testing.assert_array_equal(vectors.norms, array.norms)
 
 
@@ -152,14 +152,14 @@ def test_vectors__stay_in_pieces_until_an_array_is_asked_for(url, loaded, tmp_pa
 
 def test_columns__are_those_of_a_block(url):
     ids, vectors = np.arange(V), Vectors.open(url)
-    found = np.stack([block.columns(ids) for block in vectors.blocks(n_rows=7)])
-    assert ((found >= 0).sum(axis=0) == 1).all()
-    for block, columns in zip(vectors.blocks(n_rows=7), found, strict=True):
+    result = np.stack([block.columns(ids) for block in vectors.blocks(n_rows=7)])
+    assert ((result >= 0).sum(axis=0) == 1).all()
+    for block, columns in zip(vectors.blocks(n_rows=7), result, strict=True):
         np.testing.assert_array_equal(block.ids[columns[columns >= 0]], ids[columns >= 0])
         np.testing.assert_array_equal(block.vectors, vectors.rows(block.ids))
 
 
-def test_nearest__reads_each_row_once_whatever_is_asked(vectors, asked):
+def test_nearest__reads_each_row_once_for_any_query(vectors, asked):
     vectors.nearest(np.random.default_rng(2).standard_normal((13, D)), 7)
     assert sum(asked) == V
     assert len(vectors.norms) == V
@@ -202,12 +202,12 @@ def test_evaluate__gives_the_same_figures_from_the_store(vectors, loaded, asked,
 
 
 @pytest.mark.parametrize(("free", "in_memory"), [(2, False), (2.1, True)])
-def test_open__reads_what_takes_less_than_half_of_the_memory(url, monkeypatch, free, in_memory):
+def test_open__loads_rows_that_take_less_than_half_of_the_memory(url, monkeypatch, free, in_memory):
     monkeypatch.setattr(module, "free_memory", lambda: free * V * D * 4)
     assert isinstance(Vectors.open(url).vectors, np.ndarray) == in_memory
 
 
-def test_stored_rows__become_an_array_where_asked_to(vectors, loaded):
+def test_stored_rows__become_an_array_on_request(vectors, loaded):
     assert np.array_equal(np.asarray(vectors.vectors), loaded.vectors)
     assert vectors.vectors.nbytes == loaded.vectors.nbytes
     assert np.array_equal(vectors.vectors[[[0, -1]]], loaded.vectors[[[0, -1]]])

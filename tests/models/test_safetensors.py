@@ -1,4 +1,4 @@
-"""Files of safetensors: what is believed of their headers."""
+"""Files of safetensors: checks of their headers."""
 
 import json
 

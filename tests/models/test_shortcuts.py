@@ -1,4 +1,4 @@
-"""Methods of Vectors that other modules do the work of, and the batched query."""
+"""Methods of Vectors that call other modules, and the batched query."""
 
 import numpy as np
 import pytest
@@ -35,13 +35,13 @@ def test_report__is_the_functions(tmp_path):
     ("name", "format"),
     [("v.txt", None), ("v.bin", None), ("v", "text"), ("v.safetensors", None), ("v.txt.gz", None), ("v.x", "binary")],
 )
-def test_save__writes_what_export_writes(tmp_path, name, format):
+def test_save__writes_the_files_of_export(tmp_path, name, format):
     VECTORS.save(tmp_path / name, format)
     export(VECTORS, tmp_path / f"exported-{name}", format)
     assert (tmp_path / name).read_bytes() == (tmp_path / f"exported-{name}").read_bytes()
 
 
-def test_save__writes_a_folder_where_no_format_is_named(tmp_path):
+def test_save__writes_a_folder_if_the_name_has_no_format(tmp_path):
     for name in ("model", "model.v1", "texts"):
         VECTORS.save(tmp_path / name)
         np.testing.assert_array_equal(Vectors.open(tmp_path / name).vectors, ROWS)
@@ -49,7 +49,7 @@ def test_save__writes_a_folder_where_no_format_is_named(tmp_path):
         VECTORS.save(tmp_path / "model")
 
 
-def test_save__refuses_what_no_format_reads(tmp_path):
+def test_save__refuses_options_that_no_format_reads(tmp_path):
     with pytest.raises(ParameterError, match=r"sif=0\.1 changes nothing in text"):
         VECTORS.save(tmp_path / "v.txt", sif=0.1)
     with pytest.raises(ParameterError, match="has no suffix of a format"):
@@ -71,7 +71,7 @@ def test_to_polars__has_words_counts_and_vectors():
 
 @pytest.mark.parametrize("restrict_vocab", [None, 11])
 @pytest.mark.parametrize("topn", [1, 7, 1000])
-def test_nearest__of_words_is_most_similar_of_each(topn, restrict_vocab):
+def test_nearest__of_words_equals_most_similar_of_each(topn, restrict_vocab):
     words = ["w3", "w30", "w3"]
     ids, cosines = VECTORS.nearest(words, topn, restrict_vocab)
     assert (ids.dtype, cosines.dtype) == (np.int64, np.float32)
@@ -83,8 +83,8 @@ def test_nearest__of_words_is_most_similar_of_each(topn, restrict_vocab):
         np.testing.assert_allclose(scores, [cosine for _, cosine in expected], atol=1e-6)
     one = VECTORS.nearest("w3", topn, restrict_vocab)
     assert one[0].tolist() == VECTORS.nearest(["w3"], topn, restrict_vocab)[0][0].tolist()
-    for given in (np.array(words), tuple(words), iter(words)):
-        assert VECTORS.nearest(given, topn, restrict_vocab)[0].tolist() == ids.tolist()
+    for queries in (np.array(words), tuple(words), iter(words)):
+        assert VECTORS.nearest(queries, topn, restrict_vocab)[0].tolist() == ids.tolist()
 
 
 def test_nearest__of_equal_words_leaves_the_word_itself_out():
@@ -94,7 +94,7 @@ def test_nearest__of_equal_words_leaves_the_word_itself_out():
 
 
 def test_nearest__of_words_outside_the_vocabulary():
-    alphabet = Alphabet.of(WORDS)
+    alphabet = Alphabet.from_words(WORDS)
     vectors = Vectors(WORDS, ROWS, subwords=Subwords(alphabet, initial_weights(D, len(alphabet), seed=1)))
     ids, _ = vectors.nearest(["w3w3", "w4w4"], V)
     assert ids.shape == (2, V)

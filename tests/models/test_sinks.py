@@ -15,11 +15,12 @@ from daskw2v.errors import InputError, MissingExtraError, ParameterError, StoreE
 from daskw2v.models.formats.export import export
 from daskw2v.models.queries import rows as rows_module
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.blocks import scaled
+from daskw2v.models.stored.blocks import normalize_rows
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 V, D = 50, 6
 WORDS = [f"naïve{i}" for i in range(V)]
+EMPTY = Vectors(Vocabulary.from_words([], []), np.empty((0, D), np.float32))
 
 
 @pytest.fixture
@@ -41,17 +42,17 @@ def test_faiss__finds_the_models_neighbours(vectors, tmp_path, faiss):
     words = (tmp_path / "v.faiss.words").read_text("utf-8").split("\n")[:-1]
     assert words == WORDS
     cosines, ids = index.search(vectors.units([3, 20]), 11)
-    for word, scores, found in zip((WORDS[3], WORDS[20]), cosines, ids, strict=True):
+    for word, scores, result in zip((WORDS[3], WORDS[20]), cosines, ids, strict=True):
         wanted = vectors.most_similar(word, topn=10)
-        assert [words[i] for i in found] == [word, *(neighbour for neighbour, _ in wanted)]
+        assert [words[i] for i in result] == [word, *(neighbour for neighbour, _ in wanted)]
         assert np.allclose(scores[1:], [cosine for _, cosine in wanted], atol=1e-6)
 
 
-def test_faiss__has_the_bytes_of_its_own_library(vectors, tmp_path, faiss):
-    for some in (vectors, Vectors(Vocabulary.from_words([], []), np.empty((0, D), np.float32))):
-        export(some, tmp_path / "ours.faiss")
+def test_faiss__has_the_bytes_of_the_faiss_library(vectors, tmp_path, faiss):
+    for exported in (vectors, EMPTY):
+        export(exported, tmp_path / "ours.faiss")
         index = faiss.IndexFlatIP(D)
-        index.add(scaled(some.rows(slice(0, len(some)))))
+        index.add(normalize_rows(exported.rows(slice(0, len(exported)))))
         faiss.write_index(index, str(tmp_path / "theirs.faiss"))
         assert (tmp_path / "ours.faiss").read_bytes() == (tmp_path / "theirs.faiss").read_bytes()
 
@@ -77,21 +78,21 @@ def lance():
 
 
 def test_lance__holds_the_table(vectors, tmp_path, lance):
-    for some, fragments in ((vectors, 7), (Vectors(Vocabulary.from_words([], []), np.empty((0, D), np.float32)), 0)):
-        export(some, tmp_path / f"{len(some)}.lance")
-        found = lance.dataset(str(tmp_path / f"{len(some)}.lance"))
-        assert found.to_table().equals(some.to_arrow())
-        assert len(found.get_fragments()) == fragments
-        assert found.version == 1
+    for exported, fragments in ((vectors, 7), (EMPTY, 0)):
+        export(exported, tmp_path / f"{len(exported)}.lance")
+        result = lance.dataset(str(tmp_path / f"{len(exported)}.lance"))
+        assert result.to_table().equals(exported.to_arrow())
+        assert len(result.get_fragments()) == fragments
+        assert result.version == 1
 
 
 def test_lance__finds_the_nearest(vectors, tmp_path, lance):
     export(vectors, tmp_path / "v.lance")
     asked = {"column": "vector", "q": vectors[WORDS[3]], "k": 3, "metric": "cosine"}
-    found = lance.dataset(str(tmp_path / "v.lance")).to_table(nearest=asked)
+    result = lance.dataset(str(tmp_path / "v.lance")).to_table(nearest=asked)
     wanted = vectors.most_similar(WORDS[3], topn=2)
-    assert found["word"].to_pylist() == [WORDS[3], *(word for word, _ in wanted)]
-    assert np.allclose(1 - found["_distance"].to_numpy()[1:], [cosine for _, cosine in wanted], atol=1e-6)
+    assert result["word"].to_pylist() == [WORDS[3], *(word for word, _ in wanted)]
+    assert np.allclose(1 - result["_distance"].to_numpy()[1:], [cosine for _, cosine in wanted], atol=1e-6)
 
 
 def test_lance__replaces_nothing(vectors, tmp_path, lance):
@@ -102,7 +103,7 @@ def test_lance__replaces_nothing(vectors, tmp_path, lance):
 
 
 @pytest.mark.usefixtures("lance")
-def test_lance__leaves_nothing_of_what_failed(vectors, tmp_path):
+def test_lance__leaves_no_files_if_it_fails(vectors, tmp_path):
     vectors.vectors[40] = np.nan  # in the last but one block
     with pytest.raises(StoreError, match="The vector of 'naïve40' is not finite"):
         export(vectors, tmp_path / "v.lance")
@@ -130,14 +131,14 @@ def test_parquet__is_arrays_of_duckdb(vectors, tmp_path):
     assert [row[:2] for row in rows] == [(word, V - i) for i, word in enumerate(WORDS)]
     assert np.array_equal(np.array([row[2] for row in rows], np.float32), vectors.vectors)
     cosine = "array_cosine_similarity(a.vector, b.vector)"
-    found = duckdb.execute(
+    result = duckdb.execute(
         f"SELECT b.word, {cosine} FROM {table} a, {table} b WHERE a.word = ? AND a.word != b.word AND b.word != ? "
         f"ORDER BY {cosine} DESC LIMIT 5",
         [WORDS[3], WORDS[7]],  # the vector of the latter is zero, which has no cosine
     ).fetchall()
     wanted = vectors.most_similar(WORDS[3], topn=5)
-    assert [word for word, _ in found] == [word for word, _ in wanted]
-    assert np.allclose([score for _, score in found], [score for _, score in wanted], atol=1e-6)
+    assert [word for word, _ in result] == [word for word, _ in wanted]
+    assert np.allclose([score for _, score in result], [score for _, score in wanted], atol=1e-6)
 
 
 def test_parquet__becomes_a_table_of_pgvector(vectors, tmp_path):
@@ -179,8 +180,11 @@ def test_static__is_a_folder_of_the_hugging_face_hub(vectors, tmp_path):
     assert "50 words in 6 dimensions, trained by daskw2v on 1,234 tokens." in card.text
     assert _section(card.text, "Scores") == {"ws353": 0.625, "simlex": None, "similarity:men": 0.5}
     assert _section(card.text, "Parameters") == {
-        "tokenizer": "lower", "epochs": 3, "vocabulary": True, "features": None,
-    }  # fmt: skip
+        "tokenizer": "lower",
+        "epochs": 3,
+        "vocabulary": True,
+        "features": None,
+    }
     assert "private" not in card.text
     rows = load_file(tmp_path / "hub/model.safetensors")["embeddings"]
     words = json.loads((tmp_path / "hub/tokenizer.json").read_text("utf-8"))["model"]["vocab"]

@@ -1,4 +1,4 @@
-"""Tables of signs and of product-quantized vectors: their kernels beside their references, recall, and damage."""
+"""Tables of signs and of product-quantized vectors: kernels equal their references; recall; damage."""
 
 import numpy as np
 import pytest
@@ -10,15 +10,15 @@ from daskw2v.models.index.build import build_index
 from daskw2v.models.index.kinds import BinaryIndex, ProductIndex
 from daskw2v.models.index.vectors import IndexedVectors
 from daskw2v.models.stored import blocks
-from daskw2v.models.stored.blocks import scaled
-from daskw2v.models.stored.quantization import CENTROIDS, centroids_of
+from daskw2v.models.stored.blocks import normalize_rows
+from daskw2v.models.stored.quantization import CENTROIDS, find_centroids
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 SMALL = [BinaryIndex, ProductIndex]
 
 
 def planted(n_words, dimensions, seed=0):
-    """Vectors as training makes them: a mean, clusters, and components that are less and less large."""
+    """Return vectors like trained ones: a mean, clusters, and components of decreasing size."""
     random = np.random.default_rng(seed)
     centers = random.standard_normal((-(-n_words // 500), dimensions)).repeat(500, axis=0)[:n_words]
     rows = centers + 0.7 * random.standard_normal((n_words, dimensions)) + random.standard_normal(dimensions)
@@ -26,8 +26,8 @@ def planted(n_words, dimensions, seed=0):
 
 
 def indexed_by(kind, rows, effort=128, threads=1, parts=1):
-    """Vectors with a table that was filled in some parts, in memory alone."""
-    table, units = kind(rows.shape, effort), scaled(rows)
+    """Return vectors with a table that was filled in several parts, in memory."""
+    table, units = kind(rows.shape, effort), normalize_rows(rows)
     for ids in np.array_split(np.arange(len(rows)), parts):
         table.add(int(ids[0]), units[ids], threads)
     again = kind(rows.shape, effort)
@@ -36,30 +36,30 @@ def indexed_by(kind, rows, effort=128, threads=1, parts=1):
 
 
 def recall(vectors, rows, topn=10):
-    found, _ = vectors.nearest(rows, topn)
+    result, _ = vectors.nearest(rows, topn)
     exact, _ = vectors.exact(rows, topn)
-    return np.mean([len({*a} & {*b}) / topn for a, b in zip(found.tolist(), exact.tolist(), strict=True)])
+    return np.mean([len({*a} & {*b}) / topn for a, b in zip(result.tolist(), exact.tolist(), strict=True)])
 
 
 @pytest.mark.parametrize(("words", "width", "queries"), [(1, 1, 1), (300, 2, 3), (700, 5, 2)])
-def test_agreements__are_what_their_reference_says(words, width, queries):
+def test_agreements__equal_their_reference(words, width, queries):
     random = np.random.default_rng(words)
     codes, asked = (random.integers(0, 1 << 64, (n, width), np.uint64) for n in (words, queries))
-    first, most = words // 3, np.full((queries, words), np.nan, np.float32)
-    search.agreements(codes, first, words, asked, 0, most)
-    assert np.isnan(most[:, :first]).all()
-    assert np.array_equal(most[:, first:], search.agreements_reference(codes, asked)[:, first:])
+    first, scores = words // 3, np.full((queries, words), np.nan, np.float32)
+    search.agreements(codes, first, words, asked, 0, scores)
+    assert np.isnan(scores[:, :first]).all()
+    assert np.array_equal(scores[:, first:], search.agreements_reference(codes, asked)[:, first:])
 
 
 @pytest.mark.parametrize(("words", "parts", "queries"), [(1, 1, 1), (300, 7, 3), (130, 25, 2)])
-def test_sums__are_what_their_reference_says(words, parts, queries):
+def test_sums__equal_their_reference(words, parts, queries):
     random = np.random.default_rng(words)
     codes = random.integers(0, 256, (words, parts), np.uint8)
     tables = random.standard_normal((queries, parts, 256), np.float32)
-    first, most = words // 3, np.full((queries, words), np.nan, np.float32)
-    search.sums(codes, first, words, tables, 0, most)
-    assert np.isnan(most[:, :first]).all()
-    assert np.allclose(most[:, first:], search.sums_reference(codes, tables)[:, first:], atol=1e-4)
+    first, scores = words // 3, np.full((queries, words), np.nan, np.float32)
+    search.sums(codes, first, words, tables, 0, scores)
+    assert np.isnan(scores[:, :first]).all()
+    assert np.allclose(scores[:, first:], search.sums_reference(codes, tables)[:, first:], atol=1e-4)
 
 
 @pytest.mark.parametrize(("n", "size"), [(1, 1), (500, 4), (400, 16)])
@@ -78,15 +78,15 @@ def test_centroids__are_closer_than_drawn_vectors():
         return np.mean((vectors - centroids[:, search.assign_reference(vectors, centroids)].T) ** 2)
 
     drawn = vectors[np.random.default_rng(1).permutation(len(vectors))[:CENTROIDS]].T
-    assert error(centroids_of(vectors, 0)) < 0.8 * error(drawn)
-    assert np.array_equal(centroids_of(vectors, 0), centroids_of(vectors, 0))
+    assert error(find_centroids(vectors, 0)) < 0.8 * error(drawn)
+    assert np.array_equal(find_centroids(vectors, 0), find_centroids(vectors, 0))
 
 
 @pytest.mark.parametrize("n", [1, 2, 255, 256])
 def test_centroids__of_few_vectors_are_these(n):
     vectors = np.random.default_rng(n).standard_normal((n, 3)).astype(np.float32)
-    found = centroids_of(vectors, 0)
-    assert np.allclose(found[:, search.assign_reference(vectors, found)].T, vectors, atol=1e-6)
+    result = find_centroids(vectors, 0)
+    assert np.allclose(result[:, search.assign_reference(vectors, result)].T, vectors, atol=1e-6)
 
 
 @pytest.mark.sampled(1)
@@ -104,22 +104,24 @@ def test_recall__grows_with_effort(kind):
 def test_nearest__has_exact_cosines_in_every_dimension(kind, dimensions):
     rows = planted(200, dimensions)
     rows[7] = 0
-    found, cosines = indexed_by(kind, rows, effort=50).nearest(rows[:9], 5)
-    assert found.shape == (9, 5)
-    assert np.allclose(np.einsum("nd,nkd->nk", scaled(rows[:9]), scaled(rows)[found]), cosines, atol=1e-6)
+    result, cosines = indexed_by(kind, rows, effort=50).nearest(rows[:9], 5)
+    assert result.shape == (9, 5)
+    assert np.allclose(
+        np.einsum("nd,nkd->nk", normalize_rows(rows[:9]), normalize_rows(rows)[result]), cosines, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("kind", SMALL)
 def test_index__is_the_same_by_any_number_of_threads_and_parts(kind, monkeypatch):
-    rows, found = planted(1000, 20), []
+    rows, result = planted(1000, 20), []
     rows[:500] = rows[500:]  # what centers and centroids are made of is the same in one part and two
     monkeypatch.setattr(blocks, "THREAD_ROWS", 100)
     for threads, parts, block in ((1, 1, 1 << 16), (3, 1, 70)):
         monkeypatch.setattr(kinds, "BLOCK_WORDS", block)
         monkeypatch.setattr("daskw2v.models.stored.blocks.usable_cores", lambda threads=threads: threads)
         vectors = indexed_by(kind, rows, threads=threads, parts=parts, effort=len(rows))
-        found.append((vectors.searcher.content(), *vectors.nearest(rows[:30])))
-    for one, three in zip(*found, strict=True):
+        result.append((vectors.searcher.content(), *vectors.nearest(rows[:30])))
+    for one, three in zip(*result, strict=True):
         assert np.array_equal(one, three)
     assert recall(indexed_by(kind, rows, effort=300, parts=2), rows[:50], 2) > 0.9
 

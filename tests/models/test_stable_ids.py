@@ -7,7 +7,14 @@ import pytest
 
 from daskw2v.errors import DamageError, ParameterError, StoreError, VocabularyError
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.store import finish, ids_after, read_ids, read_vocabulary, write_ids, write_vocabulary
+from daskw2v.models.stored.store import (
+    assign_stable_ids,
+    finish,
+    read_ids,
+    read_vocabulary,
+    write_ids,
+    write_vocabulary,
+)
 from daskw2v.models.stored.tables import create_model, write_table_rows
 from daskw2v.models.versions.versions import Versions
 from daskw2v.store.arrays import write_array
@@ -26,7 +33,7 @@ def vocabulary_of(words):
 
 
 def write_version(store, words, ids):
-    """Write a version with the ids that are made of its vocabulary, or without."""
+    """Write a version with the ids that `ids` assigns to its vocabulary, or without ids."""
     vocabulary = vocabulary_of(words)
     create_model(store, {"input": (len(words), 2)}, row_block=4)
     write_table_rows(store, "input", 0, np.ones((len(words), 2), np.float32))
@@ -43,9 +50,9 @@ def ids_of(store):
 
 def test_ids_after__go_on_from_version_to_version(models):
     first, second, third = (models / name for name in "abc")
-    write_version(first, ["a", "b", "c"], lambda new: ids_after(None, new))
-    write_version(second, ["d", "a"], lambda new: ids_after(first, new))
-    write_version(third, ["e", "c", "a", "d"], lambda new: ids_after(second, new))
+    write_version(first, ["a", "b", "c"], lambda new: assign_stable_ids(None, new))
+    write_version(second, ["d", "a"], lambda new: assign_stable_ids(first, new))
+    write_version(third, ["e", "c", "a", "d"], lambda new: assign_stable_ids(second, new))
     assert [ids_of(store) for store in (first, second, third)] == [
         {"a": 0, "b": 1, "c": 2},
         {"a": 0, "d": 3},
@@ -57,19 +64,19 @@ def test_ids_after__a_version_without_ids_are_its_rows(models):
     write_version(models / "a", ["a", "b", "c"], None)
     assert read_ids(models / "a") is None
     assert Vectors.open((models / "a").url).stable_ids is None
-    assert ids_after(models / "a", vocabulary_of(["d", "c"])).ids.tolist() == [3, 2]
+    assert assign_stable_ids(models / "a", vocabulary_of(["d", "c"])).ids.tolist() == [3, 2]
 
 
 def test_newest_with_ids__knows_ids_of_versions_that_are_not_served(tmp_path):
     versions = Versions(Store(str(tmp_path)))
     assert versions.newest_with_ids() is None
-    for name, words, given in (("v0001-a", "ab", True), ("v0002-b", "ac", True), ("v0003-c", "ad", False)):
-        ids = partial(ids_after, versions.newest_with_ids()) if given else None
+    for name, words, has_ids in (("v0001-a", "ab", True), ("v0002-b", "ac", True), ("v0003-c", "ad", False)):
+        ids = partial(assign_stable_ids, versions.newest_with_ids()) if has_ids else None
         write_version(versions.models / name, list(words), ids)
     versions.publish("v0001-a")
     newest = versions.newest_with_ids()
     assert newest.name == "v0002-b"
-    assert ids_after(newest, vocabulary_of("adbc")).ids.tolist() == [0, 3, 1, 2]
+    assert assign_stable_ids(newest, vocabulary_of("adbc")).ids.tolist() == [0, 3, 1, 2]
 
 
 @pytest.fixture
@@ -79,7 +86,7 @@ def version(tmp_path):
     return store
 
 
-def test_write_ids__refuses_those_of_another_vocabulary(version):
+def test_write_ids__refuses_ids_of_another_vocabulary(version):
     with pytest.raises(StoreError, match="has 2 words and 3 stable ids"):
         write_ids(version, StableIds.first(vocabulary_of("xyz")))
     assert read_ids(version).ids.tolist() == [0, 1]
@@ -91,14 +98,14 @@ def read_version(store):
 
 @pytest.mark.parametrize("read", [read_ids, read_version, lambda store: finish(store, {})])
 @pytest.mark.parametrize("lost", ["ids", "ids/ids", "ids/former_words"])
-def test_read_ids__misses_what_was_lost(version, read, lost):
+def test_read_ids__detects_lost_arrays(version, read, lost):
     (version / lost).remove()
     with pytest.raises(DamageError, match=f"{lost} is missing"):
         read(version)
 
 
 @pytest.mark.parametrize("read", [read_ids, read_version, lambda store: finish(store, {})])
-def test_read_ids__refuses_those_of_another_vocabulary(version, read):
+def test_read_ids__refuses_ids_of_another_vocabulary(version, read):
     StableIds.first(vocabulary_of("xyz")).save(version.open_group(writable=True).create_group("ids", overwrite=True))
     with pytest.raises(StoreError, match="has 2 words and 3 stable ids"):
         read(version)
@@ -118,7 +125,7 @@ def test_vectors__refuse_ids_that_are_not_one_for_each_word(ids):
         Vectors(vocabulary_of("ab"), np.ones((2, 2), np.float32), stable_ids=ids)
 
 
-def test_write_vocabulary__of_a_version_made_anew_has_no_ids(version):
+def test_write_vocabulary__of_a_replaced_version_has_no_ids(version):
     write_version(version, ["c"], None)
     assert read_ids(version) is None
     assert read_vocabulary(version).words == ["c"]

@@ -30,7 +30,7 @@ def exported(vectors, folder):
     return str(folder)
 
 
-def test_static__holds_a_row_for_each_word_and_zeros_for_unknown_ones(tmp_path, monkeypatch):
+def test_static__has_a_row_for_each_word_and_zeros_for_unknown_words(tmp_path, monkeypatch):
     monkeypatch.setattr(rows_module, "BLOCK_BYTES", 32)  # two rows at once
     vectors, folder = make(), exported(make(), tmp_path / "static")
     rows = load_file(f"{folder}/model.safetensors")["embeddings"]
@@ -72,9 +72,9 @@ def test_static__cuts_text_as_the_models_tokenizer_did(tmp_path, tokenizer, text
     tokenizers = pytest.importorskip("tokenizers", reason="tokenizers comes with model2vec")
     words = sorted({"another", *tokens})
     folder = exported(make(words=words, tokenizer=tokenizer), tmp_path / "static")
-    found = tokenizers.Tokenizer.from_file(f"{folder}/tokenizer.json").encode(text)
-    assert found.tokens == tokens
-    assert found.ids == [words.index(token) for token in tokens]
+    result = tokenizers.Tokenizer.from_file(f"{folder}/tokenizer.json").encode(text)
+    assert result.tokens == tokens
+    assert result.ids == [words.index(token) for token in tokens]
 
 
 @pytest.mark.filterwarnings("default::DeprecationWarning", "default::FutureWarning")
@@ -93,10 +93,10 @@ def test_static__is_loaded_by_sentence_transformers(tmp_path):
     library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
     vectors = make()
     model = library.SentenceTransformer(exported(vectors, tmp_path / "static"), device="cpu", local_files_only=True)
-    found = model.encode(["the naïve", "it's", "the absent"])
-    assert np.allclose(found[0], vectors[["the", "naïve"]].mean(axis=0), atol=1e-6)
-    assert np.allclose(found[1], vectors["it's"], atol=1e-6)
-    assert np.allclose(found[2], vectors["the"] / 2, atol=1e-6)
+    result = model.encode(["the naïve", "it's", "the absent"])
+    assert np.allclose(result[0], vectors[["the", "naïve"]].mean(axis=0), atol=1e-6)
+    assert np.allclose(result[1], vectors["it's"], atol=1e-6)
+    assert np.allclose(result[2], vectors["the"] / 2, atol=1e-6)
 
 
 def weighted(vectors, a):
@@ -115,14 +115,14 @@ def test_sif__scales_rows_and_says_so(tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings("default::DeprecationWarning", "default::FutureWarning", "default::UserWarning")
 @pytest.mark.parametrize("tool", ["model2vec", "sentence_transformers"])
-def test_sif__is_what_both_tools_compute(tmp_path, tool):
+def test_sif__equals_the_weights_of_both_tools(tmp_path, tool):
     library, vectors = pytest.importorskip(tool, reason=f"{tool} is not installed"), make()
     export(vectors, tmp_path / "static", format="static", sif=1e-3)
-    place = str(tmp_path / "static")
+    folder = str(tmp_path / "static")
     if tool == "model2vec":
-        model = library.StaticModel.from_pretrained(place)
+        model = library.StaticModel.from_pretrained(folder)
     else:
-        model = library.SentenceTransformer(place, device="cpu", local_files_only=True)
+        model = library.SentenceTransformer(folder, device="cpu", local_files_only=True)
     expected = weighted(vectors, 1e-3)[[WORDS.index("the"), WORDS.index("naïve")]].mean(axis=0)
     assert np.allclose(model.encode(["the naïve"])[0], expected, atol=1e-6)
 
@@ -147,13 +147,13 @@ def test_command__weighs_words(tmp_path):
     vectors.save(tmp_path / "model")
     for name, more, a in (("usual", ["--sif"], 1e-3), ("given", ["--sif", "0.5"], 0.5)):
         arguments = ["export", str(tmp_path / "model"), str(tmp_path / name), "--format", "static", *more]
-        done = invoke(*arguments)
-        assert done.exit_code == 0, done.output
+        result = invoke(*arguments)
+        assert result.exit_code == 0, result.output
         rows = load_file(tmp_path / name / "model.safetensors")["embeddings"]
         assert np.allclose(rows[:-1], weighted(vectors, a), atol=1e-6)
 
 
-def test_gensim__there_and_back(monkeypatch):
+def test_gensim__round_trip_keeps_the_vectors(monkeypatch):
     pytest.importorskip("gensim", reason="gensim comes with daskw2v[gensim]")
     monkeypatch.setattr(rows_module, "BLOCK_BYTES", 32)
     vectors = make()
@@ -172,24 +172,24 @@ def test_gensim__there_and_back(monkeypatch):
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("lengths", [(3, 6), (1, 2), (4, 3)], ids=str)
 def test_from_gensim__keeps_the_ngrams_of_fasttext(tmp_path, lengths):
-    """The last lengths are no n-grams: then unseen words have no vector."""
+    """With lengths that are no n-grams, unseen words have no vector."""
     models = pytest.importorskip("gensim.models", reason="gensim comes with daskw2v[gensim]")
     minn, maxn = lengths
     sentences = [["apple", "orange", "größe", "apples"], ["orange", "apple", "green"]] * 20
     wv = models.FastText(sentences, vector_size=8, min_count=1, min_n=minn, max_n=maxn, bucket=500, epochs=2).wv
     vectors = daskw2v.from_gensim(wv)
     vectors.save(tmp_path / "model")
-    for found in (vectors, daskw2v.Vectors.open(tmp_path / "model")):
-        np.testing.assert_allclose(found["größe"], wv["größe"], rtol=1e-6)
+    for result in (vectors, daskw2v.Vectors.open(tmp_path / "model")):
+        np.testing.assert_allclose(result["größe"], wv["größe"], rtol=1e-6)
         if minn > maxn:
             with pytest.raises(KeyError):
-                found["applesauce"]
+                result["applesauce"]
             continue
         for word in ("applesauce", "große", "greens"):
-            np.testing.assert_allclose(found[word], wv.get_vector(word), rtol=1e-5, atol=1e-7)
+            np.testing.assert_allclose(result[word], wv.get_vector(word), rtol=1e-5, atol=1e-7)
 
 
-def test_from_gensim__refuses_what_is_no_keyed_vectors():
+def test_from_gensim__refuses_other_types():
     gensim = pytest.importorskip("gensim", reason="gensim comes with daskw2v[gensim]")
     with pytest.raises(daskw2v.Daskw2vError, match="A dict is not a KeyedVectors"):
         daskw2v.from_gensim({})

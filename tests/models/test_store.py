@@ -76,7 +76,7 @@ def test_publish__does_without_an_installed_package(models, monkeypatch):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_publish__refuses_what_is_not_finite(models, bad):
+def test_publish__refuses_numbers_that_are_not_finite(models, bad):
     write_model(models / "v0001-run")
     block = np.ones((4, 3), np.float32)
     block[2, 1] = bad
@@ -97,7 +97,7 @@ def test_publish__refuses_a_block_never_written(models):
 
 
 @pytest.mark.parametrize("lost", ["input", "output", "vocabulary", "vocabulary/offsets"])
-def test_publish__misses_what_was_lost(models, lost):
+def test_publish__detects_lost_arrays(models, lost):
     write_model(models / "v0001-run")
     (models / "v0001-run" / lost).remove()
     with pytest.raises(DamageError, match=r"is missing|has no table|holds no Zarr group") as caught:
@@ -119,7 +119,7 @@ def test_publish__refuses_a_model_without_vocabulary(models):
         publish(models, "v0001-run", MANIFEST)
 
 
-def test_write_table_rows__takes_blocks_from_many_tasks_at_once(tmp_path):
+def test_write_table_rows__accepts_blocks_of_concurrent_tasks(tmp_path):
     store, rows = Store(str(tmp_path / "m")), np.random.default_rng(0).random((1000, 3), np.float32)
     create_model(store, {"input": rows.shape}, row_block=8)
     with ThreadPoolExecutor(8) as pool:
@@ -136,13 +136,13 @@ def test_write_table_rows__takes_blocks_from_many_tasks_at_once(tmp_path):
         ("nothing", 0, (4, 3), "The folder contains: input"),
     ],
 )
-def test_write_table_rows__refuses_what_does_not_fit(models, table, start, shape, message):
+def test_write_table_rows__refuses_rows_that_do_not_fit(models, table, start, shape, message):
     create_model(models / "v0001-run", {"input": (10, 3)}, row_block=4)
     with pytest.raises(StoreError, match=message):
         write_table_rows(models / "v0001-run", table, start, np.ones(shape, np.float32))
 
 
-def test_read_table__names_what_is_missing(models):
+def test_read_table__names_the_missing_table(models):
     create_model(models / "v0001-run", {"input": (10, 3)}, row_block=4)
     with pytest.raises(StoreError, match="nothing"):
         read_table(models / "v0001-run", "nothing")
@@ -221,7 +221,7 @@ def test_publish__refuses_a_partition_never_written_or_not_finite(models):
     assert latest_version(models) is None
 
 
-def test_create_model__gives_each_partition_chunks_of_its_own(tmp_path):
+def test_create_model__gives_each_partition_separate_chunks(tmp_path):
     create_model(Store(str(tmp_path / "m")), {"input": (1000, 5)}, row_block=100, n_partitions=8)
     array = Store(str(tmp_path / "m")).open_group()["input"]
     assert (array.shape, array.chunks) == ((125, 8, 5), (12, 1, 5))
@@ -246,7 +246,7 @@ def test_create_model__refuses_partitions_without_a_word(models, n):
         (0, (3, 1), "do not fit"),
     ],
 )
-def test_write_partition__refuses_what_does_not_fit(models, partition, shape, message):
+def test_write_partition__refuses_rows_that_do_not_fit(models, partition, shape, message):
     create_model(models / "v0001-run", {"input": (10, 2)}, 4, 3)
     with pytest.raises(StoreError, match=message):
         write_partition(models / "v0001-run", "input", partition, np.ones(shape, np.float32))
@@ -261,13 +261,13 @@ def test_write_table_rows__refuses_a_partitioned_table(models):
 
 
 @pytest.mark.parametrize("key", [10, -11, [0, 10], 0.5, [True] * 10])
-def test_stored_rows__refuse_what_is_no_row(models, key):
+def test_stored_rows__refuse_invalid_indices(models, key):
     create_model(models / "v0001-run", {"input": (10, 2)}, 4)
     with pytest.raises(IndexError, match=r"row 10 of 10|row -11 of 10|by integers"):
         open_table(models / "v0001-run", "input")[key]
 
 
-def test_create_model__replaces_what_was_cut_short(models):
+def test_create_model__replaces_an_unfinished_version(models):
     write_model(models / "v0001-a")
     create_model(models / "v0001-a", {"input": (2, 5)}, row_block=4)
     assert open_table(models / "v0001-a", "input").shape == (2, 5)

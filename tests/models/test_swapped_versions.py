@@ -1,4 +1,4 @@
-"""Files of versions that are swapped, stale or foreign: refused by name, not taken for data."""
+"""Swapped, stale or foreign files of versions are refused by name, and not read as data."""
 
 import json
 import shutil
@@ -50,7 +50,7 @@ def write_version(store, seed):
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def intact_models(tmp_path_factory):
     work = Store(str(tmp_path_factory.mktemp("whole")))
     for seed, name in enumerate(NAMES):
         write_version(work / "models" / name, seed)
@@ -59,9 +59,9 @@ def whole(tmp_path_factory):
 
 
 @pytest.fixture
-def models(whole, tmp_path):
-    """A copy: versions may be moved."""
-    shutil.copytree(whole.url, tmp_path / "copy")
+def models(intact_models, tmp_path):
+    """Return a copy of the versions, as versions may be moved."""
+    shutil.copytree(intact_models.url, tmp_path / "copy")
     return tmp_path / "copy" / "models"
 
 
@@ -72,7 +72,7 @@ def swap(one, other):
 
 
 def read_all(version):
-    """Read all of a version, as queries and as a later training would."""
+    """Read all parts of a version, as queries and a later training do."""
     vectors = Vectors.open(version, in_memory=True)
     store = Store(str(version))
     np.testing.assert_array_equal(vectors.vectors, rows(0 if version.name == NAMES[0] else 10))
@@ -102,11 +102,11 @@ def test_version__with_swapped_files_is_refused(models, pair):
     with pytest.raises(DamageError, match=FOREIGN) as caught:
         read_all(models / NAMES[0])
     assert any(caught.value.url.startswith(str(path)) for path in (one, other))
-    found = Versions(Store(str(models.parent))).verify(NAMES[0])[NAMES[0]]
-    assert {Path(damage.url) for damage in found if FOREIGN in damage.problem} <= {
-        path for place in (one, other) for path in (place, *place.rglob("*"))
+    result = Versions(Store(str(models.parent))).verify(NAMES[0])[NAMES[0]]
+    assert {Path(damage.url) for damage in result if FOREIGN in damage.problem} <= {
+        path for folder in (one, other) for path in (folder, *folder.rglob("*"))
     }
-    assert any(FOREIGN in damage.problem for damage in found)
+    assert any(FOREIGN in damage.problem for damage in result)
 
 
 @pytest.mark.sampled(4)
@@ -118,11 +118,11 @@ def test_version__with_files_of_another_version_is_refused(models, path):
             read_all(models / name)
         assert caught.value.url.startswith(str(models / name))
         assert FOREIGN in caught.value.problem
-        found = Versions(Store(str(models.parent))).verify(name)[name]
-        assert [damage for damage in found if FOREIGN in damage.problem]
+        result = Versions(Store(str(models.parent))).verify(name)[name]
+        assert [damage for damage in result if FOREIGN in damage.problem]
 
 
-def test_version__is_whole_in_another_folder(models, tmp_path):
+def test_version__is_valid_in_another_folder(models, tmp_path):
     read_all(models / NAMES[0])
     moved = tmp_path / "elsewhere" / NAMES[0]
     shutil.move(models / NAMES[0], moved)
@@ -131,7 +131,7 @@ def test_version__is_whole_in_another_folder(models, tmp_path):
 
 @pytest.mark.parametrize("n_partitions", [1, 2])
 def test_finish__refuses_a_chunk_of_an_earlier_attempt(tmp_path, n_partitions):
-    """A write that was given up may arrive after those of the attempt that counts."""
+    """A write of an abandoned attempt may arrive after the writes of the attempt that counts."""
     store = Store(str(tmp_path / "v"))
     chunk = tmp_path / "v" / "input" / "c" / ("0/0" if n_partitions == 1 else "0/0/0")
     late = []
@@ -150,7 +150,7 @@ def test_finish__refuses_a_chunk_of_an_earlier_attempt(tmp_path, n_partitions):
     assert caught.value.url == str(chunk)
 
 
-def test_finish_tables__refuses_what_was_not_written(tmp_path):
+def test_finish_tables__refuses_chunks_that_were_not_written(tmp_path):
     store = Store(str(tmp_path / "v"))
     create_model(store, {"input": (6, 2)}, 2)
     written = [write_table_rows(store, "input", at, rows(0)[at : at + 2]) for at in (0, 4)]
@@ -177,11 +177,11 @@ def test_index__of_another_version_is_refused(models):
     for name in NAMES:
         with pytest.raises(DamageError, match=f"The index in {models / name}/index is of another version"):
             IndexedVectors.open(models / name)
-        found = Versions(Store(str(models.parent))).verify(name)[name]
-        assert [damage.url for damage in found] == [f"{models / name}/index/manifest.json"]
+        result = Versions(Store(str(models.parent))).verify(name)[name]
+        assert [damage.url for damage in result] == [f"{models / name}/index/manifest.json"]
 
 
-def test_damage__is_told_from_what_is_foreign(models):
+def test_damage__is_distinguished_from_foreign_files(models):
     path = models / NAMES[0] / "input" / "c" / "1" / "0"
     for at in (0, -1):  # in the content, and in the checksum itself
         content = path.read_bytes()
@@ -194,7 +194,7 @@ def test_damage__is_told_from_what_is_foreign(models):
 
 
 def make_old(version):
-    """Take away what older versions did not write."""
+    """Delete the attributes that older versions did not write."""
     for file in version.rglob("*.json"):
         values = json.loads(file.read_text())
         holder = values["attributes"] if file.name == "zarr.json" else values
@@ -204,7 +204,7 @@ def make_old(version):
         file.write_text(json.dumps(values))
 
 
-def test_versions__of_older_daskw2v_are_read_and_verify_says_what_they_lack(models):
+def test_versions__of_older_daskw2v_are_read_and_verify_names_missing_parts(models):
     make_old(models / NAMES[0])
     read_all(models / NAMES[0])
     assert len(read_vocabulary(Store(str(models / NAMES[0])))) == len(read_ids(Store(str(models / NAMES[0]))))

@@ -25,8 +25,8 @@ TINY = Resources(threads=1)
 
 
 @pytest.fixture(scope="module")
-def made():
-    """A byte-level BPE that cuts texts off, and has a token that no text has."""
+def bpe():
+    """A byte-level BPE that truncates texts, and has a token that no text has."""
     bpe = tokenizers.Tokenizer(tokenizers.models.BPE())
     bpe.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=True)
     alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
@@ -40,17 +40,17 @@ def made():
 
 
 @pytest.fixture(scope="module")
-def folder(made, tmp_path_factory):
+def folder(bpe, tmp_path_factory):
     """A folder with text and tokenizer, and the model that was trained there."""
     folder = tmp_path_factory.mktemp("tokens")
     (folder / "text.txt").write_text("".join(f"{line}\n" for line in TEXT))
-    made.save(str(folder / "bpe.json"))
+    bpe.save(str(folder / "bpe.json"))
     return folder
 
 
 @pytest.fixture(scope="module")
 def trained(folder, client):
-    """Return what trains with a tokenizer."""
+    """Return a function that trains with a tokenizer."""
 
     def train_with(tokenizer, work="work", **params):
         chosen = PARAMS.replace(tokenizer=tokenizer, **params)
@@ -66,31 +66,31 @@ def vectors(trained, folder):
     return trained(str(folder / "bpe.json"))
 
 
-def tokens_of(made, text):
-    whole = tokenizers.Tokenizer.from_str(made.to_str())
-    whole.no_truncation()
-    whole.no_padding()
-    return whole.encode(text, add_special_tokens=False).tokens
+def tokens_of(bpe, text):
+    untruncated = tokenizers.Tokenizer.from_str(bpe.to_str())
+    untruncated.no_truncation()
+    untruncated.no_padding()
+    return untruncated.encode(text, add_special_tokens=False).tokens
 
 
-def test_words__are_the_tokens_of_whole_lines(vectors, made):
-    tokens = [token for line in TEXT for token in tokens_of(made, line)]
+def test_words__are_the_tokens_of_complete_lines(vectors, bpe):
+    tokens = [token for line in TEXT for token in tokens_of(bpe, line)]
     assert {*vectors} == {token for token in tokens if tokens.count(token) > 1}
     assert vectors.metadata["corpus"]["tokens"] == len(tokens)
 
 
 @pytest.mark.slow
-def test_tokenizer__is_known_by_its_content_alone(trained, vectors, made, folder):
+def test_tokenizer__is_known_by_its_content_alone(trained, vectors, bpe, folder):
     transformers = pytest.importorskip("transformers")
     name = vectors.metadata["params"]["tokenizer"]
     assert name.startswith("tokenizer.json#")
     (folder / "indented.json").write_text(json.dumps(json.loads((folder / "bpe.json").read_text()), indent=3))
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=made)
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=bpe)
     fast.backend_tokenizer.enable_truncation(4)
-    for same in (folder / "indented.json", made, name):
+    for same in (folder / "indented.json", bpe, name):
         assert trained(same).url == vectors.url
     assert {*trained(fast, work="fast")} == {*vectors}
-    other = tokenizers.Tokenizer.from_str(made.to_str())
+    other = tokenizers.Tokenizer.from_str(bpe.to_str())
     other.normalizer = tokenizers.normalizers.Lowercase()
     assert trained(other).url != vectors.url
 
@@ -99,7 +99,7 @@ def test_tokenizer__is_known_by_its_content_alone(trained, vectors, made, folder
 @pytest.mark.filterwarnings("default::DeprecationWarning", "default::FutureWarning", "default::UserWarning")
 @pytest.mark.parametrize("tool", ["model2vec", "sentence_transformers"])
 @pytest.mark.parametrize("columns", [8, 3])
-def test_static_export__gives_the_mean_of_tokens_vectors(vectors, made, tmp_path, tool, columns):
+def test_static_export__gives_the_mean_of_tokens_vectors(vectors, bpe, tmp_path, tool, columns):
     library = pytest.importorskip(tool, reason=f"{tool} is not installed")
     model = vectors if columns == 8 else vectors.prefix(columns)
     export(model, tmp_path / "static", format="static")
@@ -107,7 +107,7 @@ def test_static_export__gives_the_mean_of_tokens_vectors(vectors, made, tmp_path
         loaded = library.StaticModel.from_pretrained(str(tmp_path / "static"))
     else:
         loaded = library.SentenceTransformer(str(tmp_path / "static"), device="cpu", local_files_only=True)
-    tokens = tokens_of(made, f"{TOLD} zebra")
+    tokens = tokens_of(bpe, f"{TOLD} zebra")
     assert any(token not in vectors for token in tokens)
     rows = [model[token] if token in model else np.zeros(columns) for token in tokens]
     np.testing.assert_allclose(loaded.encode([f"{TOLD} zebra"])[0], np.mean(rows, axis=0), atol=1e-6)
@@ -123,17 +123,17 @@ def test_saved_model__has_its_tokenizer(vectors, tmp_path):
         export(saved, tmp_path / f"{name}-static", format="static")
 
 
-def test_encode__is_the_mean_of_known_tokens_vectors(vectors, made, tmp_path):
+def test_encode__is_the_mean_of_known_tokens_vectors(vectors, bpe, tmp_path):
     vectors.save(tmp_path / "saved")
     other = Vectors(list(vectors), np.asarray(vectors))
     for model in (vectors, vectors.prefix(3), vectors.align(other), Vectors.open(tmp_path / "saved")):
-        known = [token for token in tokens_of(made, f"{TOLD} zebra") if token in model]
+        known = [token for token in tokens_of(bpe, f"{TOLD} zebra") if token in model]
         np.testing.assert_allclose(model.encode([f"{TOLD} zebra"]), [model[known].mean(axis=0)], atol=1e-6)
 
 
-def test_object__is_its_content(made):
-    params = PARAMS.replace(tokenizer=made)
-    assert pickle.loads(pickle.dumps(params)) == copy.deepcopy(params) == params.replace(tokenizer=made) == params
+def test_tokenizer_object__is_identified_by_its_content(bpe):
+    params = PARAMS.replace(tokenizer=bpe)
+    assert pickle.loads(pickle.dumps(params)) == copy.deepcopy(params) == params.replace(tokenizer=bpe) == params
     assert len(repr(params.tokenizer)) < 100
 
 
@@ -157,7 +157,7 @@ def test_night__goes_on_with_the_same_tokenizer(folder, client, tmp_path):
     assert Vectors.open(tmp_path / "work").tokenizer_json() is not None
 
 
-def test_damage__is_found_and_mended(trained, folder):
+def test_damage__is_detected_and_repaired(trained, folder):
     first = trained(folder / "bpe.json", work="mended")
     chunk = next(path for path in (folder / "mended/tokenizers").rglob("json/c/*") if path.is_file())
     chunk.write_bytes(chunk.read_bytes()[:-8] + bytes(8))
@@ -199,8 +199,8 @@ def test_export__of_other_vectors_names_the_remedy(vectors, tmp_path):
         export(apart, tmp_path / "static", format="static")
 
 
-def test_export__refuses_ids_with_gaps(made, vectors, tmp_path, monkeypatch):
-    gapped = json.loads(made.to_str())
+def test_export__refuses_ids_with_gaps(bpe, vectors, tmp_path, monkeypatch):
+    gapped = json.loads(bpe.to_str())
     gapped["model"]["vocab"]["Ġthe"] = 5000
     monkeypatch.setattr(Vectors, "tokenizer_json", lambda self: json.dumps(gapped).encode())
     with pytest.raises(InputError, match="have gaps"):

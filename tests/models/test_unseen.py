@@ -1,4 +1,4 @@
-"""Models whose words' vectors are made of their characters: any word has one."""
+"""Models that compute vectors from characters: each word has a vector."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ UNSEEN = "singers"
 
 @pytest.fixture(scope="module")
 def subwords():
-    alphabet = Alphabet.of(WORDS)
+    alphabet = Alphabet.from_words(WORDS)
     return Subwords(alphabet, initial_weights(8, len(alphabet), 1))
 
 
@@ -45,7 +45,7 @@ def plain(vectors):
     return Vectors(vectors.vocabulary, np.asarray(vectors.vectors[:]))
 
 
-def test_publish__misses_a_network_that_was_lost(tmp_path):
+def test_publish__detects_a_lost_network(tmp_path):
     models = Store(str(tmp_path))
     create_model(models / "v0001-a", {"input": (1, 2)}, row_block=1, subwords=True)
     write_table_rows(models / "v0001-a", "input", 0, np.zeros((1, 2), np.float32))
@@ -62,10 +62,10 @@ def test_unseen__words_have_vectors(vectors, subwords):
     expected = subwords.vectors([UNSEEN, "walking"])
     assert vectors[UNSEEN].shape == (8,)
     assert np.allclose(vectors[UNSEEN], expected[0], atol=1e-7)
-    found = vectors[["walk", UNSEEN, "zebra", "walking"]]
-    assert found.dtype == np.float32
-    assert np.array_equal(found[[0, 2]], np.asarray(vectors.vectors[[4, 6]]))
-    assert np.allclose(found[[1, 3]], expected, atol=1e-7)
+    result = vectors[["walk", UNSEEN, "zebra", "walking"]]
+    assert result.dtype == np.float32
+    assert np.array_equal(result[[0, 2]], np.asarray(vectors.vectors[[4, 6]]))
+    assert np.allclose(result[[1, 3]], expected, atol=1e-7)
     assert vectors[[]].shape == (0, 8)
 
 
@@ -78,9 +78,9 @@ def test_unseen__words_are_not_in_the_vocabulary(vectors):
 def test_unseen__words_have_neighbours_and_answers(vectors, subwords):
     unseen = subwords.vectors([UNSEEN])[0]
     cosines = {word: cosine(unseen, row) for word, row in vectors.items()}
-    found = vectors.most_similar(UNSEEN, topn=20)
-    assert [word for word, _ in found] == sorted(cosines, key=cosines.get, reverse=True)
-    assert dict(found) == pytest.approx(cosines, abs=1e-6)
+    result = vectors.most_similar(UNSEEN, topn=20)
+    assert [word for word, _ in result] == sorted(cosines, key=cosines.get, reverse=True)
+    assert dict(result) == pytest.approx(cosines, abs=1e-6)
     assert vectors.similarity("sing", UNSEEN) == pytest.approx(cosines["sing"], abs=1e-6)
     assert vectors.similarity(UNSEEN, UNSEEN) == pytest.approx(1)
     assert "walk" not in dict(vectors.most_similar(["walk", UNSEEN], "zebras", topn=20))
@@ -91,7 +91,7 @@ def test_unseen__words_have_neighbours_and_answers(vectors, subwords):
 
 
 @pytest.mark.parametrize("word", ["", 3.0, None, b"sing"])
-def test_unseen__what_is_no_word_has_no_vector(vectors, word):
+def test_unseen__values_that_are_no_word_have_no_vector(vectors, word):
     with pytest.raises(UnknownWordError, match=f"{word!r} is not among the 7 words"):
         vectors[["sing", word]]
 

@@ -33,9 +33,9 @@ def keyed(matrix):
     return keyed
 
 
-def assert_same(found, expected):
-    assert [word for word, _ in found] == [word for word, _ in expected]
-    assert np.allclose([score for _, score in found], [score for _, score in expected], atol=1e-6)
+def assert_same(result, expected):
+    assert [word for word, _ in result] == [word for word, _ in expected]
+    assert np.allclose([score for _, score in result], [score for _, score in expected], atol=1e-6)
 
 
 def test_vectors__looks_up_words(vectors, matrix):
@@ -49,7 +49,7 @@ def test_vectors__looks_up_words(vectors, matrix):
     assert repr(vectors) == "Vectors(300 words x 8, url=None)"
 
 
-def test_vectors__keeps_the_matrix_as_given(vectors, matrix):
+def test_vectors__keeps_the_passed_matrix(vectors, matrix):
     vectors.most_similar("w1")
     assert vectors.vectors is matrix
 
@@ -71,14 +71,14 @@ def test_vectors__refuses_another_shape_or_type(words, bad):
 
 
 @pytest.mark.parametrize("words", ["ab", None, 5, ["a", None], ["a", 1.5], np.ones((2, 3))])
-def test_vectors__refuse_words_that_are_none(words):
+def test_vectors__refuse_values_that_are_no_word(words):
     with pytest.raises(ParameterError, match=r"is not a (list of words|word)"):
         Vectors(words, np.ones((2, 3)))
 
 
 @pytest.mark.parametrize("words", [["a", "b"], ("a", "b"), np.array(["a", "b"]), {"a": 0, "b": 1}])
 @pytest.mark.parametrize("rows", [[[1, 0], [0, 2]], np.diag([1, 2]), np.diag([1.0, 2.0]), np.float32([[1, 0], [0, 2]])])
-def test_vectors__are_made_of_words_and_numbers(words, rows):
+def test_vectors__accept_lists_of_words_and_numbers(words, rows):
     vectors = Vectors(words, rows)
     assert vectors.most_similar("a") == [("b", 0.0)]
     assert vectors.vectors.dtype == np.float32
@@ -124,7 +124,7 @@ def test_integers__that_are_no_words_are_spelled():
     np.testing.assert_array_equal(vectors[[1001, 105]], vectors[["1001", "105"]])
 
 
-def test_most_similar__takes_negative_words_alone(vectors, keyed):
+def test_most_similar__accepts_negative_words_alone(vectors, keyed):
     assert_same(vectors.most_similar(negative=["w1"]), keyed.most_similar(negative=["w1"]))
 
 
@@ -144,11 +144,11 @@ def test_most_similar__equals_gensim(vectors, keyed, positive, negative, restric
     assert_same(vectors.most_similar(positive, negative, 7, restrict_vocab), expected)
 
 
-def test_most_similar__takes_one_weighted_word(vectors):
+def test_most_similar__accepts_one_weighted_word(vectors):
     assert_same(vectors.most_similar(("w1", 2.0)), vectors.most_similar("w1"))
 
 
-def test_most_similar__gives_all_others_where_topn_is_beyond(vectors):
+def test_most_similar__returns_all_other_words_for_a_large_topn(vectors):
     assert {word for word, _ in vectors.most_similar("w1", topn=1000)} == {*WORDS} - {"w1"}
 
 
@@ -176,7 +176,7 @@ def test_most_similar__refuses_bad_arguments(vectors, arguments, message):
     ],
     ids=["a vector", "no list", "a matrix", "and words", "weights"],
 )
-def test_most_similar__takes_arrays_as_gensim(vectors, keyed, matrix, positive, negative):
+def test_most_similar__treats_arrays_as_gensim(vectors, keyed, matrix, positive, negative):
     expected = keyed.most_similar(positive(matrix), negative(matrix), topn=7)
     assert_same(vectors.most_similar(positive(matrix), negative(matrix), 7), expected)
 
@@ -208,16 +208,16 @@ def test_n_similarity__equals_gensim(vectors, keyed):
 @pytest.mark.parametrize("scores", [7, 1 << 22])
 def test_rank__equals_gensim(vectors, keyed, monkeypatch, scores):
     monkeypatch.setattr(module, "SCORES", scores)
-    others = WORDS[:40]
-    assert [vectors.rank("w3", word) for word in others] == [keyed.rank("w3", word) for word in others]
+    first_words = WORDS[:40]
+    assert [vectors.rank("w3", word) for word in first_words] == [keyed.rank("w3", word) for word in first_words]
     assert vectors.rank("w3", vectors.most_similar("w3")[0][0]) == 1
 
 
 @pytest.mark.parametrize("norm", [False, True])
 def test_get_vector__equals_gensim(vectors, keyed, norm):
-    found = vectors.get_vector("w3", norm=norm)
-    np.testing.assert_allclose(found, keyed.get_vector("w3", norm=norm), rtol=1e-6)
-    found[:] = 0
+    result = vectors.get_vector("w3", norm=norm)
+    np.testing.assert_allclose(result, keyed.get_vector("w3", norm=norm), rtol=1e-6)
+    result[:] = 0
     assert vectors["w3"].any(), "it is a copy"
 
 
@@ -349,6 +349,6 @@ def test_open__reads_a_published_model(tmp_path, matrix):
     assert vectors.url == str(tmp_path / "models" / "v0001-r")
 
 
-def test_open__tells_that_there_is_no_model(tmp_path):
+def test_open__raises_an_error_without_a_model(tmp_path):
     with pytest.raises(StoreError, match="no model"):
         Vectors.open(str(tmp_path / "nothing"))

@@ -48,8 +48,8 @@ def write_model(store, value=1.0):
     write_vocabulary(store, Vocabulary.from_words(["a", "b"], [2, 1]))
 
 
-def names(found):
-    return [version.name for version in found]
+def names(result):
+    return [version.name for version in result]
 
 
 def age(models, name, hours=2):
@@ -252,7 +252,7 @@ def test_gc__removes_what_was_cut_short_unless_its_run_is_at_work(versions, work
     assert (models / "v0006-living").exists()
 
 
-def test_open__says_that_there_is_no_model(work):
+def test_open__raises_an_error_in_a_work_directory_without_a_model(work):
     with pytest.raises(StoreError, match="There is no model at"):
         Versions.open(work.url)
 

@@ -27,20 +27,20 @@ def vectors():
 def test_export__is_read_by_gensim(vectors, tmp_path, suffix):
     url = str(tmp_path / f"vectors{suffix}")
     export(vectors, url)
-    found = pytest.importorskip("gensim.models").KeyedVectors.load_word2vec_format(url, binary=".bin" in suffix)
-    assert found.index_to_key == WORDS
-    assert np.array_equal(found.vectors, vectors.vectors)
+    result = pytest.importorskip("gensim.models").KeyedVectors.load_word2vec_format(url, binary=".bin" in suffix)
+    assert result.index_to_key == WORDS
+    assert np.array_equal(result.vectors, vectors.vectors)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_import_word2vec__reads_what_was_exported(vectors, tmp_path, suffix):
+def test_import_word2vec__reads_exported_files(vectors, tmp_path, suffix):
     url = str(tmp_path / f"vectors{suffix}")
     export(vectors, url)
-    found = import_word2vec(url)
-    assert found.vocabulary.words == WORDS
-    assert found.vocabulary.counts.tolist() == [0] * len(WORDS)
-    assert np.array_equal(found.vectors, vectors.vectors)
-    assert found.url == url
+    result = import_word2vec(url)
+    assert result.vocabulary.words == WORDS
+    assert result.vocabulary.counts.tolist() == [0] * len(WORDS)
+    assert np.array_equal(result.vectors, vectors.vectors)
+    assert result.url == url
 
 
 @pytest.mark.parametrize("columns", [1000, 1024])
@@ -51,13 +51,13 @@ def test_import_word2vec__reads_lines_of_many_numbers(tmp_path, columns):
 
 
 @pytest.mark.parametrize("binary", [False, True])
-def test_import_word2vec__reads_what_gensim_wrote(vectors, tmp_path, binary):
+def test_import_word2vec__reads_files_of_gensim(vectors, tmp_path, binary):
     keyed = pytest.importorskip("gensim.models").KeyedVectors(5)
     keyed.add_vectors(WORDS, vectors.vectors)
     keyed.save_word2vec_format(str(tmp_path / "vectors"), binary=binary)
-    found = import_word2vec(str(tmp_path / "vectors"), binary=binary)
-    assert found.vocabulary.words == WORDS
-    assert np.allclose(found.vectors, vectors.vectors, rtol=1e-6)
+    result = import_word2vec(str(tmp_path / "vectors"), binary=binary)
+    assert result.vocabulary.words == WORDS
+    assert np.allclose(result.vectors, vectors.vectors, rtol=1e-6)
 
 
 def test_export__is_the_same_bytes_each_time(vectors, tmp_path):
@@ -82,9 +82,9 @@ def test_import_word2vec__accepts_no_vectors(tmp_path):
 
 def test_import_word2vec__accepts_spaces_and_carriage_returns_at_line_ends(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"2 2\r\na 1 2 \r\nb 3 4")
-    found = import_word2vec(str(tmp_path / "a.txt"))
-    assert found.vocabulary.words == ["a", "b"]
-    assert found.vectors.tolist() == [[1, 2], [3, 4]]
+    result = import_word2vec(str(tmp_path / "a.txt"))
+    assert result.vocabulary.words == ["a", "b"]
+    assert result.vectors.tolist() == [[1, 2], [3, 4]]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_import_word2vec__accepts_spaces_and_carriage_returns_at_line_ends(tmp_p
     ],
 )
 @pytest.mark.parametrize("suffix", [".txt", ".txt.gz"])
-def test_import_word2vec__names_what_is_wrong_with_a_text_file(tmp_path, content, message, suffix):
+def test_import_word2vec__names_the_problem_of_a_text_file(tmp_path, content, message, suffix):
     path = tmp_path / f"a{suffix}"
     path.write_bytes(gzip.compress(content) if suffix == ".txt.gz" else content)
     if suffix == ".txt.gz":  # how much a packed file holds is only known at its end
@@ -130,7 +130,7 @@ def test_import_word2vec__names_what_is_wrong_with_a_text_file(tmp_path, content
         (b"1 2\n\xff " + bytes(8), "not UTF-8"),
     ],
 )
-def test_import_word2vec__names_what_is_wrong_with_a_binary_file(tmp_path, content, message):
+def test_import_word2vec__names_the_problem_of_a_binary_file(tmp_path, content, message):
     (tmp_path / "a.bin").write_bytes(content)
     with pytest.raises(InputError, match=message):
         import_word2vec(str(tmp_path / "a.bin"))
@@ -143,11 +143,11 @@ def test_import_word2vec__names_a_missing_file(tmp_path):
 
 @settings(deadline=None, max_examples=60)
 @given(st.binary(max_size=60), st.booleans(), st.booleans())
-def test_import_word2vec__refuses_any_garbage_with_its_own_error(tmp_path_factory, content, header, binary):
+def test_import_word2vec__refuses_any_garbage_with_an_input_error(tmp_path_factory, content, header, binary):
     path = tmp_path_factory.mktemp("garbage") / "a"
     path.write_bytes((b"2 3\n" if header else b"") + content)
     try:
-        found = import_word2vec(str(path), binary=binary)
+        result = import_word2vec(str(path), binary=binary)
     except InputError:
         return
-    assert np.isfinite(found.vectors).all()
+    assert np.isfinite(result.vectors).all()

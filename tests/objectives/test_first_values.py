@@ -13,9 +13,9 @@ from daskw2v.objectives.base import initial_rows
 def test_initial_rows__are_draws_by_row_and_column(rows, width):
     params = Params(vector_size=width, seed=3)
     draws = uniform(stream(3, Purpose.INITIAL), rows.astype(np.int64)[:, None] * width + np.arange(width))
-    found = initial_rows(params, "input", rows)
-    np.testing.assert_array_equal(found, (draws - np.float32(0.5)) * np.float32(8 / width))
-    assert (found.dtype, found.shape) == (np.float32, (len(rows), width))
+    result = initial_rows(params, "input", rows)
+    np.testing.assert_array_equal(result, (draws - np.float32(0.5)) * np.float32(8 / width))
+    assert (result.dtype, result.shape) == (np.float32, (len(rows), width))
 
 
 def test_initial_rows__of_outputs_are_zero():

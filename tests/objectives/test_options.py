@@ -1,16 +1,23 @@
-"""What an objective reads, and what is refused because it reads it not."""
+"""Options that an objective reads, and options that are refused because it does not read them."""
 
 import pytest
 
 from daskw2v.config.params import Params
 from daskw2v.errors import ParameterError
-from daskw2v.objectives.registry import OBJECTIVES, check_options, find_objective, find_trainer, settled, start_alpha
+from daskw2v.objectives.registry import (
+    OBJECTIVES,
+    check_options,
+    find_objective,
+    find_trainer,
+    settle_params,
+    start_alpha,
+)
 
 ALL = sorted(OBJECTIVES)
 
 
 @pytest.mark.parametrize("objective", ALL)
-def test_check_options__passes_defaults(objective):
+def test_check_options__accepts_defaults(objective):
     check_options(Params(objective=objective))
 
 
@@ -24,7 +31,7 @@ def test_check_options__passes_defaults(objective):
         ("context_matrix", {"ns_exponent": 0.5, "context_sample": 1e-3}),
     ],
 )
-def test_check_options__passes_the_objectives_own(objective, options):
+def test_check_options__accepts_options_of_the_objective(objective, options):
     check_options(Params(objective=objective, **options))
 
 
@@ -39,7 +46,7 @@ def test_check_options__passes_the_objectives_own(objective, options):
         ("cbow_hs", "negative_sharing", "pair", "sgns, cbow_ns"),
     ],
 )
-def test_check_options__refuses_what_would_change_nothing(objective, name, value, users):
+def test_check_options__refuses_options_that_change_nothing(objective, name, value, users):
     with pytest.raises(ParameterError) as caught:
         Params(objective=objective, **{name: value})
     assert f"{name}={value!r} changes nothing for objective={objective!r}; it is for {users}." in caught.value.problem
@@ -52,17 +59,17 @@ def test_check_options__refuses_an_objective_that_does_not_exist():
 
 
 @pytest.mark.parametrize("objective", ALL)
-def test_start_alpha__is_the_objectives_own_unless_given(objective):
+def test_start_alpha__is_the_default_of_the_objective_unless_passed(objective):
     for optimizer, alpha in find_objective(objective).alphas.items():
         assert start_alpha(Params(objective=objective, optimizer=optimizer)) == alpha > 0
-    assert settled(Params(objective=objective)).optimizer == next(iter(find_objective(objective).alphas))
+    assert settle_params(Params(objective=objective)).optimizer == next(iter(find_objective(objective).alphas))
     assert start_alpha(Params(objective=objective, alpha=0.125)) == 0.125
 
 
 @pytest.mark.parametrize("objective", [name for name in ALL if find_objective(name).trainers])
-def test_find_trainer__lists_the_pairs_there_are(objective):
-    found = find_objective(objective)
-    assert find_trainer(found, "cpu") is found.trainers["cpu"]
+def test_find_trainer__lists_objectives_and_devices(objective):
+    result = find_objective(objective)
+    assert find_trainer(result, "cpu") is result.trainers["cpu"]
     with pytest.raises(ParameterError, match=rf"'{objective}' has no kernel for device='abacus'") as caught:
-        find_trainer(found, "abacus")
+        find_trainer(result, "abacus")
     assert all(f"{name} on cpu" in caught.value.remedy for name in ALL if find_objective(name).trainers)

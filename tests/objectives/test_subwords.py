@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from daskw2v.errors import MissingExtraError, StoreError
 from daskw2v.objectives.subwords import training
-from daskw2v.objectives.subwords.network import BEGIN, END, UNKNOWN, Alphabet, Subwords, rows_of
+from daskw2v.objectives.subwords.network import BEGIN, END, UNKNOWN, Alphabet, Subwords, compute_vectors
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.store.arrays import write_array
 from daskw2v.store.storage import Store
@@ -17,7 +17,7 @@ WORDS = ["", "a", "banana", "mañana", "incomprehensibilities", "x" * 40, "naïv
 
 @pytest.fixture(scope="module")
 def alphabet():
-    return Alphabet.of(WORDS)
+    return Alphabet.from_words(WORDS)
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +25,10 @@ def weights(alphabet):
     return initial_weights(20, len(alphabet), 3)
 
 
-def test_alphabet__takes_the_characters_of_most_words():
-    assert Alphabet.of(["bbb", "ab", "ca", "a"]).characters == "abc"
-    assert Alphabet.of(["bbb", "ab", "ca", "a"], 2).characters == "ab"
-    assert len(Alphabet.of(["bbb", "ab", "ca", "a"], 2)) == 5
+def test_from_words__selects_the_characters_of_most_words():
+    assert Alphabet.from_words(["bbb", "ab", "ca", "a"]).characters == "abc"
+    assert Alphabet.from_words(["bbb", "ab", "ca", "a"], 2).characters == "ab"
+    assert len(Alphabet.from_words(["bbb", "ab", "ca", "a"], 2)) == 5
 
 
 def test_encode__marks_begin_and_end_and_pads():
@@ -47,14 +47,14 @@ def test_encode__keeps_head_and_tail_of_a_long_word(length, shown):
     assert np.array_equal(alphabet.encode(["abcdef"]), alphabet.encode([shown]))
 
 
-def test_encode__takes_no_words_and_no_known_characters():
+def test_encode__accepts_no_words_and_no_known_characters():
     assert Alphabet("ab").encode([]).shape == (0, 24)
     assert Alphabet("").encode(["ab"])[0, :4].tolist() == [BEGIN, UNKNOWN, UNKNOWN, END]
 
 
 @given(st.lists(st.text(st.characters(codec=None), max_size=40)), st.lists(st.text(st.characters(codec=None))))
-def test_encode__tells_what_it_knows_of_any_text(known, words):
-    alphabet = Alphabet.of(known, 20)
+def test_encode__numbers_known_characters_of_any_text(known, words):
+    alphabet = Alphabet.from_words(known, 20)
     assert len(set(alphabet.characters)) == len(alphabet.characters) <= 20
     for word, line in zip(words, alphabet.encode(words).tolist(), strict=True):
         begin, *inner, end = line[: len(line) - line[::-1].index(END)]
@@ -67,11 +67,11 @@ def test_encode__tells_what_it_knows_of_any_text(known, words):
 
 
 @pytest.mark.parametrize("vector_size", [50, 300])
-def test_initial_weights__spread_rows_as_those_of_other_objectives(vector_size):
+def test_initial_weights__give_rows_the_spread_of_other_objectives(vector_size):
     rng = np.random.default_rng(1)
     words = ["".join(rng.choice([*"abcdefghijklmnopqrstuvwxyz"], rng.integers(3, 12))) for _ in range(2000)]
-    alphabet = Alphabet.of(words)
-    rows = rows_of(initial_weights(vector_size, len(alphabet), 1), alphabet.encode(words))
+    alphabet = Alphabet.from_words(words)
+    rows = compute_vectors(initial_weights(vector_size, len(alphabet), 1), alphabet.encode(words))
     assert rows.dtype == np.float32
     assert rows.std() == pytest.approx(8 / vector_size / np.sqrt(12), rel=0.1)
     assert np.square(rows.mean(axis=0)).sum() < 0.35 * np.square(rows).sum(axis=1).mean()
@@ -86,33 +86,33 @@ def test_initial_weights__follow_their_seed():
 
 
 def plain_row(weights, numbers):
-    """What the network makes of a word, place by place, as convolution."""
+    """Return the vector of a word by convolutions, position by position."""
     vectors = [weights["characters"][n - 1] for n in numbers]
     extremes = []
     for width in (2, 3, 4, 5):
-        padded = vectors + [np.zeros_like(vectors[0])] * width  # one place of zeros alone
+        padded = vectors + [np.zeros_like(vectors[0])] * width  # the last position has zeros alone
         values = [np.concatenate(padded[i : i + width]) @ weights[f"filters_{width}"] for i in range(len(vectors) + 1)]
         extremes.append(np.max(values, axis=0) + np.min(values, axis=0))
     return np.concatenate(extremes) @ weights["output"] + weights["bias"]
 
 
-def test_rows_of__is_a_convolution(alphabet, weights):
+def test_compute_vectors__is_a_convolution(alphabet, weights):
     weights = {name: values.astype(np.float64) for name, values in weights.items()}
     characters = alphabet.encode(WORDS)
-    rows = rows_of(weights, characters)
+    rows = compute_vectors(weights, characters)
     assert rows.dtype == np.float64
     for row, line in zip(rows, characters, strict=True):
         np.testing.assert_allclose(row, plain_row(weights, line[line > 0]), rtol=1e-12, atol=1e-15)
 
 
-def test_rows_of__makes_each_word_by_itself(alphabet, weights):
+def test_compute_vectors__treats_each_word_alone(alphabet, weights):
     characters = alphabet.encode(WORDS)
-    together = rows_of(weights, characters)
-    alone = np.concatenate([rows_of(weights, line[None]) for line in characters])
+    together = compute_vectors(weights, characters)
+    alone = np.concatenate([compute_vectors(weights, line[None]) for line in characters])
     np.testing.assert_allclose(together, alone, atol=1e-6)
-    many = rows_of(weights, np.tile(characters, (120, 1)))  # more words than the network takes at once
+    many = compute_vectors(weights, np.tile(characters, (120, 1)))  # more words than a batch of the network
     np.testing.assert_allclose(many, np.tile(together, (120, 1)), atol=1e-6)
-    assert rows_of(weights, characters[:0]).shape == (0, 20)
+    assert compute_vectors(weights, characters[:0]).shape == (0, 20)
 
 
 def test_subwords__are_stored_and_read(alphabet, weights, tmp_path):
@@ -127,7 +127,7 @@ def test_subwords__are_stored_and_read(alphabet, weights, tmp_path):
     assert np.array_equal(loaded.vectors(WORDS), subwords.vectors(WORDS))
 
 
-def test_subwords__keep_sizes_of_their_own(alphabet, monkeypatch, tmp_path):
+def test_subwords__keep_their_sizes(alphabet, monkeypatch, tmp_path):
     monkeypatch.setattr(training, "WIDTHS", (1, 3, 12))
     monkeypatch.setattr(training, "FILTERS", 6)
     monkeypatch.setattr(training, "CHARACTER_SIZE", 4)
@@ -172,7 +172,7 @@ def set_first(value):
         (lambda group: group.attrs.update({"widths": [0]}), "its attributes"),
     ],
 )
-def test_subwords__tell_damage(alphabet, weights, damage, message, tmp_path):
+def test_subwords__detect_damage(alphabet, weights, damage, message, tmp_path):
     group = Store(str(tmp_path)).create_group()
     Subwords(alphabet, weights).save(group)
     damage(group)
@@ -182,14 +182,16 @@ def test_subwords__tell_damage(alphabet, weights, damage, message, tmp_path):
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.text(st.characters(codec=None)), max_size=5))
-def test_subwords__make_vectors_of_any_text(words):
+def test_subwords__compute_vectors_of_any_text(words):
     alphabet = Alphabet("abc")
     rows = Subwords(alphabet, initial_weights(4, len(alphabet), 1)).vectors(words)
     assert rows.shape == (len(words), 4)
     assert np.isfinite(rows).all()
 
 
-@pytest.mark.parametrize("call", [training.forward, lambda *given: training.gradients(*given, np.ones((9, 20)))])
+@pytest.mark.parametrize(
+    "call", [training.forward, lambda *arguments: training.gradients(*arguments, np.ones((9, 20)))]
+)
 def test_training__names_the_extra(alphabet, weights, call, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtraError, match=r"torch is not installed.*pip install 'daskw2v\[torch\]'"):

@@ -10,36 +10,38 @@ from hypothesis import strategies as st
 from daskw2v.config.params import Params
 from daskw2v.kernels.simd import aligned_zeros, padded
 from daskw2v.objectives.base import HotRows, Tables
-from daskw2v.objectives.sg_hs.buckets.cpu import MOST, cut_steps, stride_of, train_bucket
-from daskw2v.objectives.sg_hs.buckets.reference import paths_of
-from daskw2v.objectives.sg_hs.buckets.reference import train_bucket as expected_of
-from daskw2v.objectives.tree import linked_trees
+from daskw2v.objectives.sg_hs.buckets.cpu import MAX_CONTEXTS, cut_steps, find_stride, train_bucket
+from daskw2v.objectives.sg_hs.buckets.reference import train_bucket as train_by_reference
+from daskw2v.objectives.sg_hs.buckets.reference import word_paths
+from daskw2v.objectives.tree import make_linked_trees
 from daskw2v.sampling.pairs import pack
 from daskw2v.vocabulary.huffman import ALONE, huffman_forest
 
 
 def compare(n, rows, vector_size, rng, n_trees=1, dtype=np.uint32, counts=None):
-    """Train n pairs of two partitions of so many rows by the kernel and by the reference."""
+    """Train n pairs of two partitions by the kernel and by the reference, and compare."""
     width, tables, truth = padded(vector_size), [], []
     for size in rows:
         table = aligned_zeros(size * width)
-        own = table.reshape(-1, width)[:, :vector_size]
-        own[:] = rng.normal(scale=0.3, size=own.shape)
+        trainable = table.reshape(-1, width)[:, :vector_size]
+        trainable[:] = rng.normal(scale=0.3, size=trainable.shape)
         tables.append(table)
-        truth.append(own.astype(np.float64))
+        truth.append(trainable.astype(np.float64))
     counts = rng.integers(0, 100, rows[1]) if counts is None else counts
     centers = np.sort(np.minimum(rng.zipf(1.4, n), rows[1]) - 1)
     pairs = pack([rng.integers(0, rows[0], n), centers], dtype)
-    single = [own.astype(np.float32) for own in truth]
-    found = train_bucket(pairs, Tables(*tables, width, HotRows(0, 0, 0, 1)), 0.05, huffman_forest(counts, n_trees))
-    n_pairs, loss = expected_of(pairs, *truth, 0.05, paths_of(counts, n_trees))
-    _, rounded = expected_of(pairs, *single, 0.05, paths_of(counts, n_trees))
-    assert found[0] == n_pairs == n
-    # where hundreds of steps meet in one row, the reference strays as far once its rows are rounded
-    assert found[1] == pytest.approx(loss, abs=2e-5 * max(1.0, abs(loss)) + 2 * abs(rounded - loss))
-    for table, own, rough in zip(tables, truth, single, strict=True):
+    single = [trainable.astype(np.float32) for trainable in truth]
+    result = train_bucket(pairs, Tables(*tables, width, HotRows(0, 0, 0, 1)), 0.05, huffman_forest(counts, n_trees))
+    n_pairs, loss = train_by_reference(pairs, *truth, 0.05, word_paths(counts, n_trees))
+    _, rounded = train_by_reference(pairs, *single, 0.05, word_paths(counts, n_trees))
+    assert result[0] == n_pairs == n
+    # if hundreds of steps move one row, the reference with rounded rows differs as much
+    assert result[1] == pytest.approx(loss, abs=2e-5 * max(1.0, abs(loss)) + 2 * abs(rounded - loss))
+    for table, trainable, single_rows in zip(tables, truth, single, strict=True):
         trained = table.reshape(-1, width)
-        np.testing.assert_allclose(trained[:, :vector_size], own, rtol=1e-4, atol=5e-5 + 2 * np.abs(rough - own).max())
+        np.testing.assert_allclose(
+            trained[:, :vector_size], trainable, rtol=1e-4, atol=5e-5 + 2 * np.abs(single_rows - trainable).max()
+        )
         assert not trained[:, vector_size:].any(), "padding must stay zero"
 
 
@@ -77,17 +79,17 @@ def test_steps__are_of_one_center_and_few_pairs(centers):
     bounds = cut_steps(pairs).tolist()
     assert (bounds[0], bounds[-1]) == (0, len(centers))
     steps = [np.sort(centers)[a:b].tolist() for a, b in pairwise(bounds)]
-    assert all(1 <= len(step) <= MOST and len({*step}) == 1 for step in steps)
-    assert len(steps) == sum(-(-centers.count(center) // MOST) for center in {*centers})
+    assert all(1 <= len(step) <= MAX_CONTEXTS and len({*step}) == 1 for step in steps)
+    assert len(steps) == sum(-(-centers.count(center) // MAX_CONTEXTS) for center in {*centers})
 
 
 @given(st.integers(0, 3000))
-def test_stride__gives_each_step_its_turn(n):
-    assert sorted(i * stride_of(n) % n for i in range(n)) == [*range(n)]
+def test_find_stride__trains_each_step_once(n):
+    assert sorted(i * find_stride(n) % n for i in range(n)) == [*range(n)]
 
 
 @pytest.mark.parametrize("n_words", [2, 15, 16, 40, 1000])
-def test_trees_of_a_partition__leave_no_word_without_a_path(n_words):
+def test_make_linked_trees__gives_each_word_a_path(n_words):
     """A small vocabulary would learn nothing."""
-    links = linked_trees(Params(objective="sg_hs", n_partitions=2), np.arange(n_words, 0, -1))
+    links = make_linked_trees(Params(objective="sg_hs", n_partitions=2), np.arange(n_words, 0, -1))
     assert (links[:n_words] != ALONE).all()

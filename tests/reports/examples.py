@@ -4,7 +4,7 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.objectives.registry import settled
+from daskw2v.objectives.registry import settle_params
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
 # What a page, a script or a terminal might stumble over.
@@ -40,7 +40,7 @@ def manifest(**params):
         for i in range(20)
     ]  # fmt: skip
     return {
-        "params": settled(Params(**{"strategy": "averaging", **params})).as_dict(),
+        "params": settle_params(Params(**{"strategy": "averaging", **params})).as_dict(),
         "resources": {"device": "cpu", "threads": 2},
         "corpus": {
             "identity": "feedbeef",

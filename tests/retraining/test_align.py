@@ -163,7 +163,7 @@ def test_write_aligned__copies_what_needs_no_turn(client, tmp_path, rows, n_part
 
 def test_write_aligned__turns_the_network_that_words_follow_from(client, tmp_path, rows):
     words = ["sing", "singer", "bridge", "bridges", "walk", "walked", "zebra"]
-    alphabet = Alphabet.of(words)
+    alphabet = Alphabet.from_words(words)
     weights = initial_weights(SIZE, len(alphabet), 1)
     weights["bias"][:] = np.arange(SIZE)
     network = Subwords(alphabet, weights)

@@ -12,8 +12,8 @@ from daskw2v.config.params import Params
 from daskw2v.kernels.alias import alias_table
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.objectives.base import Rate
-from daskw2v.objectives.reference import windows_in
-from daskw2v.objectives.windows import windows_of
+from daskw2v.objectives.reference import list_windows
+from daskw2v.objectives.windows import make_windows
 from daskw2v.sampling import pairs
 from daskw2v.sampling.hierarchy import BNS, SNS
 from daskw2v.sampling.pairs import Noise, WindowSize, distribute_pairs, unpack
@@ -49,7 +49,7 @@ def test_distribute_pairs__are_those_of_the_windows_ordered_by_center_in_each_sp
     segment = Segment(tokens, positions, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
     start = data.draw(st.integers(0, 5 * n))
     stop = data.draw(st.integers(start, 5 * n + 1))
-    windows = windows_of(Params(window=window, shrink_windows=shrink_windows, seed=seed), Rate(0.1, 0.0, 0), 3)
+    windows = make_windows(Params(window=window, shrink_windows=shrink_windows, seed=seed), Rate(0.1, 0.0, 0), 3)
     partitions = Partitions(n_words, p)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pairs, "SPAN", data.draw(st.sampled_from([3, 10, 1 << 17])))
@@ -57,7 +57,7 @@ def test_distribute_pairs__are_those_of_the_windows_ordered_by_center_in_each_sp
         span = pairs.SPAN
     expected = [[] for _ in range(p * p)]
     centers = segment.centers(start, stop)
-    for at, seen in zip(range(*centers), windows_in(segment, *centers, windows), strict=True):
+    for at, seen in zip(range(*centers), list_windows(segment, *centers, windows), strict=True):
         (center_part, *contexts_part), (center_row, *contexts_row) = partitions.place(
             np.array([seen.word, *seen.contexts])
         )

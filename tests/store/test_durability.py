@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from daskw2v.errors import StoreError
-from daskw2v.models.stored.files import writing
+from daskw2v.models.stored.files import open_for_writing
 from daskw2v.store import durability
 from daskw2v.store.arrays import write_array
 from daskw2v.store.lease import hold
@@ -101,7 +101,7 @@ def test_lease__does_not_wait_for_data(tmp_path, forced):
 
 
 def test_export__forces_the_file_and_its_name(tmp_path, forced):
-    with writing(f"{tmp_path}/new/vectors.txt") as file:
+    with open_for_writing(f"{tmp_path}/new/vectors.txt") as file:
         file.write(b"0 1\n")
     assert {f"{tmp_path}/new", str(tmp_path)} <= set(forced)
     assert os.path.basename(forced[0]).startswith(".vectors.txt")

@@ -11,7 +11,7 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.kernels.simd import huge_zeros, padded
 from daskw2v.objectives.base import HotRows, Objective, Rate, Tables
-from daskw2v.objectives.cpu.scratch import rows_due
+from daskw2v.objectives.cpu.scratch import count_due_rows
 from daskw2v.sampling.segments import Segment
 from daskw2v.training.devices import Threads
 from daskw2v.training.devices.cpu import flush_words_of, hot_rows_of
@@ -68,7 +68,7 @@ def train_in_step(
             total, loss = total + examples, loss + lost
             for rows, copy in zip(shared, own[thread], strict=True):
                 copy[:] = rows
-        due = width * (hot.rows if done >= longest else rows_due.py_func(hot, done, 1))
+        due = width * (hot.rows if done >= longest else count_due_rows.py_func(hot, done, 1))
         for number, truth in enumerate(common):
             before = truth[:due].copy()
             for mine in own:

@@ -10,7 +10,7 @@ from daskw2v import Params, Resources, train
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import ParameterError
 from daskw2v.models.versions.versions import Versions
-from daskw2v.objectives.registry import OBJECTIVES, settled
+from daskw2v.objectives.registry import OBJECTIVES, settle_params
 from daskw2v.stages import Store
 from daskw2v.training import choice
 from daskw2v.training.choice import candidates, choose
@@ -41,7 +41,7 @@ def test_forecast__of_next_to_no_text_is_a_number(objective):
     for params in usable(Params(objective=objective), Resources()):
         for words, left, vocabulary, n in itertools.product((1, 60), (0, 1, 60), (8, 70_000), (1, 3)):
             text = Text(words, vocabulary, min(left, words), vocabulary, 1, 1, words, vocabulary, vocabulary)
-            found = choice.candidate_of(settled(params), Resources(), text, place(n=n, threads=2))
+            found = choice.candidate_of(settle_params(params), Resources(), text, place(n=n, threads=2))
             assert found.forecast is None or 0 < found.forecast.total < 100
 
 

@@ -8,7 +8,7 @@ import pytest
 from daskw2v import Params, Resources, Vectors, retrain, train
 from daskw2v.errors import DamageError, ParameterError, UnknownWordError
 from daskw2v.features.words import compose_vectors, sum_features, total_weights, weigh_own_rows
-from daskw2v.models.stored.store import attempt_of, finish_tables
+from daskw2v.models.stored.store import finish_tables, read_attempt
 from daskw2v.models.stored.tables import create_model, write_table_rows
 from daskw2v.retraining.gates import Gates
 from daskw2v.retraining.outcome import Outcome
@@ -271,7 +271,7 @@ def test_a_table_of_features__is_read_anew_where_another_attempt_lies(tmp_path):
         written = [write_table_rows(store, name, 0, np.full((n, 2), value, np.float32))
                    for name, n in (("input", 3), ("features", 4))]  # fmt: skip
         finish_tables(store, written)
-        tables.append(_all_features(store, attempt_of(store)))
+        tables.append(_all_features(store, read_attempt(store)))
     assert (tables[0] == 1).all()
     assert (tables[1] == 2).all()
 

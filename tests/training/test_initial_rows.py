@@ -10,7 +10,7 @@ from daskw2v import Params, Resources, train
 from daskw2v.errors import ParameterError
 from daskw2v.models.stored.store import write_subwords
 from daskw2v.objectives.registry import find_objective
-from daskw2v.objectives.subwords.network import Alphabet, Subwords, rows_of
+from daskw2v.objectives.subwords.network import Alphabet, Subwords, compute_vectors
 from daskw2v.objectives.subwords.training import initial_weights
 from daskw2v.sampling.run import Base, Run
 from daskw2v.store.storage import Store
@@ -170,5 +170,8 @@ def test_first_weights__know_the_same_characters(torch, tmp_path):
     run = Run(model, "", None, SMALL, "cpu", Base(model, model, ()))
     words = ["cab", "a", "bb"]
     np.testing.assert_allclose(  # the same weights in another order: sums of products differ in their last bits
-        rows_of(first_weights(run, new), new.encode(words)), rows_of(weights, old.encode(words)), rtol=0, atol=1e-6
+        compute_vectors(first_weights(run, new), new.encode(words)),
+        compute_vectors(weights, old.encode(words)),
+        rtol=0,
+        atol=1e-6,
     )

@@ -8,7 +8,7 @@ import pytest
 from daskw2v import Params, Resources, Versions, retrain, train
 from daskw2v.corpus.sources import find_sources
 from daskw2v.errors import InputError, ParameterError
-from daskw2v.objectives.registry import OBJECTIVES, reads
+from daskw2v.objectives.registry import OBJECTIVES, reads_field
 from daskw2v.objectives.settings import SharedNegatives
 from daskw2v.retraining.gates import Gates
 from daskw2v.retraining.outcome import Outcome
@@ -141,7 +141,7 @@ def test_nights__go_on_where_the_table_has_grown(tmp_path, client):
         *(
             ({"market_negative": 3, "objective": name}, f"market_negative=3 changes nothing for objective='{name}'")
             for name, objective in OBJECTIVES.items()
-            if not reads(objective, "market_negative")
+            if not reads_field(objective, "market_negative")
         ),
     ],
 )

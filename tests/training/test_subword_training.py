@@ -14,7 +14,7 @@ from daskw2v import Params, Resources, Vectors, train
 from daskw2v.errors import MissingExtraError
 from daskw2v.models.stored.store import read_subwords
 from daskw2v.models.stored.tables import open_table
-from daskw2v.objectives.registry import settled
+from daskw2v.objectives.registry import settle_params
 from daskw2v.sampling.run import Run
 from daskw2v.stages import Store, build_corpus, build_vocabulary, train_model
 from daskw2v.training.columns import parts, subwords
@@ -184,7 +184,7 @@ def test_compose__gives_the_same_bits_however_words_are_shared_out(torch, client
     monkeypatch.setattr(subwords, "BLOCK_WORDS", 256)
     words = [f"w{i:x}{'y' * (i % 9)}" for i in range(3073)]
     (tmp_path / "text.txt").write_text(" ".join(words))
-    params, work = settled(PARAMS.replace(vector_size=50)), Store(str(tmp_path / "work"))
+    params, work = settle_params(PARAMS.replace(vector_size=50)), Store(str(tmp_path / "work"))
     corpus = build_corpus(tmp_path / "text.txt", work, params, RESOURCES, client)
     vocabulary = build_vocabulary(corpus, work, params, RESOURCES, client)
     run = Run(work, corpus.name, vocabulary, params, "cpu")

@@ -21,7 +21,7 @@ from daskw2v.cluster import connecting
 from daskw2v.errors import ParameterError, TrainingError, VocabularyError
 from daskw2v.models.versions.resolving import resolve
 from daskw2v.models.versions.versions import latest_version
-from daskw2v.objectives.registry import OBJECTIVES, settled, start_alpha
+from daskw2v.objectives.registry import OBJECTIVES, settle_params, start_alpha
 from daskw2v.stages import Store, build_corpus, build_vocabulary, train_model
 from daskw2v.training.strategies import STRATEGIES
 
@@ -84,7 +84,7 @@ def test_train__neighbours_fall_in_the_topic(client, text, tmp_path, strategy):
 def test_train__publishes_what_it_did(undisturbed, sentences):
     metadata = undisturbed.metadata
     words = sum(map(len, sentences))
-    assert metadata["params"] == settled(SMALL.replace(strategy="averaging")).as_dict()
+    assert metadata["params"] == settle_params(SMALL.replace(strategy="averaging")).as_dict()
     assert metadata["corpus"]["tokens"] == metadata["vocabulary"]["total"] == words
     assert metadata["metrics"]["words"] == 2 * words
     assert metadata["metrics"]["pairs"] == sum(e["pairs"] for e in metadata["metrics"]["history"]) > words
@@ -342,7 +342,8 @@ def test_train__an_objectives_own_rate_is_that_rate(client, text, tmp_path, obje
     """Whether it is given or left open, the experiment is one."""
     params = SMALL.replace(objective=objective, n_replicas=1, epochs=1)
     urls = [
-        train(text, work=tmp_path, params=p, resources=ONE_THREAD, client=client).url for p in (params, settled(params))
+        train(text, work=tmp_path, params=p, resources=ONE_THREAD, client=client).url
+        for p in (params, settle_params(params))
     ]
     assert urls[0] == urls[1]
 

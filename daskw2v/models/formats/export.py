@@ -12,13 +12,13 @@ from daskw2v.extras import Extra
 from daskw2v.models.formats.fasttext.model import write_fasttext, write_quantized
 from daskw2v.models.formats.safetensors import write_header, write_numbers
 from daskw2v.models.formats.static import write_static
-from daskw2v.models.formats.word2vec import refuse_words, write_binary, write_text
+from daskw2v.models.formats.word2vec import check_words, write_binary, write_text
 from daskw2v.models.queries.encoding import check_sif
 from daskw2v.models.queries.frames import arrow_schema
-from daskw2v.models.queries.outputs import NGRAMS, tell_left_out
+from daskw2v.models.queries.outputs import NGRAMS, warn_of_omitted_parts
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.blocks import scaled
-from daskw2v.models.stored.files import new_folder, writing
+from daskw2v.models.stored.blocks import normalize_rows
+from daskw2v.models.stored.files import create_folder, open_for_writing
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location, as_url
 
@@ -93,30 +93,30 @@ def export(
     """
     url = as_url(url, "url")
     format = format_by_name(url) if format is None else format
-    if format not in (*_WRITERS, *_SEVERAL_FILES):
+    if format not in (*_WRITERS, *_FOLDER_WRITERS):
         raise ParameterError(
             f"The name {url} has no suffix of a format."
             if format is None
             else f"format={format!r} of {url} is unknown.",
-            f"Give one of {', '.join((*_WRITERS, *_SEVERAL_FILES))}; or a name that ends in {', '.join(_SUFFIXES)}.",
+            f"Give one of {', '.join((*_WRITERS, *_FOLDER_WRITERS))}; or a name that ends in {', '.join(_SUFFIXES)}.",
         )
     if url.endswith(".gz") and format not in ("text", "binary"):
         raise ParameterError(f"{format} is not compressed with gzip, but {url} ends in .gz.", "Leave .gz away.")
-    own = {name: value for name, value in (("sif", sif), ("part_size", part_size)) if value is not None}
-    for name, value in own.items():
-        refuse_unread(name, f"{name}={value!r}", format, _OWN[name])
+    format_options = {name: value for name, value in (("sif", sif), ("part_size", part_size)) if value is not None}
+    for name, value in format_options.items():
+        check_option(name, f"{name}={value!r}", format, _OPTION_FORMATS[name])
     if sif is not None:
         check_sif(sif)
-    tell_left_out(vectors, url, {NGRAMS} if format in WITH_NGRAMS else ())
-    if format in _SEVERAL_FILES:
-        _SEVERAL_FILES[format](vectors, url, storage_options, **own)
+    warn_of_omitted_parts(vectors, url, {NGRAMS} if format in WITH_NGRAMS else ())
+    if format in _FOLDER_WRITERS:
+        _FOLDER_WRITERS[format](vectors, url, storage_options, **format_options)
         return
-    with writing(url, storage_options) as f:
-        _WRITERS[format](vectors, f, **own)
+    with open_for_writing(url, storage_options) as f:
+        _WRITERS[format](vectors, f, **format_options)
 
 
-def refuse_unread(name: str, option: str, format: str, *formats: str) -> None:
-    """Check that a format reads an option; raises `ParameterError` with the option as the caller wrote it."""
+def check_option(name: str, option: str, format: str, *formats: str) -> None:
+    """Raise ParameterError if a format is none of `formats`, which read the option `name`, written as `option`."""
     if format not in formats:
         raise ParameterError(
             f"{option} changes nothing in {format}; it is for {' and '.join(formats)}.", f"Leave {name} out."
@@ -124,20 +124,20 @@ def refuse_unread(name: str, option: str, format: str, *formats: str) -> None:
 
 
 def format_by_name(url: str) -> str | None:
-    """Return the format of a name's suffix, None for an unknown suffix."""
+    """Return the export format of a file name by its suffix; None for an unknown suffix."""
     name = url.removesuffix(".gz")
     return next((format for suffix, format in _SUFFIXES.items() if name.endswith(suffix)), None)
 
 
 def _write_parquet(vectors: Vectors, f: BinaryIO) -> None:
-    """Write columns word, count and vector, row group by row group."""
+    """Write a Parquet file with the columns word, count and vector, row group by row group."""
     with pq.ParquetWriter(f, arrow_schema(vectors.vector_size)) as writer:
         for batch in vectors.record_batches():
             writer.write_batch(batch)
 
 
 def _write_safetensors(vectors: Vectors, f: BinaryIO) -> None:
-    """Write tensors vectors (V, D) and counts (V,), and the words: UTF-8 bytes and V + 1 offsets into them."""
+    """Write a safetensors file: vectors (V, D), counts (V,), and words as UTF-8 bytes and V + 1 offsets into these."""
     vocabulary = vectors.vocabulary
     shapes = {
         "offsets": (np.int64, vocabulary.offsets.shape),
@@ -155,11 +155,11 @@ def _write_safetensors(vectors: Vectors, f: BinaryIO) -> None:
 
 def _write_projector(vectors: Vectors, url: str, storage_options: Mapping[str, Any] | None) -> None:
     """Write the two files that TensorBoard's projector loads: vectors.tsv and metadata.tsv."""
-    refuse_words(vectors, r"[\t\n\r]", "The projector")
+    check_words(vectors, r"[\t\n\r]", "The projector")
     line = "\t".join(["%.9g"] * vectors.vector_size) + "\n"
-    with writing(f"{url.rstrip('/')}/vectors.tsv", storage_options) as f:
+    with open_for_writing(f"{url.rstrip('/')}/vectors.tsv", storage_options) as f:
         f.writelines((line % tuple(row.tolist())).encode() for _, row in vectors.items())
-    with writing(f"{url.rstrip('/')}/metadata.tsv", storage_options) as f:
+    with open_for_writing(f"{url.rstrip('/')}/metadata.tsv", storage_options) as f:
         f.write(b"word\tcount\n")
         f.writelines(f"{word}\t{n}\n".encode() for word, n in zip(vectors, vectors.vocabulary.counts, strict=True))
 
@@ -169,14 +169,14 @@ def _write_faiss(vectors: Vectors, url: str, storage_options: Mapping[str, Any] 
 
     The faiss package is not used, because its index would hold all vectors in memory first.
     """
-    refuse_words(vectors, r"[\r\n]", "A list of lines")
-    with writing(f"{url}.words", storage_options) as f:
+    check_words(vectors, r"[\r\n]", "A list of lines")
+    with open_for_writing(f"{url}.words", storage_options) as f:
         f.writelines(f"{word}\n".encode() for word in vectors)
-    with writing(url, storage_options) as f:
+    with open_for_writing(url, storage_options) as f:
         words, size = len(vectors), vectors.vector_size
         f.write(_FAISS.pack(b"IxFI", size, words, _UNUSED, _UNUSED, True, _INNER_PRODUCT, words * size))
         for ids in vectors.slices():
-            write_numbers(f, scaled(vectors.rows(ids)))
+            write_numbers(f, normalize_rows(vectors.rows(ids)))
 
 
 def _write_lance(vectors: Vectors, url: str, storage_options: Mapping[str, Any] | None) -> None:
@@ -187,10 +187,10 @@ def _write_lance(vectors: Vectors, url: str, storage_options: Mapping[str, Any] 
     """
     if Store(url, dict(storage_options or {})).local_path is None:
         raise ParameterError(f"{url} is not on this machine.", "Export to a local folder .lance, and copy that.")
-    with new_folder(url, storage_options) as made:
-        written = (fragment.write_fragments(batch, made.url, mode="create") for batch in vectors.record_batches())
-        operation = lance.LanceOperation.Overwrite(arrow_schema(vectors.vector_size), [*chain.from_iterable(written)])
-        lance.LanceDataset.commit(made.url, operation)
+    with create_folder(url, storage_options) as store:
+        fragments = (fragment.write_fragments(batch, store.url, mode="create") for batch in vectors.record_batches())
+        operation = lance.LanceOperation.Overwrite(arrow_schema(vectors.vector_size), [*chain.from_iterable(fragments)])
+        lance.LanceDataset.commit(store.url, operation)
 
 
 _WRITERS: dict[str, Callable[..., None]] = {
@@ -201,14 +201,14 @@ _WRITERS: dict[str, Callable[..., None]] = {
     "fasttext": write_fasttext,
     "ftz": write_quantized,
 }
-_SEVERAL_FILES: dict[str, Callable[..., None]] = {
+_FOLDER_WRITERS: dict[str, Callable[..., None]] = {
     "projector": _write_projector,
     "static": write_static,
     "faiss": _write_faiss,
     "lance": _write_lance,
 }
 WITH_NGRAMS = ("fasttext", "ftz")  # formats that keep the n-grams of words
-_OWN = {"sif": "static", "part_size": "ftz"}  # options, and the format that each is for
+_OPTION_FORMATS = {"sif": "static", "part_size": "ftz"}  # the format of each option
 _SUFFIXES = {
     ".txt": "text",
     ".vec": "text",

@@ -42,7 +42,7 @@ _MODEL2VEC = {
 
 model = StaticModel.from_pretrained("path or name of this repository")""",
 }
-_OWN = {
+_DASKW2V = {
     "library": "daskw2v",
     "tags": "daskw2v, word2vec, word-embeddings",
     "usage": """import daskw2v
@@ -50,11 +50,11 @@ _OWN = {
 model = daskw2v.open("name of this repository")
 model.most_similar("a word of it")""",
 }
-_OF_WORDS = """
+_FILES_OF_WORDS = """
 `model.safetensors` has a row for each word and one of zeros for unknown words; `tokenizer.json` has the words and their
 row numbers.
 """
-_OF_TOKENS = """
+_FILES_OF_TOKENS = """
 Words are tokens of `tokenizer.json`, whose ids are the rows of `model.safetensors`; tokens without a vector have zeros.
 """
 _WEIGHTED = """
@@ -65,7 +65,7 @@ Rows are scaled by smooth inverse frequency (Arora et al. 2017): a word of proba
 def push_to_hub(
     vectors: Vectors, repo_id: str, format: str, private: bool | None, token: str | None, commit_message: str
 ) -> str:
-    """Upload a model; arguments and errors are as in `Vectors.push_to_hub`."""
+    """Upload a model and return its URL; arguments and errors are as in `Vectors.push_to_hub`."""
     if format not in _FORMATS:
         raise ParameterError(f"format={format!r} is unknown.", f"Give one of {', '.join(_FORMATS)}.")
     hub = needed("huggingface_hub", "hub").HfApi(token=token)
@@ -77,21 +77,21 @@ def push_to_hub(
             public = copy(vectors)
             vars(public)["metadata"] = public_metadata(vectors.metadata)
             public.save(folder)
-            (folder / "README.md").write_text(own_card(public), encoding="utf-8")
+            (folder / "README.md").write_text(saved_model_card(public), encoding="utf-8")
         repo = hub.create_repo(repo_id, private=private, exist_ok=True).repo_id
         hub.upload_folder(repo_id=repo, folder_path=folder, commit_message=commit_message)
     return f"hf://{repo}"
 
 
-def model_card(vectors: Vectors, sif: float | None = None) -> str:
+def static_model_card(vectors: Vectors, sif: float | None = None) -> str:
     """Return the text of README.md of a static export: sizes, weights, and scores and parameters of the manifest."""
     has_tokens = is_settled_file(vectors.metadata.get("params", {}).get("tokenizer"))
-    return _card(vectors, _MODEL2VEC, _OF_TOKENS if has_tokens else _OF_WORDS, sif)
+    return _make_card(vectors, _MODEL2VEC, _FILES_OF_TOKENS if has_tokens else _FILES_OF_WORDS, sif)
 
 
-def own_card(vectors: Vectors) -> str:
+def saved_model_card(vectors: Vectors) -> str:
     """Return the text of README.md of a folder that `Vectors.save` wrote."""
-    return _card(vectors, _OWN, "")
+    return _make_card(vectors, _DASKW2V, "")
 
 
 def public_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,26 +102,27 @@ def public_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {**public, "corpus": {"tokens": tokens}} if isinstance(tokens, int) else public
 
 
-def _card(vectors: Vectors, library: Mapping[str, str], files: str, sif: float | None = None) -> str:
+def _make_card(vectors: Vectors, library: Mapping[str, str], files: str, sif: float | None = None) -> str:
+    """Return the text of a model card for a library; `files` is the text about the files of the repository."""
     metadata = vectors.metadata
     tokens = metadata.get("corpus", {}).get("tokens")
     text = f", trained by daskw2v on {tokens:,} tokens" if isinstance(tokens, int) else ""
     card = _CARD.format(words=len(vectors), dimensions=vectors.vector_size, text=text, **library) + files
     card += "" if sif is None else _WEIGHTED.format(a=sif)
-    scores = dict(_scores(metadata))
-    return card + _section("Scores", scores) + _section("Parameters", published(metadata.get("params", {})))
+    scores = dict(_list_scores(metadata))
+    return card + _make_section("Scores", scores) + _make_section("Parameters", published(metadata.get("params", {})))
 
 
-def _section(title: str, values: Mapping[str, Any]) -> str:
-    """Return values as JSON in an indented block, which no text of the values can end."""
+def _make_section(title: str, values: Mapping[str, Any]) -> str:
+    """Return a section of a model card, "" without values: JSON in an indented block, which no value can end."""
     if not values:
         return ""
     lines = escaped_json(json.dumps(values, indent=1)).split("\n")
     return f"\n## {title}\n\n" + "".join(f"    {line}\n" for line in lines)
 
 
-def _scores(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the last scores of training, and the scores that a retrained version was published by."""
+def _list_scores(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values of scores in a manifest: the last ones of training, and the gates of a retraining."""
     for evaluation in metadata.get("metrics", {}).get("evaluations", [])[-1:]:
         yield from evaluation["scores"].items()
     for name, score in metadata.get("retraining", {}).get("scores", {}).items():

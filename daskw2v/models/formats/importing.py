@@ -10,7 +10,7 @@ from daskw2v.models.formats.fasttext.model import read_fasttext
 from daskw2v.models.formats.safetensors import read_safetensors
 from daskw2v.models.formats.word2vec import import_word2vec
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.files import reading
+from daskw2v.models.stored.files import open_for_reading
 from daskw2v.store.urls import Location, as_url
 
 
@@ -48,18 +48,19 @@ def import_vectors(
     [3.0, 1.0]
     """
     url = as_url(url, "file")
-    format = _format_of(url, storage_options) if format is None else format
+    format = _detect_format(url, storage_options) if format is None else format
     if format in _WORD2VEC:
         return import_word2vec(url, _WORD2VEC[format], storage_options)
-    if format not in _OTHERS:
+    if format not in _READERS:
         raise ParameterError(
-            f"format={format!r} of {url} is unknown.", f"Give one of {', '.join((*_WORD2VEC, *_OTHERS))}."
+            f"format={format!r} of {url} is unknown.", f"Give one of {', '.join((*_WORD2VEC, *_READERS))}."
         )
-    with reading(url, storage_options) as raw, io.BufferedReader(raw, 1 << 20) as f:  # type: ignore[type-var]
-        return _OTHERS[format](f, url)
+    with open_for_reading(url, storage_options) as raw, io.BufferedReader(raw, 1 << 20) as f:  # type: ignore[type-var]
+        return _READERS[format](f, url)
 
 
-def _format_of(url: str, storage_options: Mapping[str, Any] | None) -> str:
+def _detect_format(url: str, storage_options: Mapping[str, Any] | None) -> str:
+    """Return the format of a file by its suffix, and of a .bin file by its first bytes."""
     name = url.removesuffix(".gz")
     if name.endswith(".safetensors"):
         return "safetensors"
@@ -67,9 +68,9 @@ def _format_of(url: str, storage_options: Mapping[str, Any] | None) -> str:
         return "fasttext"
     if not name.endswith(".bin"):
         return "text"
-    with reading(url, storage_options) as f:
+    with open_for_reading(url, storage_options) as f:
         return "fasttext" if f.read(len(MAGIC)) == MAGIC else "binary"
 
 
 _WORD2VEC = {"text": False, "binary": True}  # formats of word2vec, and whether they are binary
-_OTHERS = {"fasttext": read_fasttext, "safetensors": read_safetensors}
+_READERS = {"fasttext": read_fasttext, "safetensors": read_safetensors}

@@ -8,7 +8,7 @@ from daskw2v.errors import ParameterError
 from daskw2v.extras import needed
 from daskw2v.features.keys import HashedNGrams
 from daskw2v.models.queries.features import FeatureVectors
-from daskw2v.models.queries.outputs import tell_left_out
+from daskw2v.models.queries.outputs import warn_of_omitted_parts
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
@@ -29,7 +29,7 @@ def to_gensim(vectors: Vectors) -> Any:
     ['king', 'queen']
     """
     keyed = needed("gensim.models", "gensim").KeyedVectors(vectors.vector_size)
-    tell_left_out(vectors, "KeyedVectors")
+    warn_of_omitted_parts(vectors, "KeyedVectors")
     for ids in vectors.slices():
         words, counts = vectors.vocabulary.between(ids.start, ids.stop), vectors.vocabulary.counts[ids]
         keyed.add_vectors(words, vectors.rows(ids))
@@ -68,21 +68,21 @@ def from_gensim(keyed: Any) -> Vectors:
         raise ParameterError(
             f"A {type(keyed).__name__} is not a KeyedVectors.", "Give gensim's KeyedVectors, such as model.wv."
         ) from None
-    other = next((key for key in words if not isinstance(key, str)), None)
-    if other is not None:
-        raise ParameterError(f"The key {other!r} is not a word.", "Give KeyedVectors whose keys are texts.")
+    non_text = next((key for key in words if not isinstance(key, str)), None)
+    if non_text is not None:
+        raise ParameterError(f"The key {non_text!r} is not a word.", "Give KeyedVectors whose keys are texts.")
     return Vectors(
         Vocabulary.from_words(words, [0] * len(words) if counts is None else counts.tolist()),
         np.asarray(matrix[: len(words)], np.float32),
-        features=_ngrams_of(keyed),
+        features=_convert_ngrams(keyed),
     )
 
 
-def _ngrams_of(keyed: Any) -> FeatureVectors | None:
-    """Return the rows of n-grams of FastTextKeyedVectors; None for other vectors, and if words have no n-grams."""
+def _convert_ngrams(keyed: Any) -> FeatureVectors | None:
+    """Return the n-grams of gensim's FastTextKeyedVectors; None for other vectors, and if words have no n-grams."""
     rows = getattr(keyed, "vectors_ngrams", None)
     if rows is None or not len(rows) or keyed.max_n < max(1, keyed.min_n):
         return None
-    return FeatureVectors.of_buckets(
+    return FeatureVectors.from_buckets(
         HashedNGrams(max(1, keyed.min_n), keyed.max_n, len(rows)), np.asarray(rows, np.float32)
     )

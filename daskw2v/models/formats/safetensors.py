@@ -18,14 +18,17 @@ from daskw2v.shards.words import are_words
 from daskw2v.store.limits import check_room
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-_LONGEST_HEADER = 1 << 20  # bytes
-_LARGEST = 1 << 48  # numbers of a header: more than any file has bytes, and less than NumPy counts
-_WANTED = {"offsets": "int64", "counts": "int64", "vectors": "float32", "words": "uint8"}  # as `export` writes them
+_MAX_HEADER = 1 << 20  # bytes
+_MAX_NUMBER = 1 << 48  # numbers of a header: more than any file has bytes, and less than NumPy counts
+_TENSORS = {"offsets": "int64", "counts": "int64", "vectors": "float32", "words": "uint8"}  # as `export` writes them
 _DTYPES = {"float32": "F32", "int64": "I64", "uint8": "U8"}  # NumPy's names, and the names of safetensors
 
 
 def write_header(f: BinaryIO, tensors: Mapping[str, tuple[npt.DTypeLike, tuple[int, ...]]]) -> None:
-    """Write types and shapes. The numbers must follow in the same order; for alignment, the widest types come first."""
+    """Write the header of a safetensors file, from the type and the shape of each tensor by name.
+
+    The numbers must follow in the same order; for alignment, the widest types come first.
+    """
     header: dict[str, Any] = {}
     end = 0
     for name, (kind, shape) in tensors.items():
@@ -38,7 +41,7 @@ def write_header(f: BinaryIO, tensors: Mapping[str, tuple[npt.DTypeLike, tuple[i
 
 
 def write_numbers(f: BinaryIO, numbers: npt.NDArray[Any]) -> None:
-    """Write the next numbers of a tensor, or all of them."""
+    """Write the next numbers of a tensor in little-endian order."""
     f.write(np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data)
 
 
@@ -56,26 +59,26 @@ def read_safetensors(f: BinaryIO, url: str) -> Vectors:
     arrays = dict[str, npt.NDArray[Any]]()
     for name, entry in sorted(tensors.items(), key=lambda tensor: tensor[1]["data_offsets"][0]):
         shape, (start, stop) = tuple(entry["shape"]), entry["data_offsets"]
-        dtype = np.dtype(_WANTED[name]).newbyteorder("<")
+        dtype = np.dtype(_TENSORS[name]).newbyteorder("<")
         if start != end or stop - start != dtype.itemsize * math.prod(shape):
-            raise _no_export(url, f"has the tensor {name} of shape {shape} in the bytes {start}..{stop}")
+            raise _malformed_export(url, f"has the tensor {name} of shape {shape} in the bytes {start}..{stop}")
         check_room((stop - start,), ..., 1, url)
         values, end = np.empty(shape, dtype), stop
         if f.readinto(values.reshape(-1).view(np.uint8).data) != values.nbytes:  # type: ignore[attr-defined]
-            raise _no_export(url, f"is cut short in the tensor {name}")
-        arrays[name] = values.astype(_WANTED[name], copy=False)
+            raise _malformed_export(url, f"is cut short in the tensor {name}")
+        arrays[name] = values.astype(_TENSORS[name], copy=False)
     n, words, offsets = len(arrays["vectors"]), arrays["words"], arrays["offsets"]
     if not are_words(words, offsets) or len(offsets) != n + 1 or len(arrays["counts"]) != n:
-        raise _no_export(url, f"has {n} vectors, and others or damaged words")
+        raise _malformed_export(url, f"has {n} vectors, and others or damaged words")
     vocabulary = Vocabulary(words, offsets, arrays["counts"])
     check_rows(url, vocabulary.words, arrays["vectors"])
     return Vectors(vocabulary, arrays["vectors"], url=url)
 
 
 def _read_header(f: BinaryIO, url: str) -> dict[str, dict[str, Any]]:
-    """Return type, shape and offsets of the tensors; refuse tensors that are not of an export."""
+    """Read type, shape and offsets of each tensor, by name; raise InputError if `export` did not write them."""
     size = int.from_bytes(f.read(8), "little")
-    content = f.read(min(size, _LONGEST_HEADER))
+    content = f.read(min(size, _MAX_HEADER))
     try:
         header = json.loads(content)
         tensors = {name: entry for name, entry in header.items() if name != "__metadata__"}
@@ -83,13 +86,17 @@ def _read_header(f: BinaryIO, url: str) -> dict[str, dict[str, Any]]:
         dims = {name: (len(entry["shape"]), len(entry["data_offsets"])) for name, entry in tensors.items()}
         numbers = [n for entry in tensors.values() for n in (*entry["shape"], *entry["data_offsets"])]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise _no_export(url, f"has no header of safetensors ({type(error).__name__})") from None
-    wanted = {name: _DTYPES[kind] for name, kind in _WANTED.items()}
-    fit = all(type(n) is int and 0 <= n < _LARGEST for n in numbers)
-    if not fit or kinds != wanted or dims != {"offsets": (1, 2), "counts": (1, 2), "vectors": (2, 2), "words": (1, 2)}:
-        raise _no_export(url, f"holds the tensors {', '.join(f'{n} ({k})' for n, k in kinds.items()) or 'of nothing'}")
+        raise _malformed_export(url, f"has no header of safetensors ({type(error).__name__})") from None
+    expected = {name: _DTYPES[kind] for name, kind in _TENSORS.items()}
+    are_valid = all(type(n) is int and 0 <= n < _MAX_NUMBER for n in numbers)
+    expected_dims = {"offsets": (1, 2), "counts": (1, 2), "vectors": (2, 2), "words": (1, 2)}
+    if not are_valid or kinds != expected or dims != expected_dims:
+        names = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())
+        raise _malformed_export(url, f"holds the tensors {names or 'of nothing'}")
     return tensors
 
 
-def _no_export(url: str, problem: str) -> InputError:
-    return InputError(f"{url} {problem}.", f"Give a file that daskw2v exported, with the tensors {', '.join(_WANTED)}.")
+def _malformed_export(url: str, problem: str) -> InputError:
+    """Return the error for a file that `export` did not write; `problem` is a predicate, such as "is cut short"."""
+    tensors = ", ".join(_TENSORS)
+    return InputError(f"{url} {problem}.", f"Give a file that daskw2v exported, with the tensors {tensors}.")

@@ -1,7 +1,7 @@
 """Export for sentence-transformers, model2vec and the Hugging Face Hub: a sentence is the mean of its words' vectors.
 
-The exported tokenizer splits text like the model's tokenizer and knows whole words only. A tokenizer of Hugging Face is
-written as it is: rows are in order of its ids, and rows of tokens that are no words of the model are zeros. Unknown
+The exported tokenizer splits text like the model's tokenizer and knows complete words only. A tokenizer of Hugging Face
+is written as it is: rows are in order of its ids, and rows of tokens that are no words of the model are zeros. Unknown
 words count as zero vectors in sentence-transformers, which changes only the length of the mean; model2vec skips them.
 Weights of words scale their rows: sentence-transformers does not read the tensor of weights that model2vec would read.
 """
@@ -16,12 +16,12 @@ from daskw2v.config.tokenizers import TOKENIZER_FILE
 from daskw2v.corpus.stored_tokenizers import load_tokenizer
 from daskw2v.corpus.tokenizers import steps_of
 from daskw2v.errors import InputError
-from daskw2v.models.formats.hub import model_card
+from daskw2v.models.formats.hub import static_model_card
 from daskw2v.models.formats.safetensors import write_header, write_numbers
-from daskw2v.models.queries.encoding import sif_weights, tokenizer_of
+from daskw2v.models.queries.encoding import find_tokenizer, sif_weights
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.blocks import cut
-from daskw2v.models.stored.files import writing
+from daskw2v.models.stored.files import open_for_writing
 from daskw2v.types import Int64Array
 
 _BLANKS = r"[\x00-\x20]+"
@@ -31,7 +31,7 @@ _ROWS = 1 << 16  # rows written at once
 def write_static(
     vectors: Vectors, url: str, storage_options: Mapping[str, Any] | None, sif: float | None = None
 ) -> None:
-    """Write the five files of a folder; with `sif`, scale rows by `sif_weights`.
+    """Write the five files of a static export into a folder; with `sif`, scale rows by `sif_weights`.
 
     Raises
     ------
@@ -41,23 +41,23 @@ def write_static(
     if not len(vectors):
         raise InputError(f"The model at {vectors.url} has no words.", "Export a model that has words.")
     weights = np.ones(len(vectors), np.float32) if sif is None else sif_weights(vectors, sif)
-    name, content = tokenizer_of(vectors, "Export the work directory or one of its versions.")
+    name, content = find_tokenizer(vectors, "Export the work directory or one of its versions.")
     if content is None:
-        steps = _steps(name)
+        steps = _describe_steps(name)
         ids = np.append(np.arange(len(vectors)), -1)  # the unknown word
     else:
         tokenizer = load_tokenizer(content, TOKENIZER_FILE)
-        ids = _ids_of(tokenizer, vectors)
+        ids = _words_of_tokens(tokenizer, vectors)
     folder = url.rstrip("/")
-    with writing(f"{folder}/model.safetensors", storage_options) as f:
+    with open_for_writing(f"{folder}/model.safetensors", storage_options) as f:
         write_header(f, {"embeddings": (np.float32, (len(ids), vectors.vector_size))})
         for part in cut(len(ids), _ROWS):
             rows = np.zeros((part.stop - part.start, vectors.vector_size), np.float32)
             known = ids[part] >= 0
-            of_words = ids[part][known]
-            rows[known] = vectors.rows(of_words) * weights[of_words, None]
+            word_ids = ids[part][known]
+            rows[known] = vectors.rows(word_ids) * weights[word_ids, None]
             write_numbers(f, rows)
-    with writing(f"{folder}/{TOKENIZER_FILE}", storage_options) as f:
+    with open_for_writing(f"{folder}/{TOKENIZER_FILE}", storage_options) as f:
         if content is None:
             _write_words(vectors, steps, f)
         else:
@@ -65,13 +65,13 @@ def write_static(
     module = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}
     config = {"model_type": "model2vec", "architectures": ["StaticModel"], "normalize": False, "max_length": None}
     texts = {"modules.json": json.dumps([module], indent=1), "config.json": json.dumps(config, indent=1)}
-    for name, text in {**texts, "README.md": model_card(vectors, sif)}.items():
-        with writing(f"{folder}/{name}", storage_options) as f:
+    for name, text in {**texts, "README.md": static_model_card(vectors, sif)}.items():
+        with open_for_writing(f"{folder}/{name}", storage_options) as f:
             f.write(text.encode())
 
 
-def _ids_of(tokenizer: Any, vectors: Vectors) -> Int64Array:
-    """Return the word of each token in order of tokens' ids, -1 for tokens that are no words, shape (n,)."""
+def _words_of_tokens(tokenizer: Any, vectors: Vectors) -> Int64Array:
+    """Return the id of the word of each token, shape (n,), in order of tokens' ids; -1 for a token that is no word."""
     tokens = tokenizer.get_vocab(with_added_tokens=True)
     ids = np.full(len(tokens), -1, np.int64)
     if sorted(tokens.values()) != list(range(len(tokens))):
@@ -85,8 +85,8 @@ def _ids_of(tokenizer: Any, vectors: Vectors) -> Int64Array:
     return ids
 
 
-def _steps(tokenizer: str) -> dict[str, Any]:
-    """Return normalizer and pre-tokenizer, in the format of the package tokenizers."""
+def _describe_steps(tokenizer: str) -> dict[str, Any]:
+    """Return normalizer and pre-tokenizer of a tokenizer of daskw2v, as JSON of the package tokenizers."""
     steps = steps_of(tokenizer)
     if steps is None:
         raise InputError(
@@ -106,6 +106,7 @@ def _steps(tokenizer: str) -> dict[str, Any]:
 
 
 def _write_words(vectors: Vectors, steps: Mapping[str, Any], f: BinaryIO) -> None:
+    """Write a tokenizer.json that knows the words of a model; `steps` are its normalizer and pre-tokenizer."""
     unknown = "[UNK]"
     while unknown in vectors.vocabulary:
         unknown = f"[{unknown}]"

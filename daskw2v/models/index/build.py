@@ -10,11 +10,11 @@ from daskw2v.config.registry import find
 from daskw2v.errors import ParameterError
 from daskw2v.models.index.kinds import EFFORT, KINDS
 from daskw2v.models.index.vectors import IndexedVectors
-from daskw2v.models.stored.arguments import at_least_one
-from daskw2v.models.stored.blocks import scaled
-from daskw2v.models.stored.index_files import IndexSummary, write_index, written
+from daskw2v.models.stored.arguments import as_positive_int
+from daskw2v.models.stored.blocks import normalize_rows
+from daskw2v.models.stored.index_files import IndexSummary, describe_file, write_index
 from daskw2v.models.stored.quantization import check_part_size
-from daskw2v.models.stored.store import attempt_of
+from daskw2v.models.stored.store import read_attempt
 from daskw2v.models.versions.resolving import resolve
 from daskw2v.store.storage import Store
 from daskw2v.store.urls import Location
@@ -22,7 +22,7 @@ from daskw2v.types import Int64Array
 
 _QUERIES = 1000  # words that the recall is measured with
 _TOPN = 10
-_MOST_LINKS = 512
+_MAX_LINKS = 512
 
 
 def build_index(
@@ -87,16 +87,16 @@ def build_index(
             raise ParameterError(
                 f"kind={kind!r} does not read {name}={value}.", f"Leave it out, or give kind={readers}."
             )
-        at_least_one(name, value)
-    if connectivity is not None and not 2 <= connectivity <= _MOST_LINKS:
-        raise ParameterError(f"connectivity={connectivity} is out of range.", f"Give 2 to {_MOST_LINKS}.")
+        as_positive_int(name, value)
+    if connectivity is not None and not 2 <= connectivity <= _MAX_LINKS:
+        raise ParameterError(f"connectivity={connectivity} is out of range.", f"Give 2 to {_MAX_LINKS}.")
     if part_size is not None:
         check_part_size(part_size)
     return index_version(resolve(url, storage_options, version=version), kind, threads, **options)
 
 
 def index_version(store: Store, kind: str = "hnsw", threads: int = 0, **options: int) -> IndexSummary:
-    """Build the index of the version in a folder, as `build_index` does, without checking its options.
+    """Build and write the index of the version in a folder, as `build_index` does, without checking its options.
 
     The folder may be guarded by a lease.
     """
@@ -106,33 +106,33 @@ def index_version(store: Store, kind: str = "hnsw", threads: int = 0, **options:
     shape = len(indexed), indexed.vector_size
     searcher = KINDS[kind](shape, EFFORT, **options)
     for rows in indexed.slices():
-        searcher.add(rows.start, scaled(indexed.rows(rows)), threads)
+        searcher.add(rows.start, normalize_rows(indexed.rows(rows)), threads)
     content = searcher.content()
     searcher = KINDS[kind](shape, EFFORT)
     searcher.read(content, "what was built")
     ids = np.sort(np.random.default_rng(0).choice(len(indexed), min(_QUERIES, len(indexed)), replace=False))
-    file, size, digest = written(content)
+    file, size, digest = describe_file(content)
     summary = IndexSummary(
         words=len(indexed),
         dimensions=indexed.vector_size,
         connectivity=options.get("connectivity", 0),
         expansion=options.get("expansion", 0),
-        recall=_recall(replace(indexed, vectors=indexed._rows, searcher=searcher), ids),
+        recall=_measure_recall(replace(indexed, vectors=indexed._rows, searcher=searcher), ids),
         queries=len(ids),
         file=file,
         size=size,
         digest=digest,
-        version=attempt_of(store),
+        version=read_attempt(store),
         kind=kind,
     )
     write_index(store, summary, content)
     return summary
 
 
-def _recall(indexed: IndexedVectors, ids: Int64Array) -> float:
-    """Return the share of the nearest words of `ids`, without themselves, that an index finds."""
+def _measure_recall(indexed: IndexedVectors, ids: Int64Array) -> float:
+    """Return the recall of an index, 0..1: the share of the ten nearest words of each word of `ids` that it finds."""
     units = indexed.units(ids)
     nearest, indexed_ids = (search(units, _TOPN + 1)[0].tolist() for search in (indexed.exact, indexed.nearest))
-    wanted = [set(row) - {own} for row, own in zip(nearest, ids.tolist(), strict=True)]
-    hits = sum(len(words.intersection(row)) for words, row in zip(wanted, indexed_ids, strict=True))
-    return hits / max(1, sum(map(len, wanted)))
+    expected_ids = [set(row) - {id_} for row, id_ in zip(nearest, ids.tolist(), strict=True)]
+    hits = sum(len(neighbours.intersection(row)) for neighbours, row in zip(expected_ids, indexed_ids, strict=True))
+    return hits / max(1, sum(map(len, expected_ids)))

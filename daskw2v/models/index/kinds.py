@@ -16,20 +16,20 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from daskw2v.extras import needed
-from daskw2v.models.stored.blocks import Ranking, share
-from daskw2v.models.stored.quantization import CENTROIDS, MOST_PART, books_of, codes_of, parts_of
+from daskw2v.models.stored.blocks import Ranking, map_ranges
+from daskw2v.models.stored.quantization import CENTROIDS, MAX_PART_SIZE, cut_vectors, encode_parts, make_books
 from daskw2v.store.limits import refused
 from daskw2v.types import Float32Array, Float64Array, Int8Array, Int16Array, Int64Array, UInt8Array, UInt64Array
 
 EFFORT = 128  # default candidates of a search
 CONNECTIVITY, EXPANSION = 16, 128  # of a graph by default
 PART_SIZE = 4  # dimensions of a part of a product index by default
-BLOCK_WORDS = 1 << 16  # most words that are scored before the best are picked
+BLOCK_WORDS = 1 << 16  # largest number of words that are scored before the best are picked
 _PER_WORD = 4  # candidates of a table for each word that is asked for
 _SCORES = 1 << 22  # scores in memory at once: 16 MB
 _HALF = np.dtype("<f2")  # of numbers in a graph
 _NUMBER, _BITS, _HEAD = np.dtype("<f4"), np.dtype("<u8"), np.dtype("<i4")
-_LARGEST, _LARGEST_QUERY, _SUM = 127, (1 << 15) - 1, (1 << 31) - 1
+_MAX_CODE, _MAX_QUERY_CODE, _MAX_SUM = 127, (1 << 15) - 1, (1 << 31) - 1
 _SLACK = 1e-6  # of float32's rounding
 _ROWS = 256  # widened to float64 at once
 
@@ -41,17 +41,17 @@ class Candidates(NamedTuple):
     ----------
     ids
         Ids of m words for each query, shape (n, m), padded with -1.
-    others
+    bounds
         An upper bound of the cosines of all other words, shape (n,) float32; -inf if the index has no bound, so that
         the candidates count as the nearest, and inf if there are too few candidates.
     """
 
     ids: Int64Array
-    others: Float32Array
+    bounds: Float32Array
 
 
-def presumed(ids: Int64Array) -> Candidates:
-    """Return ids as candidates that count as the nearest words, unless a query has too few of them."""
+def as_nearest(ids: Int64Array) -> Candidates:
+    """Return ids, shape (n, m), as candidates that count as the nearest words, unless a query has too few (-1)."""
     return Candidates(ids, np.where((ids < 0).any(axis=1), np.inf, -np.inf).astype(np.float32))
 
 
@@ -72,10 +72,10 @@ class Searcher(ABC):
         self._shape, self._effort = shape, effort
 
     def __reduce__(self) -> Any:
-        return _loaded, (type(self), self._shape, self._effort, self.content())
+        return _load, (type(self), self._shape, self._effort, self.content())
 
     def __dask_tokenize__(self) -> Any:
-        """Return the name of the index among Dask's keys."""
+        """Return the parts of the name of the index among Dask's keys."""
         digest = hashlib.blake2b(self.content().data, digest_size=20).hexdigest()
         return type(self).__name__, self._shape, self._effort, digest
 
@@ -99,7 +99,7 @@ class Searcher(ABC):
 
     @abstractmethod
     def candidates(self, units: Float32Array, topn: int) -> Candidates:
-        """Return candidates for the `topn` words nearest to unit vectors; all words if there are no more."""
+        """Return candidates for the `topn` words nearest to each of n unit vectors; all words if there are no more."""
 
 
 class GraphIndex(Searcher):
@@ -131,7 +131,7 @@ class GraphIndex(Searcher):
             enable_key_lookups=False,
         )
         self._content: UInt8Array | None = None
-        self._asking = threading.Lock()  # usearch is not safe for concurrent calls: each numbers its threads from 0
+        self._lock = threading.Lock()  # usearch is not safe for concurrent calls: each numbers its threads from 0
 
     def read(self, content: UInt8Array, source: str) -> None:
         """Use a file whose checksum was checked, without copying it.
@@ -156,13 +156,13 @@ class GraphIndex(Searcher):
         return np.frombuffer(self._index.save(), np.uint8) if self._content is None else self._content
 
     def candidates(self, units: Float32Array, topn: int) -> Candidates:
-        """Return the `topn` words that are found for each query, which are taken to be the nearest."""
-        with self._asking:
+        """Return the `topn` words that the graph returns for each unit vector; they count as the nearest."""
+        with self._lock:
             matches = self._index.search(units.astype(_HALF), topn)
         keys, counts = np.atleast_2d(matches.keys), np.atleast_1d(getattr(matches, "counts", len(matches)))
         ids = keys.astype(np.int64)
         ids[np.arange(ids.shape[1]) >= counts[:, None]] = -1
-        return presumed(ids)
+        return as_nearest(ids)
 
 
 class Table(Searcher):
@@ -173,22 +173,23 @@ class Table(Searcher):
     shape
         Number of words, and of dimensions of their vectors.
     effort
-        Candidates that a search keeps, at least.
+        Smallest number of candidates that a search keeps.
     """
 
     def __init__(self, shape: tuple[int, int], effort: int) -> None:
         super().__init__(shape, effort)
-        self._hold(np.zeros(self._size(), np.uint8))
+        self._use(np.zeros(self._size(), np.uint8))
 
     @abstractmethod
     def _size(self) -> int:
-        """Return the bytes of a file."""
+        """Return the size of the table in bytes."""
 
     @abstractmethod
     def _parse(self, content: UInt8Array) -> None:
-        """Keep views of the parts of a file."""
+        """Keep views of the parts of a table."""
 
-    def _hold(self, content: UInt8Array) -> None:
+    def _use(self, content: UInt8Array) -> None:
+        """Use a content as the table."""
         self._content = content
         self._parse(content)
 
@@ -202,21 +203,22 @@ class Table(Searcher):
         """
         if len(content) != (size := self._size()):
             raise refused(source, f"has {len(content)} bytes, a table of this shape {size}")
-        self._hold(content)
+        self._use(content)
 
     def content(self) -> UInt8Array:
         """Return the content of the index's file."""
         return self._content
 
-    def _best(
+    def _rank(
         self, score: Callable[[int, int, Float32Array], None], n_queries: int, topn: int
     ) -> tuple[Int64Array, Float32Array]:
-        """Return candidates for the `topn` nearest words of each query, and their scores, best first, (n_queries, n).
+        """Return candidates for the `topn` words nearest to each query, best first, and scores, both (n_queries, n).
 
         Parameters
         ----------
         score
-            Function (first, stop, most) that writes the scores of the words first..stop-1, shape (n_queries, n).
+            Function (first, stop, scores) that writes the scores of the words first..stop-1 to `scores`, shape
+            (n_queries, stop - first) float32.
         n_queries, topn
             Number of queries, and of words that each asks for.
         """
@@ -225,12 +227,12 @@ class Table(Searcher):
         def search(part: slice) -> tuple[Int64Array, Float32Array]:
             ranking, step = Ranking(n_queries, n), max(1, min(BLOCK_WORDS, _SCORES // max(1, n_queries)))
             for start in range(part.start, part.stop, step):
-                most = np.empty((n_queries, min(step, part.stop - start)), np.float32)
-                score(start, start + most.shape[1], most)
-                ranking.add(most, np.arange(start, start + most.shape[1]))
+                scores = np.empty((n_queries, min(step, part.stop - start)), np.float32)
+                score(start, start + scores.shape[1], scores)
+                ranking.add(scores, np.arange(start, start + scores.shape[1]))
             return ranking.best()
 
-        ids, values = (np.concatenate(parts, axis=1) for parts in zip(*share(search, self._shape[0]), strict=True))
+        ids, values = (np.concatenate(parts, axis=1) for parts in zip(*map_ranges(search, self._shape[0]), strict=True))
         best = np.argsort(-values, axis=1, kind="stable")[:, :n]
         return np.take_along_axis(ids, best, axis=1), np.take_along_axis(values, best, axis=1)
 
@@ -238,10 +240,10 @@ class Table(Searcher):
 class Int8Index(Table):
     """A table of int8, in a quarter of the memory of the vectors. With more effort, fewer searches are done again.
 
-    A word's vector of length 1 is a center, a step times whole numbers of -127..127, and an error. By the inequality of
+    A word's vector of length 1 is a center, a step times integers of -127..127, and an error. By the inequality of
     Cauchy and Schwarz, the error changes its cosine with a query by no more than its length, some .005. So the table
-    bounds the cosine of each word, and a search that keeps the words with the largest bounds knows whether one that it
-    left out can be nearer.
+    bounds the cosine of each word, and a search that keeps the words with the largest bounds knows whether another word
+    can be nearer.
     """
 
     def _size(self) -> int:
@@ -264,33 +266,33 @@ class Int8Index(Table):
         def write(part: slice) -> None:
             for first in range(part.start, part.stop, _ROWS):
                 rows = slice(first, min(first + _ROWS, part.stop))
-                own = slice(start + rows.start, start + rows.stop)
-                self._codes[own], self._steps[own], self._errors[own] = quantized(units[rows] - self._center)
+                ids = slice(start + rows.start, start + rows.stop)
+                self._codes[ids], self._steps[ids], self._errors[ids] = quantize_vectors(units[rows] - self._center)
 
-        share(write, len(units), threads)
+        map_ranges(write, len(units), threads)
 
     def candidates(self, units: Float32Array, topn: int) -> Candidates:
-        """Return candidates for the `topn` words nearest to unit vectors; all words if there are no more."""
-        queries, scales, lost = quantized_queries(units)
+        """Return candidates for the `topn` words nearest to each of n unit vectors; all words if there are no more."""
+        queries, scales, errors = quantize_queries(units)
         bounds = import_module("daskw2v.kernels.search").bounds  # Numba is loaded once it is needed
         # Numba compiles for arrays that can be written or not, and of the machine's byte order
         table = self._codes, np.asarray(self._steps, np.float32), np.asarray(self._errors, np.float32)
 
-        def score(first: int, stop: int, most: Float32Array) -> None:
-            bounds(*table, first, stop, queries, scales, first, most)
+        def score(first: int, stop: int, scores: Float32Array) -> None:
+            bounds(*table, first, stop, queries, scales, first, scores)
 
-        ids, most = self._best(score, len(units), topn)
+        ids, scores = self._rank(score, len(units), topn)
         if ids.shape[1] == self._shape[0]:
-            return presumed(ids)
-        return Candidates(ids, most[:, -1] + lost + units @ self._center)
+            return as_nearest(ids)
+        return Candidates(ids, scores[:, -1] + errors + units @ self._center)
 
 
 class ProductIndex(Table):
     """A table of product-quantized vectors (Jegou et al. 2011, "Product Quantization for Nearest Neighbor Search").
 
-    Vectors are cut into parts of some dimensions. Each part has 256 centroids, found by k-means, and a word has a byte
-    for each part: the number of the nearest one. A query's products with all centroids are looked up and added (section
-    III-A). More effort raises recall and takes longer.
+    Vectors are cut into parts of some dimensions. Each part has 256 centroids, computed by k-means, and a word has a
+    byte for each part: the number of the nearest one. A query's products with all centroids are looked up and added
+    (section III-A). More effort raises recall and takes longer.
 
     Parameters
     ----------
@@ -323,7 +325,7 @@ class ProductIndex(Table):
         if len(content) < _HEAD.itemsize:
             raise refused(source, f"has {len(content)} bytes, too few for an index")
         part_size = int(content[: _HEAD.itemsize].view(_HEAD)[0])
-        if not 1 <= part_size <= MOST_PART:
+        if not 1 <= part_size <= MAX_PART_SIZE:
             raise refused(source, f"has parts of {part_size} dimensions")
         self._part = part_size
         super().read(content, source)
@@ -332,22 +334,22 @@ class ProductIndex(Table):
 
     def add(self, start: int, units: Float32Array, threads: int) -> None:
         """Add the unit vectors of the words start, start + 1, ..., in order; the first ones make the centroids."""
-        parts = parts_of(units, self._part)
+        parts = cut_vectors(units, self._part)
         if start == 0:
-            self._books[:] = books_of(parts)
-        self._codes[start : start + len(units)] = codes_of(parts, self._own_books(), threads)
+            self._books[:] = make_books(parts)
+        self._codes[start : start + len(units)] = encode_parts(parts, self._native_books(), threads)
 
     def candidates(self, units: Float32Array, topn: int) -> Candidates:
-        """Return candidates for the `topn` words nearest to unit vectors; all words if there are no more."""
+        """Return candidates for the `topn` words nearest to each of n unit vectors; all words if there are no more."""
         sums = import_module("daskw2v.kernels.search").sums  # Numba is loaded once it is needed
-        tables = np.ascontiguousarray(np.einsum("pnd,pdk->npk", parts_of(units, self._part), self._own_books()))
+        tables = np.ascontiguousarray(np.einsum("pnd,pdk->npk", cut_vectors(units, self._part), self._native_books()))
 
-        def score(first: int, stop: int, most: Float32Array) -> None:
-            sums(self._codes, first, stop, tables, first, most)
+        def score(first: int, stop: int, scores: Float32Array) -> None:
+            sums(self._codes, first, stop, tables, first, scores)
 
-        return presumed(self._best(score, len(units), topn)[0])
+        return as_nearest(self._rank(score, len(units), topn)[0])
 
-    def _own_books(self) -> Float32Array:
+    def _native_books(self) -> Float32Array:
         """Return the centroids in this machine's byte order, which Numba compiles for."""
         return np.asarray(self._books, np.float32)
 
@@ -364,10 +366,11 @@ class BinaryIndex(Table):
         return self._shape[0] * self._word_bytes() + _NUMBER.itemsize * self._shape[1]
 
     def _word_bytes(self) -> int:
+        """Return the bytes of the bits of a word, a multiple of 8."""
         return _BITS.itemsize * -(-self._shape[1] // (8 * _BITS.itemsize))
 
     def _parse(self, content: UInt8Array) -> None:
-        """Keep views of the bits of the words, and of the center."""
+        """Keep views of the bits of all words, and of the center."""
         bits = self._shape[0] * self._word_bytes()
         self._codes, self._center = content[:bits].reshape(self._shape[0], -1), content[bits:].view(_NUMBER)
 
@@ -378,17 +381,17 @@ class BinaryIndex(Table):
         self._codes[start : start + len(units)] = self._signs(units)
 
     def candidates(self, units: Float32Array, topn: int) -> Candidates:
-        """Return candidates for the `topn` words nearest to unit vectors; all words if there are no more."""
+        """Return candidates for the `topn` words nearest to each of n unit vectors; all words if there are no more."""
         agreements = import_module("daskw2v.kernels.search").agreements  # Numba is loaded once it is needed
-        codes, queries = _numbers_of(self._codes), _numbers_of(self._signs(units))
+        codes, queries = _as_uint64(self._codes), _as_uint64(self._signs(units))
 
-        def score(first: int, stop: int, most: Float32Array) -> None:
-            agreements(codes, first, stop, queries, first, most)
+        def score(first: int, stop: int, scores: Float32Array) -> None:
+            agreements(codes, first, stop, queries, first, scores)
 
-        return presumed(self._best(score, len(units), topn)[0])
+        return as_nearest(self._rank(score, len(units), topn)[0])
 
     def _signs(self, vectors: Float32Array) -> UInt8Array:
-        """Return the bits of n vectors, shape (n, bytes of a word)."""
+        """Return the bits of n vectors, whether each component is above the center's, shape (n, bytes of a word)."""
         bits = np.packbits(vectors > self._center, axis=1, bitorder="little")
         return np.pad(bits, ((0, 0), (0, self._word_bytes() - bits.shape[1])))
 
@@ -401,18 +404,19 @@ KINDS: dict[str, type[Searcher]] = {
 }
 
 
-def _loaded(kind: type[Searcher], shape: tuple[int, int], effort: int, content: UInt8Array) -> Searcher:
+def _load(kind: type[Searcher], shape: tuple[int, int], effort: int, content: UInt8Array) -> Searcher:
+    """Return the index that a pickle holds."""
     index = kind(shape, effort)
     index.read(content, "The index in a pickle")
     return index
 
 
-def _numbers_of(signs: UInt8Array) -> UInt64Array:
-    """Return bits as numbers of this machine's byte order, which Numba compiles for."""
+def _as_uint64(signs: UInt8Array) -> UInt64Array:
+    """Return bits of n words as uint64 in this machine's byte order, which Numba compiles for."""
     return np.asarray(signs.view(_BITS), np.uint64)
 
 
-def quantized(vectors: Float32Array) -> tuple[Int8Array, Float32Array, Float32Array]:
+def quantize_vectors(vectors: Float32Array) -> tuple[Int8Array, Float32Array, Float32Array]:
     """Quantize n vectors to int8.
 
     Returns
@@ -420,12 +424,12 @@ def quantized(vectors: Float32Array) -> tuple[Int8Array, Float32Array, Float32Ar
     codes, steps, errors
         Codes, shape (n, D) int8; the value of a code of 1, and the length of the error, both (n,) float32.
     """
-    steps = np.abs(vectors).max(axis=1, initial=0) / np.float32(_LARGEST)
+    steps = np.abs(vectors).max(axis=1, initial=0) / np.float32(_MAX_CODE)
     codes = np.rint(vectors / np.where(steps > 0, steps, 1)[:, None]).astype(np.int8)
     return codes, steps, _error_lengths(vectors, codes, steps).astype(np.float32)
 
 
-def quantized_queries(units: Float32Array) -> tuple[Int16Array, Float32Array, Float32Array]:
+def quantize_queries(units: Float32Array) -> tuple[Int16Array, Float32Array, Float32Array]:
     """Quantize n queries, so that the dot product of a query's and a word's codes fits int32.
 
     Returns
@@ -435,7 +439,7 @@ def quantized_queries(units: Float32Array) -> tuple[Int16Array, Float32Array, Fl
     """
     wide = np.abs(units.astype(np.float64))
     largest, total = wide.max(axis=1, initial=0), wide.sum(axis=1)
-    steps = np.maximum(largest / _LARGEST_QUERY, total / (_SUM / _LARGEST - units.shape[1])).astype(np.float32)
+    steps = np.maximum(largest / _MAX_QUERY_CODE, total / (_MAX_SUM / _MAX_CODE - units.shape[1])).astype(np.float32)
     codes = np.rint(units / np.where(steps > 0, steps, 1)[:, None]).astype(np.int16)
     # A vector less its center has a length of 2 at most; rounded, of 4
     return codes, steps, (4 * _error_lengths(units, codes, steps) + _SLACK).astype(np.float32)

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from daskw2v.errors import ParameterError
 from daskw2v.models.index.kinds import EFFORT, KINDS, Searcher
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.arguments import at_least_one
-from daskw2v.models.stored.blocks import cut, unit
+from daskw2v.models.stored.arguments import as_positive_int
+from daskw2v.models.stored.blocks import cut, normalize_queries
 from daskw2v.models.stored.index_files import IndexSummary, read_file, read_summary
 from daskw2v.models.versions.resolving import read_resolved
 from daskw2v.store.retries import TIMEOUT
@@ -93,13 +93,14 @@ class IndexedVectors(Vectors):
         >>> daskw2v.IndexedVectors.open("memory://open-index", effort=200).nearest("king", topn=2)[0].tolist()
         [1, 2]
         """
-        effort = at_least_one("effort", effort)
+        effort = as_positive_int("effort", effort)
 
         read = partial(cls._read_with_index, in_memory=in_memory, effort=effort)
         return read_resolved(read, url, storage_options, store_timeout, version)
 
     @classmethod
     def _read_with_index(cls, store: Store, in_memory: bool | None, effort: int) -> Self:
+        """Open a version in a folder with its index."""
         vectors, summary = cls._read(store, in_memory), read_summary(store)
         shape = len(vectors), vectors.vector_size
         searcher = KINDS[summary.kind](shape, effort)
@@ -110,19 +111,19 @@ class IndexedVectors(Vectors):
     def _nearest(
         self, queries: Float32Array, topn: int, restrict_vocab: int | None = None
     ) -> tuple[Int64Array, Float32Array]:
-        """Return the words of the index; search all words for a query of which the index is not sure."""
+        """Return ids and cosines of the nearest words, (n, topn). Where the index is unsure, all words are searched."""
         assert self.searcher is not None
         if restrict_vocab is not None:
             raise ParameterError(
                 f"restrict_vocab={restrict_vocab!r}: an index always searches all words.", "Use `exact` instead."
             )
-        units, topn = unit(queries), min(topn, len(self))
+        units, topn = normalize_queries(queries), min(topn, len(self))
         ids, cosines = np.empty((len(units), topn), np.int64), np.empty((len(units), topn), np.float32)
         unsure = np.empty(len(units), bool)
         for part in cut(len(units), _QUERIES):
-            candidates, others = self.searcher.candidates(units[part], topn)
-            ids[part], cosines[part] = self._ranked(units[part], candidates, topn)
-            unsure[part] = others > cosines[part, -1]
+            candidates, bounds = self.searcher.candidates(units[part], topn)
+            ids[part], cosines[part] = self._rank_candidates(units[part], candidates, topn)
+            unsure[part] = bounds > cosines[part, -1]
         if unsure.any():
             ids[unsure], cosines[unsure] = super()._nearest(units[unsure], topn)
         return ids, cosines
@@ -142,14 +143,14 @@ class IndexedVectors(Vectors):
         >>> daskw2v.IndexedVectors.open("memory://exact").exact("king", topn=2)[0].tolist()
         [1, 2]
         """
-        return self._searched(super()._nearest, queries, topn, restrict_vocab)
+        return self._search_words(super()._nearest, queries, topn, restrict_vocab)
 
-    def _ranked(self, units: Float32Array, ids: Int64Array, topn: int) -> tuple[Int64Array, Float32Array]:
-        """Return the `topn` best candidates by exact cosines."""
+    def _rank_candidates(self, units: Float32Array, ids: Int64Array, topn: int) -> tuple[Int64Array, Float32Array]:
+        """Return ids and exact cosines of the `topn` best candidates of each query, both of shape (n, topn)."""
         cosines = np.empty(ids.shape, np.float32)
         for part in cut(len(ids), max(1, _COMPARED // ids.shape[1])):
-            wanted, positions = np.unique(ids[part], return_inverse=True)
-            rows = self.units(np.maximum(wanted, 0))[positions.reshape(ids[part].shape)]
+            distinct_ids, positions = np.unique(ids[part], return_inverse=True)
+            rows = self.units(np.maximum(distinct_ids, 0))[positions.reshape(ids[part].shape)]
             cosines[part] = np.einsum("nd,nkd->nk", units[part], rows)
         order = np.lexsort((ids, -cosines), axis=1)[:, :topn]
         return np.take_along_axis(ids, order, axis=1), np.take_along_axis(cosines, order, axis=1)

@@ -7,14 +7,14 @@ import numpy as np
 import numpy.typing as npt
 
 from daskw2v.models.queries.rows import WordRows
-from daskw2v.models.stored.arguments import query_vector, query_vectors, some_words, word_list
-from daskw2v.models.stored.blocks import VectorBlock, lengths, scaled, unit
+from daskw2v.models.stored.arguments import as_nonempty_word_list, as_query_vector, as_query_vectors, as_word_list
+from daskw2v.models.stored.blocks import VectorBlock, normalize_queries, normalize_rows, row_lengths
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Word
 
 
 class Distances(WordRows):
-    """Cosines and distances of words, and the words that are nearer than another."""
+    """Cosines and distances of words, and the words within a distance."""
 
     def similarity(self, a: Word, b: Word) -> float:
         """Return the cosine of two words' vectors.
@@ -36,7 +36,7 @@ class Distances(WordRows):
         >>> round(vectors.similarity("king", "queen"), 3)
         0.894
         """
-        first, second = scaled(self._look_up([a, b])[1])
+        first, second = normalize_rows(self._look_up([a, b])[1])
         return float(first @ second)
 
     def distance(self, a: Word, b: Word) -> float:
@@ -81,29 +81,29 @@ class Distances(WordRows):
         [0.106, 1.0]
         """
         if isinstance(word_or_vector, np.ndarray):
-            query = unit(query_vector(word_or_vector, self.vector_size)[None])
+            query = normalize_queries(as_query_vector(word_or_vector, self.vector_size)[None])
         else:
-            query = scaled(self._look_up([word_or_vector])[1])
-        others = word_list(other_words)
-        if others:
-            rows = self._look_up(others)[1]
-            cosines: Float32Array = VectorBlock(np.arange(len(rows)), rows, lengths(rows)).cosines(query)[0]
+            query = normalize_rows(self._look_up([word_or_vector])[1])
+        listed = as_word_list(other_words)
+        if listed:
+            rows = self._look_up(listed)[1]
+            cosines: Float32Array = VectorBlock(np.arange(len(rows)), rows, row_lengths(rows)).cosines(query)[0]
             return np.subtract(1, cosines)
-        away = np.empty(len(self.vocabulary), np.float32)
+        distances = np.empty(len(self.vocabulary), np.float32)
         for block in self.blocks_for(1):
-            away[block.ids] = 1 - block.cosines(query)[0]
-        return away
+            distances[block.ids] = 1 - block.cosines(query)[0]
+        return distances
 
     @staticmethod
     def cosine_similarities(vector_1: npt.ArrayLike, vectors_all: npt.ArrayLike) -> Float32Array:
-        """Return the cosines of a vector with others, shape (n,) float32; 0 for a zero vector.
+        """Return the cosines of a vector with n vectors, shape (n,) float32; 0 for a zero vector.
 
         Parameters
         ----------
         vector_1
             The vector, shape (D,).
         vectors_all
-            The others, shape (n, D).
+            The n vectors, shape (n, D).
 
         Raises
         ------
@@ -117,8 +117,8 @@ class Distances(WordRows):
         [1.0, 0.0, -1.0]
         """
         size = int(np.shape(vector_1)[-1]) if np.ndim(vector_1) else 0
-        query, others = query_vector(vector_1, size), np.atleast_2d(query_vectors(vectors_all, size))
-        cosines: Float32Array = unit(others) @ unit(query[None])[0]
+        query, rows = as_query_vector(vector_1, size), np.atleast_2d(as_query_vectors(vectors_all, size))
+        cosines: Float32Array = normalize_queries(rows) @ normalize_queries(query[None])[0]
         return cosines
 
     def n_similarity(self, first: Sequence[Word], second: Sequence[Word]) -> float:
@@ -143,19 +143,19 @@ class Distances(WordRows):
         >>> round(vectors.n_similarity(["king", "queen"], ["apple"]), 3)
         -0.243
         """
-        means = [self._look_up(some_words(words))[1].mean(axis=0) for words in (first, second)]
-        a, b = unit(np.stack(means))
+        means = [self._look_up(as_nonempty_word_list(words))[1].mean(axis=0) for words in (first, second)]
+        a, b = normalize_queries(np.stack(means))
         return float(a @ b)
 
     def closer_than(self, key1: Word, key2: Word) -> list[str]:
-        """Return the words that are nearer to one word than another is, in order of ids.
+        """Return the words that are nearer to `key1` than `key2` is, in order of ids.
 
         Parameters
         ----------
         key1
-            The word that others are near to, which is none of them.
+            The word that distances are measured from; it is not returned.
         key2
-            The word that they are compared with.
+            The word whose distance is the limit.
 
         Raises
         ------
@@ -169,15 +169,15 @@ class Distances(WordRows):
         >>> vectors.closer_than("king", "apple")
         ['queen']
         """
-        return [self.vocabulary.word(i) for ids in self._closer(key1, key2) for i in ids.tolist()]
+        return [self.vocabulary.word(i) for ids in self._closer_ids(key1, key2) for i in ids.tolist()]
 
     def rank(self, key1: Word, key2: Word) -> int:
-        """Return the rank of a word among the words nearest to another one, without this: 1 for the nearest.
+        """Return the rank of `key2` among the words nearest to `key1`, itself excluded: 1 for the nearest.
 
         Parameters
         ----------
         key1
-            The word that others are near to.
+            The word that distances are measured from.
         key2
             The word that is ranked.
 
@@ -193,12 +193,13 @@ class Distances(WordRows):
         >>> vectors.rank("king", "apple")
         2
         """
-        return 1 + sum(len(ids) for ids in self._closer(key1, key2))
+        return 1 + sum(len(ids) for ids in self._closer_ids(key1, key2))
 
-    def _closer(self, key1: Word, key2: Word) -> Iterator[Int64Array]:
+    def _closer_ids(self, key1: Word, key2: Word) -> Iterator[Int64Array]:
+        """Yield the ids of the words that are nearer to `key1` than `key2` is, block by block, without `key1`."""
         ids, rows = self._look_up([key1, key2])
-        units = scaled(rows[:1])
-        (cosine,) = VectorBlock(ids[1:], rows[1:], lengths(rows[1:])).cosines(units)[0]
+        units = normalize_rows(rows[:1])
+        (cosine,) = VectorBlock(ids[1:], rows[1:], row_lengths(rows[1:])).cosines(units)[0]
         for block in self.blocks_for(1):
             nearer = block.ids[block.cosines(units)[0] > cosine]
             yield nearer[nearer != ids[0]]

@@ -21,13 +21,13 @@ from daskw2v.corpus.tokenizers import TOKENIZERS, Tokenizer, make_tokenizer
 from daskw2v.errors import InputError, ParameterError
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.blocks import cut
-from daskw2v.models.stored.files import reading
+from daskw2v.models.stored.files import open_for_reading
 from daskw2v.models.versions.phrases import Phrases
 from daskw2v.types import Float32Array
 from daskw2v.vocabulary.vocabulary import Word, as_text, is_word
 
 TEXTS_AT_ONCE = 1 << 12  # texts whose words are looked up at once
-USUAL = 1e-3  # a, as the paper has it
+DEFAULT_SIF = 1e-3  # a, as in the paper
 _RANGE = number(0, open_low=True)  # of a
 _BLANKS = bytes(max(byte, 0x20) for byte in range(256))  # bytes <= 0x20 separate tokens
 
@@ -37,21 +37,21 @@ Split = Callable[[str], Sequence[str]]
 
 
 def encode(vectors: Vectors, texts: Any, sif: float | None, tokenizer: Any) -> Float32Array:
-    """Return the vectors of texts; arguments and errors are as in `Vectors.encode`."""
+    """Return the mean vectors of texts; arguments and errors are as in `Vectors.encode`."""
     if isinstance(texts, bytes) or not isinstance(texts, Iterable):
         raise ParameterError(f"{texts!r} is neither a text nor a list of texts.", "Give texts in a list.")
     if sif is not None:
         check_sif(sif)
     weights = None if sif is None else sif_weights(vectors, sif)
-    split, listed = _Words(vectors, tokenizer), [texts] if isinstance(texts, str) else list(texts)
+    split, listed = _Splitter(vectors, tokenizer), [texts] if isinstance(texts, str) else list(texts)
     means = np.zeros((len(listed), vectors.vector_size), np.float32)
     for part in cut(len(listed), TEXTS_AT_ONCE):
-        means[part] = _means(vectors, [split(text) for text in listed[part]], weights)
+        means[part] = _mean_vectors(vectors, [split(text) for text in listed[part]], weights)
     return np.asarray(means[0]) if isinstance(texts, str) else means
 
 
 def check_sif(a: Any) -> None:
-    """Check the constant `a`.
+    """Raise an error if `a`, the constant of smooth inverse frequency, is not a finite number above 0.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def check_sif(a: Any) -> None:
         If `a` is not a finite number above 0.
     """
     if not _RANGE.check(a):
-        raise ParameterError(f"sif={a!r} is not {_RANGE.bound}.", f"Give {USUAL:g}, or leave it out.")
+        raise ParameterError(f"sif={a!r} is not {_RANGE.bound}.", f"Give {DEFAULT_SIF:g}, or leave it out.")
 
 
 def sif_weights(vectors: Vectors, a: float) -> Float32Array:
@@ -80,13 +80,13 @@ def sif_weights(vectors: Vectors, a: float) -> Float32Array:
     return (a / (a + counts / total)).astype(np.float32)
 
 
-def tokenizer_of(vectors: Vectors, remedy: str) -> tuple[str, bytes | None]:
-    """Return the tokenizer that the model's text was split by, and the JSON of its file if it is of Hugging Face.
+def find_tokenizer(vectors: Vectors, remedy: str) -> tuple[str, bytes | None]:
+    """Return the name of a model's tokenizer, and the content of its tokenizer.json; None if it has no such file.
 
     Raises
     ------
     InputError
-        If the file is not with the vectors; `remedy` ends the message.
+        If the vectors lack that file; `remedy` ends the message.
     """
     name, content = str(vectors.metadata.get("params", {}).get("tokenizer", "whitespace")), vectors.tokenizer_json()
     if content is None and is_settled_file(name):
@@ -97,7 +97,8 @@ def tokenizer_of(vectors: Vectors, remedy: str) -> tuple[str, bytes | None]:
     return name, content
 
 
-def _means(vectors: Vectors, texts: list[Sequence[str]], weights: Float32Array | None) -> Float32Array:
+def _mean_vectors(vectors: Vectors, texts: list[Sequence[str]], weights: Float32Array | None) -> Float32Array:
+    """Return the mean vector of the known words of each text, shape (n, D), each word times its weight, (V,)."""
     words = list(dict.fromkeys(word for text in texts for word in text))
     ids, rows, known = vectors._look_up_known(words)
     if weights is not None:
@@ -105,20 +106,20 @@ def _means(vectors: Vectors, texts: list[Sequence[str]], weights: Float32Array |
     row_of = {word: row for row, word in enumerate(words) if known[row]}
     means = np.zeros((len(texts), vectors.vector_size), np.float32)
     for mean, text in zip(means, texts, strict=True):
-        if kept := [row_of[word] for word in text if word in row_of]:
-            mean[:] = rows[kept].mean(axis=0, dtype=np.float64)
+        if known_rows := [row_of[word] for word in text if word in row_of]:
+            mean[:] = rows[known_rows].mean(axis=0, dtype=np.float64)
     return means
 
 
-class _Words:
-    """Splits texts by the model's tokenizer, or another one; lists of words stay."""
+class _Splitter:
+    """Splits texts into words by a tokenizer, the model's if None, and joins phrases; lists of words stay."""
 
     def __init__(self, vectors: Vectors, tokenizer: Any) -> None:
         self._vectors, self._tokenizer = vectors, tokenizer
 
     @cached_property
-    def _split(self) -> Split:  # made for the first text, as lists of words need no tokenizer
-        split, phrases = _split_by(self._vectors, self._tokenizer), _phrases_of(self._vectors)
+    def _split(self) -> Split:  # computed for the first text, as lists of words need no tokenizer
+        split, phrases = _make_split(self._vectors, self._tokenizer), _read_phrases(self._vectors)
         return split if phrases is None else lambda text: phrases.apply(split(text))
 
     def __call__(self, text: str | Sequence[Word]) -> Sequence[str]:
@@ -130,8 +131,8 @@ class _Words:
         return [as_text(word) for word in words]
 
 
-def _phrases_of(vectors: Vectors) -> Phrases | None:
-    """Return the phrases of the model's text; None if it has none."""
+def _read_phrases(vectors: Vectors) -> Phrases | None:
+    """Return the phrases that words of the model's text were joined to; None without any, or without its version."""
     if not vectors.metadata.get("phrases"):
         return None
     if vectors._version is None or "phrases" not in vectors._version.children():
@@ -140,25 +141,26 @@ def _phrases_of(vectors: Vectors) -> Phrases | None:
     return Phrases._read(vectors._version)
 
 
-def _split_by(vectors: Vectors, tokenizer: Any) -> Split:
-    """Return the function that splits a text by a tokenizer, or by the model's if it is None."""
+def _make_split(vectors: Vectors, tokenizer: Any) -> Split:
+    """Return the function that splits a text into words by a tokenizer; by the tokenizer of the model if None."""
     if tokenizer is None:
-        tokenizer, content = tokenizer_of(vectors, "Open the version, or give tokenizer='tokenizer.json', the file.")
+        tokenizer, content = find_tokenizer(vectors, "Open the version, or give tokenizer='tokenizer.json', the file.")
         if content is not None:
-            return _of_json(content)
+            return _split_by_json(content)
         if not tokenizer.startswith(REGEX) and TOKENIZERS.known(tokenizer) is None:
             raise InputError(
                 f"The model's tokenizer is the function {tokenizer}, which no model loads by itself.",
                 "Give it, if you trust it: encode(texts, tokenizer=function). Or give lists of words.",
             )
     elif is_tokenizer_file(tokenizer):
-        with reading(tokenizer) as f:
-            return _of_json(f.read())
-    made = make_tokenizer(tokenizer)
-    return lambda text: _tokens(made, text)
+        with open_for_reading(tokenizer) as f:
+            return _split_by_json(f.read())
+    tokenize = make_tokenizer(tokenizer)
+    return lambda text: _tokenize(tokenize, text)
 
 
-def _of_json(content: bytes) -> Split:
+def _split_by_json(content: bytes) -> Split:
+    """Return the function that splits a text by a tokenizer of Hugging Face, the content of its tokenizer.json."""
     tokenizer = load_tokenizer(content, TOKENIZER_FILE)
 
     def split(text: str) -> list[str]:
@@ -168,7 +170,8 @@ def _of_json(content: bytes) -> Split:
     return split
 
 
-def _tokens(tokenizer: Tokenizer, text: str) -> list[str]:
+def _tokenize(tokenizer: Tokenizer, text: str) -> list[str]:
+    """Return the words of a text, split by a tokenizer of daskw2v."""
     # Lone surrogates, which UTF-8 does not have, are replaced like invalid bytes of a text
     data = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode()
     pieces: RawText | Tokens = tokenizer(data)

@@ -13,13 +13,13 @@ import numpy as np
 from daskw2v.errors import ParameterError, UnknownWordError
 from daskw2v.features.keys import FeatureKeys, HashedNGrams
 from daskw2v.features.words import WordFeatures, sum_features, total_weights
-from daskw2v.models.stored.blocks import cut, scaled
+from daskw2v.models.stored.blocks import cut, normalize_rows
 from daskw2v.models.stored.quantization import CodedRows
 from daskw2v.models.stored.tables import StoredRows
 from daskw2v.types import BoolArray, Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Vocabulary
 
-_SURE = 200  # count from which on a word has its full weight
+_FULL_COUNT = 200  # count from which on a word has its full weight
 _WORDS_AT_ONCE = 1 << 20
 
 
@@ -39,11 +39,11 @@ class FeatureVectors:
     rows: Float32Array | CodedRows | StoredRows
 
     @classmethod
-    def of_buckets(cls, ngrams: HashedNGrams, rows: Float32Array) -> Self:
-        """Return the vectors of n-grams of a row for each bucket, shape (bucket, D) float32; zero rows are left out."""
-        trained = rows.any(axis=1)
-        keys = FeatureKeys(ngrams=ngrams, buckets=np.flatnonzero(trained).astype(np.int32))
-        return cls(keys, rows if trained.all() else rows[trained])
+    def from_buckets(cls, ngrams: HashedNGrams, rows: Float32Array) -> Self:
+        """Return the rows of n-grams, from one for each bucket, (bucket, D) float32; zero rows are left out."""
+        is_trained = rows.any(axis=1)
+        keys = FeatureKeys(ngrams=ngrams, buckets=np.flatnonzero(is_trained).astype(np.int32))
+        return cls(keys, rows if is_trained.all() else rows[is_trained])
 
     @property
     def vector_size(self) -> int:
@@ -51,22 +51,22 @@ class FeatureVectors:
         return int(self.rows.shape[1])
 
     @property
-    def spells(self) -> bool:
-        """True if words have n-grams."""
+    def has_ngrams(self) -> bool:
+        """Whether words have n-grams; otherwise all features are of a table."""
         return self.keys.ngrams.maxn > 0
 
-    def kept(self, ngrams: Int64Array) -> "FeatureVectors":
-        """Return the rows of the table and of the n-grams with these indices of buckets, in memory."""
+    def select_ngrams(self, ngrams: Int64Array) -> "FeatureVectors":
+        """Return the rows of the table and of the n-grams with these indices in `keys.buckets`, in memory."""
         first = self.keys.first_ngram
         rows = np.concatenate([np.arange(first), first + ngrams])
         return FeatureVectors(self.keys.select_ngrams(ngrams), np.ascontiguousarray(self.rows[rows]))
 
     def prefix(self, columns: int) -> "FeatureVectors":
-        """Return the vectors of the first columns of the rows, in memory."""
+        """Return the features with the first columns of their rows, in memory."""
         return FeatureVectors(self.keys, np.ascontiguousarray(self.rows[:][:, :columns]))
 
     def vectors(self, words: Sequence[str]) -> Float32Array:
-        """Return the means of words' n-grams, shape (n, D) float32.
+        """Return the mean of the rows of each word's n-grams, shape (n, D) float32.
 
         N-grams without a row count as zeros; in a pruned model they are left out of the mean.
 
@@ -75,17 +75,26 @@ class FeatureVectors:
         UnknownWordError
             If a word has no n-gram with a row.
         """
-        return self._composed(self.keys.find_ngrams(words), words, "n-gram")
+        return self._compose(self.keys.find_ngrams(words), words, "n-gram")
 
     def knows(self, words: Sequence[str]) -> BoolArray:
-        """Return which words have an n-gram with a row, shape (n,)."""
+        """Return whether each of n words has an n-gram with a row, shape (n,)."""
         return np.asarray(np.diff(self.keys.find_ngrams(words).drop_missing().offsets) > 0)
 
-    def of(self, items: Sequence[Mapping[str, Any]]) -> Float32Array:
-        """Return the means of items' features, shape (n, D) float32; raises as `Vectors.of_features`."""
-        return self._composed(self.keys.find_values(items), list(map(str, items)), "feature")
+    def item_vectors(self, items: Sequence[Mapping[str, Any]]) -> Float32Array:
+        """Return the mean of the rows of each item's features, shape (n, D); raises as `Vectors.of_features`."""
+        return self._compose(self.keys.find_values(items), list(map(str, items)), "feature")
 
-    def _composed(self, features: WordFeatures, names: Sequence[str], kind: str) -> Float32Array:
+    def _compose(self, features: WordFeatures, names: Sequence[str], kind: str) -> Float32Array:
+        """Return the mean row of the features of each of n words or items, shape (n, D).
+
+        Parameters
+        ----------
+        features
+            The features of each.
+        names, kind
+            Names of the words or items, and of their features, for the error if one has no feature with a row.
+        """
         for name, n in zip(names, np.diff(features.drop_missing().offsets), strict=True):
             if not n:
                 raise UnknownWordError(
@@ -98,28 +107,28 @@ class FeatureVectors:
 
 def fit_ngrams(
     vocabulary: Vocabulary,
-    pieces: Iterable[tuple[slice, Float32Array]],
+    blocks: Iterable[tuple[slice, Float32Array]],
     columns: int,
     ngrams: HashedNGrams,
-    most: int | None = None,
+    max_ngrams: int | None = None,
 ) -> FeatureVectors:
     """Return rows of n-grams whose means approximate the directions of words' vectors.
 
     Each row is the mean of all directions and a fitted difference from it. The weight of a word in the fit is the
-    square root of its count / _SURE, at most 1. The most frequent n-grams come first, as in a model that is trained
-    with n-grams.
+    square root of its count / _FULL_COUNT, at most 1. The most frequent n-grams come first, as in a model that is
+    trained with n-grams.
 
     Parameters
     ----------
     vocabulary
         The words.
-    pieces
-        Ranges of their ids, and the vectors, shape (n, D).
+    blocks
+        Ranges of ids, and the vectors of their words, shape (n, D).
     columns
-        D.
+        Dimensions of the vectors, D.
     ngrams
-        Which n-grams.
-    most
+        Lengths and buckets of the n-grams.
+    max_ngrams
         Number of n-grams with rows, the n-grams of the most words; all by default.
 
     Raises
@@ -130,42 +139,42 @@ def fit_ngrams(
     # These modules load Numba, which queries do not load
     fitting, kernel = map(import_module, ("daskw2v.features.fitting", "daskw2v.features.ngram_kernel"))
     units = np.empty((len(vocabulary), columns), np.float32)
-    for ids, vectors in pieces:
-        units[ids] = scaled(vectors)
+    for ids, vectors in blocks:
+        units[ids] = normalize_rows(vectors)
     offsets, buckets = kernel.hash_stored_words(vocabulary.data, vocabulary.offsets, *ngrams)
     if not len(buckets):
         raise ParameterError(f"No word has an n-gram of {ngrams.minn} characters.", "Give a smaller minn.")
-    used, positions = np.unique(buckets, return_inverse=True)
-    order = np.argsort(-np.bincount(positions), kind="stable")[:most]
-    often = np.bincount(positions, np.repeat(_weights_of(vocabulary), np.diff(offsets)))
-    order = order[np.argsort(-often[order], kind="stable")]
-    rank = np.full(len(used), -1, np.int32)
+    distinct, positions = np.unique(buckets, return_inverse=True)
+    order = np.argsort(-np.bincount(positions), kind="stable")[:max_ngrams]
+    frequencies = np.bincount(positions, np.repeat(_positive_counts(vocabulary), np.diff(offsets)))
+    order = order[np.argsort(-frequencies[order], kind="stable")]
+    rank = np.full(len(distinct), -1, np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
-    ones, none = np.ones(len(vocabulary), np.float32), np.zeros(0, np.float32)
-    features = WordFeatures(offsets, rank[positions], none, ones).drop_missing()
+    ones, no_weights = np.ones(len(vocabulary), np.float32), np.zeros(0, np.float32)
+    features = WordFeatures(offsets, rank[positions], no_weights, ones).drop_missing()
     counts = vocabulary.counts
-    sure = np.sqrt(np.minimum(1.0, counts / _SURE)).astype(np.float32) if counts.any() else ones
+    confidence = np.sqrt(np.minimum(1.0, counts / _FULL_COUNT)).astype(np.float32) if counts.any() else ones
     mean = units.mean(axis=0)
     units -= mean
-    fitted = fitting.fit_rows(features, len(order), units, sure)
+    fitted = fitting.fit_rows(features, len(order), units, confidence)
     fitted *= np.float32(np.sqrt(np.maximum(1, np.diff(features.offsets))).mean())  # sums by roots become means
     fitted += mean
-    keys = FeatureKeys(ngrams=ngrams, buckets=used[order].astype(np.int32), pruned=len(order) < len(used))
+    keys = FeatureKeys(ngrams=ngrams, buckets=distinct[order].astype(np.int32), pruned=len(order) < len(distinct))
     return FeatureVectors(keys, fitted)
 
 
-def most_frequent(keys: FeatureKeys, vocabulary: Vocabulary) -> Int64Array:
-    """Return the indices of the buckets of `keys`, the most frequent in the text first, shape (n,) int64."""
+def rank_ngrams(keys: FeatureKeys, vocabulary: Vocabulary) -> Int64Array:
+    """Return the indices of n n-grams in `keys.buckets`, the most frequent in the text first, shape (n,) int64."""
     kernel = import_module("daskw2v.features.ngram_kernel")
-    often, totals = _weights_of(vocabulary), np.zeros(len(keys))
+    word_counts, totals = _positive_counts(vocabulary), np.zeros(len(keys))
     for ids in cut(len(vocabulary), _WORDS_AT_ONCE):
         bounds = vocabulary.offsets[ids.start : ids.stop + 1]
         starts, buckets = kernel.hash_stored_words(vocabulary.data, bounds, *keys.ngrams)
-        rows, counts = keys.find_rows(buckets), np.repeat(often[ids], np.diff(starts))
+        rows, counts = keys.find_rows(buckets), np.repeat(word_counts[ids], np.diff(starts))
         totals += np.bincount(rows[rows >= 0], counts[rows >= 0], len(keys))
     return np.argsort(-totals[keys.first_ngram :], kind="stable")
 
 
-def _weights_of(vocabulary: Vocabulary) -> Int64Array:
-    """Return the counts of words, shape (V,) int64; ones if no word has a count."""
+def _positive_counts(vocabulary: Vocabulary) -> Int64Array:
+    """Return the count of each word, shape (V,) int64; ones if no word has a count."""
     return vocabulary.counts if vocabulary.counts.any() else np.ones(len(vocabulary), np.int64)

@@ -11,7 +11,7 @@ import numpy as np
 from daskw2v.errors import ParameterError
 from daskw2v.extras import Extra
 from daskw2v.models.queries.word_queries import WordQueries
-from daskw2v.models.stored.arguments import at_least_one, word_list
+from daskw2v.models.stored.arguments import as_positive_int, as_word_list
 from daskw2v.models.stored.blocks import cut
 from daskw2v.models.stored.tables import read_table
 from daskw2v.store.arrays import open_subgroup, read_array
@@ -82,7 +82,7 @@ class Frames(WordQueries):
         >>> table.columns.tolist(), table["v0"].tolist()
         (['word', 'count', 'v0', 'v1'], [3.0, 2.0])
         """
-        return frame(self.vocabulary, self.vocabulary.counts, self.rows(slice(0, len(self.vocabulary))))
+        return make_frame(self.vocabulary, self.vocabulary.counts, self.rows(slice(0, len(self.vocabulary))))
 
     def to_polars(self) -> Any:
         """Return a polars DataFrame in order of ids: word, count (Int64) and vector (Array of D Float32).
@@ -108,8 +108,8 @@ class Frames(WordQueries):
         """Return the vectors as a Dask array, shape (V, D) float32, in order of ids.
 
         Of a model that was opened, workers read each chunk from its store when it is computed, whatever strategy has
-        written it. A chunk has some 64 MB, whole chunks of the store as long as `vectors.vectors` was not read. Vectors
-        in memory alone are in the graph: `save` them and open the copy if they are large.
+        written it. A chunk has some 64 MB, complete chunks of the store as long as `vectors.vectors` was not read.
+        Vectors in memory alone are in the graph: `save` them and open the copy if they are large.
 
         Examples
         --------
@@ -118,7 +118,7 @@ class Frames(WordQueries):
         [2.5, 1.5]
         """
         if self._store is None or not len(self.vocabulary):
-            return da.from_array(np.asarray(self.vectors), chunks=(self._step(), -1))
+            return da.from_array(np.asarray(self.vectors), chunks=(self._words_at_once(), -1))
         read = dask.delayed(read_rows, pure=True)
         shapes = ((ids, (ids.stop - ids.start, self.vector_size)) for ids in self.slices())
         return da.concatenate([da.from_delayed(read(self._store, ids), shape, np.float32) for ids, shape in shapes])
@@ -141,21 +141,21 @@ class Frames(WordQueries):
         ['king', 'queen']
         """
         if self._store is None or not len(self.vocabulary):
-            return dd.from_pandas(self.to_pandas(), chunksize=self._step())
+            return dd.from_pandas(self.to_pandas(), chunksize=self._words_at_once())
         slices = list(self.slices())
-        meta = frame((), np.empty(0, np.int64), np.empty((0, self.vector_size), np.float32))
+        meta = make_frame((), np.empty(0, np.int64), np.empty((0, self.vector_size), np.float32))
         divisions = [*(ids.start for ids in slices), len(self.vocabulary) - 1]
         return dd.from_map(read_frame, slices, store=self._store, meta=meta, divisions=divisions, label="vectors")
 
-    def _step(self) -> int:
+    def _words_at_once(self) -> int:
         """Return the number of words that are read at once."""
         return next((ids.stop for ids in self.slices()), 1)
 
     def to_dask_neighbours(self, words: Iterable[Word] | None = None, topn: int = 10) -> Any:
         """Return the nearest words of many words as a Dask DataFrame, such as the graph of all words.
 
-        They are as in `nearest`. Each task searches for some thousand words: its worker opens the model, reads all
-        rows once, block by block, and takes some 400 MB. `to_parquet` of the result writes it.
+        The neighbours are those of `nearest`. Each task searches for some thousand words: its worker opens the model,
+        reads all rows once, block by block, and takes some 400 MB. `to_parquet` of the result writes it.
 
         Parameters
         ----------
@@ -188,24 +188,24 @@ class Frames(WordQueries):
         >>> opened.to_dask_neighbours(topn=1).compute(scheduler="sync")["neighbour"].tolist()
         ['queen', 'king', 'queen']
         """
-        topn = at_least_one("topn", topn)
+        topn = as_positive_int("topn", topn)
         if self._store is None:
             raise ParameterError(
                 "These vectors are in memory alone, where no worker reads them.",
                 "Open the folder that `save` writes; if a pickle left out their storage options, open their URL again.",
             )
         if words is None:
-            asked: Sequence[str] | range = range(len(self))
+            queries: Sequence[str] | range = range(len(self))
         else:
-            asked = [as_text(word) for word in word_list(words)]
-            self._ids(asked)  # before the cluster works
-        parts = [asked[part] for part in cut(len(asked), TASK_WORDS)] or [asked]
+            queries = [as_text(word) for word in as_word_list(words)]
+            self._ids(queries)  # before the cluster works
+        parts = [queries[part] for part in cut(len(queries), TASK_WORDS)] or [queries]
         meta = _neighbours_frame([], np.empty(0, np.int64), [], np.empty(0, np.float32))
         return dd.from_map(_search, parts, store=self._store, topn=topn, meta=meta, label="neighbours")
 
 
-def frame(words: Iterable[str], counts: Int64Array, rows: Float32Array, first: int = 0) -> Any:
-    """Return words as a pandas DataFrame: columns word, count, and v0 to v{D-1} of float32.
+def make_frame(words: Iterable[str], counts: Int64Array, rows: Float32Array, first: int = 0) -> Any:
+    """Return words as a pandas DataFrame: columns word, count, and v0 to v{D-1} (float32).
 
     Parameters
     ----------
@@ -233,12 +233,13 @@ def read_rows(store: Store, ids: slice) -> Float32Array:
 
 
 def read_frame(ids: slice, store: Store) -> Any:
-    """Read a range of words of a version as a DataFrame, with the columns of `frame`."""
+    """Read a range of words of a version as a DataFrame, with the columns of `make_frame`."""
     words = _read_words(store, ids)
-    return frame(words, words.counts, read_rows(store, ids), ids.start)
+    return make_frame(words, words.counts, read_rows(store, ids), ids.start)
 
 
 def _read_words(store: Store, ids: slice) -> Vocabulary:
+    """Read the words and counts of a range of ids of a version."""
     group = open_subgroup(store.open_group(), "vocabulary")
     offsets = read_array(group, "offsets", ids.start, ids.stop + 1)
     words = read_array(group, "words", int(offsets[0]), int(offsets[-1]))
@@ -246,12 +247,13 @@ def _read_words(store: Store, ids: slice) -> Vocabulary:
 
 
 def _search(words: Sequence[str] | range, store: Store, topn: int) -> Any:
+    """Return the nearest words of texts, or of a range of ids, in a version, as `Frames.to_dask_neighbours` does."""
     # Rows stay in the store: a worker's tasks take memory for blocks, whatever the size of the model
     model = WordQueries._read(store, False)
-    asked = model.vocabulary.between(words.start, words.stop) if isinstance(words, range) else words
-    ids, cosines = model.nearest(asked, topn)
-    ranks = np.tile(np.arange(1, ids.shape[1] + 1), len(asked))
-    repeated = [word for word in asked for _ in range(ids.shape[1])]
+    queries = model.vocabulary.between(words.start, words.stop) if isinstance(words, range) else words
+    ids, cosines = model.nearest(queries, topn)
+    ranks = np.tile(np.arange(1, ids.shape[1] + 1), len(queries))
+    repeated = [word for word in queries for _ in range(ids.shape[1])]
     distinct, positions = np.unique(ids.ravel(), return_inverse=True)
     texts = [model.vocabulary.word(id_) for id_ in distinct.tolist()]
     neighbours = [texts[position] for position in positions.tolist()]
@@ -259,5 +261,6 @@ def _search(words: Sequence[str] | range, store: Store, topn: int) -> Any:
 
 
 def _neighbours_frame(words: Iterable[str], ranks: Int64Array, neighbours: Iterable[str], cosines: Float32Array) -> Any:
+    """Return a DataFrame of n neighbours: columns word, rank, neighbour and cosine."""
     first, second = (pd.Series(list(texts), dtype="string") for texts in (words, neighbours))
     return pd.DataFrame({"word": first, "rank": ranks, "neighbour": second, "cosine": cosines})

@@ -9,14 +9,14 @@ import numpy.typing as npt
 from daskw2v.errors import ParameterError, counted
 from daskw2v.models.queries.other_names import INSTEAD, Answers
 from daskw2v.models.queries.rows import WordRows
-from daskw2v.models.stored.arguments import query_vector, some_words
-from daskw2v.models.stored.blocks import scaled, unit
+from daskw2v.models.stored.arguments import as_nonempty_word_list, as_query_vector
+from daskw2v.models.stored.blocks import normalize_queries, normalize_rows
 from daskw2v.types import Float32Array
 from daskw2v.vocabulary.vocabulary import Vocabulary, Word
 
 
 class _Words:
-    """A view of a vocabulary: a word becomes a text when it is asked for.
+    """A view of the words of a vocabulary, which are decoded one by one.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Lookups(WordRows, Answers):
 
     @property
     def index_to_key(self) -> Keys:
-        """The words in order of their ids: a list in which a word becomes a text when it is asked for.
+        """The words in order of their ids: a list whose words are decoded when they are read.
 
         Examples
         --------
@@ -206,7 +206,7 @@ class Lookups(WordRows, Answers):
         [0.6000000238418579, 0.800000011920929]
         """
         rows = self._look_up([word])[1]
-        return np.asarray((scaled(rows) if norm else rows)[0])
+        return np.asarray((normalize_rows(rows) if norm else rows)[0])
 
     def get_mean_vector(
         self,
@@ -245,9 +245,9 @@ class Lookups(WordRows, Answers):
         >>> vectors.get_mean_vector(["king", "apple", "pear"], pre_normalize=False).tolist()
         [1.0, 2.5]
         """
-        keys = some_words(keys)
-        weighing = np.ones(len(keys), np.float32) if weights is None else np.asarray(weights, np.float32)
-        if weighing.shape != (len(keys),) or not np.isfinite(weighing).all():
+        keys = as_nonempty_word_list(keys)
+        key_weights = np.ones(len(keys), np.float32) if weights is None else np.asarray(weights, np.float32)
+        if key_weights.shape != (len(keys),) or not np.isfinite(key_weights).all():
             problem = f"{weights!r} are not the weights of {counted(len(keys), 'key')}."
             raise ParameterError(problem, "Give a finite one for each.")
         are_words = np.array([not isinstance(key, np.ndarray) for key in keys])
@@ -256,9 +256,9 @@ class Lookups(WordRows, Answers):
             self._look_up(words)
         known, terms = np.ones(len(keys), bool), np.empty((len(keys), self.vector_size), np.float32)
         _, rows, known[are_words] = self._look_up_known(words)
-        terms[are_words] = scaled(rows) if pre_normalize else rows
+        terms[are_words] = normalize_rows(rows) if pre_normalize else rows
         for i in np.flatnonzero(~are_words).tolist():
-            terms[i] = query_vector(np.asarray(keys[i]), self.vector_size)
-        weighing = weighing * known
-        mean: Float32Array = weighing @ terms / (np.abs(weighing).sum() or 1)
-        return np.asarray(unit(mean[None])[0] if post_normalize else mean)
+            terms[i] = as_query_vector(np.asarray(keys[i]), self.vector_size)
+        key_weights = key_weights * known
+        mean: Float32Array = key_weights @ terms / (np.abs(key_weights).sum() or 1)
+        return np.asarray(normalize_queries(mean[None])[0] if post_normalize else mean)

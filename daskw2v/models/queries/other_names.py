@@ -19,7 +19,7 @@ INSTEAD = {
 }  # fmt: skip
 
 
-class _Answering(ABCMeta):
+class _NamesRemedies(ABCMeta):
     """The class of `Answers`: a missing attribute of a class raises an error with the text of `_remedy`."""
 
     if not TYPE_CHECKING:  # mypy would accept any name
@@ -30,16 +30,16 @@ class _Answering(ABCMeta):
             return type.__getattribute__(cls, name)  # raises Python's own error
 
 
-class Answers(metaclass=_Answering):
-    """A base of classes: a missing attribute raises an error that names the attribute to type instead."""
+class Answers(metaclass=_NamesRemedies):
+    """A base class: an error for a missing attribute names the attribute of daskw2v to use instead."""
 
     @classmethod
     def _remedy(cls, name: str) -> str:
         """Return the remedy for a name that is no attribute; an empty text if there is none."""
         return ""
 
-    def _answered(self, name: str) -> Any:
-        """Raise the error for a name that is no attribute, or the error of a property that could not be read."""
+    def _missing_attribute(self, name: str) -> Any:
+        """Raise the error for a missing attribute, or read a property again, so that it raises its error again."""
         if remedy := self._remedy(name):
             title = type(self).__name__
             raise AttributeError(f"{title!r} object has no attribute {name!r}. {remedy}", name=name, obj=self)
@@ -48,4 +48,4 @@ class Answers(metaclass=_Answering):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            return self._answered(name)
+            return self._missing_attribute(name)

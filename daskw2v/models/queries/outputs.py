@@ -12,15 +12,15 @@ from daskw2v.corpus.stored_tokenizers import is_settled_file
 from daskw2v.errors import ParameterError, StoreError
 from daskw2v.features.settings import FEATURES
 from daskw2v.models.queries.rows import WordRows
-from daskw2v.models.stored.arguments import at_least_one, some_words
+from daskw2v.models.stored.arguments import as_nonempty_word_list, as_positive_int
 from daskw2v.models.stored.blocks import cut
-from daskw2v.models.stored.files import new_folder
+from daskw2v.models.stored.files import create_folder
 from daskw2v.models.stored.store import (
     finish,
     read_tokenizer,
-    write_content,
     write_features,
     write_subwords,
+    write_tokenizer_json,
     write_vocabulary,
 )
 from daskw2v.models.stored.tables import StoredRows, create_model, open_table, table_names, write_table_rows
@@ -40,7 +40,7 @@ class Outputs(WordRows):
     """The model as a folder, file or page, and its output table."""
 
     def _repr_html_(self) -> str:
-        """Return the table that a notebook shows: size, where they are from, and the most frequent words."""
+        """Return the HTML table that a notebook shows: size, source, and the most frequent words."""
         words = self.vocabulary.between(0, min(_SHOWN, len(self.vocabulary)))
         more = ", ..." if len(self.vocabulary) > _SHOWN else ""
         shown = {
@@ -97,7 +97,7 @@ class Outputs(WordRows):
         if format is not None or options or exporting.format_by_name(as_url(url, "model")) is not None:
             exporting.export(self, url, format, storage_options, **options)
             return
-        with new_folder(as_url(url, "model"), storage_options) as store:
+        with create_folder(as_url(url, "model"), storage_options) as store:
             self.write_to(store)
 
     def write_to(self, store: Store) -> None:
@@ -118,7 +118,7 @@ class Outputs(WordRows):
                 write_table_rows(store, FEATURES, part.start, np.asarray(self.features.rows[part]))
             write_features(store, self.features.keys)
         if (tokenizer := self.tokenizer_json()) is not None:
-            write_content(store, tokenizer)
+            write_tokenizer_json(store, tokenizer)
         finish(store, self.metadata)
 
     def tokenizer_json(self) -> bytes | None:
@@ -158,7 +158,7 @@ class Outputs(WordRows):
         return rows if rows.shape == (len(self.vocabulary), self.vector_size) else None  # not of a prefix
 
     def predict_output_word(self, context_words_list: Sequence[Word], topn: int = 10) -> list[tuple[str, float]]:
-        """Return the most probable words between others, by the output table, as gensim does.
+        """Return the most probable words between context words, by the output table, as gensim does.
 
         The mean of the words' vectors, or their sum if the model has `cbow_mean=False`, times each output vector:
         softmax of these numbers.
@@ -166,7 +166,7 @@ class Outputs(WordRows):
         Parameters
         ----------
         context_words_list
-            The words around.
+            The context words.
         topn
             Number of words to return.
 
@@ -191,8 +191,8 @@ class Outputs(WordRows):
         >>> model.predict_output_word(["king", "queen"], topn=1)[0][0]  # doctest: +SKIP
         'and'
         """
-        topn = at_least_one("topn", topn)
-        context = self._look_up(some_words(context_words_list))[1].sum(axis=0, dtype=np.float64)
+        topn = as_positive_int("topn", topn)
+        context = self._look_up(as_nonempty_word_list(context_words_list))[1].sum(axis=0, dtype=np.float64)
         output = self.output_rows()
         if output is None:
             raise ParameterError(
@@ -204,17 +204,20 @@ class Outputs(WordRows):
         scores = np.concatenate([output[ids] @ context for ids in self.slices()])
         if not np.isfinite(scores).all():
             raise StoreError(f"The output table of {self!r} is not finite.", "Take it from a copy, or train again.")
-        likely = np.exp(scores - scores.max())
-        likely /= likely.sum()
-        best = np.argsort(-likely, kind="stable")[:topn].tolist()
-        return [(self.vocabulary.word(id_), float(likely[id_])) for id_ in best]
+        probabilities = np.exp(scores - scores.max())
+        probabilities /= probabilities.sum()
+        best = np.argsort(-probabilities, kind="stable")[:topn].tolist()
+        return [(self.vocabulary.word(id_), float(probabilities[id_])) for id_ in best]
 
 
-def tell_left_out(vectors: WordRows, target: str, holds: Collection[str] = ()) -> None:
-    """Log a warning that names the parts of a model that a file or object lacks; `holds` are parts that it has."""
+def warn_of_omitted_parts(vectors: WordRows, target: str, holds: Collection[str] = ()) -> None:
+    """Log a warning that names the parts of a model that `target`, a file or object, lacks.
+
+    `holds` are names of parts that it has.
+    """
     features = vectors.features
     parts = {
-        NGRAMS: features is not None and features.spells,
+        NGRAMS: features is not None and features.has_ngrams,
         "features (vectors of new items)": features is not None and features.keys.columns,
         "subword network (vectors of unseen words)": vectors.subwords is not None,
         "phrases (how words of new text are joined)": vectors.metadata.get("phrases"),

@@ -1,6 +1,6 @@
 """Words and their rows, which all methods of `Vectors` read: in blocks, from memory or from a store.
 
-So no query needs the whole table in memory. Pickles and copies of a model have the same answers as the model.
+So no query needs all of the table in memory. Pickles and copies of a model have the same answers as the model.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -18,8 +18,8 @@ from daskw2v.extras import Extra
 from daskw2v.features.settings import FEATURES
 from daskw2v.fields import held_fields
 from daskw2v.models.queries.features import FeatureVectors
-from daskw2v.models.stored.arguments import word_list
-from daskw2v.models.stored.blocks import VectorBlock, cut, lengths, scaled
+from daskw2v.models.stored.arguments import as_word_list
+from daskw2v.models.stored.blocks import VectorBlock, cut, normalize_rows, row_lengths
 from daskw2v.models.stored.store import (
     check_attempt,
     read_features,
@@ -47,7 +47,7 @@ class WordsField:
     """The field `vocabulary` of a class: a list of words becomes a vocabulary without counts."""
 
     def __set__(self, owner: Any, words: Vocabulary | Iterable[Word]) -> None:
-        vars(owner)["vocabulary"] = words if isinstance(words, Vocabulary) else _vocabulary_of(words)
+        vars(owner)["vocabulary"] = words if isinstance(words, Vocabulary) else _make_vocabulary(words)
 
     def __get__(self, owner: Any, kind: type) -> Vocabulary:
         if owner is None:
@@ -95,10 +95,10 @@ class WordRows:
                 f"Vectors of shape {shape} and type {dtype} for {counted(len(self.vocabulary), 'word')}.",
                 "Give a matrix of float32 with one row for each word.",
             )
-        for what, more in (("Subwords", self.subwords), ("Features", self.features)):
-            if more is not None and more.vector_size != shape[1]:
+        for part, value in (("Subwords", self.subwords), ("Features", self.features)):
+            if value is not None and value.vector_size != shape[1]:
                 raise ParameterError(
-                    f"{what} make vectors of {more.vector_size} dimensions, words have {shape[1]}.",
+                    f"{part} make vectors of {value.vector_size} dimensions, words have {shape[1]}.",
                     "Give those that were trained with these vectors.",
                 )
         ids = self.stable_ids
@@ -125,23 +125,23 @@ class WordRows:
                 "It is damaged: take it from a copy, or delete it and train again.",
             )
         keys = read_features(store)
-        more = None if keys is None else open_table(store, FEATURES)
+        feature_rows = None if keys is None else open_table(store, FEATURES)
         if in_memory is None:
-            in_memory = stored.nbytes + (0 if more is None else more.nbytes) < free_memory() / 2
-        ids, manifest = read_ids(store), read_finished(store)
+            in_memory = stored.nbytes + (0 if feature_rows is None else feature_rows.nbytes) < free_memory() / 2
+        stable_ids, manifest = read_ids(store), read_finished(store)
         if manifest is not None:
             check_attempt(store, manifest)
-        opened = cls(
+        model = cls(
             vocabulary,
-            _held(stored, in_memory),
+            _load_rows(stored, in_memory),
             manifest or {},
             store.url,
             read_subwords(store),
-            None if ids is None else ids.ids,
-            None if keys is None or more is None else FeatureVectors(keys, _held(more, in_memory)),
+            None if stable_ids is None else stable_ids.ids,
+            None if keys is None or feature_rows is None else FeatureVectors(keys, _load_rows(feature_rows, in_memory)),
         )
-        vars(opened).update(_store=store, _version=store, _outputs=store)
-        return opened
+        vars(model).update(_store=store, _version=store, _outputs=store)
+        return model
 
     def __len__(self) -> int:
         return len(self.vocabulary)
@@ -173,7 +173,7 @@ class WordRows:
 
     @cached_property
     def _norms(self) -> Float32Array:
-        """Lengths of the vectors compared so far; 0 for others."""
+        """Length of each vector, shape (V,) float32; 0 for a vector that was not compared yet."""
         return np.zeros(len(self), np.float32)
 
     @cached_property
@@ -185,41 +185,42 @@ class WordRows:
         return self._norms
 
     def units(self, ids: npt.ArrayLike) -> Float32Array:
-        """Return the vectors of `ids`, scaled to length 1, shape (n, D)."""
-        return scaled(self.rows(np.asarray(ids, np.int64)))
+        """Return the vectors of n ids, scaled to length 1, shape (n, D)."""
+        return normalize_rows(self.rows(np.asarray(ids, np.int64)))
 
     def rows(self, ids: slice | Int64Array) -> Float32Array:
-        """Return the vectors of `ids`, shape (n, D).
+        """Return the vectors of a range of ids, or of n ids, shape (n, D).
 
         Raises
         ------
         StoreError
-            If one is not finite.
+            If a vector is not finite.
         """
         rows = np.asarray(self._rows[ids])
         self._check_finite(ids, np.isfinite(rows).all(axis=1))
         return rows
 
-    def _check_finite(self, ids: slice | Int64Array, finite: npt.ArrayLike) -> None:
-        if not np.all(finite):
-            bad = np.arange(len(self))[ids][~np.asarray(finite)]
+    def _check_finite(self, ids: slice | Int64Array, is_finite: npt.ArrayLike) -> None:
+        """Raise StoreError unless all vectors of `ids` are finite, as `is_finite` says of each."""
+        if not np.all(is_finite):
+            bad = np.arange(len(self))[ids][~np.asarray(is_finite)]
             raise StoreError(
                 f"The vector of {self.vocabulary.word(bad[0])!r} is not finite ({len(bad)} of those read are not).",
                 "The model is damaged: restore it from a copy, or train again, with a lower alpha if it diverged.",
             )
 
     def slices(self, limit: int | None = None) -> Iterator[slice]:
-        """Divide the ids below `limit`, all by default, into ranges to read at once."""
+        """Yield ranges of the ids below `limit`, all by default, whose vectors are read at once: some 64 MB."""
         chunk = self._rows.chunk_rows if isinstance(self._rows, StoredRows) else 1
         rows = BLOCK_BYTES // (4 * max(1, self.vector_size))
         return cut(len(self) if limit is None else limit, max(1, rows // chunk) * chunk)
 
-    def _fill_a_block(self, limit: int) -> bool:
-        """Return whether the vectors of the ids below `limit` take more than a block."""
+    def _exceeds_block(self, limit: int) -> bool:
+        """Return whether the vectors of the ids below `limit` take more memory than a block."""
         return 4 * limit * self.vector_size > BLOCK_BYTES
 
     def pieces(self, limit: int | None = None) -> Iterator[tuple[Int64Array, Float32Array]]:
-        """Yield the ids below `limit`, all by default, ascending in each piece, and their vectors, unchecked."""
+        """Yield arrays of the ids below `limit`, all by default, each ascending, and their vectors, not checked."""
         limit = len(self) if limit is None else limit
         if isinstance(self._rows, PiecedRows):
             yield from self._rows.pieces(limit)
@@ -228,64 +229,66 @@ class WordRows:
                 yield np.arange(rows.start, rows.stop), self._rows[rows]
 
     def blocks(self, limit: int | None = None, n_rows: int | None = None) -> Iterator[VectorBlock]:
-        """Read the vectors of the ids below `limit`, all by default, in blocks of at most `n_rows`."""
+        """Yield the vectors of the ids below `limit`, all by default, in blocks of at most `n_rows` rows."""
         for ids, vectors in self.pieces(limit):
             norms = self._lengths(ids, vectors)
             for part in cut(len(vectors), n_rows or len(vectors)):
                 yield VectorBlock(ids[part], vectors[part], norms[part])
 
     def blocks_for(self, n_queries: int, limit: int | None = None) -> Iterator[VectorBlock]:
-        """Read the vectors of the ids below `limit` in blocks of which the scores of `n_queries` vectors take 16 MB."""
+        """Yield the vectors of the ids below `limit` in blocks whose scores for `n_queries` queries take 16 MB."""
         return self.blocks(limit, max(1, SCORES // max(1, n_queries)))
 
     def _lengths(self, ids: Int64Array, vectors: Float32Array) -> Float32Array:
-        """Return the lengths of the vectors of `ids`; lengths are cached."""
+        """Return the lengths of the vectors of n ids, shape (n,), and cache them."""
         norms = self._norms[ids]
         if not norms.all():
-            norms = lengths(vectors)
+            norms = row_lengths(vectors)
             self._check_finite(ids, np.isfinite(norms))
             self._norms[ids] = norms
         return norms
 
     def _look_up(self, words: Sequence[Word]) -> tuple[Int64Array, Float32Array]:
-        """Return ids, shape (n,), -1 for words outside the vocabulary, and vectors, shape (n, D)."""
+        """Return the ids of n words, (n,), -1 for words outside the vocabulary, and their vectors, (n, D)."""
         ids = self._ids(words)
         known, rows = ids >= 0, np.empty((len(ids), self.vector_size), np.float32)
         rows[known] = self.rows(ids[known])
-        if self._speller is not None and not known.all():
-            rows[~known] = self._speller.vectors(
+        if self._composer is not None and not known.all():
+            rows[~known] = self._composer.vectors(
                 [as_text(word) for word, id_ in zip(words, ids, strict=True) if id_ < 0]
             )
         return ids, rows
 
     def _look_up_known(self, words: Sequence[Word]) -> tuple[Int64Array, Float32Array, BoolArray]:
-        """Return ids, vectors (zeros for words without one), and which words have a vector, shape (n,)."""
+        """Return the ids of n words, their vectors (zeros without one), and whether each has a vector, (n,)."""
         ids = np.array([-1 if (id_ := self.vocabulary.find(word)) is None else id_ for word in words], np.int64)
         known, rows = ids >= 0, np.zeros((len(ids), self.vector_size), np.float32)
         rows[known] = self.rows(ids[known])
-        others = np.flatnonzero(~known)
-        if self._speller is not None and len(others):
-            texts = [as_text(words[i]) for i in others.tolist()]
-            spelled = others[self._speller.knows(texts)]
-            rows[spelled] = self._speller.vectors([as_text(words[i]) for i in spelled.tolist()])
-            known[spelled] = True
+        unknown = np.flatnonzero(~known)
+        if self._composer is not None and len(unknown):
+            texts = [as_text(words[i]) for i in unknown.tolist()]
+            composed = unknown[self._composer.knows(texts)]
+            rows[composed] = self._composer.vectors([as_text(words[i]) for i in composed.tolist()])
+            known[composed] = True
         return ids, rows, known
 
     @property
-    def _speller(self) -> Subwords | FeatureVectors | None:
-        """The rows of n-grams or the network that vectors of unseen words come from; None without either."""
-        return self.features if self.features is not None and self.features.spells else self.subwords
+    def _composer(self) -> Subwords | FeatureVectors | None:
+        """The n-grams or the network that composes vectors of unseen words; None without either."""
+        return self.features if self.features is not None and self.features.has_ngrams else self.subwords
 
     def _ids(self, words: Sequence[Word]) -> Int64Array:
+        """Return the ids of n words, shape (n,); -1 for unseen words that have a vector."""
         return np.array([self._id(word) for word in words], np.int64)
 
     def _id(self, word: Word) -> int:
-        spelled = self._speller is not None and is_word(word) and word != ""
-        return -1 if spelled and word not in self.vocabulary else self.vocabulary.id(word)
+        """Return the id of a word; -1 if it is unseen and may have a vector, else raise UnknownWordError."""
+        may_be_composed = self._composer is not None and is_word(word) and word != ""
+        return -1 if may_be_composed and word not in self.vocabulary else self.vocabulary.id(word)
 
     @property
     def pickles_as(self) -> PickledAs:
-        """The content of a pickle made now: "rows", all vectors; or "address", their location.
+        """The content of a pickle: "rows", all vectors; or "address", the URL that they are read from.
 
         It is the address if queries read rows from a store (`in_memory=False`), as these may not fit into memory: the
         process that loads the pickle must reach that store, and finds the same rows there or gets an error. The pickle
@@ -298,37 +301,38 @@ class WordRows:
         return self._rows.pickles_as if isinstance(self._rows, StoredRows) else "rows"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**held_fields(self), **{name: self._sent(getattr(self, name)) for name in _FOLDERS}}
+        return {**held_fields(self), **{name: self._pickled_folder(getattr(self, name)) for name in _FOLDERS}}
 
-    def _sent(self, store: Store | None) -> Store | None:
-        """Return the folder of a version; None if a pickle with rows would hold options, or no process can read it."""
+    def _pickled_folder(self, store: Store | None) -> Store | None:
+        """Return a folder as pickles hold it: None if they would hold options, or no other process reads it."""
         if store is None or self.pickles_as == "address":
             return store
         return None if store.options or is_private(store.url) else store
 
     def __copy__(self) -> Self:
-        return self._made_of(held_fields(self))
+        return self._from_fields(held_fields(self))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self._made_of(deepcopy(held_fields(self), memo))
+        return self._from_fields(deepcopy(held_fields(self), memo))
 
     @classmethod
-    def _made_of(cls, held: dict[str, Any]) -> Self:
-        """Return a model of fields, which are not checked again."""
-        made = object.__new__(cls)
-        vars(made).update(held)
-        return made
+    def _from_fields(cls, fields: dict[str, Any]) -> Self:
+        """Return a model with these fields by name, which are not checked again."""
+        model = object.__new__(cls)
+        vars(model).update(fields)
+        return model
 
     def __dask_tokenize__(self) -> Any:
         """Return the name of the model among Dask's keys: the content of its pickle, without folders that open it."""
-        held = {name: value for name, value in held_fields(self).items() if name not in _FOLDERS}
-        return tokens.normalize_token((type(self).__qualname__, held))
+        fields = {name: value for name, value in held_fields(self).items() if name not in _FOLDERS}
+        return tokens.normalize_token((type(self).__qualname__, fields))
 
 
-def _vocabulary_of(words: Iterable[Word]) -> Vocabulary:
+def _make_vocabulary(words: Iterable[Word]) -> Vocabulary:
+    """Return a vocabulary of words in order, without counts; raise ParameterError for sets and for no words."""
     if isinstance(words, Set):
         raise ParameterError("A set of words has no order.", "Give words in a list, in the order of their rows.")
-    listed = word_list(words)
+    listed = as_word_list(words)
     for word in listed:
         if not is_word(word):
             raise ParameterError(f"{word!r} is not a word.", "Give texts or integers, in the order of their rows.")
@@ -336,7 +340,7 @@ def _vocabulary_of(words: Iterable[Word]) -> Vocabulary:
 
 
 def _as_float32(numbers: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return real numbers as float32, without a copy if they are float32, and anything else as an array."""
+    """Return an array of float32, not copied if it is one already; other values than real numbers as they are."""
     array = np.asarray(None)
     with suppress(ValueError, FloatingPointError), np.errstate(over="raise"):  # rows of several lengths; large numbers
         array = np.asarray(numbers)
@@ -345,8 +349,8 @@ def _as_float32(numbers: npt.ArrayLike) -> npt.NDArray[Any]:
     return array
 
 
-def _held(stored: StoredRows, in_memory: bool) -> Float32Array | StoredRows:
-    """Return rows in the store, or in memory: as mapped files if they can be mapped, else as an array."""
+def _load_rows(stored: StoredRows, in_memory: bool) -> Float32Array | StoredRows:
+    """Return a table: in the store, or in memory, as mapped files if they can be mapped, else as an array."""
     if not in_memory:
         return stored
     return PiecedRows(stored.array) if PiecedRows.can_hold(stored.array) else stored[:]

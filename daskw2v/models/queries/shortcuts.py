@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from daskw2v.models.queries.rows import WordRows
-from daskw2v.models.stored.files import writing
+from daskw2v.models.stored.files import open_for_writing
 from daskw2v.store.urls import Location, as_url
 from daskw2v.types import Float32Array
 from daskw2v.vocabulary.vocabulary import Word
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Shortcuts(WordRows):
-    """Texts, other spaces, scores, reports and other tools."""
+    """Encoding of texts, alignment, evaluation, reports and exports to other tools."""
 
     def encode(
         self, texts: str | Sequence[str | Sequence[Word]], sif: float | None = None, tokenizer: Any = None
@@ -34,7 +34,7 @@ class Shortcuts(WordRows):
             A text, or n texts. A list of words stands for a text that is split already, such as the items of a basket.
         sif
             Weight of a word of probability p: sif / (sif + p), smooth inverse frequency (Arora et al. 2017, who have
-            0.001), so that rare words count more; 1 for words outside the vocabulary. By default all count the same.
+            0.001), so that rare words count more; 1 for words outside the vocabulary. By default all weigh the same.
         tokenizer
             Another tokenizer, as `Params.tokenizer`: a name, a pattern, a function, or the name of a tokenizer.json.
 
@@ -96,7 +96,7 @@ class Shortcuts(WordRows):
         >>> new.align(old)["king"].round(3).tolist()
         [3.0, 1.0]
         """
-        answer: Vectors = _call("models.alignment:aligned", self, other, most_words)
+        answer: Vectors = _call("models.alignment:align_vectors", self, other, most_words)
         return answer
 
     def evaluate(self, *args: Any, **options: Any) -> Any:
@@ -203,7 +203,7 @@ class Shortcuts(WordRows):
         """
         _call("models.formats.export:export", self, fname, "binary" if binary else "text", storage_options)
         if fvocab is not None:
-            with writing(as_url(fvocab, "fvocab"), storage_options) as f:
+            with open_for_writing(as_url(fvocab, "fvocab"), storage_options) as f:
                 counts = self.vocabulary.counts.tolist()
                 f.writelines(f"{w} {n}\n".encode() for w, n in zip(self.vocabulary, counts, strict=True))
 
@@ -256,5 +256,6 @@ class Shortcuts(WordRows):
 
 
 def _call(function: str, *args: Any, **options: Any) -> Any:
+    """Call the function "module:name" of the package daskw2v."""
     module, _, name = function.partition(":")
     return getattr(import_module(f"daskw2v.{module}"), name)(*args, **options)

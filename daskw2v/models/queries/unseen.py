@@ -1,4 +1,4 @@
-"""Vectors of words and items that a model has not seen: of words from their letters, of items from their features."""
+"""Vectors of words and items that are not in a model: of words from their letters, of items from their features."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -9,9 +9,9 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.errors import ParameterError
 from daskw2v.features.keys import HashedNGrams
-from daskw2v.models.queries.features import FeatureVectors, fit_ngrams, most_frequent
+from daskw2v.models.queries.features import FeatureVectors, fit_ngrams, rank_ngrams
 from daskw2v.models.queries.rows import WordRows
-from daskw2v.models.stored.arguments import at_least_one
+from daskw2v.models.stored.arguments import as_positive_int
 from daskw2v.types import Float32Array
 
 
@@ -29,8 +29,8 @@ class UnseenWords(WordRows):
         minn, maxn, bucket
             As in `Params`.
         features
-            Number of n-grams that have rows, the n-grams of the most words; all by default. A small number of them is
-            better fitted alone than left by `prune`.
+            Number of n-grams that have rows, the n-grams of the most words; all by default. A small number is better
+            fitted alone than selected by `prune`.
 
         Raises
         ------
@@ -45,21 +45,21 @@ class UnseenWords(WordRows):
         >>> vectors.most_similar("walking", topn=1)[0][0] in ("walk", "walks")
         True
         """
-        limits = (at_least_one("minn", minn), at_least_one("maxn", maxn), at_least_one("bucket", bucket))
+        limits = (as_positive_int("minn", minn), as_positive_int("maxn", maxn), as_positive_int("bucket", bucket))
         Params(minn=minn, maxn=maxn, bucket=bucket)  # refuses numbers that are too large
         if minn > maxn:
             raise ParameterError(f"minn={minn} is above maxn={maxn}: no n-gram is as long.", "Give a smaller minn.")
         if self.features is not None and self.features.keys.columns:
             raise ParameterError("N-grams would replace the model's table of features.", "Train it with maxn too.")
-        parts = ((ids, self.rows(ids)) for ids in self.slices())
-        most = None if features is None else at_least_one("features", features)
-        fitted = fit_ngrams(self.vocabulary, parts, self.vector_size, HashedNGrams(*limits), most)
-        return self._with(fitted)
+        blocks = ((ids, self.rows(ids)) for ids in self.slices())
+        max_ngrams = None if features is None else as_positive_int("features", features)
+        fitted = fit_ngrams(self.vocabulary, blocks, self.vector_size, HashedNGrams(*limits), max_ngrams)
+        return self._with_features(fitted)
 
     def prune(self, features: int) -> Self:
         """Return the model with the rows of the most frequent n-grams alone, as fastText's small models have them.
 
-        Vectors of its words stay. Those of new words are the means of the n-grams that are left. `export` as ftz writes
+        Vectors of its words stay. Those of new words are the means of the remaining n-grams. `export` as ftz writes
         codes of these, a small file; the rows of a model of fastText's, .bin, are as many as before.
 
         Parameters
@@ -84,9 +84,9 @@ class UnseenWords(WordRows):
             raise ParameterError(
                 "The model has no features to leave out.", "Train it with maxn=6, or fit n-grams by `with_ngrams`."
             )
-        ngrams = at_least_one("features", features) - self.features.keys.first_ngram
-        kept = most_frequent(self.features.keys, self.vocabulary)[: max(0, ngrams)]
-        return self._with(self.features.kept(kept))
+        ngrams = as_positive_int("features", features) - self.features.keys.first_ngram
+        selected = rank_ngrams(self.features.keys, self.vocabulary)[: max(0, ngrams)]
+        return self._with_features(self.features.select_ngrams(selected))
 
     def of_features(self, items: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Float32Array:
         r"""Return the vector of an item that the text lacks, shape (D,), or the vectors of n items, shape (n, D).
@@ -124,11 +124,11 @@ class UnseenWords(WordRows):
         for item in listed:
             if not isinstance(item, Mapping):
                 raise ParameterError(f"{item!r} is no mapping of columns to values.", "Give a dict, or a list of them.")
-        rows = self.features.of(listed)
+        rows = self.features.item_vectors(listed)
         return rows if several else np.asarray(rows[0])
 
-    def _with(self, features: FeatureVectors) -> Self:
-        """Return the model with other features; rows of mapped files stay in them."""
-        made: Self = replace(self, vectors=self._rows, features=features)
-        vars(made).update(_version=self._version, _outputs=self._outputs)
-        return made
+    def _with_features(self, features: FeatureVectors) -> Self:
+        """Return the model with other features; its rows are shared, also if they are mapped files."""
+        model: Self = replace(self, vectors=self._rows, features=features)
+        vars(model).update(_version=self._version, _outputs=self._outputs)
+        return model

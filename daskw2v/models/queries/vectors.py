@@ -20,7 +20,7 @@ from daskw2v.models.queries.lookups import Lookups
 from daskw2v.models.queries.outputs import Outputs
 from daskw2v.models.queries.shortcuts import Shortcuts
 from daskw2v.models.queries.unseen import UnseenWords
-from daskw2v.models.stored.arguments import at_least_one, word_list
+from daskw2v.models.stored.arguments import as_positive_int, as_word_list
 from daskw2v.models.versions.resolving import read_resolved
 from daskw2v.objectives.subwords.network import Subwords
 from daskw2v.store.retries import TIMEOUT
@@ -38,7 +38,7 @@ class Vectors(Frames, Distances, Lookups, UnseenWords, Outputs, Shortcuts):
         The V words, as a `Vocabulary` or a list. Integers stand for their digits, here and in queries.
     vectors
         Their vectors, shape (V, D) float32, in memory or in a store. They are neither copied nor normalised; other
-        numbers, also in lists, become float32. Where `open` left them in the pieces of files, they become one array
+        numbers, also in lists, become float32. If `open` mapped them as several pieces, they become one array
         when this is read; queries read the pieces.
     metadata
         The model's manifest: how it was trained.
@@ -139,15 +139,18 @@ class Vectors(Frames, Distances, Lookups, UnseenWords, Outputs, Shortcuts):
         """
         if is_word(words):
             return np.asarray(self._look_up([words])[1][0])
-        return self._look_up(word_list(words))[1]
+        return self._look_up(as_word_list(words))[1]
 
-    def _of_rows(
+    def _with_rows(
         self, rows: Float32Array, metadata: Mapping[str, Any], network: Subwords | None, features: FeatureVectors | None
     ) -> "Vectors":
-        """Return a model in memory with the same words and other rows, and without an output table."""
-        made = Vectors(self.vocabulary, rows, metadata, self.url, network, self.stable_ids, features)
-        vars(made)["_version"] = self._version
-        return made
+        """Return a model in memory with the same words, and other rows, metadata, network and features.
+
+        It has no output table.
+        """
+        model = Vectors(self.vocabulary, rows, metadata, self.url, network, self.stable_ids, features)
+        vars(model)["_version"] = self._version
+        return model
 
     def prefix(self, columns: int) -> "Vectors":
         """Return the first columns of the vectors as a model of its own, in memory.
@@ -172,7 +175,7 @@ class Vectors(Frames, Distances, Lookups, UnseenWords, Outputs, Shortcuts):
         >>> Vectors(["king", "queen"], [[3, 1, 5], [2, 2, 6]]).prefix(2)
         Vectors(2 words x 2, url=None)
         """
-        columns = at_least_one("columns", columns)
+        columns = as_positive_int("columns", columns)
         if columns > self.vector_size:
             raise ParameterError(
                 f"columns={columns} is more than the {self.vector_size} that the vectors have.", "Give fewer."
@@ -187,12 +190,12 @@ class Vectors(Frames, Distances, Lookups, UnseenWords, Outputs, Shortcuts):
             rows[ids] = self.rows(ids)[:, :columns]
         metadata, params = self.metadata, self.metadata.get("params", {})
         if params:
-            inner = [size for size in params.get("prefix_sizes", ()) if size < columns]
-            metadata = {**metadata, "params": {**params, "vector_size": columns, "prefix_sizes": inner}}
+            smaller_sizes = [size for size in params.get("prefix_sizes", ()) if size < columns]
+            metadata = {**metadata, "params": {**params, "vector_size": columns, "prefix_sizes": smaller_sizes}}
         features = None if self.features is None else self.features.prefix(columns)
-        made = self._of_rows(rows, metadata, None, features)
-        vars(made)["_outputs"] = self._outputs
-        return made
+        model = self._with_rows(rows, metadata, None, features)
+        vars(model)["_outputs"] = self._outputs
+        return model
 
     def items(self) -> Iterator[tuple[str, Float32Array]]:
         """Yield each word and its vector, shape (D,), in order of ids.

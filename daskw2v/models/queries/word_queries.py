@@ -1,6 +1,6 @@
 """The words nearest to words and vectors, by the names of gensim's `KeyedVectors`, and `nearest` for many at once.
 
-An integer stands for the word that is its digits, so that ids of items can be asked for as they are.
+An integer stands for the word that is its digits, so that ids of items can be passed as they are.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,14 +13,14 @@ from daskw2v.errors import ParameterError
 from daskw2v.models.queries.rows import WordRows
 from daskw2v.models.stored.arguments import (
     Weighted,
-    at_least_one,
-    query_vector,
-    query_vectors,
-    some_words,
-    texts_of,
-    weighted,
+    as_nonempty_word_list,
+    as_positive_int,
+    as_query_vector,
+    as_query_vectors,
+    as_texts,
+    weigh_words,
 )
-from daskw2v.models.stored.blocks import Ranking, compared, cut, scaled, unit
+from daskw2v.models.stored.blocks import Ranking, compare_blocks, cut, normalize_queries, normalize_rows
 from daskw2v.types import Float32Array, Int64Array
 from daskw2v.vocabulary.vocabulary import Word
 
@@ -40,24 +40,25 @@ class WordQueries(WordRows):
         self, queries: Float32Array, topn: int, restrict_vocab: int | None = None
     ) -> tuple[Int64Array, Float32Array]:
         """Return ids and cosines of the words nearest to n vectors, both of shape (n, topn) or narrower, best first."""
-        limit = self._limit(restrict_vocab)
-        groups = [unit(queries[rows]) for rows in cut(len(queries), QUERIES)]
+        limit = self._count_searched(restrict_vocab)
+        groups = [normalize_queries(queries[rows]) for rows in cut(len(queries), QUERIES)]
         rankings = [Ranking(len(units), topn) for units in groups]
         blocks = self.blocks_for(min(len(queries), QUERIES), limit)
-        by_threads = len(queries) == 1 and self.in_memory and self._fill_a_block(limit)
-        for block, scores in compared(blocks, groups, by_threads=by_threads):
-            for cosines_of, ranking in zip(scores, rankings, strict=True):
-                ranking.add(cosines_of, block.ids)
+        by_threads = len(queries) == 1 and self.in_memory and self._exceeds_block(limit)
+        for block, scores in compare_blocks(blocks, groups, by_threads=by_threads):
+            for block_scores, ranking in zip(scores, rankings, strict=True):
+                ranking.add(block_scores, block.ids)
         ids = np.empty((len(queries), min(topn, limit)), np.int64)
         cosines = np.empty(ids.shape, np.float32)
         for rows, ranking in zip(cut(len(queries), QUERIES), rankings, strict=True):
             ids[rows], cosines[rows] = ranking.best()
         return ids, cosines
 
-    def _limit(self, restrict_vocab: int | None) -> int:
+    def _count_searched(self, restrict_vocab: int | None) -> int:
+        """Return the number of words to search: `restrict_vocab`, at most all, which None stands for."""
         if restrict_vocab is None:
             return len(self)
-        return min(len(self), at_least_one("restrict_vocab", restrict_vocab))
+        return min(len(self), as_positive_int("restrict_vocab", restrict_vocab))
 
     def nearest(
         self, queries: Word | Sequence[Word] | npt.ArrayLike, topn: int = 10, restrict_vocab: int | None = None
@@ -68,9 +69,9 @@ class WordQueries(WordRows):
         ----------
         queries
             A text or n texts, which are words; or a vector of shape (D,), or n of them, shape (n, D). Numbers are
-            vectors, so ids of items are asked for as texts.
+            vectors, so ids of items are passed as texts.
         topn
-            Number of words to find for each; all if the model has fewer. A word is none of its own neighbours.
+            Number of words to find for each; all if the model has fewer. A word is not its own neighbour.
         restrict_vocab
             Search only this many of the most frequent words.
 
@@ -98,24 +99,32 @@ class WordQueries(WordRows):
         >>> vectors.nearest([[1, 1], [0, 1]], topn=2)[0].tolist()
         [[1, 0], [1, 2]]
         """
-        return self._searched(self._nearest, queries, topn, restrict_vocab)
+        return self._search_words(self._nearest, queries, topn, restrict_vocab)
 
-    def _searched(
+    def _search_words(
         self, search: Search, queries: Any, topn: int, restrict_vocab: int | None
     ) -> tuple[Int64Array, Float32Array]:
-        """Return the words that a search returns for words or vectors, without the searched words themselves."""
-        topn = at_least_one("topn", topn)
-        words = texts_of(queries)
+        """Return ids and cosines that a search returns for words or vectors, without the query words themselves.
+
+        Parameters
+        ----------
+        search
+            Function (vectors, topn, restrict_vocab) that returns ids and cosines, both of shape (n, topn).
+        queries, topn, restrict_vocab
+            As in `nearest`.
+        """
+        topn = as_positive_int("topn", topn)
+        words = as_texts(queries)
         if words is None:
-            vectors = query_vectors(queries, self.vector_size)
+            vectors = as_query_vectors(queries, self.vector_size)
             ids, cosines = search(np.atleast_2d(vectors), topn, restrict_vocab)
             return (ids, cosines) if vectors.ndim == 2 else (ids[0], cosines[0])
-        own, rows = self._look_up(words)
-        limit = self._limit(restrict_vocab)
-        ids, cosines = search(scaled(rows), topn + 1, restrict_vocab)
-        width = min(topn, limit - bool(((own >= 0) & (own < limit)).any()))
-        others = np.argsort(ids == own[:, None], axis=1, kind="stable")[:, :width]
-        ids, cosines = np.take_along_axis(ids, others, axis=1), np.take_along_axis(cosines, others, axis=1)
+        query_ids, rows = self._look_up(words)
+        limit = self._count_searched(restrict_vocab)
+        ids, cosines = search(normalize_rows(rows), topn + 1, restrict_vocab)
+        width = min(topn, limit - bool(((query_ids >= 0) & (query_ids < limit)).any()))
+        columns = np.argsort(ids == query_ids[:, None], axis=1, kind="stable")[:, :width]
+        ids, cosines = np.take_along_axis(ids, columns, axis=1), np.take_along_axis(cosines, columns, axis=1)
         return (ids[0], cosines[0]) if isinstance(queries, str) else (ids, cosines)
 
     def most_similar(
@@ -158,13 +167,13 @@ class WordQueries(WordRows):
         >>> vectors.most_similar(["king", ("apple", 0.5)], restrict_vocab=2)[0][0]
         'queen'
         """
-        terms = [*weighted(positive, 1.0), *weighted(negative, -1.0)]
+        terms = [*weigh_words(positive, 1.0), *weigh_words(negative, -1.0)]
         if not terms:
             raise ParameterError("No word to compare with.", "Give at least one word.")
-        ids, rows = self._rows_of([key for key, _ in terms], scale_arrays=False)
+        ids, rows = self._look_up_keys([key for key, _ in terms], scale_arrays=False)
         mean = np.array([weight for _, weight in terms], np.float32) @ rows
-        neighbours, cosines = self._nearest(mean[None], at_least_one("topn", topn) + len(ids), restrict_vocab)
-        return self._named(neighbours[0], cosines[0], ids, topn)
+        neighbours, cosines = self._nearest(mean[None], as_positive_int("topn", topn) + len(ids), restrict_vocab)
+        return self._name_results(neighbours[0], cosines[0], ids, topn)
 
     def most_similar_cosmul(
         self,
@@ -173,7 +182,7 @@ class WordQueries(WordRows):
         topn: int = 10,
         restrict_vocab: int | None = None,
     ) -> list[tuple[str, float]]:
-        """Find the words of the highest product of cosines with words, divided by that with negative ones.
+        """Find the words with the highest product of cosines with words, divided by the product with negative words.
 
         Each cosine is mapped to 0..1, and 0.000001 is added to the divisor, as in gensim: 3CosMul of Levy and Goldberg
         (2014), for any number of words. `analogy` has the constant of the paper.
@@ -207,14 +216,15 @@ class WordQueries(WordRows):
         >>> vectors.most_similar_cosmul(["king", "woman"], ["man"], topn=1)[0][0]
         'queen'
         """
-        topn, (near, far) = at_least_one("topn", topn), (list(weighted(keys, 1.0)) for keys in (positive, negative))
+        topn = as_positive_int("topn", topn)
+        near, far = (list(weigh_words(keys, 1.0)) for keys in (positive, negative))
         if not near:
             raise ParameterError("No positive word to compare with.", "Give at least one word.")
         if any(weight != 1 for _, weight in (*near, *far)):
             raise ParameterError("A product of cosines has no weights.", "Give words alone, or use most_similar.")
-        ids, units = self._rows_of([key for key, _ in (*near, *far)], scale_arrays=True)
-        best, scores = self._products(units, len(near), GENSIM_EPSILON, topn + len(ids), restrict_vocab)
-        return self._named(best, scores, ids, topn)
+        ids, units = self._look_up_keys([key for key, _ in (*near, *far)], scale_arrays=True)
+        best, scores = self._multiply_cosines(units, len(near), GENSIM_EPSILON, topn + len(ids), restrict_vocab)
+        return self._name_results(best, scores, ids, topn)
 
     def similar_by_word(self, word: Word, topn: int = 10, restrict_vocab: int | None = None) -> list[tuple[str, float]]:
         """Find the words nearest to a word; all else is as in `most_similar`.
@@ -254,9 +264,9 @@ class WordQueries(WordRows):
         >>> vectors.similar_by_vector([1, 0.9], topn=1)[0][0]
         'queen'
         """
-        query = query_vector(vector, self.vector_size)
-        neighbours, cosines = self._nearest(query[None], at_least_one("topn", topn), restrict_vocab)
-        return self._named(neighbours[0], cosines[0], _NONE, topn)
+        query = as_query_vector(vector, self.vector_size)
+        neighbours, cosines = self._nearest(query[None], as_positive_int("topn", topn), restrict_vocab)
+        return self._name_results(neighbours[0], cosines[0], _NONE, topn)
 
     def analogy(
         self, a: Word, b: Word, c: Word, topn: int = 1, method: AnalogyMethod = "3cosadd"
@@ -298,8 +308,10 @@ class WordQueries(WordRows):
         if method != "3cosmul":
             raise ParameterError(f"method={method!r} is unknown.", "Give 3cosadd or 3cosmul.")
         ids, rows = self._look_up([b, c, a])
-        best, scores = self._products(scaled(rows), 2, COSMUL_EPSILON, at_least_one("topn", topn) + len(ids))
-        return self._named(best, scores, ids, topn)
+        best, scores = self._multiply_cosines(
+            normalize_rows(rows), 2, COSMUL_EPSILON, as_positive_int("topn", topn) + len(ids)
+        )
+        return self._name_results(best, scores, ids, topn)
 
     def doesnt_match(self, words: Sequence[Word]) -> Word:
         """Return the word, as passed, that is farthest from the mean of all.
@@ -323,38 +335,48 @@ class WordQueries(WordRows):
         >>> vectors.doesnt_match(["king", "queen", "apple"])
         'apple'
         """
-        words = some_words(words)
-        units = scaled(self._look_up(words)[1])
+        words = as_nonempty_word_list(words)
+        units = normalize_rows(self._look_up(words)[1])
         return words[int(np.argmin(units @ units.mean(axis=0)))]
 
-    def _rows_of(
+    def _look_up_keys(
         self, keys: Sequence[Word | npt.NDArray[Any]], *, scale_arrays: bool
     ) -> tuple[Int64Array, Float32Array]:
-        """Return the ids of the words among keys, and the unit vectors of words and the arrays, shape (n, D)."""
+        """Return the ids of the words among n keys, and a row for each key, shape (n, D).
+
+        Words have their unit vectors; arrays are scaled to length 1 if `scale_arrays`.
+        """
         ids, rows = self._look_up([key for key in keys if not isinstance(key, np.ndarray)])
-        units = iter(scaled(rows))
+        units = iter(normalize_rows(rows))
 
         def row_of(key: Word | npt.NDArray[Any]) -> Float32Array:
             if not isinstance(key, np.ndarray):
                 return next(units)
-            row = query_vector(key, self.vector_size)
-            return np.asarray(unit(row[None])[0]) if scale_arrays else row
+            row = as_query_vector(key, self.vector_size)
+            return np.asarray(normalize_queries(row[None])[0]) if scale_arrays else row
 
         return ids, np.stack([row_of(key) for key in keys])
 
-    def _products(
+    def _multiply_cosines(
         self, units: Float32Array, n_positive: int, epsilon: float, topn: int, restrict_vocab: int | None = None
     ) -> tuple[Int64Array, Float32Array]:
-        """Return ids and scores of the highest products of cosines, mapped to 0..1, divided by that of the others."""
+        """Return ids and scores of the `topn` words with the highest scores, both of shape (topn,), best first.
+
+        The score is the product of cosines with the first `n_positive` units, mapped to 0..1, divided by epsilon plus
+        the product of the cosines with the other units.
+        """
         ranking = Ranking(1, topn)
-        for block in self.blocks_for(len(units), self._limit(restrict_vocab)):
+        for block in self.blocks_for(len(units), self._count_searched(restrict_vocab)):
             shifted = (1 + block.cosines(units)) / 2
             scores = shifted[:n_positive].prod(axis=0) / (shifted[n_positive:].prod(axis=0) + epsilon)
             ranking.add(scores[None], block.ids)
         best, scores = ranking.best()
         return best[0], scores[0]
 
-    def _named(self, ids: Int64Array, scores: Float32Array, without: Int64Array, topn: int) -> list[tuple[str, float]]:
-        keep = ~np.isin(ids, without)
-        pairs = zip(ids[keep][:topn].tolist(), scores[keep][:topn].tolist(), strict=True)
+    def _name_results(
+        self, ids: Int64Array, scores: Float32Array, excluded: Int64Array, topn: int
+    ) -> list[tuple[str, float]]:
+        """Return the words and scores of the first `topn` ids that are not excluded."""
+        included = ~np.isin(ids, excluded)
+        pairs = zip(ids[included][:topn].tolist(), scores[included][:topn].tolist(), strict=True)
         return [(self.vocabulary.word(i), score) for i, score in pairs]

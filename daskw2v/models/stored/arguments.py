@@ -16,28 +16,28 @@ Vector = npt.NDArray[Any]  # of D dimensions, in place of a word
 Weighted = Word | Vector | tuple[Word | Vector, float]
 
 
-def word_list(words: Any) -> list[Word]:
+def as_word_list(words: Any) -> list[Word]:
     """Return words as a list; raise ParameterError for a single word or anything else."""
     if isinstance(words, str | bytes) or not isinstance(words, Iterable):
         raise ParameterError(f"{words!r} is not a list of words.", "Give words in a list, such as ['king', 'queen'].")
     return list(words)
 
 
-def some_words(words: Any) -> list[Word]:
+def as_nonempty_word_list(words: Any) -> list[Word]:
     """Return words as a list that is not empty; raise ParameterError for anything else."""
-    listed = word_list(words)
+    listed = as_word_list(words)
     if not listed:
         raise ParameterError("No words to compare.", "Give at least one word.")
     return listed
 
 
-def weighted(words: Any, weight: float) -> Iterator[tuple[Word | Vector, float]]:
-    """Yield words or arrays and their weights, `weight` by default; raise ParameterError for anything else."""
-    for word in [words] if _is_one(words) else word_list(words):
-        yield (word, weight) if is_word(word) or _is_vector(word) else _pair(word)
+def weigh_words(words: Any, weight: float) -> Iterator[tuple[Word | Vector, float]]:
+    """Yield each word or array with its weight, by default `weight`; raise ParameterError for anything else."""
+    for word in [words] if _is_single(words) else as_word_list(words):
+        yield (word, weight) if is_word(word) or _is_vector(word) else _as_pair(word)
 
 
-def _is_one(words: Any) -> bool:
+def _is_single(words: Any) -> bool:
     """Return whether an argument is one word or vector, with or without its weight."""
     if isinstance(words, tuple):  # (1, 2) are two words, as to gensim
         return len(words) == 2 and isinstance(words[1], Real) and not all(is_number(word, Integral) for word in words)
@@ -45,10 +45,12 @@ def _is_one(words: Any) -> bool:
 
 
 def _is_vector(word: Any) -> bool:
+    """Return whether an argument is an array of real numbers."""
     return isinstance(word, np.ndarray) and word.dtype.kind in "fiu"
 
 
-def _pair(word: Any) -> tuple[Word | Vector, float]:
+def _as_pair(word: Any) -> tuple[Word | Vector, float]:
+    """Return a pair of a word or vector and its weight; raise ParameterError for anything else."""
     is_pair = isinstance(word, tuple | list) and len(word) == 2 and (is_word(word[0]) or _is_vector(word[0]))
     if not (is_pair and is_number(word[1], Real) and np.isfinite(float(word[1]))):
         raise ParameterError(
@@ -59,8 +61,8 @@ def _pair(word: Any) -> tuple[Word | Vector, float]:
     return word[0], float(word[1])
 
 
-def texts_of(queries: Any) -> list[str] | None:
-    """Return a word or words as a list; None for numbers, and for all else that is no list of texts."""
+def as_texts(queries: Any) -> list[str] | None:
+    """Return a text, or a list of texts, as a list; None for anything else, such as numbers."""
     if isinstance(queries, str):
         return [queries]
     are_numbers = isinstance(queries, np.ndarray) and queries.dtype.kind in "fiub"
@@ -70,15 +72,15 @@ def texts_of(queries: Any) -> list[str] | None:
     return listed if all(isinstance(query, str) for query in listed) else None
 
 
-def at_least_one(name: str, value: Any) -> int:
-    """Return an argument that is an integer >= 1; raise ParameterError for anything else."""
+def as_positive_int(name: str, value: Any) -> int:
+    """Return the argument `name` if it is an integer >= 1; raise ParameterError for anything else."""
     if not is_number(value, Integral) or value < 1:
         raise ParameterError(f"{name}={value!r} is not an integer >= 1.", f"Give a {name} of at least 1.")
     return int(value)
 
 
-def query_vectors(vectors: npt.ArrayLike, size: int) -> Float32Array:
-    """Return one vector, shape (size,), or several, (n, size), as float32; raise ParameterError for anything else."""
+def as_query_vectors(vectors: npt.ArrayLike, size: int) -> Float32Array:
+    """Return a vector, (size,), or n vectors, (n, size), as float32; raise ParameterError for anything else."""
     try:
         numbers = np.asarray(vectors)
     except ValueError:  # rows of several lengths
@@ -103,9 +105,9 @@ def query_vectors(vectors: npt.ArrayLike, size: int) -> Float32Array:
     return queries
 
 
-def query_vector(vector: npt.ArrayLike, size: int) -> Float32Array:
-    """Return one vector, shape (size,), as float32; raise ParameterError for anything else."""
-    query = query_vectors(vector, size)
+def as_query_vector(vector: npt.ArrayLike, size: int) -> Float32Array:
+    """Return a vector, shape (size,), as float32; raise ParameterError for anything else."""
+    query = as_query_vectors(vector, size)
     if query.ndim != 1:
         raise ParameterError(
             f"The query has the shape {query.shape}, and is not one vector of {size} dimensions.",

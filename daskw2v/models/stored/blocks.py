@@ -1,4 +1,4 @@
-"""Blocks of vectors: ranges that threads share, lengths, cosines with other vectors, and the best of them."""
+"""Blocks of vectors: ranges for threads, lengths, cosines with queries, and the words with the highest."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,24 +10,24 @@ from daskw2v.kernels.cores import usable_cores
 from daskw2v.types import Float32Array, Int64Array
 
 _ROWS = 1024  # widened at once: some MB, which stay in the cache
-THREAD_ROWS = 1 << 12  # least rows that are worth a thread
+THREAD_ROWS = 1 << 12  # fewest rows that are worth a thread
 T = TypeVar("T")
 
 
 def cut(length: int, step: int) -> Iterator[slice]:
-    """Cut 0..length - 1 into slices of `step`."""
+    """Yield slices of `step` that cover 0..length - 1; the last may be shorter."""
     for start in range(0, length, step):
         yield slice(start, min(start + step, length))
 
 
-def share(work: Callable[[slice], T], n: int, threads: int = 0) -> list[T]:
-    """Divide the range 0..n - 1 among threads, one for each core by default; return the results in order."""
+def map_ranges(work: Callable[[slice], T], n: int, threads: int = 0) -> list[T]:
+    """Return the results of `work` for slices of 0..n - 1, in order; each runs in a thread, by default one a core."""
     threads = max(1, min(threads or usable_cores(), n // THREAD_ROWS))
     with ThreadPoolExecutor(threads) as pool:
         return [*pool.map(work, cut(n, max(1, -(-n // threads))))]
 
 
-def lengths(vectors: Float32Array) -> Float32Array:
+def row_lengths(vectors: Float32Array) -> Float32Array:
     """Return the length of each of n vectors, shape (n,) float32; 1 for a zero vector."""
     norms, wide = np.empty(len(vectors), np.float32), np.empty((min(_ROWS, len(vectors)), vectors.shape[1]))
     for start in range(0, len(vectors), _ROWS):
@@ -38,14 +38,14 @@ def lengths(vectors: Float32Array) -> Float32Array:
     return norms
 
 
-def scaled(vectors: Float32Array) -> Float32Array:
-    """Return vectors of words scaled to length 1, shape (n, D) float32; a zero vector stays."""
-    units: Float32Array = vectors / lengths(vectors)[:, None]
+def normalize_rows(vectors: Float32Array) -> Float32Array:
+    """Return vectors of words scaled to length 1, shape (n, D) float32; a zero vector stays zero."""
+    units: Float32Array = vectors / row_lengths(vectors)[:, None]
     return units
 
 
-def unit(vectors: Float32Array) -> Float32Array:
-    """Return any vectors scaled to length 1, shape (n, D) float32, also vectors whose length exceeds float32."""
+def normalize_queries(vectors: Float32Array) -> Float32Array:
+    """Return vectors scaled to length 1, shape (n, D) float32, also vectors whose length exceeds float32."""
     norms = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
     return (vectors / np.where(norms > 0, norms, 1)).astype(np.float32)
 
@@ -65,18 +65,18 @@ class VectorBlock(NamedTuple):
         return scores
 
     def columns(self, ids: Int64Array) -> Int64Array:
-        """Return the columns of words in the cosines, shape of `ids`; -1 for words of other blocks."""
+        """Return the column of each word in `cosines`, of the shape of `ids`; -1 for words of other blocks."""
         columns = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
         return np.where(self.ids[columns] == ids, columns, -1)
 
 
-def compared(
+def compare_blocks(
     blocks: Iterable[VectorBlock], groups: Sequence[Float32Array], *, by_threads: bool
 ) -> Iterator[tuple[VectorBlock, list[Float32Array]]]:
-    """Yield each block, and its words' cosines with each group of unit vectors.
+    """Yield each block, and its words' cosines with each group of unit vectors, shape (m, n).
 
-    With `by_threads` each core takes blocks of its own, which are all in memory, since one core does not use all of the
-    memory's bandwidth. For many vectors, BLAS has threads of its own.
+    With `by_threads` the blocks, which are all in memory, are distributed to threads, since one core does not use all
+    of the memory's bandwidth. For many vectors, BLAS uses threads itself.
     """
 
     def cosines(block: VectorBlock) -> list[Float32Array]:
@@ -91,7 +91,7 @@ def compared(
 
 
 class Ranking:
-    """The words with the highest scores so far, for each of n queries; of words with the lowest score kept, any.
+    """The words with the highest scores, for each of n queries; among words that share the lowest score, any.
 
     Parameters
     ----------
@@ -105,21 +105,21 @@ class Ranking:
         self._scores = np.empty((n_queries, 0), np.float32)
 
     def add(self, scores: Float32Array, ids: Int64Array) -> None:
-        """Add the scores of words, shape (n_queries, len(ids))."""
+        """Add words by id, shape (n,), and their scores, shape (n_queries, n)."""
         columns, values = self._candidates(scores)
         if not columns.shape[1]:
             return
         ids = np.concatenate([self._ids, ids[columns]], axis=1)
         best = np.concatenate([self._scores, values], axis=1)
-        keep = _largest(best, self._topn)
-        self._ids, self._scores = np.take_along_axis(ids, keep, axis=1), np.take_along_axis(best, keep, axis=1)
+        selected = _largest_columns(best, self._topn)
+        self._ids, self._scores = np.take_along_axis(ids, selected, axis=1), np.take_along_axis(best, selected, axis=1)
 
     def _candidates(self, scores: Float32Array) -> tuple[Int64Array, Float32Array]:
-        """Return columns and values of scores that may be among the best; shorter rows are padded with -inf."""
-        if self._scores.shape[1] == self._topn and np.isfinite(worst := self._scores.min(axis=1)).all():
-            # Later, few words of a block are better than the worst that is kept: finding them takes a tenth of the time
-            # of a partial sort
-            rows, columns = np.nonzero(scores > worst[:, None])
+        """Return columns and values of scores that may be among the best, padded with -inf, both (n_queries, n)."""
+        if self._scores.shape[1] == self._topn and np.isfinite(lowest := self._scores.min(axis=1)).all():
+            # In later blocks, few words exceed the lowest score: to select them takes a tenth of the time of a partial
+            # sort
+            rows, columns = np.nonzero(scores > lowest[:, None])
             first = np.searchsorted(rows, np.arange(len(scores) + 1))
             width = int(np.diff(first).max(initial=0))
             if 8 * width <= scores.shape[1]:
@@ -127,17 +127,17 @@ class Ranking:
                 best, values = np.zeros(shape, np.int64), np.full(shape, -np.inf, np.float32)
                 best[rows, slots], values[rows, slots] = columns, scores[rows, columns]
                 return best, values
-        best = _largest(scores, self._topn)
+        best = _largest_columns(scores, self._topn)
         return best, np.take_along_axis(scores, best, axis=1)
 
     def best(self) -> tuple[Int64Array, Float32Array]:
-        """Return ids and scores, best first, both of shape (n_queries, topn), or narrower if there are fewer words."""
+        """Return ids and scores, best first, both of shape (n_queries, topn), or narrower with fewer words."""
         order = np.lexsort((self._ids, -self._scores), axis=1)  # of equal scores, the more frequent word first
         return np.take_along_axis(self._ids, order, axis=1), np.take_along_axis(self._scores, order, axis=1)
 
 
-def _largest(scores: Float32Array, n: int) -> Int64Array:
-    """Return the columns of the n largest scores of each row, in any order; all if there are no more."""
+def _largest_columns(scores: Float32Array, n: int) -> Int64Array:
+    """Return the columns of the n largest scores of each row, in any order, shape (rows, n) or narrower."""
     columns = scores.shape[1]
     if n >= columns:
         return np.broadcast_to(np.arange(columns), scores.shape)

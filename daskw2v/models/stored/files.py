@@ -15,7 +15,7 @@ from daskw2v.store.urls import Location, as_url, filesystem
 
 
 @contextmanager
-def reading(url: Location, storage_options: Mapping[str, Any] | None = None) -> Iterator[BinaryIO]:
+def open_for_reading(url: Location, storage_options: Mapping[str, Any] | None = None) -> Iterator[BinaryIO]:
     """Open a file for reading bytes, decompressed if its name ends in .gz.
 
     Raises
@@ -28,23 +28,23 @@ def reading(url: Location, storage_options: Mapping[str, Any] | None = None) -> 
     url = as_url(url, "file")
     fs, path = filesystem(url, storage_options or {})
     try:
-        with fs.open(path, "rb") as f, _zipped(url, f, "rb") as unpacked:
+        with fs.open(path, "rb") as f, _compressed(url, f, "rb") as unpacked:
             yield unpacked
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(
-            f"{url} cannot be read: {error}.", "Check that the file exists, is whole and may be read."
+            f"{url} cannot be read: {error}.", "Check that the file exists, is complete and may be read."
         ) from error
 
 
-def _zipped(url: str, f: BinaryIO, mode: str) -> AbstractContextManager[BinaryIO]:
-    """Return a file that is decompressed or compressed if its name ends in .gz; equal content gives equal bytes."""
+def _compressed(url: str, f: BinaryIO, mode: str) -> AbstractContextManager[BinaryIO]:
+    """Return a file; a view that compresses or decompresses if its name ends in .gz, equal content to equal bytes."""
     if not url.endswith(".gz"):
         return nullcontext(f)
     return gzip.GzipFile("", mode, fileobj=f, mtime=0)  # type: ignore[return-value]  # it has all that readers use
 
 
 @contextmanager
-def writing(url: str, storage_options: Mapping[str, Any] | None = None) -> Iterator[BinaryIO]:
+def open_for_writing(url: str, storage_options: Mapping[str, Any] | None = None) -> Iterator[BinaryIO]:
     """Open a file for writing bytes, compressed if its name ends in .gz. It appears when the block ends without error.
 
     Raises
@@ -55,17 +55,18 @@ def writing(url: str, storage_options: Mapping[str, Any] | None = None) -> Itera
         If writing fails otherwise (no permission). No partial file remains.
     """
     fs, path = filesystem(url, storage_options or {})
-    with _no_space_said(url):
+    with _report_full_disk(url):
         if "file" in fs.protocol:
-            with _local_file(path) as f, _zipped(url, f, "wb") as packed:
+            with _create_local_file(path) as f, _compressed(url, f, "wb") as packed:
                 yield packed
         else:
-            with fs.transaction, fs.open(path, "wb") as f, _zipped(url, f, "wb") as packed:
+            with fs.transaction, fs.open(path, "wb") as f, _compressed(url, f, "wb") as packed:
                 yield packed
 
 
 @contextmanager
-def _no_space_said(url: str) -> Iterator[None]:
+def _report_full_disk(url: str) -> Iterator[None]:
+    """Raise StoreError instead of an OSError for a full disk."""
     try:
         yield
     except OSError as error:
@@ -75,32 +76,32 @@ def _no_space_said(url: str) -> Iterator[None]:
 
 
 @contextmanager
-def _local_file(path: str) -> Iterator[BinaryIO]:
-    """Open a file that gets its name at the end. Its temporary name is the same each time, so that no file is left."""
+def _create_local_file(path: str) -> Iterator[BinaryIO]:
+    """Open a file that gets its name at the end. Its temporary name is always the same, so that no file remains."""
     folder, name = os.path.split(path)
     os.makedirs(folder, exist_ok=True)
     temporary = os.path.join(folder, f".{name}.part")
     with suppress(FileNotFoundError):
-        os.unlink(temporary)  # the file of a process which was killed
+        os.unlink(temporary)  # of a process that was killed
     f = open(temporary, "xb")  # noqa: SIM115  # closed before it is renamed: Windows moves and deletes no open file
-    made = os.fstat(f.fileno())
+    created = os.fstat(f.fileno())
     try:
         with f:
             yield f
             f.flush()
             os.fsync(f.fileno())
-        _check_is(made, temporary, path)
+        _check_same(created, temporary, path)
         os.replace(temporary, path)
     except BaseException:
-        if _is(made, temporary):
+        if _is_same(created, temporary):
             os.unlink(temporary)
         raise
     force_name(path)
 
 
 @contextmanager
-def new_folder(url: str, storage_options: Mapping[str, Any] | None = None) -> Iterator[Store]:
-    """Yield a folder to fill. It gets the URL, where nothing or an empty folder is, if the block ends without error.
+def create_folder(url: str, storage_options: Mapping[str, Any] | None = None) -> Iterator[Store]:
+    """Yield a folder to fill, which appears at the URL if the block ends without error; nothing may be there before.
 
     On an object store the folder is filled at its URL, and removed if the block ends with an error.
 
@@ -112,9 +113,9 @@ def new_folder(url: str, storage_options: Mapping[str, Any] | None = None) -> It
     store = Store(url, dict(storage_options or {}))
     if store.children():
         raise StoreError(f"There is something at {store.url}, which is not replaced.", "Give a folder of its own.")
-    with _no_space_said(store.url):
+    with _report_full_disk(store.url):
         if (local := store.local_path) is not None:
-            with _local_folder(os.path.realpath(local)) as folder:
+            with _create_local_folder(os.path.realpath(local)) as folder:
                 yield Store(folder)
             return
         try:
@@ -125,32 +126,33 @@ def new_folder(url: str, storage_options: Mapping[str, Any] | None = None) -> It
 
 
 @contextmanager
-def _local_folder(path: str) -> Iterator[str]:
-    """Yield a folder that gets its path at the end, as the file of `_local_file` does."""
+def _create_local_folder(path: str) -> Iterator[str]:
+    """Yield the temporary path of a folder that gets its path at the end, as the file of `_create_local_file` does."""
     parent, name = os.path.split(path)
     os.makedirs(parent, exist_ok=True)
     temporary = os.path.join(parent, f".{name}.part")
     remove_local(temporary, lambda: None)
     os.mkdir(temporary)
-    made = os.stat(temporary)
+    created = os.stat(temporary)
     try:
         yield os.path.join(temporary, name)
-        _check_is(made, temporary, path)
+        _check_same(created, temporary, path)
         os.rename(os.path.join(temporary, name), path)
         force_name(path)
     finally:
-        if _is(made, temporary):
+        if _is_same(created, temporary):
             remove_local(temporary, lambda: None)
 
 
-def _is(created: os.stat_result, path: str) -> bool:
-    """Return whether a path leads to the file or folder that this process has created there."""
+def _is_same(created: os.stat_result, path: str) -> bool:
+    """Return whether a path leads to the file or folder that this process has created, by its status."""
     try:
         return os.path.samestat(created, os.stat(path))
     except FileNotFoundError:
         return False
 
 
-def _check_is(made: os.stat_result, temporary: str, path: str) -> None:
-    if not _is(made, temporary):
+def _check_same(created: os.stat_result, temporary: str, path: str) -> None:
+    """Raise StoreError if another process has replaced the temporary file or folder of this process."""
+    if not _is_same(created, temporary):
         raise StoreError(f"Another process writes {path} at the same time.", "Let one of them go on.")

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from daskw2v.errors import DamageError, StoreError
-from daskw2v.models.stored.store import attempt_of
+from daskw2v.models.stored.store import read_attempt
 from daskw2v.store.checksums import retry_damaged
 from daskw2v.store.lease import hold
 from daskw2v.store.limits import check_file, check_room, refused, shown, typed
@@ -45,7 +45,7 @@ class IndexSummary:
     file, size, digest
         Name, size and BLAKE2b digest of its file.
     version
-        Random name of the version whose vectors it has, as `attempt_of` returns it.
+        Random name of the version whose vectors it has, as `read_attempt` returns it.
     kind
         Kind of index, one of `KINDS`.
     """
@@ -63,13 +63,13 @@ class IndexSummary:
     kind: str = "hnsw"
 
 
-def written(content: UInt8Array) -> tuple[str, int, str]:
-    """Return name, size and digest of a new file with this content, for a summary; the name is unique."""
+def describe_file(content: UInt8Array) -> tuple[str, int, str]:
+    """Return a new unique name, the size and the digest of a file with a content, for its `IndexSummary`."""
     return uuid.uuid4().hex, len(content), _digest(content)
 
 
 def write_index(version: Store, summary: IndexSummary, content: UInt8Array) -> None:
-    """Write an index's file, then its manifest, which makes it valid; then delete the file of the old manifest.
+    """Write the file of an index, then its manifest, which makes it valid; then delete the file of the old manifest.
 
     One process at a time writes: it holds a lease in the folder of the index.
 
@@ -78,14 +78,14 @@ def write_index(version: Store, summary: IndexSummary, content: UInt8Array) -> N
     StoreError
         If another process takes over the lease meanwhile.
     """
-    what = f"the index of {version.url}"
-    with hold(version / FOLDER, "index", what, waiting=lambda message: None) as lease:
+    description = f"the index of {version.url}"
+    with hold(version / FOLDER, "index", description, waiting=lambda message: None) as lease:
         folder = lease.guard(version / FOLDER)
-        before = (folder.read_manifest() or {}).get("file")
+        old_file = (folder.read_manifest() or {}).get("file")
         folder.write_raw(summary.file, content, named=True)
         folder.write_manifest(asdict(summary))
-        if _is_ours(before):
-            (folder / str(before)).remove()
+        if _is_file_name(old_file):
+            (folder / str(old_file)).remove()
 
 
 def read_summary(version: Store) -> IndexSummary:
@@ -102,11 +102,11 @@ def read_summary(version: Store) -> IndexSummary:
         raise StoreError(f"{version.url} has no index.", f"Build it: daskw2v index {version.url}.")
     del values["format_version"]
     summary = typed(IndexSummary, values, f"{folder.url}/manifest.json")
-    if not _is_ours(summary.file):
+    if not _is_file_name(summary.file):
         raise refused(f"{folder.url}/manifest.json", f"names the file {shown(summary.file)}")
     if summary.kind not in KINDS:
         raise refused(f"{folder.url}/manifest.json", f"names the kind {shown(summary.kind)}")
-    if summary.version != attempt_of(version):
+    if summary.version != read_attempt(version):
         raise DamageError(
             f"The index in {folder.url} is of another version.",
             f"Build it again: daskw2v index {version.url}.",
@@ -116,7 +116,7 @@ def read_summary(version: Store) -> IndexSummary:
 
 
 def read_file(version: Store, summary: IndexSummary, shape: tuple[int, int]) -> UInt8Array:
-    """Read an index's file.
+    """Read the content of the file of a version's index, and check it.
 
     Raises
     ------
@@ -147,9 +147,11 @@ def read_file(version: Store, summary: IndexSummary, shape: tuple[int, int]) -> 
     return retry_damaged(read)
 
 
-def _is_ours(file: Any) -> bool:
+def _is_file_name(file: Any) -> bool:
+    """Return whether a value of a manifest is a file name that `describe_file` makes."""
     return isinstance(file, str) and re.fullmatch("[0-9a-f]{32}", file) is not None
 
 
 def _digest(content: UInt8Array) -> str:
+    """Return the BLAKE2b digest of a content, as hexadecimal digits."""
     return hashlib.blake2b(content.data, digest_size=32).hexdigest()

@@ -53,7 +53,7 @@ class SavedWords(Protocol):
 
 
 def write_vocabulary(store: Store, vocabulary: SavedWords) -> None:
-    """Write the words of the rows of the `input` table."""
+    """Write the vocabulary of a version: the words of the rows of its `input` table."""
     vocabulary.save(create_part(store, "vocabulary"))
 
 
@@ -83,13 +83,13 @@ def read_subwords(store: Store) -> Subwords | None:
     StoreError
         If the version is missing, or its network is damaged.
     """
-    group = _part(store, SUBWORDS)
+    group = _open_part(store, SUBWORDS)
     return None if group is None else Subwords.load(group)
 
 
 def write_features(store: Store, keys: FeatureKeys) -> None:
     """Write the features that the rows of the table `features` stand for."""
-    keys.save(_declared_part(store, _FEATURES))
+    keys.save(_create_declared_part(store, _FEATURES))
 
 
 def read_features(store: Store) -> FeatureKeys | None:
@@ -100,7 +100,7 @@ def read_features(store: Store) -> FeatureKeys | None:
     StoreError
         If the version is missing, or the features are damaged or do not fit the table.
     """
-    group = _part(store, _FEATURES)
+    group = _open_part(store, _FEATURES)
     if group is None:
         return None
     keys, rows = FeatureKeys.load(group), len(open_table(store, FEATURES))
@@ -118,7 +118,7 @@ def write_ids(store: Store, ids: StableIds) -> None:
         If there are not as many ids as words.
     """
     _check_ids(store, ids, "Write the ids of its own vocabulary.")
-    ids.save(_declared_part(store, _IDS))
+    ids.save(_create_declared_part(store, _IDS))
 
 
 def read_ids(store: Store) -> StableIds | None:
@@ -131,7 +131,7 @@ def read_ids(store: Store) -> StableIds | None:
     VocabularyError
         If their arrays contradict each other.
     """
-    group = _part(store, _IDS)
+    group = _open_part(store, _IDS)
     if group is None:
         return None
     ids = StableIds.load(group)
@@ -144,7 +144,7 @@ def has_ids(store: Store) -> bool:
     return bool(store.open_group().attrs.get(_IDS))
 
 
-def ids_after(earlier: Store | None, new: Vocabulary) -> StableIds:
+def assign_stable_ids(earlier: Store | None, new: Vocabulary) -> StableIds:
     """Return the stable ids of a new version.
 
     Parameters
@@ -220,7 +220,7 @@ def finish(store: Store, manifest: Mapping[str, Any]) -> None:
             SUBWORDS: network is not None,
             "daskw2v": VERSION,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            ATTEMPT: attempt_of(store),
+            ATTEMPT: read_attempt(store),
         },
         portable=True,
     )
@@ -229,8 +229,8 @@ def finish(store: Store, manifest: Mapping[str, Any]) -> None:
 def read_finished(store: Store) -> dict[str, Any] | None:
     """Return the manifest of a version, without secrets; None if the version is not finished.
 
-    It may come from a stranger, so the types of its entries are checked; or from a release that took URLs with secrets
-    which are refused now.
+    A version may come from anyone, so the types of the entries are checked; or from a release that accepted URLs with
+    secrets.
 
     Raises
     ------
@@ -253,7 +253,7 @@ def read_finished(store: Store) -> dict[str, Any] | None:
 
 def write_sources(store: Store, sources: Iterable[Source]) -> None:
     """Write the list of files that a version's text was read from."""
-    values = {_SOURCES: [asdict(source) for source in sources], ATTEMPT: attempt_of(store)}
+    values = {_SOURCES: [asdict(source) for source in sources], ATTEMPT: read_attempt(store)}
     store.finish_manifest(values, _SOURCES_FILE, portable=True)
 
 
@@ -279,11 +279,11 @@ def read_sources(store: Store) -> list[Source] | None:
 def write_tokenizer(store: Store, work: Store, params: Params) -> None:
     """Copy the tokenizer of settled Params, if it is of Hugging Face, to a version of a model."""
     if stored_tokenizers.is_settled_file(params.tokenizer):
-        write_content(store, stored_tokenizers.read_stored(work, str(params.tokenizer)))
+        write_tokenizer_json(store, stored_tokenizers.read_stored(work, str(params.tokenizer)))
 
 
-def write_content(store: Store, content: bytes) -> None:
-    """Write the JSON of a tokenizer to a model."""
+def write_tokenizer_json(store: Store, content: bytes) -> None:
+    """Write the content of a tokenizer.json to a version."""
     stored_tokenizers.write_json(create_part(store, _TOKENIZER), content)
 
 
@@ -322,14 +322,14 @@ def finish_tables(store: Store, written: Collection[ChunkChecksums]) -> None:
 
 
 def create_part(store: Store, name: str) -> zarr.Group:
-    """Create an empty group in a version, and bind it to the version's attempt; an existing one is deleted."""
+    """Create an empty group in a version, bound to the version's attempt; an existing group is deleted."""
     (store / name).remove()
     store.check()
     return store.open_group(writable=True).create_group(name)
 
 
-def attempt_of(store: Store) -> str:
-    """Return the attempt of a version; empty if an older daskw2v wrote it.
+def read_attempt(store: Store) -> str:
+    """Read the attempt of a version, its random name; "" if an older daskw2v wrote it.
 
     Raises
     ------
@@ -348,18 +348,18 @@ def check_attempt(store: Store, manifest: Mapping[str, Any], name: str = MANIFES
     DamageError
         If the manifest is of another version or attempt.
     """
-    if manifest.get(ATTEMPT, "") != attempt_of(store):
+    if manifest.get(ATTEMPT, "") != read_attempt(store):
         raise DamageError.of(f"{store.url}/{name}", FOREIGN)
 
 
-def _declared_part(store: Store, name: str) -> zarr.Group:
-    """Create an optional part of a version, which is declared first, so that a loss is detected."""
+def _create_declared_part(store: Store, name: str) -> zarr.Group:
+    """Create an optional group of a version, and declare it before, so that its loss is detected."""
     store.open_group(writable=True).attrs[name] = True
     return create_part(store, name)
 
 
-def _part(store: Store, name: str) -> zarr.Group | None:
-    """Return an optional group of a version, or None if none was declared."""
+def _open_part(store: Store, name: str) -> zarr.Group | None:
+    """Return an optional group of a version; None if it was not declared, DamageError if it is missing."""
     model = store.open_group()
     group = model.get(name)
     if isinstance(group, zarr.Group):
@@ -377,12 +377,14 @@ def _count_words(store: Store) -> int:
 
 
 def _check_ids(store: Store, ids: StableIds, remedy: str) -> None:
+    """Raise DamageError, with a remedy, unless a version has as many stable ids as words."""
     if len(ids) != (words := _count_words(store)):
         problem = f"{store.url} has {counted(words, 'word')} and {counted(len(ids), 'stable id')}."
         raise DamageError(problem, remedy, url=f"{store.url}/{_IDS}")
 
 
 def _check_finite(store: Store, name: str, table: StoredRows) -> None:
+    """Raise TrainingError if a table has a number that is not finite."""
     for start in range(0, len(table), table.chunk_rows):
         rows = table[start : start + table.chunk_rows]
         if not np.isfinite(rows).all():

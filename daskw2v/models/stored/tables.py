@@ -60,7 +60,7 @@ class StoredRows:
 
     @property
     def pickles_as(self) -> PickledAs:
-        """The content of a pickle: the address of the rows, or the rows if other processes cannot read that address."""
+        """The content of a pickle: "address", the URL of the rows; "rows" if other processes cannot read that URL."""
         return "rows" if is_private(self.array.url) else "address"
 
     def __reduce__(self) -> Any:
@@ -91,7 +91,7 @@ class StoredRows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the whole table takes in memory."""
+        """Bytes that all rows take in memory."""
         return len(self) * self.shape[1] * self.dtype.itemsize
 
     @property
@@ -121,45 +121,50 @@ class StoredRows:
             ) from error
 
     def _read(self, key: int | slice | npt.ArrayLike) -> Float32Array:
+        """Return rows as `__getitem__` does, with the errors of the store."""
         if isinstance(key, slice):
             start, stop, step = key.indices(len(self))
-            return self._range(start, max(start, stop)) if step == 1 else self._pick(np.arange(start, stop, step))
+            return (
+                self._read_range(start, max(start, stop)) if step == 1 else self._read_ids(np.arange(start, stop, step))
+            )
         ids = np.asarray(key)
         if ids.dtype.kind not in "iu" and ids.size:
             raise IndexError(f"Rows are indexed by integers, not by {ids.dtype}.")
         ids = ids.astype(np.int64)
-        outside = (ids < -len(self)) | (ids >= len(self))
-        if outside.any():
-            raise IndexError(f"There is no row {ids[outside].flat[0]} of {len(self)}.")
-        rows = self._pick(np.where(ids < 0, ids + len(self), ids).reshape(-1))
+        out_of_range = (ids < -len(self)) | (ids >= len(self))
+        if out_of_range.any():
+            raise IndexError(f"There is no row {ids[out_of_range].flat[0]} of {len(self)}.")
+        rows = self._read_ids(np.where(ids < 0, ids + len(self), ids).reshape(-1))
         return rows.reshape(*ids.shape, self.shape[1])
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """Return the whole table, for `numpy.asarray`."""
+        """Return all rows, shape (V, D), for `numpy.asarray`."""
         if copy is False:
             raise ValueError("Rows in a store cannot become an array without a copy.")
         return self[:] if dtype is None else self[:].astype(dtype, copy=False)
 
-    def _range(self, start: int, stop: int) -> Float32Array:
+    def _read_range(self, start: int, stop: int) -> Float32Array:
+        """Return the rows start..stop-1, shape (n, D)."""
         if self.array.ndim == 2:
             return self.array[start:stop]
         rows, n = np.empty((stop - start, self.shape[1]), np.float32), self._n
         for chunk in range(start - start % self.chunk_rows, stop, self.chunk_rows):
             first, last = max(start, chunk), min(stop, chunk + self.chunk_rows)
-            dealt = self.array[first // n : -(-last // n)]
-            odd = dealt[1 - first // n % 2 :: 2]
-            odd[:] = odd[:, ::-1]  # words are dealt out back and forth
-            rows[first - start : last - start] = dealt.reshape(-1, self.shape[1])[first % n :][: last - first]
+            slots = self.array[first // n : -(-last // n)]
+            reversed_slots = slots[1 - first // n % 2 :: 2]
+            reversed_slots[:] = reversed_slots[:, ::-1]  # partitions take turns in alternating order
+            rows[first - start : last - start] = slots.reshape(-1, self.shape[1])[first % n :][: last - first]
         return rows
 
-    def _pick(self, ids: Int64Array) -> Float32Array:
+    def _read_ids(self, ids: Int64Array) -> Float32Array:
+        """Return the rows of n ids, each 0 or above, shape (n, D)."""
         if self.array.ndim == 2:
             return self.array.take(ids)
         rows = np.empty((len(ids), self.shape[1]), np.float32)
         parts, numbers = self.partitions.place(ids)
         for part in np.unique(parts).tolist():
-            own = parts == part
-            rows[own] = self.array.take((numbers[own], part))
+            in_part = parts == part
+            rows[in_part] = self.array.take((numbers[in_part], part))
         return rows
 
     def read_partition(self, partition: int) -> Float32Array:
@@ -176,7 +181,7 @@ class StoredRows:
     def write_partition(self, partition: int, rows: Float32Array) -> None:
         """Write a partition's rows, shape (size, D); partitions share no chunk.
 
-        Chunks are written whole: Zarr would read a chunk before it writes a part of it.
+        Only complete chunks are written: Zarr would read a chunk before it writes a part of it.
 
         Raises
         ------
@@ -199,6 +204,7 @@ class StoredRows:
         self.array[last:, partition] = end
 
     def _size(self, partition: int) -> int:
+        """Return the number of rows of a partition; raise StoreError if there is no such partition."""
         if not 0 <= partition < self._n:
             raise StoreError(
                 f"Table {self._name} of {self._folder} has no partition {partition}.",
@@ -213,7 +219,7 @@ class PiecedRows(StoredRows):
     Parameters
     ----------
     array
-        As of `StoredRows`; `can_hold` says which.
+        As of `StoredRows`, if `can_hold` accepts it.
     """
 
     def __init__(self, array: StoredArray) -> None:
@@ -223,16 +229,16 @@ class PiecedRows(StoredRows):
 
     @property
     def pickles_as(self) -> PickledAs:
-        """The content of a pickle: the rows, or their address if a process being started maps the same files."""
+        """The content of a pickle: "rows"; "address", the URL, if a process being started maps the same files."""
         return "address" if self.array.is_local and get_spawning_popen() is not None else "rows"
 
     @staticmethod
     def can_hold(array: StoredArray) -> bool:
-        """Return whether each of a table's files holds whole rows of one partition, as daskw2v writes them."""
+        """Return whether each file of a table holds complete rows of one partition, as daskw2v writes them."""
         return array.shards is None and array.chunks[1:] == (1, max(1, array.shape[-1]))[3 - array.ndim :]
 
     def pieces(self, limit: int) -> Iterator[tuple[Int64Array, Float32Array]]:
-        """Yield the ids below `limit`, ascending in each piece, and their rows, which are no copies."""
+        """Yield the ids below `limit`, piece by piece, ascending in each, and their rows, which are not copied."""
         for number, rows in enumerate(self._pieces):
             chunk, part = divmod(number, self._n)
             first = chunk * self._step
@@ -243,24 +249,24 @@ class PiecedRows(StoredRows):
             if len(ids):
                 yield ids, rows[: len(ids)]
 
-    def _range(self, start: int, stop: int) -> Float32Array:
+    def _read_range(self, start: int, stop: int) -> Float32Array:
         if start:
-            return self._pick(np.arange(start, stop))
+            return self._read_ids(np.arange(start, stop))
         rows = np.empty((stop, self.shape[1]), np.float32)
         for ids, piece in self.pieces(stop):
             rows[ids] = piece  # each row once, without a copy of the piece
         return rows
 
-    def _pick(self, ids: Int64Array) -> Float32Array:
-        picked = np.empty((len(ids), self.shape[1]), np.float32)
+    def _read_ids(self, ids: Int64Array) -> Float32Array:
+        result = np.empty((len(ids), self.shape[1]), np.float32)
         parts, rows = self.partitions.place(ids) if len(ids) else (ids, ids)
         chunks, rows = np.divmod(rows, self._step)
         pieces = chunks * self._n + parts
         order = np.argsort(pieces, kind="stable")
         numbers, firsts = np.unique(pieces[order], return_index=True)
-        for number, own in zip(numbers.tolist(), np.split(order, firsts[1:]), strict=False):
-            picked[own] = self._pieces[number][rows[own]]
-        return picked
+        for number, positions in zip(numbers.tolist(), np.split(order, firsts[1:]), strict=False):
+            result[positions] = self._pieces[number][rows[positions]]
+        return result
 
 
 def create_model(
@@ -280,8 +286,8 @@ def create_model(
     tables
         Rows and columns of each table.
     row_block
-        Rows of a chunk, the least that one task writes. With partitions, corresponding chunks of all partitions
-        together have this many rows.
+        Rows of a chunk, the smallest number that one task writes. With partitions, corresponding chunks of all
+        partitions together have this many rows.
     n_partitions
         Number of partitions (`Partitions`); if above 1, tables are written by `write_partition`.
     subwords
@@ -336,12 +342,12 @@ def table_names(store: Store, group: zarr.Group | None = None) -> list[str]:
 
 
 def read_table(store: Store, table: str, start: int = 0, stop: int | None = None) -> Float32Array:
-    """Read rows start:stop of a table, shape (rows, D) float32; all of it by default; raises as `open_table` does."""
+    """Read the rows start..stop-1 of a table, by default all, shape (n, D) float32; raises as `open_table` does."""
     return open_table(store, table)[start:stop]
 
 
 def write_table_rows(store: Store, table: str, start: int, rows: Float32Array) -> ChunkChecksums:
-    """Write rows of a table from `start` on, whole chunks only; return their checksums, for `finish_tables`.
+    """Write rows of a table from `start` on, complete chunks only; return their checksums, for `finish_tables`.
 
     Tasks may write different chunks concurrently.
 
@@ -365,7 +371,7 @@ def write_table_rows(store: Store, table: str, start: int, rows: Float32Array) -
 
 
 def read_partition(store: Store, table: str, partition: int) -> Float32Array:
-    """Read a partition's rows, shape (size, D) float32; raises as `open_table` and `StoredRows.read_partition` do."""
+    """Read the rows of a partition, (size, D) float32; raises as `open_table` and `StoredRows.read_partition` do."""
     return open_table(store, table).read_partition(partition)
 
 
@@ -380,7 +386,7 @@ def write_partition(store: Store, table: str, partition: int, rows: Float32Array
 
 
 def _layout(rows: int, columns: int, row_block: int, n_partitions: int) -> dict[str, Any]:
-    """Return a table's shape, chunks and attributes, as `StoredRows` reads them."""
+    """Return the arguments shape, chunks and attributes of a table's Zarr array, as `StoredRows` reads them."""
     width = max(1, columns)
     if n_partitions == 1:
         return {"shape": (rows, columns), "chunks": (max(1, min(row_block, rows)), width)}

@@ -14,10 +14,10 @@ from daskw2v.errors import DamageError, FormatError, StoreError, VocabularyError
 from daskw2v.models.stored.index_files import FOLDER as INDEX
 from daskw2v.models.stored.index_files import read_file, read_summary
 from daskw2v.models.stored.store import (
-    attempt_of,
     check_attempt,
     has_ids,
     open_tables,
+    read_attempt,
     read_features,
     read_finished,
     read_ids,
@@ -230,7 +230,7 @@ class FinishedVersions:
         >>> daskw2v.Versions.open("work").is_bound("v0002-b")
         True
         """
-        return bool(attempt_of(self.models / name))
+        return bool(read_attempt(self.models / name))
 
     def find(self, name: str) -> Version:
         """Return the version with this name or tag, or the served one for `LATEST`.
@@ -350,7 +350,7 @@ def _find_contradictions(version: Store, *, full: bool) -> list[DamageError]:
     try:
         tables = open_tables(version)
         for table in tables.values():
-            if attempt_of(version) and not table.array.is_finished:
+            if read_attempt(version) and not table.array.is_finished:
                 raise DamageError.of(f"{table.array.url}/{METADATA}", "lacks the checksums of its chunks")
         check_attempt(version, read_finished(version) or {})
         read_sources(version)

@@ -326,17 +326,21 @@ class Versions(FinishedVersions):
         'v0001-a'
         >>> versions.release(key)
         """
+        return self._hold(name, reason, hours)[0]
+
+    def _hold(self, name: str, reason: str, hours: float | None) -> tuple[str, Version]:
+        """Keep a version from deletion, as `hold` describes; return the id of the hold, and the version."""
         key = uuid.uuid4().hex[:8]
         until = "" if hours is None else (datetime.now(UTC) + timedelta(hours=hours)).isoformat(timespec="seconds")
         with self._locked() as locked:
-            version = locked.find(name).name
+            version = locked.find(name)
 
             def add_hold(state: State) -> State:
-                state.check(version)
-                return replace(state, holds={**state.holds, key: Hold(version, reason, until)})
+                state.check(version.name)
+                return replace(state, holds={**state.holds, key: Hold(version.name, reason, until)})
 
-            change_state(locked.models, add_hold, f"hold {version}", reason=reason)
-        return key
+            change_state(locked.models, add_hold, f"hold {version.name}", reason=reason)
+        return key, version
 
     def release(self, name: str) -> None:
         """End a hold, by its id, or all holds of a version, by its name or tag.
@@ -385,9 +389,9 @@ class Versions(FinishedVersions):
         ...     daskw2v.open("work", version=version.name)["king"].shape
         (8,)
         """
-        key = self.hold(name, "a reader", hours)
+        key, version = self._hold(name, "a reader", hours)
         try:
-            yield self.find(read_state(self.models).holds[key].version)
+            yield version
         finally:
             with self._locked() as locked:
                 change_state(locked.models, lambda state: state.without_holds(key), f"release {key}")

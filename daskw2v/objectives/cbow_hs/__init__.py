@@ -8,8 +8,8 @@ from daskw2v.objectives.cbow_hs import cpu
 from daskw2v.objectives.cpu.centers import train_by
 from daskw2v.objectives.curvature import curvature_of_windows
 from daskw2v.objectives.settings import CBOWHS
-from daskw2v.objectives.touched import reached_nodes, touched_nodes
-from daskw2v.objectives.tree import prepare_tree, tree_bytes, tree_tables
+from daskw2v.objectives.touched import mark_reached_nodes, touched_nodes
+from daskw2v.objectives.tree import prepare_tree, tree_bytes, tree_table_rows
 
 CBOW_HS = Objective(
     name="cbow_hs",
@@ -17,14 +17,14 @@ CBOW_HS = Objective(
     title="CBOW with hierarchical softmax",
     alphas={"sgd": 0.025},
     honours=("frozen_words", "maxn", "features"),
-    tables=tree_tables,
+    tables=tree_table_rows,
     initial=initial_rows,
     prepare=prepare_tree,
     prepared_bytes=tree_bytes,
-    trainers={"cpu": partial(train_by, cpu.trainer_of), "cuda": partial(call, f"{__name__}.cuda", "train")},
+    trainers={"cpu": partial(train_by, cpu.find_trainer), "cuda": partial(call, f"{__name__}.cuda", "train")},
     touched=touched_nodes,
     curvature=curvature_of_windows,
-    reached=reached_nodes,
-    of_words=("input",),
+    reached=mark_reached_nodes,
+    tables_by_word=("input",),
     hot_rows=2048,
 )

@@ -7,6 +7,6 @@ from daskw2v.objectives.cpu.targets import PATHS
 from daskw2v.objectives.settings import CBOWHS
 
 
-def trainer_of(params: Params) -> CenterTrainer:
-    """Return the trainer."""
+def find_trainer(params: Params) -> CenterTrainer:
+    """Return the trainer of CBOW with hierarchical softmax for Params."""
     return cbow(PATHS, CBOWHS.of(params).cbow_mean)

@@ -7,9 +7,9 @@ from daskw2v.objectives.base import Objective, initial_rows
 from daskw2v.objectives.cbow_ns import cpu
 from daskw2v.objectives.cpu.centers import train_by
 from daskw2v.objectives.curvature import curvature_of_windows
-from daskw2v.objectives.noise import noise_bytes, prepare_noise, with_markets, word_tables
+from daskw2v.objectives.noise import noise_bytes, prepare_noise, with_markets, word_table_rows
 from daskw2v.objectives.settings import CBOW
-from daskw2v.objectives.touched import reached_words, touched_words
+from daskw2v.objectives.touched import mark_reached_words, touched_words
 
 CBOW_NS = Objective(
     name="cbow_ns",
@@ -17,13 +17,13 @@ CBOW_NS = Objective(
     title="CBOW with negative sampling",
     alphas={"sgd": 0.05},
     honours=("frozen_words", "maxn", "features"),
-    tables=word_tables,
+    tables=word_table_rows,
     initial=initial_rows,
     prepare=prepare_noise,
     with_markets=with_markets,
     prepared_bytes=noise_bytes,
-    trainers={"cpu": partial(train_by, cpu.trainer_of), "cuda": partial(call, f"{__name__}.cuda", "train")},
+    trainers={"cpu": partial(train_by, cpu.find_trainer), "cuda": partial(call, f"{__name__}.cuda", "train")},
     touched=touched_words,
     curvature=curvature_of_windows,
-    reached=reached_words,
+    reached=mark_reached_words,
 )

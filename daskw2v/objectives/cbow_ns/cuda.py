@@ -7,19 +7,22 @@ from daskw2v.objectives.cuda.cbow import cbow
 from daskw2v.objectives.cuda.pieces import PieceTrainer
 from daskw2v.objectives.cuda.shape import Shape
 from daskw2v.objectives.cuda.targets import negative_targets
-from daskw2v.objectives.noise import PreparedNoise, negatives_of
+from daskw2v.objectives.noise import PreparedNoise, make_negatives
 from daskw2v.objectives.settings import CBOW
 
 
 @lru_cache(maxsize=64)
-def compiled(shape: Shape, negative: int, batches: bool, mean: bool, market_negative: int = 0) -> WarpKernel:
-    """Return the kernel; four windows share negatives in `batches`, as on the CPU."""
+def compile_kernel(shape: Shape, negative: int, batches: bool, mean: bool, market_negative: int = 0) -> WarpKernel:
+    """Return the kernel; with `batches` four windows share negatives, and `mean` is `cbow_mean` of Params."""
     return cbow(shape, negative_targets(shape, negative, market_negative, batches=batches), mean)
 
 
-def _kernel_of(shape: Shape, prepared: PreparedNoise) -> WarpKernel:
-    of = CBOW.of(prepared.params)
-    return compiled(shape, of.negative, of.negative_sharing == "shared", of.cbow_mean, of.market_negative)
+def _find_kernel(shape: Shape, prepared: PreparedNoise) -> WarpKernel:
+    """Return the kernel of CBOW with negative sampling for the settings of a run."""
+    settings = CBOW.of(prepared.params)
+    return compile_kernel(
+        shape, settings.negative, settings.negative_sharing == "shared", settings.cbow_mean, settings.market_negative
+    )
 
 
-train = PieceTrainer(_kernel_of, negatives_of)
+train = PieceTrainer(_find_kernel, make_negatives)

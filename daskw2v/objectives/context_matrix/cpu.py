@@ -2,7 +2,7 @@
 
 BATCH neighbouring rows share their negatives, which are drawn anew for each column: a target is loaded once for all of
 them. The update of a row depends on no other row of its table, so threads and workers may divide a table in any way
-that keeps batches whole.
+that does not cut a batch.
 """
 
 from typing import Any
@@ -16,14 +16,14 @@ from daskw2v.kernels.simd import SLOTS, aligned_zeros
 from daskw2v.objectives.base import MatrixColumns, PartTables
 from daskw2v.objectives.context_matrix.updates import BETA1, BETA2, adam, step_size
 from daskw2v.objectives.cpu.centers import RUN
-from daskw2v.objectives.cpu.hidden import EACH, OWN, dots_hidden, pull
+from daskw2v.objectives.cpu.hidden import EACH, OWN, dots_hidden, move_vectors
 from daskw2v.objectives.cpu.steps import MAX_TARGETS, address, gradients_each, group_sizes, load_int64
 from daskw2v.objectives.noise import BATCH, PreparedNoise
 from daskw2v.sampling.settings import SampledContexts
 from daskw2v.types import Float32Array
 
 _BATCH = (0,) * BATCH  # as long as a batch has rows
-_PRODUCTS = BATCH * MAX_TARGETS  # losses of a batch, kept as products: MAX_TARGETS of each row
+_PRODUCTS = BATCH * MAX_TARGETS  # losses of a batch, as products: MAX_TARGETS of each row
 
 
 def train(
@@ -38,7 +38,7 @@ def train(
     first, last
         Range of batches of the part.
     tables
-        The tables.
+        The trained rows of the part, and the fixed rows of the other table.
     prepared
         The Params, and the alias table that negatives are drawn from.
     losses
@@ -47,12 +47,12 @@ def train(
     negative = SampledContexts.of(prepared.params).negative
     groups, size = group_sizes(negative, OWN)
     use_adam = len(tables.trained) > tables.trained_floats  # the moments follow
-    scratch = _scratch(groups, size, tables.width)
+    scratch = _make_scratch(groups, size, tables.width)
     _train(columns, first, last, tables, negative, prepared.noise, use_adam, losses, scratch, (0,) * size)
 
 
-def _scratch(groups: int, size: int, width: int) -> tuple[Any, ...]:
-    """Return the kernel's working memory: states, addresses of rows, signs, values, mantissas, exponents, gradients."""
+def _make_scratch(groups: int, size: int, width: int) -> tuple[Any, ...]:
+    """Return the working memory: states, addresses of rows, signs, values, mantissas, exponents, gradients."""
     return (
         aligned_zeros(RUN, np.uint64),
         aligned_zeros((groups * size + 2 * BATCH) * RUN, np.int64).reshape(-1, RUN),
@@ -76,14 +76,14 @@ def _train(
     for b in range(first, last, down):
         for j in range(0, n_columns, across):
             run = b, min(b + down, last), j, min(j + across, n_columns)
-            _draw(columns, run, tables, negative, noise, scratch, len(tile))
+            _write_steps(columns, run, tables, negative, noise, scratch, len(tile))
             _train_run(columns, run, tables, use_adam, scratch, tile)
             _add_losses(run, scratch, losses)
 
 
 @inline
 def _train_run(columns: Any, run: Any, tables: Any, use_adam: Any, scratch: Any, tile: Any) -> None:
-    """Train a run: the columns left..right-1 of the batches first..last-1."""
+    """Train a run (first, last, left, right): the columns left..right-1 of the batches first..last-1."""
     first, last, left, right = run
     rows, signs, values, mantissa, exponent, gradient = scratch[1:]
     groups, width, size = signs.shape[1], tables.width, len(tile)
@@ -102,14 +102,16 @@ def _train_run(columns: Any, run: Any, tables: Any, use_adam: Any, scratch: Any,
                     vectors, RUN, shared + g * step, own, 8, RUN, width, value + g * between, _BATCH, tile, EACH
                 )
             for g in range(groups):
-                for at in range(0, between, half):
-                    place = g * between + at
-                    gradients_each(value + place, SLOTS, sign + place, rate, ones + at, powers + at, tile)
+                for offset in range(0, between, half):
+                    product = g * between + offset
+                    gradients_each(value + product, SLOTS, sign + product, rate, ones + offset, powers + offset, tile)
             start, apart, end = base, width, base
             if use_adam:
                 start, apart, end = updates + BATCH * row, 0, updates
             for g in range(groups):
-                pull(start, apart, end, shared + g * step, own, 8, RUN, width, value + g * between, _BATCH, tile)
+                move_vectors(
+                    start, apart, end, shared + g * step, own, 8, RUN, width, value + g * between, _BATCH, tile
+                )
                 start, apart = end, width
             if use_adam:
                 alpha = np.float32(step_size(columns.alpha, columns.first + j))
@@ -118,12 +120,12 @@ def _train_run(columns: Any, run: Any, tables: Any, use_adam: Any, scratch: Any,
 
 
 @inline
-def _draw(columns: Any, run: Any, tables: Any, negative: Any, noise: Any, scratch: Any, size: Any) -> None:
+def _write_steps(columns: Any, run: Any, tables: Any, negative: Any, noise: Any, scratch: Any, size: Any) -> None:
     """Write the addresses of rows and the signs of a run's steps: batch after batch, column after column."""
     (first, last, left, right), (states, rows, signs) = run, scratch[:3]
     contexts, row, across = columns.contexts, 4 * tables.width, right - left
     n, n_shared, groups = (last - first) * across, len(rows) - 2 * BATCH, signs.shape[1]
-    trained, others = address(tables.trained), address(tables.others)
+    trained, fixed = address(tables.trained), address(tables.fixed)
     for b in range(first, last):
         for j in range(left, right):
             counter = (np.uint64(columns.first + j) << np.uint64(32)) + np.uint64(columns.row // BATCH + b)
@@ -131,26 +133,27 @@ def _draw(columns: Any, run: Any, tables: Any, negative: Any, noise: Any, scratc
     for k in range(n_shared):
         salt = np.uint64(k + 1) * GOLDEN
         for i in range(n):
-            rows[k, i] = others + pick(noise, mix(states[i] + salt)) * row
+            rows[k, i] = fixed + pick(noise, mix(states[i] + salt)) * row
     for member in range(BATCH):
-        own, vectors, lane = rows[n_shared + member], rows[n_shared + BATCH + member], member * MAX_TARGETS
+        context_rows, vectors, lane = rows[n_shared + member], rows[n_shared + BATCH + member], member * MAX_TARGETS
         for b in range(first, last):
             word, i = b * BATCH + member, (b - first) * across
             for j in range(left, right):
                 context = contexts[word, j] if word < len(contexts) else -1
                 vectors[i] = trained + word * row
-                own[i] = others + max(context, 0) * row
+                context_rows[i] = fixed + max(context, 0) * row
                 signs[i, groups - 1, lane + OWN] = np.float32(context >= 0)
                 i += 1
         for k in range(negative):
-            group, place, drawn = k // size, lane + k % size, rows[k]
+            group, product, drawn = k // size, lane + k % size, rows[k]
             for i in range(n):
-                known = signs[i, groups - 1, lane + OWN]
-                signs[i, group, place] = np.float32(0.0) if drawn[i] == own[i] else -known
+                has_context = signs[i, groups - 1, lane + OWN]
+                signs[i, group, product] = np.float32(0.0) if drawn[i] == context_rows[i] else -has_context
 
 
 @inline
 def _add_losses(run: Any, scratch: Any, losses: Any) -> None:
+    """Add the losses of a run to the losses of the part's words."""
     first, last, mantissa, exponent = run[0], run[1], scratch[4], scratch[5]
     for b in range(first, last):
         for member in range(BATCH):

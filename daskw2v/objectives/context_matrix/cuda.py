@@ -22,8 +22,8 @@ from daskw2v.objectives.noise import BATCH, PreparedNoise
 from daskw2v.sampling.settings import SampledContexts
 from daskw2v.types import Float32Array
 
-_DRAWN = LANES * BATCH  # negatives that a block draws at once, at least
-_KEPT = 48  # floats of targets that a lane keeps from the dot products to the updates, at most
+_DRAWN = LANES * BATCH  # smallest number of negatives that a block draws at a time
+_KEPT = 48  # largest number of floats of targets that a lane keeps from the dot products to the updates
 _HALF = np.uint64(32)
 _NONE, _ONE = np.float32(0.0), np.float32(1.0)
 _A1, _A2 = np.float32(1.0 - BETA1), np.float32(1.0 - BETA2)
@@ -35,77 +35,77 @@ def train(
 ) -> None:
     """Train the rows of the batches first..last-1 in place; arguments as in `cpu.train`, all arrays on the GPU."""
     n_columns, negative = columns.contexts.shape[1], SampledContexts.of(prepared.params).negative
-    adam = len(tables.trained) > tables.trained_floats
+    use_adam = len(tables.trained) > tables.trained_floats
     rates = np.full(n_columns, columns.alpha, np.float32)
-    if adam:
+    if use_adam:
         rates[:] = step_size.py_func(columns.alpha, columns.first + np.arange(n_columns))
-    fixed = tables.others, columns.contexts, prepared.noise, cuda.to_device(rates)
+    inputs = tables.fixed, columns.contexts, prepared.noise, cuda.to_device(rates)
     numbers = columns.key, columns.first, columns.row // BATCH, first, tables.trained_floats
-    compiled(tables.width, negative, adam)[last - first, (LANES, BATCH)](tables.trained, *fixed, *numbers, losses)
+    compile_kernel(tables.width, negative, use_adam)[last - first, (LANES, BATCH)](
+        tables.trained, *inputs, *numbers, losses
+    )
     cuda.synchronize()  # before the arrays that the kernel reads are released
 
 
 @lru_cache(maxsize=64)
-def compiled(width: int, negative: int, adam: bool) -> Any:
+def compile_kernel(width: int, negative: int, use_adam: bool) -> Any:
     """Return the kernel for rows of `width` floats: loops of known length, so that rows are registers.
 
-    Rows of more than about a thousand floats are not: the compiler puts them into the lane's part of the GPU's memory,
-    which is slower, with the same results.
+    Rows of more than about a thousand floats are in the lane's local memory instead, which is slower, with the same
+    results.
     """
     groups = -(-(1 + negative) // SUMS)
-    size = -(-(1 + negative) // groups)  # targets of a group: the last group may need filling up
+    size = -(-(1 + negative) // groups)  # targets of a group: the last group may be padded
     floats = floats_of(width)
-    keeping = groups == 1 and size * floats <= _KEPT
+    keeps_targets = groups == 1 and size * floats <= _KEPT
     across = max(1, _DRAWN // negative)  # columns whose negatives are drawn at once
-    places, n_drawn = groups * size, across * negative
+    n_targets, n_drawn = groups * size, across * negative
     read, write = warp.reading(width, warp.load4), warp.writing(width, warp.store4)
-    read_target, tables = warp.reading(width, warp.load4_constant), 3 if adam else 1
+    read_target, tables = warp.reading(width, warp.load4_constant), 3 if use_adam else 1
 
     @device
-    def target(drawn: Any, start: Any, place: Any, context: Any) -> Any:
-        """Return the target at an index: the context where no negative was drawn."""
-        return drawn[start + place - 1] if 0 < place <= negative else context
+    def target(drawn: Any, start: Any, index: Any, context: Any) -> Any:
+        """Return the target at an index: the context at 0 and in the padding, else a negative."""
+        return drawn[start + index - 1] if 0 < index <= negative else context
 
     @device
     def weigh(
-        others: Any, drawn: Any, start: Any, context: Any, weights: Any, row: Any, near: Any, dots: Any, lane: Any
+        fixed: Any, drawn: Any, start: Any, context: Any, weights: Any, row: Any, near: Any, dots: Any, lane: Any
     ) -> Any:
-        """Write the weight of each target in the row's update; return the lane's part of the loss."""
+        """Write the weight of each target in the update of the row; return the lane's part of the loss."""
         loss, own = _NONE, lane // SHARE
         for group in range(groups):
             for t in range(SUMS):
                 dots[t] = _NONE
             for t in range(size):
-                word, kept = target(drawn, start, group * size + t, context), t if keeping else 0
-                read_target(others, np.int64(word) * width, lane, near, kept)
+                word, slot = target(drawn, start, group * size + t, context), t if keeps_targets else 0
+                read_target(fixed, np.int64(word) * width, lane, near, slot)
                 for k in range(floats):
-                    dots[t] += near[kept, k] * row[0, k]
-            place, sign = group * size + own, -_ONE
-            if place == 0:
+                    dots[t] += near[slot, k] * row[0, k]
+            index, sign = group * size + own, -_ONE
+            if index == 0:
                 sign = _ONE
-            elif own >= size or target(drawn, start, place, context) == context:
+            elif own >= size or target(drawn, start, index, context) == context:
                 sign = _NONE
             weight, lost = gradient(sums_of_lanes(lane, dots), sign, _ONE)
             loss += lost
             if own < size and lane % SHARE == 0:
-                weights[place] = weight
+                weights[index] = weight
         return loss
 
     @device
-    def pull(
-        others: Any, drawn: Any, start: Any, context: Any, weights: Any, update: Any, near: Any, lane: Any
-    ) -> None:
-        """Add up the targets by their weights."""
-        for place in range(groups * size):
-            kept = place if keeping else 0
-            if not keeping:
-                read_target(others, np.int64(target(drawn, start, place, context)) * width, lane, near, kept)
+    def pull(fixed: Any, drawn: Any, start: Any, context: Any, weights: Any, update: Any, near: Any, lane: Any) -> None:
+        """Add the weighted sum of the targets to the update."""
+        for index in range(groups * size):
+            slot = index if keeps_targets else 0
+            if not keeps_targets:
+                read_target(fixed, np.int64(target(drawn, start, index, context)) * width, lane, near, slot)
             for k in range(floats):
-                update[k] += weights[place] * near[kept, k]
+                update[k] += weights[index] * near[slot, k]
 
     @kernel
     def run(
-        trained: Any, others: Any, contexts: Any, noise: Any, rates: Any, key: Any, number: Any, row_batch: Any,
+        trained: Any, fixed: Any, contexts: Any, noise: Any, rates: Any, key: Any, number: Any, row_batch: Any,
         first: Any, apart: Any, losses: Any,
     ) -> None:  # fmt: skip
         lane, member = cuda.threadIdx.x, cuda.threadIdx.y
@@ -114,14 +114,14 @@ def compiled(width: int, negative: int, adam: bool) -> Any:
         n_words, n_columns = contexts.shape
         drawn = cuda.shared.array(n_drawn, int32)
         own = cuda.shared.array((BATCH, across), int32)
-        weights = cuda.shared.array((BATCH, places), float32)
+        weights = cuda.shared.array((BATCH, n_targets), float32)
         row = cuda.local.array((tables, floats), float32)  # and its moments
         update = cuda.local.array(floats, float32)
-        near = cuda.local.array((size if keeping else 1, floats), float32)
+        near = cuda.local.array((size if keeps_targets else 1, floats), float32)
         dots = cuda.local.array(SUMS, float32)
-        home = word * width
+        row_start = word * width
         for table in range(tables):
-            read(trained, home + table * apart, lane, row, table)
+            read(trained, row_start + table * apart, lane, row, table)
         loss = _NONE
         for left in range(0, n_columns, across):
             right = min(left + across, n_columns)
@@ -140,13 +140,13 @@ def compiled(width: int, negative: int, adam: bool) -> Any:
                 for k in range(floats):
                     update[k] = _NONE
                 if context >= 0:  # for all lanes or none
-                    loss += weigh(others, drawn, start, context, weights[member], row, near, dots, lane)
+                    loss += weigh(fixed, drawn, start, context, weights[member], row, near, dots, lane)
                     sync_warp()
-                    pull(others, drawn, start, context, weights[member], update, near, lane)
+                    pull(fixed, drawn, start, context, weights[member], update, near, lane)
                     sync_warp()  # until all lanes have read the weights
                 rate = rates[j]
                 for k in range(floats):
-                    if adam:
+                    if use_adam:
                         g = update[k]
                         row[1, k] = BETA1 * row[1, k] + _A1 * g
                         row[2, k] = BETA2 * row[2, k] + _A2 * g * g
@@ -156,7 +156,7 @@ def compiled(width: int, negative: int, adam: bool) -> Any:
         loss = warp.sum_of_sums(loss)
         if word < n_words:
             for table in range(tables):
-                write(trained, home + table * apart, lane, row, table)
+                write(trained, row_start + table * apart, lane, row, table)
             if lane == 0:
                 losses[word] += loss
 

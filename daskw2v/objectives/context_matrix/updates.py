@@ -8,7 +8,7 @@ from numba import types
 from daskw2v.kernels import simd
 from daskw2v.kernels.jit import emitting, inline
 from daskw2v.kernels.simd import LANES
-from daskw2v.objectives.cpu.steps import columns, floats, load, store
+from daskw2v.objectives.cpu.steps import float_pointer, load, over_columns, store
 
 BETA1, BETA2 = np.float32(0.9), np.float32(0.999)  # as Kingma and Ba and Chainer have them
 EPSILON = 1e-8
@@ -16,8 +16,8 @@ EPSILON = 1e-8
 
 @inline
 def step_size(alpha: Any, number: Any) -> Any:
-    """Return the learning rate of a column, counted from 0, with the correction of both moments in it."""
-    t = number + 1  # a whole number: multiplied out, not by way of the logarithm
+    """Return the learning rate of column `number`, from 0, with Adam's correction of both moments."""
+    t = number + 1  # an integer exponent: a product, not a logarithm
     return alpha * np.sqrt(1.0 - np.float64(BETA2) ** t) / (1.0 - np.float64(BETA1) ** t)
 
 
@@ -25,20 +25,20 @@ def step_size(alpha: Any, number: Any) -> Any:
 def adam(builder: Any, rows: Any, gradient: Any, apart: Any, n: Any, alpha: Any, beta1: Any, beta2: Any) -> None:
     """Take Adam's step (Kingma and Ba 2015, end of section 2) for n floats of a table, uphill.
 
-    The first moments stand `apart` bytes behind the floats, the second as far behind these. `alpha` has the correction
-    of both in it. Epsilon stands below the root, where the paper has it behind: the square of it.
+    The first moments are `apart` bytes behind the floats, the second moments as far behind the first. `alpha` includes
+    the correction of both. Epsilon squared is below the root, where the paper adds epsilon to the root.
     """
     moments = builder.add(rows, apart)
-    places = [floats(builder, at) for at in (rows, moments, builder.add(moments, apart))]
+    pointers = [float_pointer(builder, start) for start in (rows, moments, builder.add(moments, apart))]
     step, b1, b2 = (simd.splat(builder, value, LANES) for value in (alpha, beta1, beta2))
     one = simd.constant(1.0, LANES)
     a1, a2 = (builder.fsub(one, b) for b in (b1, b2))
-    with columns(builder, n) as k:
-        g = load(builder, floats(builder, gradient), k)
-        row, first, second = (load(builder, place, k) for place in places)
+    with over_columns(builder, n) as k:
+        g = load(builder, float_pointer(builder, gradient), k)
+        row, first, second = (load(builder, pointer, k) for pointer in pointers)
         first = simd.fma(builder, a1, g, builder.fmul(b1, first))
         second = simd.fma(builder, builder.fmul(a2, g), g, builder.fmul(b2, second))
         inverse = simd.inverse_root(builder, builder.fadd(second, simd.constant(EPSILON**2, LANES)))
         row = simd.fma(builder, builder.fmul(step, first), inverse, row)
-        for place, value in zip(places, (row, first, second), strict=True):
-            store(builder, place, k, value)
+        for pointer, value in zip(pointers, (row, first, second), strict=True):
+            store(builder, pointer, k, value)

@@ -1,7 +1,7 @@
 """The loop over the centers of a text on the CPU, and the rows and targets of a window.
 
 An objective is composed of the training of a window (`skip_gram`, `hidden`) and of its targets (`targets`).
-`over_centers` compiles both into one kernel.
+`make_center_trainer` compiles both into one kernel.
 
 Each function is inlined into the kernels that call it. Inside the loop, rows and lists are passed by address, in tuples
 of numbers, because Numba would count the references of arrays at each call.
@@ -15,16 +15,17 @@ import numpy as np
 from daskw2v.config.params import Params
 from daskw2v.kernels.jit import inline, kernel
 from daskw2v.objectives.base import Rate, Tables
-from daskw2v.objectives.cpu.scratch import Scratch, fetch_hot, flush_hot, loss_of, rows_due, scratch_addresses
+from daskw2v.objectives.cpu.scratch import Scratch, count_due_rows, fetch_hot, flush_hot, read_loss, scratch_addresses
 from daskw2v.objectives.cpu.steps import address, copy_row, load_int8, load_int32, load_int64, prefetch_row, store_int64
-from daskw2v.objectives.windows import width_at, windows_of
+from daskw2v.objectives.windows import make_windows, window_width
 from daskw2v.sampling.pairs import draw_window_size
 from daskw2v.sampling.segments import Segment
 
 RUN = 64  # windows, or batches of them, whose targets are listed at once
 
 
-# From the result of `Objective.prepare`, the tables and the epoch to the kernel's arguments scratch, aim and tile
+# Function (prepared, tables, epoch) that returns the arguments scratch, aim and tile of a kernel; `prepared` is the
+# result of `Objective.prepare`
 Preparation = Callable[[Any, Tables, int], tuple[Scratch, Any, tuple[int, ...]]]
 
 
@@ -37,8 +38,8 @@ class Targets(NamedTuple):
         Function (segment, first, last, aim, tables, scratch) that lists the targets of the windows first..last-1, at
         most RUN. `aim` is the argument of the kernel, `tables` are `TableAddresses`, `scratch` is a `Scratch`.
     trainer
-        Given what trains a window, function (scratch, contexts, n, targets, width, alpha, tile) -> examples, returns
-        the function (scratch, n, at, width, alpha, tile) -> examples that trains the listed window `at`.
+        Function from a function that trains a window, (scratch, contexts, n, targets, width, alpha, tile) -> examples,
+        to a function that trains the listed window of an index, (scratch, n, index, width, alpha, tile) -> examples.
     prepare
         Function that prepares the arguments of the kernel.
     """
@@ -56,7 +57,7 @@ class WindowTargets(NamedTuple):
     rows, stride
         Address of the list of rows, and the entries between one target and the next.
     ahead
-        Bytes from an entry to that of the next window, to be prefetched.
+        Bytes from an entry to the entry of the next window, whose row is prefetched.
     groups
         Number of groups.
     signs
@@ -91,49 +92,49 @@ class TableAddresses(NamedTuple):
 
 @inline
 def segment_addresses(segment: Any, tables: Any) -> Any:
-    """Return the addresses of a segment's arrays, whose tokens have rows in these tables."""
+    """Return the `SegmentAddresses` of a segment whose tokens have rows in these tables."""
     inputs = address(tables.inputs) if len(tables.inputs) else address(segment.tokens)
     return SegmentAddresses(inputs, address(segment.positions), address(segment.bounds), len(segment.tokens))
 
 
 @inline
 def table_addresses(tables: Any) -> Any:
-    """Return the addresses of both tables."""
+    """Return the `TableAddresses` of `Tables`."""
     frozen = address(tables.frozen) if len(tables.frozen) else 0
     return TableAddresses(address(tables.source), address(tables.output), tables.width, tables.hot, frozen)
 
 
 @inline
-def _row_of(table: Any, number: Any, width: Any, hot_rows: Any, shift: Any) -> Any:
-    """Return the address of a table's row; the hottest have a copy of the thread's own, `shift` rows behind."""
-    row = np.int64(number)
+def _row_address(table: Any, index: Any, width: Any, hot_rows: Any, shift: Any) -> Any:
+    """Return the address of a table's row; of one of the hottest, of the thread's copy, `shift` rows behind it."""
+    row = np.int64(index)
     return table + (row + (shift if row < hot_rows else 0)) * (4 * width)
 
 
 @inline
-def source_row(tables: Any, number: Any) -> Any:
+def source_row(tables: Any, index: Any) -> Any:
     """Return the address of a row of the input table, or of the thread's copy of it."""
-    return _row_of(tables.source, number, tables.width, tables.hot.rows, tables.hot.source)
+    return _row_address(tables.source, index, tables.width, tables.hot.rows, tables.hot.source)
 
 
 @inline
-def output_row(tables: Any, number: Any) -> Any:
+def output_row(tables: Any, index: Any) -> Any:
     """Return the address of a row of the output table, or of the thread's copy of it."""
-    return _row_of(tables.output, number, tables.width, tables.hot.rows, tables.hot.output)
+    return _row_address(tables.output, index, tables.width, tables.hot.rows, tables.hot.output)
 
 
 @inline
-def _context_row(tables: Any, number: Any, copy: Any) -> Any:
-    """Return the address of a context's row; of a frozen one, that of a copy, which takes its updates."""
-    if tables.frozen != 0 and load_int8(tables.frozen, number) != 0:
-        copy_row(tables.source + np.int64(number) * (4 * tables.width), copy, tables.width)
+def _context_row(tables: Any, index: Any, copy: Any) -> Any:
+    """Return the address of a context's row; of a frozen row, the address of a copy that receives its updates."""
+    if tables.frozen != 0 and load_int8(tables.frozen, index) != 0:
+        copy_row(tables.source + np.int64(index) * (4 * tables.width), copy, tables.width)
         return copy
-    return source_row(tables, number)
+    return source_row(tables, index)
 
 
 @inline
-def sentence_of(segment: Any, center: Any) -> Any:
-    """Return the number of the sentence that holds a center."""
+def find_sentence(segment: Any, center: Any) -> Any:
+    """Return the index of the sentence that holds a center."""
     return np.searchsorted(segment.bounds, center, side="right") - 1
 
 
@@ -144,18 +145,18 @@ def open_window(text: Any, sentence: Any, center: Any, windows: Any, tables: Any
     Parameters
     ----------
     text, sentence, center
-        `SegmentAddresses`, the sentence of the center before, and the center.
+        `SegmentAddresses`, the sentence of the previous center, and the center.
     windows, tables
         `objectives.windows.Windows` and `TableAddresses`.
     contexts
         Address of the list that receives the rows.
     copies
-        Address of a row for each of them, which takes the updates of a frozen one.
+        Address of a row for each context, which receives the updates of a frozen context.
 
     Returns
     -------
     sentence, n, alpha
-        The center's sentence, the number of its contexts, and the learning rate there.
+        The center's sentence, the number of its contexts, and its learning rate.
     """
     while center >= load_int64(text.bounds, sentence + 1):
         sentence += 1
@@ -167,8 +168,8 @@ def open_window(text: Any, sentence: Any, center: Any, windows: Any, tables: Any
     for i in range(start, stop):
         store_int64(contexts, n, _context_row(tables, load_int32(text.inputs, i), copies + n * (4 * tables.width)))
         n += 1 if i != center else 0
-    coming = min(center + windows.window + 1, text.n - 1)
-    prefetch_row(source_row(tables, load_int32(text.inputs, coming)), tables.width)
+    next_token = min(center + windows.window + 1, text.n - 1)
+    prefetch_row(source_row(tables, load_int32(text.inputs, next_token)), tables.width)
     return sentence, n, np.float32(windows.alpha + windows.slope * (position - windows.origin))
 
 
@@ -181,7 +182,7 @@ class CenterTrainer(NamedTuple):
         Kernel (segment, first, last, tables, scratch, windows, aim, tile) -> (examples, loss): trains the centers
         first..last-1 of a `sampling.segments.Segment`. `tables` are `objectives.base.Tables`, changed in place;
         `windows` are `objectives.windows.Windows`, `aim` is what targets are written from, and `tile` a tuple as long
-        as a group has targets, or empty where it depends on the path.
+        as a group has targets, or empty if that depends on the path.
     prepare
         Function that prepares `scratch`, `aim` and `tile`.
     """
@@ -192,22 +193,22 @@ class CenterTrainer(NamedTuple):
     def __call__(
         self, segment: Segment, first: int, last: int, tables: Tables, rate: Rate, epoch: int, prepared: Any
     ) -> tuple[int, float]:
-        """Train the centers; return the examples and their summed loss."""
+        """Train the centers first..last-1 of a segment; return the number of examples and their summed loss."""
         scratch, aim, tile = self.prepare(prepared, tables, epoch)
-        windows = windows_of(prepared.params, rate, epoch)
+        windows = make_windows(prepared.params, rate, epoch)
         examples, loss = self.kernel(segment, first, last, tables, scratch, windows, aim, tile)
         return int(examples), float(loss)
 
 
 def train_by(
-    trainer_of: Callable[[Params], CenterTrainer], segment: Segment, first: int, last: int, tables: Tables, *work: Any
+    find_trainer: Callable[[Params], CenterTrainer], segment: Segment, first: int, last: int, tables: Tables, *work: Any
 ) -> tuple[int, float]:
-    """Train as a `Trainer` does, by the trainer for the Params."""
-    return trainer_of(work[-1].params)(segment, first, last, tables, *work)
+    """Train as a `Trainer` does; `work` ends with the data whose Params `find_trainer` chooses the trainer by."""
+    return find_trainer(work[-1].params)(segment, first, last, tables, *work)
 
 
-def over_centers(targets: Targets, train_window: Callable[..., Any]) -> CenterTrainer:
-    """Return the trainer of the windows of a range of centers, in order.
+def make_center_trainer(targets: Targets, train_window: Callable[..., Any]) -> CenterTrainer:
+    """Return a trainer of ranges of centers, window after window, compiled into one kernel.
 
     Parameters
     ----------
@@ -222,19 +223,19 @@ def over_centers(targets: Targets, train_window: Callable[..., Any]) -> CenterTr
     def train(segment: Any, first: Any, last: Any, tables: Any, scratch: Any, windows: Any, aim: Any, tile: Any) -> Any:
         text, rows, work = segment_addresses(segment, tables), table_addresses(tables), scratch_addresses(scratch)
         fetch_hot(tables, scratch)
-        examples, sentence, at = 0, sentence_of(segment, first), RUN
+        examples, sentence, index = 0, find_sentence(segment, first), RUN
         for center in range(first, last):
-            if at >= RUN - 1:  # the targets of a run's last window are known for their prefetch only
+            if index >= RUN - 1:  # the targets of a run's last window are known for their prefetch only
                 write(segment, center, min(center + RUN, last), aim, rows, scratch)
-                at = 0
+                index = 0
             sentence, n, alpha = open_window(text, sentence, center, windows, rows, work.contexts, work.copies)
-            width = width_at(windows.prefixes, load_int64(text.positions, center), rows.width)
-            examples += train_listed(work, n, at, width, alpha, tile)
-            at += 1
-            due = rows_due(rows.hot, center - first + 1, 1)
+            width = window_width(windows.prefixes, load_int64(text.positions, center), rows.width)
+            examples += train_listed(work, n, index, width, alpha, tile)
+            index += 1
+            due = count_due_rows(rows.hot, center - first + 1, 1)
             if due:
                 flush_hot(tables, scratch, due)
         flush_hot(tables, scratch, tables.hot.rows)
-        return examples, loss_of(scratch)
+        return examples, read_loss(scratch)
 
     return CenterTrainer(train, targets.prepare)

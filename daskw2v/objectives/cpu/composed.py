@@ -1,9 +1,9 @@
 """Input rows that are composed of their own and of their features' rows, for the kernels of any objective.
 
-A thread trains a stretch of centers at a time. It composes the rows of the stretch's words in a table of its own. The
+A thread trains a stretch of centers at a time. It composes the rows of the stretch's words in a separate table. The
 objective's kernel trains them there like rows of words without features. The thread then adds the change of each row to
 the rows that it was composed of. So the row of a feature is read and written once a stretch for all words that have it,
-and the rows that a window reads lie close together. Within a stretch, words do not see each other's changes of the
+and the rows that a window reads lie close together. Within a stretch, a word does not see other words' changes of the
 features that they share.
 
 Each part of a mean takes the change times its weight, scaled so that the mean changes as much as the kernel changed it;
@@ -39,7 +39,7 @@ class Composer(NamedTuple):
     words, features
         The words of the stretch, and the rows of their features, int32.
     word_numbers, feature_numbers
-        The index in `words` of each word, and in `features` of each row of a feature, int32; -1 for all others.
+        The index in `words` of each word, and in `features` of each row of a feature, int32; -1 if absent.
     starts
         Bounds of the members of each feature, shape (features + 1,) int64.
     members
@@ -86,19 +86,19 @@ class ComposedRows(NamedTuple):
     window: int
 
 
-def composer_of(features: WordFeatures, n_features: int, window: int, width: int) -> Composer:
-    """Return a thread's `Composer` for rows of `width` floats and windows of at most `window`."""
+def make_composer(features: WordFeatures, n_features: int, window: int, width: int) -> Composer:
+    """Return a thread's `Composer` for rows of `width` floats and windows of at most `window` words."""
     n_words = features.n_words
     words = min(n_words, STRETCH + 2 * window)
     sizes = np.diff(features.offsets)
     members = int(np.partition(sizes, n_words - words)[n_words - words :].sum())
-    most = min(members, n_features)
+    max_features = min(members, n_features)
     return Composer(
         words=np.empty(words, np.int32),
-        features=np.empty(most, np.int32),
+        features=np.empty(max_features, np.int32),
         word_numbers=np.full(n_words, -1, np.int32),
         feature_numbers=np.full(n_features, -1, np.int32),
-        starts=np.empty(most + 2, np.int64),
+        starts=np.empty(max_features + 2, np.int64),
         members=np.empty(members, np.int64),
         weights=np.empty(members if len(features.weights) else 0, np.float32),
         rows=aligned_zeros(words * width),
@@ -136,58 +136,64 @@ def train_composed(
     for start in range(first, last, STRETCH):
         stop = min(start + STRETCH, last)
         low, high = max(start - window, 0), min(stop + window, len(inputs))
-        n_composed = compose(segment.tokens, low, high, inputs, features, tables.source, rows, tables.width, composer)
-        done, lost = train(segment, start, stop, local, rate, epoch, prepared)
-        spread(*n_composed, features, tables.source, rows, tables.width, composer, CROWD)
-        examples, loss = examples + done, loss + lost
+        n_composed = compose_rows(
+            segment.tokens, low, high, inputs, features, tables.source, rows, tables.width, composer
+        )
+        n, lost = train(segment, start, stop, local, rate, epoch, prepared)
+        spread_changes(*n_composed, features, tables.source, rows, tables.width, composer, CROWD)
+        examples, loss = examples + n, loss + lost
     return examples, loss
 
 
 @kernel
-def compose(
+def compose_rows(
     tokens: Any, first: Any, last: Any, inputs: Any, features: Any, own: Any, rows: Any, width: Any, composer: Any
 ) -> Any:
     """Compose the rows of the words of the tokens first..last-1; return the numbers of words and of features.
 
-    `inputs` receives the number of each token's word.
+    `inputs` receives the index of each token's composed row.
     """
     n_words = _number_words(tokens, first, last, inputs, composer)
     n_features = _list_members(n_words, features, width, composer)
     weighted = len(composer.weights) > 0
     for word in range(n_words):
-        there, at, weight = np.int64(composer.words[word]) * width, word * width, features.own[composer.words[word]]
+        own_start, offset, weight = (
+            np.int64(composer.words[word]) * width,
+            word * width,
+            features.own[composer.words[word]],
+        )
         for k in range(width):
-            composer.rows[at + k] = weight * own[there + k]
+            composer.rows[offset + k] = weight * own[own_start + k]
     for feature in range(n_features):
-        row = _row_of(feature, n_features, rows, width, composer)
+        row = _row_address(feature, n_features, rows, width, composer)
         start, stop = composer.starts[feature], composer.starts[feature + 1]
         n = 1 if weighted else stop - start  # members of one weight
         for i in range(start, stop, n):
             weight = composer.weights[i] if weighted else np.float32(1.0)
             add_scaled(address(composer.members) + 8 * i, n, width, weight, row)
     for word in range(n_words):
-        share, at = composer.scales[2 * word], word * width
+        share, offset = composer.scales[2 * word], word * width
         for k in range(width):
-            composer.rows[at + k] *= share
-            composer.before[at + k] = composer.rows[at + k]
+            composer.rows[offset + k] *= share
+            composer.before[offset + k] = composer.rows[offset + k]
     return n_words, n_features
 
 
 @kernel
-def spread(
+def spread_changes(
     n_words: Any, n_features: Any, features: Any, own: Any, rows: Any, width: Any, composer: Any, crowd: Any
 ) -> None:
     """Add the changes of composed rows to the rows that they are composed of; reset the numbers of both."""
     weighted = len(composer.weights) > 0
     for word in range(n_words):
-        scale, at, there = composer.scales[2 * word + 1], word * width, np.int64(composer.words[word]) * width
+        scale, offset, own_start = composer.scales[2 * word + 1], word * width, np.int64(composer.words[word]) * width
         composer.word_numbers[composer.words[word]] = -1
         weight = features.own[composer.words[word]]
         for k in range(width):
-            composer.rows[at + k] = scale * (composer.rows[at + k] - composer.before[at + k])
-            own[there + k] += weight * composer.rows[at + k]
+            composer.rows[offset + k] = scale * (composer.rows[offset + k] - composer.before[offset + k])
+            own[own_start + k] += weight * composer.rows[offset + k]
     for feature in range(n_features):
-        row = _row_of(feature, n_features, rows, width, composer)
+        row = _row_address(feature, n_features, rows, width, composer)
         composer.feature_numbers[composer.features[feature]] = -1
         start, stop = composer.starts[feature], composer.starts[feature + 1]
         share, n = np.float32(min(1.0, crowd / (stop - start))), 1 if weighted else stop - start
@@ -198,7 +204,7 @@ def spread(
 
 @inline
 def _number_words(tokens: Any, first: Any, last: Any, inputs: Any, composer: Any) -> Any:
-    """Give words numbers by their first appearance; return how many there are."""
+    """Assign numbers to the words of the tokens first..last-1, by first appearance; return the number of words."""
     n = 0
     for i in range(first, last):
         word = tokens[i]
@@ -213,7 +219,7 @@ def _number_words(tokens: Any, first: Any, last: Any, inputs: Any, composer: Any
 
 @kernel
 def _list_members(n_words: Any, features: Any, width: Any, composer: Any) -> Any:
-    """Give the features of n words numbers, and list the words of each; return how many features there are."""
+    """Assign numbers to the features of n words, and list the words of each; return the number of features."""
     n, starts, weighted = 0, composer.starts, len(composer.weights) > 0
     for number in range(n_words):
         word = composer.words[number]
@@ -242,17 +248,17 @@ def _list_members(n_words: Any, features: Any, width: Any, composer: Any) -> Any
         word = composer.words[number]
         for i in range(features.offsets[word], features.offsets[word + 1]):
             feature = composer.feature_numbers[features.rows[i]]
-            at = starts[feature + 1]
-            starts[feature + 1] = at + 1
-            store_int64(address(composer.members), at, address(composer.rows) + number * 4 * width)
+            index = starts[feature + 1]
+            starts[feature + 1] = index + 1
+            store_int64(address(composer.members), index, address(composer.rows) + number * 4 * width)
             if weighted:
-                composer.weights[at] = features.weights[i]
+                composer.weights[index] = features.weights[i]
     return n
 
 
 @inline
-def _row_of(feature: Any, n_features: Any, rows: Any, width: Any, composer: Any) -> Any:
-    """Return the address of a feature's row, and prefetch that of a later one."""
-    coming, bytes = composer.features[min(feature + _AHEAD, n_features - 1)], 4 * width
-    prefetch_row(address(rows) + np.int64(coming) * bytes, width)
-    return address(rows) + np.int64(composer.features[feature]) * bytes
+def _row_address(feature: Any, n_features: Any, rows: Any, width: Any, composer: Any) -> Any:
+    """Return the address of a feature's row, and prefetch the row of a later feature."""
+    later, row_bytes = composer.features[min(feature + _AHEAD, n_features - 1)], 4 * width
+    prefetch_row(address(rows) + np.int64(later) * row_bytes, width)
+    return address(rows) + np.int64(composer.features[feature]) * row_bytes

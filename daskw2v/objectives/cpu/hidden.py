@@ -1,8 +1,8 @@
 """CBOW on the CPU: hidden vectors, the mean or the sum of a window's contexts, and the update of the contexts.
 
 Hidden vectors are trained one at a time, or in a batch that shares its negatives. A batch reads and writes a target row
-once, and CBOW spends most of its time on the rows of targets. The updates of a batch stand one after the other, and a
-row of zeros behind them.
+once, and CBOW spends most of its time on the rows of targets. The updates of a batch are adjacent, and a row of
+zeros follows them.
 
 A hidden vector stays as it is until all of its targets are updated, as in word2vec.c.
 """
@@ -19,74 +19,87 @@ from daskw2v.kernels import simd
 from daskw2v.kernels.jit import emitting, inline
 from daskw2v.kernels.simd import LANES, SLOTS
 from daskw2v.objectives.cpu import steps
-from daskw2v.objectives.cpu.centers import CenterTrainer, Targets, over_centers
-from daskw2v.objectives.cpu.steps import MAX_TARGETS, columns, floats, gradients_each, gradients_one, rows_at
+from daskw2v.objectives.cpu.centers import CenterTrainer, Targets, make_center_trainer
+from daskw2v.objectives.cpu.steps import (
+    MAX_TARGETS,
+    float_pointer,
+    gradients_each,
+    gradients_one,
+    over_columns,
+    row_pointers,
+)
 
-OWN = MAX_TARGETS - 1  # index of its own target among the values of a hidden vector of a batch
+OWN = MAX_TARGETS - 1  # index of the own target among the values of a hidden vector of a batch
 EACH = (0,) * MAX_TARGETS  # as long as a hidden vector has values
-_MOST = 10  # contexts that one pass over the columns takes: as many as the usual window has
+_MAX_ROWS = 10  # contexts that one pass over the columns takes: as many as the usual window has
 
 _i64, _number = ir.IntType(64), types.int64
 
 
-def _of_number(emit: Callable[[Any, list[Any], Any, Any, Any, Any], None]) -> Any:
-    """Return an intrinsic with the code of `emit` for n rows, 1 to _MOST, in code of its own for each number."""
+def _make_intrinsic(emit: Callable[[Any, list[Any], Any, Any, Any, Any], None]) -> Any:
+    """Return an intrinsic for n rows, 1 to _MAX_ROWS, with separate code of `emit` for each n."""
 
     @emitting(types.void, _number, _number, _number, types.float32, _number, _number)
     def by_number(builder: Any, rows: Any, n: Any, width: Any, share: Any, start: Any, end: Any) -> None:
-        share, start, end = simd.splat(builder, share, LANES), floats(builder, start), floats(builder, end)
-        done = builder.append_basic_block("done")
-        numbers = builder.switch(n, done)
-        for number in range(1, _MOST + 1):
+        share, start, end = (
+            simd.splat(builder, share, LANES),
+            float_pointer(builder, start),
+            float_pointer(builder, end),
+        )
+        end_block = builder.append_basic_block("done")
+        cases = builder.switch(n, end_block)
+        for number in range(1, _MAX_ROWS + 1):
             block = builder.append_basic_block(f"of{number}")
-            numbers.add_case(_i64(number), block)
+            cases.add_case(_i64(number), block)
             with builder.goto_block(block):
-                emit(builder, rows_at(builder, rows, _i64(1), number), width, share, start, end)
-                builder.branch(done)
-        builder.position_at_end(done)
+                emit(builder, row_pointers(builder, rows, _i64(1), number), width, share, start, end)
+                builder.branch(end_block)
+        builder.position_at_end(end_block)
 
     return by_number
 
 
-def _sum(builder: Any, rows: list[Any], width: Any, share: Any, start: Any, end: Any) -> None:
-    with columns(builder, width) as k:
+def _emit_sum(builder: Any, rows: list[Any], width: Any, share: Any, start: Any, end: Any) -> None:
+    """Emit: the row at `end` is the row at `start`, plus a share of the sum of rows."""
+    with over_columns(builder, width) as k:
         total = steps.load(builder, rows[0], k)
         for row in rows[1:]:
             total = builder.fadd(total, steps.load(builder, row, k))
         steps.store(builder, end, k, simd.fma(builder, share, total, steps.load(builder, start, k)))
 
 
-def _add(builder: Any, rows: list[Any], width: Any, share: Any, start: Any, _: Any) -> None:
-    with columns(builder, width) as k:
+def _emit_add(builder: Any, rows: list[Any], width: Any, share: Any, start: Any, _: Any) -> None:
+    """Emit: a share of the row at `start` is added to each of the rows."""
+    with over_columns(builder, width) as k:
         update = steps.load(builder, start, k)
         for row in rows:
             steps.store(builder, row, k, simd.fma(builder, share, update, steps.load(builder, row, k)))
 
 
-_sum_rows, _add_to_rows = _of_number(_sum), _of_number(_add)
+_sum_rows, _add_to_rows = _make_intrinsic(_emit_sum), _make_intrinsic(_emit_add)
 
 
 @inline
 def gather(contexts: Any, n: Any, width: Any, mean: Any, hidden: Any, zeros: Any) -> None:
-    """Set the row at `hidden` to the mean, or the sum, of n contexts; `zeros` is the address of a row of zeros."""
+    """Set the row at `hidden` to the mean, or the sum, of n listed rows; `zeros` is the address of a row of zeros."""
     share = np.float32(1.0 / n if mean else 1.0)
-    _sum_rows(contexts, min(n, _MOST), width, share, zeros, hidden)
-    for i in range(_MOST, n, _MOST):
-        _sum_rows(contexts + 8 * i, min(n - i, _MOST), width, share, hidden, hidden)
+    _sum_rows(contexts, min(n, _MAX_ROWS), width, share, zeros, hidden)
+    for i in range(_MAX_ROWS, n, _MAX_ROWS):
+        _sum_rows(contexts + 8 * i, min(n - i, _MAX_ROWS), width, share, hidden, hidden)
 
 
 @inline
 def sum_scaled(rows: Any, n: Any, width: Any, share: Any, total: Any) -> None:
-    """Add a share of the sum of n rows, whose addresses stand at `rows`, to the row at `total`."""
-    for i in range(0, n, _MOST):
-        _sum_rows(rows + 8 * i, min(n - i, _MOST), width, share, total, total)
+    """Add a share of the sum of n rows, whose addresses are listed at `rows`, to the row at `total`."""
+    for i in range(0, n, _MAX_ROWS):
+        _sum_rows(rows + 8 * i, min(n - i, _MAX_ROWS), width, share, total, total)
 
 
 @inline
 def add_scaled(rows: Any, n: Any, width: Any, share: Any, row: Any) -> None:
-    """Add a share of a row to each of n rows, whose addresses stand at `rows`."""
-    for i in range(0, n, _MOST):
-        _add_to_rows(rows + 8 * i, min(n - i, _MOST), width, share, row, row)
+    """Add a share of a row to each of n rows, whose addresses are listed at `rows`."""
+    for i in range(0, n, _MAX_ROWS):
+        _add_to_rows(rows + 8 * i, min(n - i, _MAX_ROWS), width, share, row, row)
 
 
 @inline
@@ -98,9 +111,9 @@ def scatter(contexts: Any, n: Any, width: Any, mean: Any, update: Any) -> None:
     add_scaled(contexts, n, width, np.float32(1.0 if mean else 1.0 / n), update)
 
 
-def _side_by_side(builder: Any, base: Any, apart: Any, n: int) -> list[Any]:
-    """Return pointers to n rows, the first at `base`, with `apart` floats from each one to the next."""
-    return [builder.gep(floats(builder, base), [builder.mul(apart, _i64(c))]) for c in range(n)]
+def _adjacent_rows(builder: Any, base: Any, apart: Any, n: int) -> list[Any]:
+    """Return pointers to n rows, the first at `base`, with `apart` floats from the begin of a row to the next."""
+    return [builder.gep(float_pointer(builder, base), [builder.mul(apart, _i64(c))]) for c in range(n)]
 
 
 class Registers(NamedTuple):
@@ -121,21 +134,21 @@ class Registers(NamedTuple):
     each: tuple[int, ...]
 
 
-def registers_of(batch: int, size: int) -> Registers:
-    """Return the registers of batches of so many rows against groups of `size` targets.
+def make_registers(batch: int, size: int) -> Registers:
+    """Return the `Registers` of batches of `batch` rows against groups of `size` targets.
 
-    A row has an even number of values, so that the values of eight rows fill whole SLOTS.
+    A row has an even number of values, so that the values of eight rows fill a multiple of SLOTS.
     """
     return Registers((0,) * batch, (0,) * size, (0,) * (size + 2 - size % 2))
 
 
-def _targets_met(
+def _list_targets(
     builder: Any, shared: Any, own: Any, stride: Any, n: int, tile: Any, each: int = MAX_TARGETS
-) -> steps.Met:
-    """Return the targets that all n vectors meet, then the own target of each vector, whose value is its last."""
-    alone = rows_at(builder, own, stride, n) if n > 1 else []
-    everyone = steps.met_by_all(builder, shared, stride, len(tile.type), n)
-    return everyone + [(row, each - 1, [c]) for c, row in enumerate(alone)]
+) -> steps.MetTargets:
+    """Return the targets that all n vectors meet, then the target of each vector alone, which has its last value."""
+    own_rows = row_pointers(builder, own, stride, n) if n > 1 else []
+    shared_targets = steps.list_shared_targets(builder, shared, stride, len(tile.type), n)
+    return shared_targets + [(row, each - 1, [c]) for c, row in enumerate(own_rows)]
 
 
 @emitting(types.void, *[_number] * 8, None, None, None)
@@ -143,18 +156,18 @@ def dots_hidden(
     builder: Any, hidden: Any, apart: Any, shared: Any, own: Any, ahead: Any, stride: Any, width: Any, values: Any,
     batch: Any, tile: Any, each: Any,
 ) -> None:  # fmt: skip
-    """Write the dot products of hidden vectors with their targets; half of the next targets come close meanwhile.
+    """Write the dot products of hidden vectors with their targets; half of the next targets are prefetched meanwhile.
 
     The hidden vectors listed at `hidden`, as many as the tuple `batch` is long, all meet the targets listed at
     `shared`, as many as `tile` is long; those of a batch meet one each of the targets listed at `own`. Entries of the
-    first list stand `apart` from each other, those of targets `stride`, and the next step's targets `ahead` bytes
-    behind. `values` receives as many floats for each hidden vector as the tuple `each` is long: those of the shared
-    targets, and last that of its own.
+    first list are `apart` from each other, entries of targets `stride`, and the next step's targets `ahead` bytes
+    behind. `values` receives as many floats for each hidden vector as the tuple `each` is long: first those of the
+    shared targets, at last that of its own target.
     """
     n, size = len(batch.type), len(tile.type)
-    met = _targets_met(builder, shared, own, stride, n, tile, len(each.type))
-    nexts = rows_at(builder, builder.add(shared, ahead), stride, size if n > 1 else size // 2)
-    vectors = rows_at(builder, hidden, apart, n)
+    met = _list_targets(builder, shared, own, stride, n, tile, len(each.type))
+    nexts = row_pointers(builder, builder.add(shared, ahead), stride, size if n > 1 else size // 2)
+    vectors = row_pointers(builder, hidden, apart, n)
     steps.emit_dots(builder, vectors, met, nexts, width, values, len(each.type))
 
 
@@ -165,16 +178,16 @@ def _updates(
 ) -> None:  # fmt: skip
     """Move targets along the gradient; write the updates of the hidden vectors to the rows at `end`.
 
-    Arguments as in `dots_hidden`, of which this brings the other half of the next targets close; `values` holds what
-    `gradients` wrote. The updates add to the rows at `start`, which stand `step` floats from each other.
+    Arguments as in `dots_hidden`, of which this prefetches the other half of the next targets; `values` holds the
+    results of `gradients`. The updates add to the rows at `start`, which are `step` floats from each other.
     """
     n, size = len(batch.type), len(tile.type)
     if n > 1:
-        nexts = rows_at(builder, builder.add(own, ahead), stride, n)
+        nexts = row_pointers(builder, builder.add(own, ahead), stride, n)
     else:
-        nexts = rows_at(builder, builder.add(shared, ahead), stride, size)[size // 2 :]
-    vectors, met = rows_at(builder, hidden, apart, n), _targets_met(builder, shared, own, stride, n, tile)
-    starts, ends = _side_by_side(builder, start, step, n), _side_by_side(builder, end, width, n)
+        nexts = row_pointers(builder, builder.add(shared, ahead), stride, size)[size // 2 :]
+    vectors, met = row_pointers(builder, hidden, apart, n), _list_targets(builder, shared, own, stride, n, tile)
+    starts, ends = _adjacent_rows(builder, start, step, n), _adjacent_rows(builder, end, width, n)
     steps.emit_updates(builder, vectors, starts, ends, met, nexts, width, values, MAX_TARGETS)
 
 
@@ -183,32 +196,32 @@ def _updates_in_place(
     builder: Any, vectors: Any, shared: Any, own: Any, ahead: Any, stride: Any, width: Any, values: Any, batch: Any,
     tile: Any, each: Any,
 ) -> None:  # fmt: skip
-    """Move targets, and the vectors listed at `vectors`, along the gradient; a row that stands twice moves twice.
+    """Move targets, and the vectors listed at `vectors`, along the gradient; a row that is listed twice moves twice.
 
-    Arguments as in `dots_hidden`, with entries of all lists `stride` from each other. The vectors that stand `ahead`,
-    and their own targets, come close meanwhile.
+    Arguments as in `dots_hidden`, with entries of all lists `stride` from each other. The vectors listed `ahead`,
+    and their own targets, are prefetched meanwhile.
     """
-    n, rows = len(batch.type), rows_at(builder, vectors, stride, len(batch.type))
-    met = _targets_met(builder, shared, own, stride, n, tile, len(each.type))
-    nexts = [row for listed in (own, vectors) for row in rows_at(builder, builder.add(listed, ahead), stride, n)]
+    n, rows = len(batch.type), row_pointers(builder, vectors, stride, len(batch.type))
+    met = _list_targets(builder, shared, own, stride, n, tile, len(each.type))
+    nexts = [row for listed in (own, vectors) for row in row_pointers(builder, builder.add(listed, ahead), stride, n)]
     steps.emit_updates(builder, rows, [], rows, met, nexts, width, values, len(each.type))
 
 
 @emitting(types.void, *[_number] * 9, None, None)
-def pull(
+def move_vectors(
     builder: Any, start: Any, apart: Any, end: Any, shared: Any, own: Any, ahead: Any, stride: Any, width: Any,
     values: Any, batch: Any, tile: Any,
 ) -> None:  # fmt: skip
-    """Write the rows at `start`, pulled along the gradient, to the rows at `end`; targets stay.
+    """Write the vectors at `start`, moved along the gradient, to the rows at `end`; targets do not move.
 
-    As many rows as the tuple `batch` is long stand `width` floats from each other at `end`, `apart` at `start`. Other
-    arguments as in `dots_hidden`: `values` holds what `gradients` wrote, and the rows of the next step's own targets,
-    `ahead` bytes behind in the list, are brought close.
+    As many rows as the tuple `batch` is long are `width` floats from each other at `end`, `apart` at `start`. Other
+    arguments as in `dots_hidden`: `values` holds the results of `gradients`, and the rows of the next step's own
+    targets, `ahead` bytes behind in the list, are prefetched.
     """
     n = len(batch.type)
-    starts, ends = _side_by_side(builder, start, apart, n), _side_by_side(builder, end, width, n)
-    met = _targets_met(builder, shared, own, stride, n, tile)
-    nexts = rows_at(builder, builder.add(own, ahead), stride, n)
+    starts, ends = _adjacent_rows(builder, start, apart, n), _adjacent_rows(builder, end, width, n)
+    met = _list_targets(builder, shared, own, stride, n, tile)
+    nexts = row_pointers(builder, builder.add(own, ahead), stride, n)
     steps.emit_updates(builder, [], starts, ends, met, nexts, width, values, MAX_TARGETS)
 
 
@@ -216,9 +229,9 @@ def pull(
 def train_rows(
     scratch: Any, vectors: Any, targets: Any, own: Any, width: Any, alpha: Any, n: Any, registers: Any
 ) -> None:
-    """Train n rows against groups of targets that all meet, and against one each.
+    """Train n rows in place against groups of targets that all rows meet, and against one target each.
 
-    Group follows group, and sees the rows as the one before left them. Within a group, all dots are taken before any
+    Groups are trained one after another. Within a group, all dot products are computed before any
     row is updated: a processor works on the sums and sigmoids of several batches at the same time.
 
     Parameters
@@ -226,13 +239,13 @@ def train_rows(
     scratch
         `objectives.cpu.scratch.ScratchAddresses`.
     vectors, own
-        Addresses of the lists of the rows, and of the targets that one row each meets; with the stride of the others.
+        Addresses of the lists of the rows, and of the target of each row alone; with the stride of the shared targets.
     n
-        Number of rows, whole batches.
+        Number of rows, a multiple of the batch.
     targets, width, alpha
         As in `train_hidden`.
     registers
-        `Registers`; n rows have whole SLOTS of values.
+        `Registers`; the number of values of n rows is a multiple of SLOTS.
     """
     values, stride, ahead = scratch.values, targets.stride, targets.ahead
     batch, tile, each = registers
@@ -240,13 +253,13 @@ def train_rows(
     for g in range(targets.groups):
         shared = targets.rows + g * len(tile) * step
         for i in range(0, n, len(batch)):
-            at, rows, alone = values + 4 * i * len(each), vectors + i * step, own + i * step
-            dots_hidden(rows, stride, shared, alone, ahead, stride, width, at, batch, tile, each)
+            products, rows, own_rows = values + 4 * i * len(each), vectors + i * step, own + i * step
+            dots_hidden(rows, stride, shared, own_rows, ahead, stride, width, products, batch, tile, each)
         signs = targets.signs + 4 * g * n_values
         gradients_each(values, n_values, signs, alpha, scratch.mantissa, scratch.exponent, tile)
         for i in range(0, n, len(batch)):
-            at, rows, alone = values + 4 * i * len(each), vectors + i * step, own + i * step
-            _updates_in_place(rows, shared, alone, ahead, stride, width, at, batch, tile, each)
+            products, rows, own_rows = values + 4 * i * len(each), vectors + i * step, own + i * step
+            _updates_in_place(rows, shared, own_rows, ahead, stride, width, products, batch, tile, each)
 
 
 @inline
@@ -254,20 +267,20 @@ def train_hidden(
     scratch: Any, hidden: Any, apart: Any, updates: Any, targets: Any, own: Any, width: Any, alpha: Any, batch: Any,
     tile: Any,
 ) -> None:  # fmt: skip
-    """Train hidden vectors against groups of targets; the vectors stay, and their updates are written.
+    """Train targets in groups against hidden vectors, which do not change; write the vectors' updates.
 
     Parameters
     ----------
     scratch
         `objectives.cpu.scratch.ScratchAddresses`.
     hidden, apart
-        Address of the list of hidden rows, and the entries between one and the next.
+        Address of the list of hidden rows, and the entries from one row to the next.
     updates
-        Address of the rows that receive the updates; a row of zeros stands behind them.
+        Address of the rows that receive the updates; a row of zeros follows them.
     targets
-        `objectives.cpu.centers.WindowTargets`: those that all hidden vectors meet.
+        `objectives.cpu.centers.WindowTargets`, which all hidden vectors meet.
     own
-        Address of the list of the targets that one vector of a batch meets; it has the stride of the others.
+        Address of the list of the target of each vector alone; it has the stride of the shared targets.
     width, alpha
         Row length in floats, and the learning rate.
     batch, tile
@@ -296,7 +309,7 @@ def train_hidden(
 
 @cache
 def cbow(targets: Targets, mean: bool) -> CenterTrainer:
-    """Return the trainer, as `over_centers` does; its examples are windows with a context.
+    """Return a CBOW trainer, as `make_center_trainer` does; its examples are windows with a context.
 
     A hidden vector is the mean of a window's contexts, or their sum.
     """
@@ -310,4 +323,4 @@ def cbow(targets: Targets, mean: bool) -> CenterTrainer:
             scatter(contexts, n, width, mean, update)
         return min(n, 1)
 
-    return over_centers(targets, train_window)
+    return make_center_trainer(targets, train_window)

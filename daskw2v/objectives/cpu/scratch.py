@@ -17,7 +17,7 @@ from daskw2v.objectives.base import Tables
 from daskw2v.objectives.cpu.steps import MAX_TARGETS, address, merge_rows
 from daskw2v.types import Float32Array, Int32Array, Int64Array, UInt64Array
 
-_OFTEN = 16  # rows of each flush
+_MIN_FLUSHED = 16  # rows
 
 
 class Scratch(NamedTuple):
@@ -34,7 +34,7 @@ class Scratch(NamedTuple):
     sizes
         Number of targets of each window of a run, int64.
     signs
-        The sign of each pair: 1, -1, or 0 for one that does not count, float32.
+        The sign of each pair: 1, -1, or 0 for a pair that does not count, float32.
     states
         Random states that the draws of steps start from, uint64.
     mantissa, exponent
@@ -49,7 +49,7 @@ class Scratch(NamedTuple):
     sources, outputs
         The hot rows of both tables when they were last fetched, shape (hot rows * width,) float32.
     copies
-        Rows that take the updates of frozen contexts, as many as `contexts` is long, float32; empty if no row is
+        Rows that receive the updates of frozen contexts, as many as `contexts` is long, float32; empty if no row is
         frozen.
     """
 
@@ -73,10 +73,10 @@ class Scratch(NamedTuple):
 def make_scratch(
     tables: Tables, window: int, n_steps: int, groups: int, n_rows: int, n_signs: int, windows: int = 1
 ) -> Scratch:
-    """Return the scratch of a kernel.
+    """Return the working memory of a kernel.
 
-    The scratch holds the targets of `n_steps`, each of so many groups, rows and signs, and the windows of one step.
-    Each array has cache lines of its own: threads that write side by side would wait for each other.
+    It holds the targets of `n_steps` steps, each of so many groups, rows and signs, and `windows` windows, those of one
+    step. No two arrays share a cache line: threads that write one cache line would wait for each other.
     """
     mantissa = aligned_zeros(SLOTS)
     mantissa[:] = 1.0
@@ -124,7 +124,7 @@ class ScratchAddresses(NamedTuple):
 
 @inline
 def scratch_addresses(scratch: Any) -> Any:
-    """Return the addresses of the arrays that a window's step uses."""
+    """Return the `ScratchAddresses` of a `Scratch`."""
     hidden, windows = address(scratch.hidden), len(scratch.vectors)
     zeros = hidden + 8 * windows * (len(scratch.hidden) // (2 * windows + 1))
     return ScratchAddresses(
@@ -135,8 +135,8 @@ def scratch_addresses(scratch: Any) -> Any:
 
 
 @inline
-def loss_of(scratch: Any) -> Any:
-    """Return the loss that is kept as a product."""
+def read_loss(scratch: Any) -> Any:
+    """Return the summed loss, which is kept as a product."""
     loss = 0.0
     for lane in range(SLOTS):
         loss += scratch.exponent[lane] * np.log(2.0) + np.log(np.float64(scratch.mantissa[lane]))
@@ -145,12 +145,13 @@ def loss_of(scratch: Any) -> Any:
 
 @kernel
 def fetch_hot(tables: Any, scratch: Any) -> None:
-    """Copy the hot rows of both tables to the thread's own rows, and store their values."""
+    """Copy the hot rows of both tables to the thread's copies, and keep their values in `scratch`."""
     width, hot = tables.width, tables.hot
     n = hot.rows * width
     for table, shift, before in (
-        (tables.source, hot.source, scratch.sources), (tables.output, hot.output, scratch.outputs)
-    ):  # fmt: skip
+        (tables.source, hot.source, scratch.sources),
+        (tables.output, hot.output, scratch.outputs),
+    ):
         if shift:
             before[:] = table[:n]
             table[shift * width : shift * width + n] = before
@@ -158,26 +159,27 @@ def fetch_hot(tables: Any, scratch: Any) -> None:
 
 @kernel
 def flush_hot(tables: Any, scratch: Any, rows: Any) -> None:
-    """Add the thread's changes of the first rows to both tables, and copy the current rows again."""
+    """Add the changes of the thread's copies of the first `rows` rows to both tables, and update the copies."""
     width, hot = tables.width, tables.hot
     n = rows * width
     for table, shift, before in (
-        (tables.source, hot.source, scratch.sources), (tables.output, hot.output, scratch.outputs)
-    ):  # fmt: skip
-        at = address(table)
+        (tables.source, hot.source, scratch.sources),
+        (tables.output, hot.output, scratch.outputs),
+    ):
+        start = address(table)
         if shift:
-            merge_rows(at, at + 4 * shift * width, address(before), n)
+            merge_rows(start, start + 4 * shift * width, address(before), n)
 
 
 @inline
-def rows_due(hot: Any, done: Any, step: Any) -> Any:
-    """Return how many rows are to be flushed after `done` centers, the last `step` of them at once.
+def count_due_rows(hot: Any, n_trained: Any, step: Any) -> Any:
+    """Return the number of hot rows to flush after `n_trained` centers, the last `step` of which were one step.
 
-    Every flush has the first _OFTEN rows, every second one twice as many, every fourth four times: a row used half as
-    often waits twice as long, so that all copies are about as far from the table, and a flush has few rows.
+    Every flush has the first _MIN_FLUSHED rows, every second flush twice as many, every fourth four times: a row used
+    half as often waits twice as long, so that all copies are about as far from the table, and a flush has few rows.
     """
     due = 0
-    if hot.rows and done % hot.flush < step:
-        number = done // hot.flush
-        due = min(hot.rows, _OFTEN * (number & -number))
+    if hot.rows and n_trained % hot.flush < step:
+        number = n_trained // hot.flush
+        due = min(hot.rows, _MIN_FLUSHED * (number & -number))
     return due

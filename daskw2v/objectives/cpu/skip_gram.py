@@ -4,13 +4,13 @@ from typing import Any
 
 from daskw2v.kernels.jit import inline
 from daskw2v.kernels.simd import SLOTS
-from daskw2v.objectives.cpu.centers import CenterTrainer, Targets, over_centers
+from daskw2v.objectives.cpu.centers import CenterTrainer, Targets, make_center_trainer
 from daskw2v.objectives.cpu.steps import MAX_TARGETS, dots, gradients_one, gradients_two, load_int64, updates
 
 
 def skip_gram(targets: Targets) -> CenterTrainer:
-    """Return the trainer, as `over_centers` does; its examples are pairs of a context and a center."""
-    return over_centers(targets, train_contexts)
+    """Return a skip-gram trainer, as `make_center_trainer` does; its examples are pairs of a context and a center."""
+    return make_center_trainer(targets, train_contexts)
 
 
 @inline
@@ -39,7 +39,7 @@ def train_contexts(scratch: Any, contexts: Any, n: Any, targets: Any, width: Any
 def _train_group(
     scratch: Any, contexts: Any, n: Any, targets: Any, first: Any, width: Any, alpha: Any, tile: Any
 ) -> None:
-    """Train n contexts against the group of targets that begins with number `first`."""
+    """Train n contexts against a group of a window's targets, from index `first` on."""
     rows, signs = targets.rows + first * targets.stride * 8, targets.signs + first * 4
     ahead = rows + targets.ahead
     for i in range(0, n - 3, 4):
@@ -60,11 +60,11 @@ def _train_group(
     i = 0
     while i < n:
         values = scratch.values + i * (4 * MAX_TARGETS)
-        left = n - i
+        remaining = n - i
         a = load_int64(contexts, i)
-        b = load_int64(contexts, i + 1) if left > 1 else a
-        c = load_int64(contexts, i + 2) if left > 3 else a
-        d = load_int64(contexts, i + 3) if left > 3 else a
+        b = load_int64(contexts, i + 1) if remaining > 1 else a
+        c = load_int64(contexts, i + 2) if remaining > 3 else a
+        d = load_int64(contexts, i + 3) if remaining > 3 else a
         if (a != b) & (a != c) & (a != d) & (b != c) & (b != d) & (c != d):
             updates((a, b, c, d), rows, ahead, targets.stride, width, values, tile)
             i += 4

@@ -10,33 +10,34 @@ from typing import Any
 import numpy as np
 
 from daskw2v.kernels.cuda.warp import SHARE, SUMS, at, device, floats_of, load4_fresh, reading, sums_of_lanes, sync_warp
-from daskw2v.objectives.cuda.access import adder, gradient
+from daskw2v.objectives.cuda.access import gradient, make_adder
 from daskw2v.objectives.noise import BATCH
 
-_REGISTERS = 32  # floats of targets that a lane keeps at once
+_REGISTERS = 32  # floats of targets that a lane keeps at a time
 _NONE = np.float32(0.0)
 
 
-def group_of(width: int) -> int:
-    """Return the targets of a group."""
+def group_size(width: int) -> int:
+    """Return the number of targets of a group for rows of `width` floats."""
     return min(SUMS, max(1, _REGISTERS // (floats_of(width))))
 
 
 @device
 def row_bits(pairs: Any) -> Any:
-    """Return the result of `sampling.pairs.row_bits`, which does not take arrays of the simulator."""
+    """Return half the bits of a pair, as `sampling.pairs.half_of`, which does not take arrays of the simulator."""
     return np.uint64(4 * pairs.itemsize)
 
 
-def context_reader(width: int, context_of: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the device function that reads the contexts of a batch, whose updates are then zeros.
+def make_context_reader(width: int, context_of: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the device function that reads the contexts of a batch, and sets their updates to zeros.
 
-    `context_of` (items, batch, item) returns the row of a context, or -1 where there is none.
+    `context_of` (items, batch, item) returns the row of a context, -1 if there is none.
     """
     read_fresh, floats = reading(width, load4_fresh), floats_of(width)
 
     @device
     def read(tables: Any, items: Any, batch: Any, scratch: Any, lane: Any) -> None:
+        """Read the contexts of a batch to scratch.rows; set scratch.updates to zeros."""
         for item in range(BATCH):
             for k in range(floats):
                 scratch.rows[item, k], scratch.updates[item, k] = _NONE, _NONE
@@ -47,12 +48,16 @@ def context_reader(width: int, context_of: Callable[..., Any]) -> Callable[..., 
     return read
 
 
-def context_adder(width: int, at_once: bool, context_of: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the device function that adds the updates of the contexts of a batch."""
-    add_row = adder(width, at_once)
+def make_context_adder(width: int, adds_four: bool, context_of: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the device function that adds the updates of a batch's contexts to the table.
+
+    `context_of` (items, batch, item) returns the row of a context, -1 if there is none.
+    """
+    add_row = make_adder(width, adds_four)
 
     @device
     def add(tables: Any, items: Any, batch: Any, scratch: Any, lane: Any) -> None:
+        """Add the updates of a batch's contexts to the input table."""
         for item in range(BATCH):
             word = context_of(items, batch, item)
             if word >= 0:
@@ -61,18 +66,18 @@ def context_adder(width: int, at_once: bool, context_of: Callable[..., Any]) -> 
     return add
 
 
-def listed_trainer(width: int, at_once: bool, sign_of: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the device function that trains a batch against the group of listed targets from number `first` on.
+def make_listed_trainer(width: int, adds_four: bool, sign_of: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the device function that trains a batch against a group of n listed targets, from index `first` on.
 
-    There are n targets. `sign_of` (items, batch, item, number, scratch) returns what a listed target is to an item: 1,
-    -1, or 0 for nothing.
+    `sign_of` (items, batch, item, number, scratch) returns the sign of a listed target for an item: 1, -1, or 0.
     """
-    read_fresh, add = reading(width, load4_fresh), adder(width, at_once)
-    floats, size = floats_of(width), group_of(width)
+    read_fresh, add = reading(width, load4_fresh), make_adder(width, adds_four)
+    floats, size = floats_of(width), group_size(width)
 
     @device
     def train(tables: Any, items: Any, batch: Any, n: Any, first: Any, alpha: Any, scratch: Any, lane: Any) -> Any:
-        own, loss = lane // SHARE, _NONE
+        """Train a batch against the targets first, first + 1, ... of n; return the loss of the lane."""
+        lane_target, loss = lane // SHARE, _NONE
         sync_warp()  # until all lanes have read the gains
         for t in range(size):
             for k in range(floats):
@@ -85,18 +90,22 @@ def listed_trainer(width: int, at_once: bool, sign_of: Callable[..., Any]) -> Ca
             for t in range(size):
                 for k in range(floats):
                     scratch.dots[t] += scratch.rows[item, k] * scratch.near[t, k]
-            sign = sign_of(items, batch, item, first + own, scratch) if own < size and first + own < n else _NONE
+            sign = (
+                sign_of(items, batch, item, first + lane_target, scratch)
+                if lane_target < size and first + lane_target < n
+                else _NONE
+            )
             gain, lost = gradient(sums_of_lanes(lane, scratch.dots), sign, alpha)
             loss += lost
             if lane % SHARE == 0:
-                scratch.gains[np.uint64(item * SUMS + own)] = gain
+                scratch.gains[np.uint64(item * SUMS + lane_target)] = gain
         sync_warp()
         for t in range(size):
             for k in range(floats):
-                before, update = scratch.near[t, k], _NONE
+                value, update = scratch.near[t, k], _NONE
                 for item in range(BATCH):
                     gain = at(scratch.gains, item * SUMS + t)
-                    scratch.updates[item, k] += gain * before
+                    scratch.updates[item, k] += gain * value
                     update += gain * scratch.rows[item, k]
                 scratch.near[t, k] = update
         for t in range(size):

@@ -1,7 +1,7 @@
 """CBOW on an NVIDIA GPU: a window's contexts together meet their targets, and then share the update.
 
 The hidden vector stays until all targets have met it. Contexts are then read again: a window may have a thousand, and a
-warp keeps only those in the ring.
+warp keeps only the contexts in the ring.
 """
 
 from collections.abc import Callable
@@ -11,23 +11,24 @@ import numpy as np
 
 from daskw2v.kernels.cuda.gpus import WarpKernel
 from daskw2v.kernels.cuda.warp import SHARE, SUMS, at, device, sums_of_lanes, sync_warp
-from daskw2v.objectives.cuda.access import contexts, gradient, mover, targets
-from daskw2v.objectives.cuda.pieces import over_pieces
+from daskw2v.objectives.cuda.access import gradient, make_context_access, make_mover, make_target_access
+from daskw2v.objectives.cuda.pieces import make_piece_kernel
 from daskw2v.objectives.cuda.shape import Aim, Shape
 
 _NONE, _ONE = np.float32(0.0), np.float32(1.0)
 
 
 def cbow(shape: Shape, aim: Aim, mean: bool) -> WarpKernel:
-    """Return the kernel; a hidden vector is the mean of a window's contexts, or their sum."""
+    """Return the CBOW kernel; a hidden vector is the mean of a window's contexts, or their sum."""
     slots = shape.slots(aim)
-    return over_pieces(shape, aim, _train_window(shape, aim, slots, mean), slots)
+    return make_piece_kernel(shape, aim, _make_window_trainer(shape, aim, slots, mean), slots)
 
 
-def _train_window(shape: Shape, aim: Aim, slots: int, mean: bool) -> Callable[..., Any]:
-    train_group, write, size, floats = _train_group(shape, aim), aim.write, aim.size, shape.floats
-    read, add, _, _ = contexts(shape, slots)
-    moved = mover(shape)
+def _make_window_trainer(shape: Shape, aim: Aim, slots: int, mean: bool) -> Callable[..., Any]:
+    """Return the device function that trains the contexts of a window, as `make_piece_kernel` takes it."""
+    train_group, write, size, floats = _make_group_trainer(shape, aim), aim.write, aim.size, shape.floats
+    read, add, _, _ = make_context_access(shape, slots)
+    moved = make_mover(shape)
 
     @device
     def train_window(
@@ -42,13 +43,13 @@ def _train_window(shape: Shape, aim: Aim, slots: int, mean: bool) -> Callable[..
         sync_warp()
         for k in range(floats):
             hidden[0, k], hidden[1, k] = _NONE, _NONE
-        here = slot
+        ring_slot = slot
         for i in range(start, stop):
             if i != center:
-                read(tables, scratch, here, at(text.tokens, i), lane)
+                read(tables, scratch, ring_slot, at(text.tokens, i), lane)
                 for k in range(floats):
                     hidden[0, k] += row[0, k]
-            here = moved(here, 1)
+            ring_slot = moved(ring_slot, 1)
         if mean:
             for k in range(floats):
                 hidden[0, k] *= share
@@ -58,30 +59,31 @@ def _train_window(shape: Shape, aim: Aim, slots: int, mean: bool) -> Callable[..
         if not mean:
             for k in range(floats):
                 hidden[1, k] *= share
-        here = slot
+        ring_slot = slot
         for i in range(start, stop):
             if i != center:
                 word = at(text.tokens, i)
-                read(tables, scratch, here, word, lane)
+                read(tables, scratch, ring_slot, word, lane)
                 for k in range(floats):
                     row[1, k] = hidden[1, k]
-                add(tables, scratch, here, word, lane)
-            here = moved(here, 1)
+                add(tables, scratch, ring_slot, word, lane)
+            ring_slot = moved(ring_slot, 1)
         return 1, loss
 
     return train_window
 
 
-def _train_group(shape: Shape, aim: Aim) -> Callable[..., Any]:
-    read_target, add_target, _, _ = targets(shape, aim)
+def _make_group_trainer(shape: Shape, aim: Aim) -> Callable[..., Any]:
+    """Return the device function that trains a hidden vector against a group of targets."""
+    read_target, add_target, _, _ = make_target_access(shape, aim)
     floats, size = shape.floats, aim.size
 
     @device
     def train_group(tables: Any, scratch: Any, target: Any, n: Any, alpha: Any, lane: Any) -> Any:
-        """Train the hidden vector against the targets from number `target` of the list on; add to its update."""
+        """Train the hidden vector against listed targets, from index `target` on; add to its update."""
         near, hidden, dots = scratch.near, scratch.hidden, scratch.dots
-        own = lane // SHARE
-        sign = at(scratch.signs, target + own) if own < size else _NONE
+        lane_target = lane // SHARE
+        sign = at(scratch.signs, target + lane_target) if lane_target < size else _NONE
         for t in range(size):
             for k in range(floats):
                 near[t, k] = _NONE
@@ -95,7 +97,7 @@ def _train_group(shape: Shape, aim: Aim) -> Callable[..., Any]:
         gain, loss = gradient(sums_of_lanes(lane, dots), sign, alpha)
         sync_warp()  # until all lanes have read the gains
         if lane % SHARE == 0:
-            scratch.gains[np.uint64(own)] = gain
+            scratch.gains[np.uint64(lane_target)] = gain
         sync_warp()
         for t in range(size):
             gain = at(scratch.gains, t)

@@ -1,11 +1,11 @@
 """A warp for each piece of text, on an NVIDIA GPU: the loop of all objectives that go over centers.
 
-A range of centers is cut into as many pieces as there are warps, of equal length, whatever sentences they lie in. Only
+A range of centers is cut into as many pieces as there are warps, of equal length, regardless of sentences. Only
 the GPU knows the range, for text is subsampled there: warps that would have too few centers end at once. Windows of a
-piece go in order, and see as much text around it as any others: a piece is no border. Pieces are long: neighbouring
+piece are trained in order, and reach beyond the piece. Pieces are long: neighbouring
 windows have rare words in common, and should not be in flight at the same time. The contexts that are in reach of a
-warp lie in its ring in shared memory (Randall et al. 2021, FULL-W2V, section 3.2): a row is read once when its place
-comes into reach, and what was added to it is added to the table when it falls out. Rows of the output table are read
+warp are in its ring in shared memory (Randall et al. 2021, FULL-W2V, section 3.2): a row is read once when its token
+comes into reach, and its changes are added to the table when it leaves. Rows of the output table are read
 for each window, and their updates are added to the table at once. Additions are atomic.
 """
 
@@ -17,30 +17,38 @@ from numba import cuda, float32, int32
 
 from daskw2v.kernels.cuda import gpus
 from daskw2v.kernels.cuda.gpus import WarpKernel, shared_memory
-from daskw2v.kernels.cuda.gpus import room as room  # trainers take it from here
+from daskw2v.kernels.cuda.gpus import room as room  # trainers import it from this module
 from daskw2v.kernels.cuda.warp import ALIGNED, FLOATS, SUMS, at, device, kernel, sum_of_sums
 from daskw2v.objectives.base import DeviceTables, Rate
-from daskw2v.objectives.cuda.access import FLUSH, TOGETHER, adds_four, contexts, mover, of_warp, targets
-from daskw2v.objectives.cuda.shape import Aim, Shape, WarpScratch, kernel_tables, share_of_warp
-from daskw2v.objectives.windows import windows_of
+from daskw2v.objectives.cuda.access import (
+    FLUSH,
+    TOGETHER,
+    gpu_adds_four,
+    make_context_access,
+    make_mover,
+    make_target_access,
+    make_warp_tables,
+)
+from daskw2v.objectives.cuda.shape import Aim, Shape, WarpScratch, kernel_tables, shared_bytes_of_warp
+from daskw2v.objectives.windows import make_windows
 from daskw2v.sampling.pairs import draw_window_size
 from daskw2v.types import Float32Array, Float64Array
 
-PIECE = 256  # centers of a piece, at least: pieces of 64 cost 4 % of the quality
+MIN_PIECE = 256  # centers of a piece: pieces of 64 cost 4 % of the quality
 _NONE = np.float32(0.0)
 
 
-def n_pieces(centers: int, warps: int) -> int:
-    """Return how many pieces a range of centers is cut into: one a warp, unless they were short."""
-    return max(1, min(warps, centers // PIECE))
+def count_pieces(centers: int, warps: int) -> int:
+    """Return the number of pieces of a range of centers: one for each warp, or fewer so that none is short."""
+    return max(1, min(warps, centers // MIN_PIECE))
 
 
-_pieces_of = device(n_pieces)
+_count_pieces = device(count_pieces)
 
 
 @device
-def sentence_of(bounds: Any, center: Any) -> Any:
-    """Return the number of the sentence that holds a center; sentences may be empty."""
+def find_sentence(bounds: Any, center: Any) -> Any:
+    """Return the index of the sentence that holds a center; sentences may be empty."""
     low, high = 0, bounds.size - 1
     while high - low > 1:
         middle = (low + high) >> 1
@@ -51,33 +59,33 @@ def sentence_of(bounds: Any, center: Any) -> Any:
     return low
 
 
-def over_pieces(shape: Shape, aim: Aim, train_window: Callable[..., Any], slots: int) -> WarpKernel:
+def make_piece_kernel(shape: Shape, aim: Aim, train_window: Callable[..., Any], slots: int) -> WarpKernel:
     """Return the kernel that trains pieces of text, in blocks of one warp.
 
     Parameters
     ----------
     shape, aim, slots
-        As in `contexts`, and the targets.
+        The sizes of the kernel, the targets of windows, and the slots of the ring, 0 for no ring.
     train_window
         Device function (tables, text, aim, scratch, first, last, center, start, stop, slot, alpha, lane) -> (examples,
         loss) that trains the contexts start..stop-1 of a center; `slot` is the ring's slot of the first.
     """
     window, width = shape.window, shape.width
-    floats, listed_size, size, moved = shape.floats, aim.listed, aim.size, mover(shape)
+    floats, listed_size, size, moved = shape.floats, aim.listed, aim.size, make_mover(shape)
     both = 2 * SUMS
-    _, _, enter, leave = contexts(shape, slots)
-    _, _, take_top, give_top = targets(shape, aim)
+    _, _, enter, leave = make_context_access(shape, slots)
+    _, _, fetch_top, flush_top = make_target_access(shape, aim)
     top, top_floats = aim.top, max(FLOATS, 2 * aim.top * width)
 
     @kernel
-    def run(trained: Any, text: Any, first_of: Any, last_of: Any, windows: Any, aim: Any, totals: Any) -> None:
-        lane, piece, first, last = cuda.threadIdx.x, cuda.blockIdx.x, first_of[0], last_of[0]
-        pieces = _pieces_of(last - first, cuda.gridDim.x)
+    def run(trained: Any, text: Any, range_first: Any, range_last: Any, windows: Any, aim: Any, totals: Any) -> None:
+        lane, piece, first, last = cuda.threadIdx.x, cuda.blockIdx.x, range_first[0], range_last[0]
+        pieces = _count_pieces(last - first, cuda.gridDim.x)
         if piece >= pieces or first >= last:
             return
-        tables = of_warp(trained, pieces)
+        tables = make_warp_tables(trained, pieces)
         scratch = WarpScratch(  # one a line: the simulator knows shared arrays by theirs
-            cuda.shared.array(0, float32, ALIGNED),  # as long as the launch says, which may be more than 48 KB
+            cuda.shared.array(0, float32, ALIGNED),  # its size is an argument of the launch, and may exceed 48 KB
             cuda.shared.array(top_floats, float32, ALIGNED),
             cuda.shared.array(listed_size, int32),
             cuda.shared.array(listed_size, float32),
@@ -89,9 +97,9 @@ def over_pieces(shape: Shape, aim: Aim, train_window: Callable[..., Any], slots:
             cuda.local.array(SUMS, float32),
         )
         examples, loss = 0, _NONE
-        take_top(tables, scratch, lane)
+        fetch_top(tables, scratch, lane)
         start, stop = first + (last - first) * piece // pieces, first + (last - first) * (piece + 1) // pieces
-        sentence = sentence_of(text.bounds, start)
+        sentence = find_sentence(text.bounds, start)
         while start < stop:
             low, high = int32(at(text.bounds, sentence)), int32(at(text.bounds, sentence + 1))
             begin, end = int32(start), int32(min(stop, high))
@@ -115,12 +123,12 @@ def over_pieces(shape: Shape, aim: Aim, train_window: Callable[..., Any], slots:
                     leave(tables, scratch, moved(slot, -window), at(text.tokens, center - window), lane)
                 slot = moved(slot, 1)
                 if top > 0 and (center - first) % FLUSH == 0:
-                    give_top(tables, scratch, lane)
-                    take_top(tables, scratch, lane)
+                    flush_top(tables, scratch, lane)
+                    fetch_top(tables, scratch, lane)
             for i in range(int32(max(low, end - window)), int32(min(high, end + window))):
                 leave(tables, scratch, moved(slot, i - end), at(text.tokens, i), lane)
             start, sentence = end, sentence + 1
-        give_top(tables, scratch, lane)
+        flush_top(tables, scratch, lane)
         loss = sum_of_sums(loss)
         if lane == 0:
             cuda.atomic.add(totals, 0, float(examples))
@@ -134,43 +142,43 @@ class PieceTrainer(NamedTuple):
 
     Parameters
     ----------
-    kernel_of
-        Function from a shape and the result of `Objective.prepare` to the kernel.
-    aim_of
-        Function from the result of `Objective.prepare` and the epoch to what targets are written from.
+    find_kernel
+        Function from a `Shape` and the result of `Objective.prepare` to the kernel.
+    make_aim
+        Function from the result of `Objective.prepare` and the epoch to the argument `aim` of the kernel.
     """
 
-    kernel_of: Callable[[Shape, Any], WarpKernel]
-    aim_of: Callable[[Any, int], Any]
+    find_kernel: Callable[[Shape, Any], WarpKernel]
+    make_aim: Callable[[Any, int], Any]
 
     def __call__(
         self, segment: Any, first: Any, last: Any, tables: DeviceTables, rate: Rate, epoch: int, prepared: Any
     ) -> int:
-        """Train the centers first..last-1 of a segment, without waiting; return how many warps do so at most.
+        """Launch the training of the centers first..last-1 of a segment; return the largest number of warps.
 
         Parameters
         ----------
         segment, tables, prepared
-            Their arrays lie on the GPU. Those of the segment may be longer than its text, whose length is the last
+            Their arrays are on the GPU. Arrays of the segment may be longer than its text, whose length is the last
             bound.
         first, last
             Arrays of one number, int64, on the GPU. Without centers nothing is trained.
         rate, epoch
             As in `Trainer`.
         """
-        windows = windows_of(prepared.params, rate, epoch)
-        kernel = self.kernel_of(shape_here(tables.width, windows.window), prepared)
-        arguments = kernel_tables(tables), segment, first, last, windows, self.aim_of(prepared, epoch), tables.totals
+        windows = make_windows(prepared.params, rate, epoch)
+        kernel = self.find_kernel(make_shape(tables.width, windows.window), prepared)
+        arguments = kernel_tables(tables), segment, first, last, windows, self.make_aim(prepared, epoch), tables.totals
         return gpus.launch(kernel, tables.max_in_flight, tables.stream, *arguments)
 
 
-def shape_here(width: int, window: int) -> Shape:
-    """Return the `Shape` that kernels have on this process's GPU."""
-    return Shape(width, window, adds_four(), share_of_warp(*shared_memory()))
+def make_shape(width: int, window: int) -> Shape:
+    """Return the `Shape` of kernels on the GPU of this process."""
+    return Shape(width, window, gpu_adds_four(), shared_bytes_of_warp(*shared_memory()))
 
 
-def crowded(touched: Float64Array, max_in_flight: int) -> Float32Array:
-    """Return the chance that a window touches each of the first rows, shape (n,) float32, up to the last damped one.
+def damped_chances(touched: Float64Array, max_in_flight: int) -> Float32Array:
+    """Return the chance that a window touches each of the first rows, up to the last damped row, shape (n,) float32.
 
     Parameters
     ----------

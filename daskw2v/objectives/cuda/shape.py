@@ -15,10 +15,10 @@ import numpy as np
 from daskw2v.kernels.cuda.warp import SUMS, floats_of
 from daskw2v.objectives.base import DeviceTables
 
-_FEWEST = 4  # warps of a multiprocessor, with a ring each
-_TOP = 8 << 10  # bytes of shared memory for top rows, at most
-_GRANULE = 256  # unit in bytes of the shared memory of blocks, at most
-_REGISTERS = 48  # floats of targets that a lane keeps at once; it keeps their updates besides
+_MIN_WARPS = 4  # of a multiprocessor, with a ring each
+_TOP = 8 << 10  # largest number of bytes of shared memory for top rows
+_GRANULE = 256  # largest unit, in bytes, of the shared memory of blocks
+_REGISTERS = 48  # floats of targets that a lane keeps at a time, besides their updates
 
 
 class Shape(NamedTuple):
@@ -29,8 +29,8 @@ class Shape(NamedTuple):
     width
         Row length in floats, a multiple of 16.
     window
-        Most words between center and context.
-    at_once
+        Largest number of words between center and context.
+    adds_four
         Whether the GPU adds four floats in one instruction.
     shared
         Bytes of shared memory that a warp may have.
@@ -38,38 +38,38 @@ class Shape(NamedTuple):
 
     width: int
     window: int
-    at_once: bool
+    adds_four: bool
     shared: int
 
     @property
     def floats(self) -> int:
-        """Floats of a row that a lane has."""
+        """Number of floats of a row in each lane."""
         return floats_of(self.width)
 
     @property
     def group(self) -> int:
-        """Most targets that a warp keeps in registers."""
+        """Largest number of targets that a warp keeps in registers."""
         return min(SUMS, max(1, _REGISTERS // self.floats))
 
     @property
     def top(self) -> int:
-        """Number of rows that fill levels of a tree from its root on and that a warp can copy."""
+        """Number of rows of the complete levels at the top of a tree that a warp can copy to shared memory."""
         levels = (_TOP // (8 * self.width) + 1).bit_length() - 1
         return (1 << levels) - 1
 
     def slots(self, aim: "Aim") -> int:
-        """Return the slots of the ring; 0 if no ring fits into shared memory beside targets and top rows."""
+        """Return the number of slots of a ring; 0 if none fits into shared memory beside targets and top rows."""
         slots, needed = 2 * self.window + 1, 8 * aim.listed + 8 * SUMS + 8 * max(2, aim.top * self.width)
         return slots if self.ring_bytes(slots) + needed <= self.shared else 0
 
     def ring_bytes(self, slots: int) -> int:
-        """Return the bytes of a ring: for each slot the row now, and as it was read."""
+        """Return the bytes of a ring of `slots` slots: the row of each now, and as it was read."""
         return 8 * slots * self.width
 
 
-def share_of_warp(multiprocessor: int, reserved: int) -> int:
-    """Return the bytes of a multiprocessor's shared memory that a warp may have; each block loses `reserved` bytes."""
-    return (multiprocessor // _FEWEST - reserved) // _GRANULE * _GRANULE
+def shared_bytes_of_warp(multiprocessor: int, reserved: int) -> int:
+    """Return the bytes of shared memory of a warp, from those of a multiprocessor and those reserved of each block."""
+    return (multiprocessor // _MIN_WARPS - reserved) // _GRANULE * _GRANULE
 
 
 class Aim(NamedTuple):
@@ -78,23 +78,23 @@ class Aim(NamedTuple):
     Parameters
     ----------
     listed
-        Most targets of a window, and what fills the last group.
+        Largest number of targets of a window, padded to groups.
     size
         Targets of a group.
     write
         Device function (aim, text, center, first, last, number, lane, listed, signs) -> n that lists the targets of a
-        center, or of its context `number`, and what fills the last group, with sign 0. `aim` is the argument of the
+        center, or of its context `number`, and pads the last group with sign 0. `aim` is the argument of the
         kernel, first..last-1 the range of centers.
-    each
-        Whether each context has targets of its own.
+    per_context
+        Whether each context has its own targets.
     top
-        The first rows of the output table, of which each warp has a copy: they are targets of many windows.
+        Number of first rows of the output table that each warp copies: they are targets of many windows.
     """
 
     listed: int
     size: int
     write: Callable[..., Any]
-    each: bool = False
+    per_context: bool = False
     top: int = 0
 
 
@@ -109,7 +109,7 @@ class KernelTables(NamedTuple):
 
 
 def kernel_tables(tables: DeviceTables) -> KernelTables:
-    """Return the `KernelTables` of the tables."""
+    """Return `DeviceTables` as `KernelTables`."""
     touched = tables.source_touched, tables.output_touched
     return KernelTables(tables.source, tables.output, np.int32(tables.hot_rows), *touched)
 

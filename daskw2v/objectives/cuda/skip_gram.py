@@ -1,7 +1,7 @@
 """Skip-gram on an NVIDIA GPU: each context of a window meets all targets, which stay in registers meanwhile.
 
-Contexts of a window come one after another. Targets of a group stay as they were read until all contexts have met them;
-their updates are kept beside them. Group follows group, and sees the contexts as the one before left them.
+Contexts of a window come one after another. Targets of a group do not change until all contexts have met them;
+their updates are kept beside them. Groups are trained one after another.
 """
 
 from collections.abc import Callable
@@ -12,28 +12,30 @@ from numba import int32
 
 from daskw2v.kernels.cuda.gpus import WarpKernel
 from daskw2v.kernels.cuda.warp import SHARE, SUMS, at, device, sums_of_lanes, sync_warp
-from daskw2v.objectives.cuda.access import contexts, gradient, mover, targets
-from daskw2v.objectives.cuda.pieces import over_pieces
+from daskw2v.objectives.cuda.access import gradient, make_context_access, make_mover, make_target_access
+from daskw2v.objectives.cuda.pieces import make_piece_kernel
 from daskw2v.objectives.cuda.shape import Aim, Shape
 
 _NONE = np.float32(0.0)
 
 
 def skip_gram(shape: Shape, aim: Aim) -> WarpKernel:
-    """Return the kernel."""
+    """Return the skip-gram kernel."""
     slots = shape.slots(aim)
-    return over_pieces(shape, aim, _train_window(shape, aim, slots), slots)
+    return make_piece_kernel(shape, aim, _make_window_trainer(shape, aim, slots), slots)
 
 
-def _train_window(shape: Shape, aim: Aim, slots: int) -> Callable[..., Any]:
-    train_group, write, each = _train_group(shape, aim, slots), aim.write, aim.each
-    size, moved = aim.size, mover(shape)
+def _make_window_trainer(shape: Shape, aim: Aim, slots: int) -> Callable[..., Any]:
+    """Return the device function that trains the contexts of a window, as `make_piece_kernel` takes it."""
+    train_group, write, per_context = _make_group_trainer(shape, aim, slots), aim.write, aim.per_context
+    size, moved = aim.size, make_mover(shape)
 
     @device
     def train_all(
         tables: Any, text: Any, scratch: Any, n: Any, center: Any, start: Any, stop: Any, slot: Any, alpha: Any,
         lane: Any,
     ) -> Any:  # fmt: skip
+        """Train the contexts start..stop-1 of a center against all n listed targets; return the loss."""
         loss = _NONE
         for target in range(0, n, size):
             loss += train_group(tables, text, scratch, target, n, center, start, stop, slot, alpha, lane)
@@ -44,7 +46,7 @@ def _train_window(shape: Shape, aim: Aim, slots: int) -> Callable[..., Any]:
         tables: Any, text: Any, aim: Any, scratch: Any, first: Any, last: Any, center: Any, start: Any, stop: Any,
         slot: Any, alpha: Any, lane: Any,
     ) -> Any:  # fmt: skip
-        if not each:
+        if not per_context:
             sync_warp()  # until all lanes have read the list
             n = write(aim, text, center, first, last, 0, lane, scratch.listed, scratch.signs)
             sync_warp()
@@ -64,20 +66,21 @@ def _train_window(shape: Shape, aim: Aim, slots: int) -> Callable[..., Any]:
     return train_window
 
 
-def _train_group(shape: Shape, aim: Aim, slots: int) -> Callable[..., Any]:
-    read, add, _, _ = contexts(shape, slots)
-    read_target, add_target, _, _ = targets(shape, aim)
-    floats, size, moved = shape.floats, aim.size, mover(shape)
+def _make_group_trainer(shape: Shape, aim: Aim, slots: int) -> Callable[..., Any]:
+    """Return the device function that trains contexts against a group of targets."""
+    read, add, _, _ = make_context_access(shape, slots)
+    read_target, add_target, _, _ = make_target_access(shape, aim)
+    floats, size, moved = shape.floats, aim.size, make_mover(shape)
 
     @device
     def train_group(
         tables: Any, text: Any, scratch: Any, target: Any, n: Any, center: Any, start: Any, stop: Any, slot: Any,
         alpha: Any, lane: Any,
     ) -> Any:  # fmt: skip
-        """Train contexts against the targets from number `target` of the list on."""
+        """Train contexts against listed targets, from index `target` on."""
         near, updates, row, dots = scratch.near, scratch.updates, scratch.row, scratch.dots
-        own, turn, loss = lane // SHARE, int32(0), _NONE
-        sign = at(scratch.signs, target + own) if own < size else _NONE
+        lane_target, turn, loss = lane // SHARE, int32(0), _NONE
+        sign = at(scratch.signs, target + lane_target) if lane_target < size else _NONE
         sync_warp()  # until all lanes have read the gains
         for t in range(size):
             for k in range(floats):
@@ -98,8 +101,8 @@ def _train_group(shape: Shape, aim: Aim, slots: int) -> Callable[..., Any]:
                 gain, lost = gradient(sums_of_lanes(lane, dots), sign, alpha)
                 loss += lost
                 if lane % SHARE == 0:
-                    scratch.gains[np.uint64(turn + own)] = gain
-                sync_warp()  # one will do: the other turn's gains are written before the next one is reached
+                    scratch.gains[np.uint64(turn + lane_target)] = gain
+                sync_warp()  # one suffices: gains of alternate contexts are in separate memory
                 for k in range(floats):
                     row[1, k] = _NONE
                 for t in range(size):

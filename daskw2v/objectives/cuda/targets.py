@@ -20,16 +20,16 @@ _NONE, _ONE = np.float32(0.0), np.float32(1.0)
 
 @lru_cache(maxsize=64)
 def negative_targets(
-    shape: Shape, negative: int, market_negative: int = 0, *, each: bool = False, batches: bool = False
+    shape: Shape, negative: int, market_negative: int = 0, *, per_context: bool = False, batches: bool = False
 ) -> Aim:
-    """Return a center and its negatives as targets; kernels get `objectives.noise.Negatives`.
+    """Return the targets of windows, a center and its negatives; kernels get `objectives.noise.Negatives`.
 
     Parameters
     ----------
     negative, market_negative
         As in Params.
-    each
-        Whether each context draws negatives of its own.
+    per_context
+        Whether each context draws its negatives.
     batches
         Whether BATCH windows, each in another quarter of the range, share negatives, except negatives of a market.
     """
@@ -43,6 +43,7 @@ def negative_targets(
     def write(
         aim: Any, text: Any, center: Any, first: Any, last: Any, number: Any, lane: Any, listed_words: Any, signs: Any
     ) -> Any:
+        """List the center, its negatives and the padding, with signs; return the number of targets."""
         word, drawer = at(text.tokens, center), center
         if batches:
             drawer = first + (center - first) % ((last - first + BATCH - 1) // BATCH)
@@ -58,8 +59,8 @@ def negative_targets(
                 target = np.int32(choose(slot, aim.table[slot], bits))
                 sign = _NONE if target == word else -_ONE
             elif k <= drawn:
-                own = np.uint64(draw(aim.key, at(text.positions, center)))
-                bits = np.uint64(draw(own, number * drawn + k))
+                own_state = np.uint64(draw(aim.key, at(text.positions, center)))
+                bits = np.uint64(draw(own_state, number * drawn + k))
                 slot = np.uint64(slot_in(at(aim.markets.spans, word), bits))
                 slot = np.uint64(choose(slot, aim.markets.slots[slot], bits))
                 target = at(aim.markets.words, slot)
@@ -67,19 +68,20 @@ def negative_targets(
             listed_words[np.uint64(k)], signs[np.uint64(k)] = target, sign
         return targets
 
-    return Aim(listed, size, write, each=each)
+    return Aim(listed, size, write, per_context=per_context)
 
 
 @lru_cache(maxsize=64)
 def path_targets(shape: Shape, depth: int) -> Aim:
-    """Return the nodes of a center's path, at most `depth`, as targets; kernels get `vocabulary.huffman.Tree`."""
+    """Return the targets of windows, at most `depth` nodes of a path; kernels get `vocabulary.huffman.Tree`."""
     size = shape.group
-    longest = max(size, -(-depth // size) * size)
+    max_listed = max(size, -(-depth // size) * size)
 
     @device
     def write(
         tree: Any, text: Any, center: Any, first: Any, last: Any, number: Any, lane: Any, listed: Any, signs: Any
     ) -> Any:
+        """List the nodes of the center's path, from the leaf up, and the padding; return the number of nodes."""
         word = at(text.tokens, center)
         start, stop = at(tree.starts, word), at(tree.starts, word + 1)
         n = int32(stop - start)
@@ -89,4 +91,4 @@ def path_targets(shape: Shape, depth: int) -> Aim:
             signs[np.uint64(k)] = (-_ONE if step < 0 else _ONE) if k < n else _NONE
         return n
 
-    return Aim(longest, size, write, top=shape.top)
+    return Aim(max_listed, size, write, top=shape.top)

@@ -8,6 +8,6 @@ from daskw2v.objectives.cpu.targets import PATHS
 _TRAINER = skip_gram(PATHS)
 
 
-def trainer_of(_: Params) -> CenterTrainer:
-    """Return the trainer."""
+def find_trainer(_: Params) -> CenterTrainer:
+    """Return the trainer of skip-gram with hierarchical softmax for Params."""
     return _TRAINER

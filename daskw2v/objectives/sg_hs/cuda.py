@@ -7,17 +7,18 @@ from daskw2v.objectives.cuda.pieces import PieceTrainer
 from daskw2v.objectives.cuda.shape import Shape
 from daskw2v.objectives.cuda.skip_gram import skip_gram
 from daskw2v.objectives.cuda.targets import path_targets
-from daskw2v.objectives.tree import PreparedTree, tree_of
+from daskw2v.objectives.tree import PreparedTree, prepared_tree
 
 
 @lru_cache(maxsize=64)
-def compiled(shape: Shape, depth: int) -> WarpKernel:
+def compile_kernel(shape: Shape, depth: int) -> WarpKernel:
     """Return the kernel for paths of at most `depth` nodes."""
     return skip_gram(shape, path_targets(shape, depth))
 
 
-def _kernel_of(shape: Shape, prepared: PreparedTree) -> WarpKernel:
-    return compiled(shape, prepared.depth)
+def _find_kernel(shape: Shape, prepared: PreparedTree) -> WarpKernel:
+    """Return the kernel of skip-gram with hierarchical softmax for the settings of a run."""
+    return compile_kernel(shape, prepared.depth)
 
 
-train = PieceTrainer(_kernel_of, tree_of)
+train = PieceTrainer(_find_kernel, prepared_tree)

@@ -13,13 +13,13 @@ from daskw2v.kernels.rng import GOLDEN, draw
 from daskw2v.objectives.base import Tables
 from daskw2v.objectives.cpu import centers
 from daskw2v.objectives.cpu.centers import CenterTrainer, WindowTargets, open_window
-from daskw2v.objectives.cpu.scratch import Scratch, fetch_hot, flush_hot, loss_of, rows_due, scratch_addresses
+from daskw2v.objectives.cpu.scratch import Scratch, count_due_rows, fetch_hot, flush_hot, read_loss, scratch_addresses
 from daskw2v.objectives.cpu.skip_gram import skip_gram, train_contexts
 from daskw2v.objectives.cpu.steps import load_int64
-from daskw2v.objectives.cpu.targets import NEGATIVES, draw_targets, target_scratch, tile_of
-from daskw2v.objectives.noise import Negatives, PreparedNoise, negatives_of
+from daskw2v.objectives.cpu.targets import NEGATIVES, draw_targets, make_tile, target_scratch
+from daskw2v.objectives.noise import Negatives, PreparedNoise, make_negatives
 from daskw2v.objectives.settings import SGNS
-from daskw2v.objectives.windows import width_at
+from daskw2v.objectives.windows import window_width
 
 
 @kernel
@@ -28,42 +28,43 @@ def _train_pairs(
 ) -> Any:
     """Train as a `CenterTrainer` does, but each pair of center and context draws its own negatives, as in word2vec.c.
 
-    `scratch` is for 2 * window + 1 windows: a window's pairs.
+    `scratch` is for 2 * window + 1 windows, one for each pair of a window.
     """
-    states, most = scratch.states, len(scratch.states)
-    words = np.zeros(most, np.int32)
-    rows, signs = scratch.rows.reshape(-1, most), scratch.signs[: len(scratch.rows)].reshape(most, -1)
-    text, there = centers.segment_addresses(segment, tables), centers.table_addresses(tables)
+    states, max_pairs = scratch.states, len(scratch.states)
+    words = np.zeros(max_pairs, np.int32)
+    rows, signs = scratch.rows.reshape(-1, max_pairs), scratch.signs[: len(scratch.rows)].reshape(max_pairs, -1)
+    text, addresses = centers.segment_addresses(segment, tables), centers.table_addresses(tables)
     work = scratch_addresses(scratch)
     n_targets, groups = work.n_targets, work.n_targets // len(tile)
     fetch_hot(tables, scratch)
-    pairs, sentence = 0, centers.sentence_of(segment, first)
+    pairs, sentence = 0, centers.find_sentence(segment, first)
     for center in range(first, last):
-        sentence, n, alpha = open_window(text, sentence, center, windows, there, work.contexts, work.copies)
-        width = width_at(windows.prefixes, load_int64(text.positions, center), there.width)
+        sentence, n, alpha = open_window(text, sentence, center, windows, addresses, work.contexts, work.copies)
+        width = window_width(windows.prefixes, load_int64(text.positions, center), addresses.width)
         words[:] = segment.tokens[center]
         state = draw(negatives.key, segment.positions[center])
         for i in range(n):
             states[i] = state + np.uint64(i * (negatives.negative + negatives.market_negative)) * GOLDEN
-        draw_targets(words[:n], states, negatives, there, rows, signs)
+        draw_targets(words[:n], states, negatives, addresses, rows, signs)
         for i in range(n):
-            targets = WindowTargets(work.rows + i * 8, most, 8, groups, work.signs + i * n_targets * 4)
+            targets = WindowTargets(work.rows + i * 8, max_pairs, 8, groups, work.signs + i * n_targets * 4)
             pairs += train_contexts(work, work.contexts + i * 8, 1, targets, width, alpha, tile)
-        due = rows_due(there.hot, center - first + 1, 1)
+        due = count_due_rows(addresses.hot, center - first + 1, 1)
         if due:
             flush_hot(tables, scratch, due)
     flush_hot(tables, scratch, tables.hot.rows)
-    return pairs, loss_of(scratch)
+    return pairs, read_loss(scratch)
 
 
 def _prepare_pairs(prepared: PreparedNoise, tables: Tables, epoch: int) -> tuple[Scratch, Negatives, tuple[int, ...]]:
+    """Return the arguments scratch, aim and tile of `_train_pairs`."""
     params = prepared.params
-    return target_scratch(params, tables, 2 * params.window + 1), negatives_of(prepared, epoch), tile_of(params)
+    return target_scratch(params, tables, 2 * params.window + 1), make_negatives(prepared, epoch), make_tile(params)
 
 
 _TRAINERS = {"shared": skip_gram(NEGATIVES), "pair": CenterTrainer(_train_pairs, _prepare_pairs)}
 
 
-def trainer_of(params: Params) -> CenterTrainer:
-    """Return the trainer."""
+def find_trainer(params: Params) -> CenterTrainer:
+    """Return the trainer of skip-gram with negative sampling for Params."""
     return _TRAINERS[SGNS.of(params).negative_sharing]

@@ -7,19 +7,20 @@ from daskw2v.objectives.cuda.pieces import PieceTrainer
 from daskw2v.objectives.cuda.shape import Shape
 from daskw2v.objectives.cuda.skip_gram import skip_gram
 from daskw2v.objectives.cuda.targets import negative_targets
-from daskw2v.objectives.noise import PreparedNoise, negatives_of
+from daskw2v.objectives.noise import PreparedNoise, make_negatives
 from daskw2v.objectives.settings import SGNS
 
 
 @lru_cache(maxsize=64)
-def compiled(shape: Shape, negative: int, each: bool, market_negative: int = 0) -> WarpKernel:
-    """Return the kernel: `each` context draws its negatives, or all of a window do."""
-    return skip_gram(shape, negative_targets(shape, negative, market_negative, each=each))
+def compile_kernel(shape: Shape, negative: int, per_context: bool, market_negative: int = 0) -> WarpKernel:
+    """Return the kernel; each context draws its negatives if `per_context`, else all contexts share them."""
+    return skip_gram(shape, negative_targets(shape, negative, market_negative, per_context=per_context))
 
 
-def _kernel_of(shape: Shape, prepared: PreparedNoise) -> WarpKernel:
-    of = SGNS.of(prepared.params)
-    return compiled(shape, of.negative, of.negative_sharing == "pair", of.market_negative)
+def _find_kernel(shape: Shape, prepared: PreparedNoise) -> WarpKernel:
+    """Return the kernel of skip-gram with negative sampling for the settings of a run."""
+    settings = SGNS.of(prepared.params)
+    return compile_kernel(shape, settings.negative, settings.negative_sharing == "pair", settings.market_negative)
 
 
-train = PieceTrainer(_kernel_of, negatives_of)
+train = PieceTrainer(_find_kernel, make_negatives)

@@ -1,1 +1,1 @@
-"""Words' vectors made of their characters: the network, how it learns, and the objective."""
+"""Vectors that a network computes from the characters of words: the network, its training, the objective."""

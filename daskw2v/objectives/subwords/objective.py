@@ -1,4 +1,4 @@
-"""Words' vectors made of their characters by a convolutional network (W2V-CL, Li et al. 2019, section 5.8).
+"""Word vectors that a convolutional network computes from characters (W2V-CL, Li et al. 2019, section 5.8).
 
 The updates of the rows of `context_matrix` are the gradients of the network.
 """
@@ -16,6 +16,6 @@ SUBWORDS = replace(
     settings=SubwordNetwork,
     title="a network from characters to vectors, over the word-context matrix",
     alphas={"adam": 0.001},
-    follows=True,
+    has_network=True,
     check=check_torch,
 )

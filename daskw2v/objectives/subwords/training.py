@@ -15,13 +15,13 @@ from daskw2v.extras import needed
 from daskw2v.kernels.rng import Purpose, stream, uniform
 from daskw2v.objectives.context_matrix.updates import BETA1, BETA2, EPSILON, step_size
 from daskw2v.objectives.subwords import network
-from daskw2v.objectives.subwords.network import LENGTH, MOST, Weights, filters_of, shapes_of
+from daskw2v.objectives.subwords.network import LENGTH, MAX_CHARACTERS, Weights, filter_name, weight_shapes
 from daskw2v.types import Float32Array, Int32Array
 
 WIDTHS = (2, 3, 4, 5)  # characters below a filter
 FILTERS = 100  # of each width
 CHARACTER_SIZE = 32  # of a character's vector
-_COPIES = 9  # copies of the filters' values at all places that both passes hold at a time, as measured
+_COPIES = 9  # copies of the filters' values at all positions that both passes hold at a time, as measured
 _SPREAD = 4.6  # as measured: the values of words then start with a standard deviation of 8 / sqrt(12) / D
 
 
@@ -33,7 +33,7 @@ class AdamMoments(NamedTuple):
 
 
 def initial_weights(vector_size: int, n_characters: int, seed: int, filters: int = FILTERS) -> Weights:
-    """Return a network's weights before training, float32: a pure function, so that any worker can make them.
+    """Return a network's weights before training, float32: a pure function, so that any worker can compute them.
 
     Values of filters have variance 1. Words' vectors have the spread of `objectives.base.initial_rows`.
 
@@ -42,28 +42,28 @@ def initial_weights(vector_size: int, n_characters: int, seed: int, filters: int
     vector_size
         Dimensions of the words' vectors.
     n_characters
-        Numbers of characters, as `len(alphabet)`.
+        Number of characters, `len(alphabet)`.
     seed
         Seed of the draws.
     filters
         Number of filters of each width.
     """
-    key, drawn, weights = stream(seed, Purpose.NETWORK), 0, {}
-    for name, shape in shapes_of(WIDTHS, n_characters, CHARACTER_SIZE, filters, vector_size).items():
+    key, n_drawn, weights = stream(seed, Purpose.NETWORK), 0, {}
+    for name, shape in weight_shapes(WIDTHS, n_characters, CHARACTER_SIZE, filters, vector_size).items():
         n = int(np.prod(shape))
-        draws = uniform(key, np.arange(drawn, drawn + n)).reshape(shape) * np.float32(2) - np.float32(1)
+        draws = uniform(key, np.arange(n_drawn, n_drawn + n)).reshape(shape) * np.float32(2) - np.float32(1)
         weights[name] = draws
-        drawn += n
-    weights["characters"][0] = 0  # unknown characters have no influence, unless training meets some
+        n_drawn += n
+    weights["characters"][0] = 0  # unknown characters have no influence, unless training has some
     for width in WIDTHS:
-        weights[filters_of(width)] *= np.float32(3 / np.sqrt(width * CHARACTER_SIZE))
+        weights[filter_name(width)] *= np.float32(3 / np.sqrt(width * CHARACTER_SIZE))
     weights["output"] *= np.float32(_SPREAD / (vector_size * np.sqrt(len(WIDTHS) * filters)))
     weights["bias"][:] = 0
     return weights
 
 
 def check_torch(device: str) -> None:
-    """Check that this process can train a network on a device.
+    """Raise an error if this process cannot train a network on a device.
 
     Parameters
     ----------
@@ -86,15 +86,15 @@ def check_torch(device: str) -> None:
 
 
 def training_bytes(vector_size: int, n_words: int) -> int:
-    """Return about how many bytes `gradients` takes for n_words of the longest."""
-    shapes = shapes_of(WIDTHS, MOST, CHARACTER_SIZE, FILTERS, vector_size)
+    """Return the approximate bytes of memory that `gradients` takes for n_words of the largest length."""
+    shapes = weight_shapes(WIDTHS, MAX_CHARACTERS, CHARACTER_SIZE, FILTERS, vector_size)
     n_weights = sum(int(np.prod(shape)) for shape in shapes.values())
     values = n_words * (LENGTH + 1) * FILTERS
     return np.dtype(np.float32).itemsize * (_COPIES * values + 2 * n_weights)
 
 
 def forward(weights: Weights, characters: Int32Array, device: str = "cpu") -> Float32Array:
-    """Return words' vectors, shape (n, D) float32, like `network.rows_of`, in a fraction of the time.
+    """Return words' vectors, shape (n, D) float32, like `network.compute_vectors`, in a fraction of the time.
 
     Parameters
     ----------
@@ -114,12 +114,12 @@ def forward(weights: Weights, characters: Int32Array, device: str = "cpu") -> Fl
     rows = np.empty((len(characters), len(weights["bias"])), np.float32)
     with torch.no_grad():
         tensors = {name: torch.tensor(values, device=device) for name, values in weights.items()}
-        for words, batch in network.batches(characters):
-            rows[words] = rows_of_tensors(torch, tensors, batch).cpu().numpy()
+        for words, batch in network.cut_batches(characters):
+            rows[words] = compute_vector_tensors(torch, tensors, batch).cpu().numpy()
     return rows
 
 
-def gradients(weights: Weights, characters: Int32Array, move: Float32Array, device: str = "cpu") -> Weights:
+def gradients(weights: Weights, characters: Int32Array, row_gradients: Float32Array, device: str = "cpu") -> Weights:
     """Return the gradient of the network's weights from the gradient of words' vectors.
 
     Parameters
@@ -128,7 +128,7 @@ def gradients(weights: Weights, characters: Int32Array, move: Float32Array, devi
         The network, float32.
     characters
         Words as `Alphabet.encode` returns them, shape (n, length) int32.
-    move
+    row_gradients
         The gradient of each word's vector, shape (n, D) float32.
     device
         The device of PyTorch.
@@ -136,7 +136,7 @@ def gradients(weights: Weights, characters: Int32Array, move: Float32Array, devi
     Returns
     -------
     gradient
-        The gradient of sum(rows * move) by each weight; gradients of batches add up.
+        The gradient of sum(rows * row_gradients) by each weight; gradients of batches add up.
 
     Raises
     ------
@@ -147,21 +147,21 @@ def gradients(weights: Weights, characters: Int32Array, move: Float32Array, devi
     tensors = {name: torch.tensor(values, device=device, requires_grad=True) for name, values in weights.items()}
     for tensor in tensors.values():
         tensor.grad = torch.zeros_like(tensor)
-    for words, batch in network.batches(characters):
-        moves = torch.from_numpy(move[words]).to(device)
-        rows_of_tensors(torch, tensors, batch).backward(moves)  # adds to the gradient that is there
+    for words, batch in network.cut_batches(characters):
+        batch_gradients = torch.from_numpy(row_gradients[words]).to(device)
+        compute_vector_tensors(torch, tensors, batch).backward(batch_gradients)  # adds to the gradient
     return {name: tensor.grad.cpu().numpy() for name, tensor in tensors.items()}
 
 
-def first_moments(weights: Weights) -> AdamMoments:
-    """Return the moments before the first step: zeros."""
+def zero_moments(weights: Weights) -> AdamMoments:
+    """Return the moments of weights before the first step: zeros."""
     return AdamMoments(*({name: np.zeros_like(values) for name, values in weights.items()} for _ in range(2)))
 
 
 def adam_step(
     weights: Weights, moments: AdamMoments, gradient: Weights, alpha: float, t: int
 ) -> tuple[Weights, AdamMoments]:
-    """Return weights after a step along the gradient, uphill, and moments after it; all arguments stay as they are.
+    """Return weights and moments after a step of Adam along the gradient, uphill; the arguments are not changed.
 
     The step is Adam's of Kingma and Ba (2015, algorithm 1, in the order at the end of section 2), except that epsilon
     squared is added below the root, as for rows.
@@ -184,25 +184,25 @@ def adam_step(
     return new, AdamMoments(first, second)
 
 
-def rows_of_tensors(torch: ModuleType, weights: dict[str, Any], batch: Int32Array) -> Any:
-    """Return a batch's vectors as a tensor, shape (n, D); the weights are tensors, of the names in `network.Weights`.
+def compute_vector_tensors(torch: ModuleType, weights: dict[str, Any], batch: Int32Array) -> Any:
+    """Return the vectors of a batch of words as a tensor, shape (n, D), from tensors of `network.Weights` by name.
 
-    The computation is `network.rows_of`; sums of a table's rows are bags of PyTorch's embeddings.
+    The computation is `network.compute_vectors`; sums of a table's rows are bags of PyTorch's embeddings.
     """
-    known = weights["characters"]
-    vectors = torch.nn.functional.pad(known, (0, 0, 1, 0))  # padding's is zero
+    characters = weights["characters"]
+    vectors = torch.nn.functional.pad(characters, (0, 0, 1, 0))  # padding's is zero
     extremes = []
-    for width in network.widths_of(weights):
-        table = vectors @ weights[filters_of(width)].reshape(width, known.shape[1], -1)
-        places = torch.from_numpy(network.windows(batch, width, len(vectors))).flatten(0, 1).to(known.device)
-        sums = torch.nn.functional.embedding_bag(places, table.flatten(0, 1), mode="sum")
+    for width in network.filter_widths(weights):
+        table = vectors @ weights[filter_name(width)].reshape(width, characters.shape[1], -1)
+        rows = torch.from_numpy(network.filter_windows(batch, width, len(vectors))).flatten(0, 1).to(characters.device)
+        sums = torch.nn.functional.embedding_bag(rows, table.flatten(0, 1), mode="sum")
         values = sums.reshape(len(batch), -1, sums.shape[1])
         extremes.append(values.amax(dim=1) + values.amin(dim=1))
     return torch.cat(extremes, dim=1) @ weights["output"] + weights["bias"]
 
 
 def import_torch() -> ModuleType:
-    """Import PyTorch, and let it use one thread and products of float32, without TF32 or bfloat16.
+    """Return the module of PyTorch, set to one thread and products of float32, without TF32 or bfloat16.
 
     Several threads would sum in varying order, and each core has a task already. The settings are not restored, as
     other tasks of this process may be computing.

@@ -82,7 +82,7 @@ class ColumnsModel:
     @classmethod
     def at(cls, origin: TableOrigin, cluster: ColumnsCluster) -> Self:
         """Return the model whose rows are all at an origin."""
-        follows = find_objective(cluster.context.run.params.objective.name).follows
+        follows = find_objective(cluster.context.run.params.objective.name).has_network
         learned = TABLES[1:] if follows else TABLES
         rows, moments = ({table: [origin for _ in cluster.workers] for table in tables} for tables in (TABLES, learned))
         return cls(cluster, rows, moments, origin if follows else None)

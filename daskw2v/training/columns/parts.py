@@ -18,7 +18,7 @@ from daskw2v.config.resources import Resources
 from daskw2v.kernels.rng import Purpose, stream
 from daskw2v.models.stored.tables import read_table, write_table_rows
 from daskw2v.objectives.base import MOMENTS, MatrixColumns, is_finite
-from daskw2v.objectives.registry import find_objective, settled
+from daskw2v.objectives.registry import find_objective, settle_params
 from daskw2v.sampling.context_matrix import ContextMatrix, read_contexts
 from daskw2v.sampling.run import Run
 from daskw2v.sampling.settings import SampledContexts
@@ -76,7 +76,7 @@ class ColumnsContext:
     @property
     def moments(self) -> tuple[str, ...]:
         """Names of the optimizer's moments."""
-        return _MOMENTS[: MOMENTS[settled(self.run.params).optimizer or ""]]
+        return _MOMENTS[: MOMENTS[settle_params(self.run.params).optimizer or ""]]
 
     def rows(self, table: str, part: int, rows: PartRows) -> Float32Array:
         """Return a part's rows, shape (n, D): in memory, read from a checkpoint, or drawn."""

@@ -23,10 +23,10 @@ from daskw2v.objectives.subwords.network import Alphabet, Subwords, Weights
 from daskw2v.objectives.subwords.training import (
     AdamMoments,
     adam_step,
-    first_moments,
     forward,
     gradients,
     training_bytes,
+    zero_moments,
 )
 from daskw2v.sampling.context_matrix import read_contexts
 from daskw2v.sampling.run import Run
@@ -96,7 +96,7 @@ def open_network(run: Run, held: HeldNetwork) -> NetworkState:
     if held.store is not None:
         return _read_network(held.store)
     weights = first_weights(run, _alphabet(run))
-    return NetworkState(weights, first_moments(weights), 0)
+    return NetworkState(weights, zero_moments(weights), 0)
 
 
 def find_gradients(
@@ -194,7 +194,7 @@ def _read_network(store: Store) -> NetworkState:
 @lru_cache(maxsize=2)
 def _alphabet(run: Run) -> Alphabet:
     """Return the cached alphabet of the network."""
-    return Alphabet.of(run.vocabulary.load().words)
+    return Alphabet.from_words(run.vocabulary.load().words)
 
 
 @lru_cache(maxsize=2)

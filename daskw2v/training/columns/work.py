@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from daskw2v.objectives.base import MOMENTS
-from daskw2v.objectives.registry import settled
+from daskw2v.objectives.registry import settle_params
 from daskw2v.sampling.context_matrix import BAND, COLUMNS
 from daskw2v.sampling.settings import SampledContexts
 from daskw2v.training.columns.settings import Columns
@@ -16,9 +16,9 @@ class ColumnsWork(Work):
 
     def train(self) -> Iterator[Moment]:
         """Yield training, and building the matrix."""
-        workers, n_words, follows = self.workers, self.text.vocabulary, self.objective.follows
+        workers, n_words, follows = self.workers, self.text.vocabulary, self.objective.has_network
         n, parts = workers.n, workers.n * workers.devices
-        arrays = 1 + MOMENTS[settled(self.params).optimizer or ""]  # rows, and their moments
+        arrays = 1 + MOMENTS[settle_params(self.params).optimizer or ""]  # rows, and their moments
         size, gathered = SampledContexts.of(self.params).context_size, Columns.of(self.params).gather_every
         width = min(COLUMNS, size)
         panel = INT * width * n_words / n

@@ -11,7 +11,7 @@ import numpy as np
 from daskw2v.kernels import buffers
 from daskw2v.kernels.simd import sparse_zeros
 from daskw2v.objectives.base import HotRows, MatrixColumns, Objective, PartTables, Tables
-from daskw2v.objectives.cpu.composed import ComposedRows, composer_of, train_composed
+from daskw2v.objectives.cpu.composed import ComposedRows, make_composer, train_composed
 from daskw2v.sampling.skipgrams import Bucket
 from daskw2v.training.devices import settings
 from daskw2v.training.devices.base import DeviceTrainer, PartitionTrainer, RowTrainer, Threads
@@ -77,7 +77,7 @@ class CpuReplicaTrainer(CpuTrainer, ReplicaTrainer):
         if self._features is None:
             return None
         window = self._params.window
-        composer = composer_of(self._features, self._lengths["features"], window, self._width)
+        composer = make_composer(self._features, self._lengths["features"], window, self._width)
         return ComposedRows(self._features, self._tables["features"], composer, window)
 
     def _copies(self, blocks: Mapping[str, Sequence[RowBlock]]) -> dict[str, Any]:

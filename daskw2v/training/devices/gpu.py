@@ -187,7 +187,7 @@ class CudaReplicaTrainer(CudaTrainer, ReplicaTrainer):
             # The likelier a row is touched, the shorter are its steps
             touched["input"] = np.where(self._frozen, np.inf, touched["input"])
         self._in_flight = self._pieces.room(cast(Cuda, self._threads.device).max_in_flight)
-        self._likely = [self.to_device(self._pieces.crowded(touched[name], self._in_flight)) for name in TABLES]
+        self._likely = [self.to_device(self._pieces.damped_chances(touched[name], self._in_flight)) for name in TABLES]
         self._cutter, self._stream = self._cutting.Cutter(), self._cuda.stream()
         self._spare = deque[TextSums]()
         self._text: DeviceText | None = None
@@ -366,7 +366,7 @@ class CudaPartitionTrainer(CudaTrainer, PartitionTrainer):
         """Return how likely a batch touches each of the first rows of a partition, on the GPU."""
         if (table, number) not in self._likely:
             touched = touched_in(self._params, self._counts(number), self._total, *more)
-            self._likely[table, number] = self.to_device(self._pieces.crowded(touched, self._in_flight))
+            self._likely[table, number] = self.to_device(self._pieces.damped_chances(touched, self._in_flight))
         return self._likely[table, number]
 
     @_on_its_gpu

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from daskw2v.models.stored.store import ATTEMPT, attempt_of, check_attempt
+from daskw2v.models.stored.store import ATTEMPT, check_attempt, read_attempt
 from daskw2v.store.stage import Layout, groups_exist
 from daskw2v.store.storage import Store
 
@@ -18,7 +18,7 @@ def folder(run: Store, number: int) -> Store:
 def finish(run: Store, checkpoint: Store, manifest: dict[str, Any]) -> None:
     """Finish a checkpoint whose tables are written; keep the one before it, in case this one is damaged."""
     if groups_exist(run / "checkpoints", [checkpoint.name]):  # plug-ins may write a folder that is no group
-        manifest = manifest | {ATTEMPT: attempt_of(checkpoint)}
+        manifest = manifest | {ATTEMPT: read_attempt(checkpoint)}
     checkpoint.finish_manifest(manifest)
     for name in _finished(run)[:-_KEPT]:
         (run / "checkpoints" / name).remove()

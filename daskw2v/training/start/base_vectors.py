@@ -17,7 +17,7 @@ from daskw2v.errors import InputError, ParameterError, counted
 from daskw2v.models.formats.importing import import_vectors
 from daskw2v.models.formats.keyed_vectors import from_gensim
 from daskw2v.models.queries.vectors import Vectors
-from daskw2v.models.stored.store import attempt_of, read_finished
+from daskw2v.models.stored.store import read_attempt, read_finished
 from daskw2v.models.stored.tables import open_table
 from daskw2v.models.versions.resolving import resolve
 from daskw2v.progress import Listener, Progress, saying
@@ -126,7 +126,7 @@ def _at(name: str, work: Store, listener: Listener) -> tuple[str, str, Store]:
         ) from error
     if info["type"] == "directory":
         model = resolve(url, work.options, work.timeout)
-        location, content = model.url, _digest("model", attempt_of(model))
+        location, content = model.url, _digest("model", read_attempt(model))
     else:
         model, location, content = None, url, _digest("file", url, str(info.get("size")), version_of(info))
     if before and before != content:

@@ -34,9 +34,9 @@ from daskw2v.features.words import (
     weigh_own_rows,
 )
 from daskw2v.kernels.rng import Purpose
-from daskw2v.models.stored.store import attempt_of, read_features
+from daskw2v.models.stored.store import read_attempt, read_features
 from daskw2v.models.stored.tables import open_table as open_rows
-from daskw2v.objectives.base import drawn_rows
+from daskw2v.objectives.base import draw_rows
 from daskw2v.objectives.registry import find_objective
 from daskw2v.progress import Listener, saying
 from daskw2v.sampling.run import Run, RunFeatures
@@ -182,11 +182,11 @@ def _ngrams(run: Run, folder: Store) -> WordFeatures:
 
 def first_feature_rows(run: Run, ids: RowIds) -> Float32Array:
     """Return rows of features before training, shape (n, D): the base's of features that it has, drawn for others."""
-    rows = drawn_rows(run.params, Purpose.FEATURE, ids)
+    rows = draw_rows(run.params, Purpose.FEATURE, ids)
     base = None if run.base is None else _of_base(run)
     if run.base is not None and base is not None and len(ids):
         known, model = base.select(np.asarray(ids, np.int64)), run.base.model
-        table, totals = _all_features(model, attempt_of(model)), total_weights(known)[:, None]
+        table, totals = _all_features(model, read_attempt(model)), total_weights(known)[:, None]
         sums = sum_features(known, lambda ids_of_table: table[ids_of_table], rows.shape[1])
         rows = np.where(totals > 0, sums / np.maximum(totals, 1e-30), rows)
     return rows
@@ -212,7 +212,7 @@ def first_own_rows(run: Run, ids: RowIds, vectors: Float32Array) -> Float32Array
 
 def composed_rows(run: Run, trained: Store, table: str, ids: RowIds, rows: Float32Array) -> Float32Array:
     """Return rows of a trained model as its version has them: rows of words are composed."""
-    return rows if table != "input" else _compose(run, rows, ids, _all_features(trained, attempt_of(trained)))
+    return rows if table != "input" else _compose(run, rows, ids, _all_features(trained, read_attempt(trained)))
 
 
 @lru_cache(maxsize=1)

@@ -49,7 +49,7 @@ def check_base(params: Params, resources: Resources) -> None:
         If the settings do not go together.
     """
     objective, anchor = params.objective.name, anchor_of(params)
-    follows = find_objective(objective).follows
+    follows = find_objective(objective).has_network
     if follows and BaseVectors.find(params) is not None:
         raise ParameterError(
             f"base_vectors cannot be rows of objective={objective!r}, which its network makes.",
@@ -102,7 +102,7 @@ def base_tables(model: Store, params: Params) -> tuple[str, ...]:
     manifest = read_finished(model) or {}
     if manifest.get("params", {}).get("objective") != params.objective.name:
         return ("input",)
-    return tuple(table for table in find_objective(params.objective.name).of_words if table in manifest["tables"])
+    return tuple(table for table in find_objective(params.objective.name).tables_by_word if table in manifest["tables"])
 
 
 @durable()

@@ -3,7 +3,7 @@
 from daskw2v.config.params import Params
 from daskw2v.config.resources import Resources
 from daskw2v.errors import ParameterError, TrainingError, counted
-from daskw2v.evaluation import by_name
+from daskw2v.evaluation import urls_by_name
 from daskw2v.evaluation.reading import read_lines
 from daskw2v.shards.layout import digest
 from daskw2v.training.watch.callbacks import Callback, TrainingRecord
@@ -87,4 +87,4 @@ def monitored_content(params: Params, resources: Resources) -> tuple[str, ...]:
 def _sets(resources: Resources) -> dict[str, str]:
     """Return the URL of each evaluation set by kind and name."""
     sets = resources.eval_sets
-    return {f"{kind}/{name}": url for kind, urls in sets.items() for name, url in by_name(kind, urls).items()}
+    return {f"{kind}/{name}": url for kind, urls in sets.items() for name, url in urls_by_name(kind, urls).items()}

@@ -20,14 +20,14 @@ from daskw2v.objectives.base import DeviceTables, MatrixColumns, Rate
 from daskw2v.objectives.context_matrix.reference import train_columns
 from daskw2v.objectives.context_matrix.updates import step_size
 from daskw2v.objectives.cuda import reference
-from daskw2v.objectives.noise import BATCH, negatives_of
+from daskw2v.objectives.noise import BATCH, make_negatives
 from daskw2v.objectives.reference import WindowRule
 from daskw2v.objectives.registry import OBJECTIVES
 from daskw2v.objectives.settings import SharedNegatives
 from daskw2v.objectives.sg_hs.buckets import reference as path_reference
 from daskw2v.objectives.sgns.buckets.reference import train_bucket
-from daskw2v.objectives.tree import PreparedTree, trees_of
-from daskw2v.objectives.windows import windows_of
+from daskw2v.objectives.tree import PreparedTree, count_trees
+from daskw2v.objectives.windows import make_windows
 from daskw2v.sampling.segments import Segment
 from daskw2v.sampling.settings import NegativeSampling
 from daskw2v.sampling.skipgrams import Bucket
@@ -121,7 +121,7 @@ class Windows(NamedTuple):
 
     def _pieces(self) -> int:
         pieces = needed("daskw2v.objectives.cuda.pieces", "cuda")
-        return int(pieces.n_pieces(self.last - self.first, self.n_pieces))
+        return int(pieces.count_pieces(self.last - self.first, self.n_pieces))
 
     def truth(self) -> Trained:
         """Train in float64."""
@@ -131,7 +131,7 @@ class Windows(NamedTuple):
         moves, adds = (_factors(some, len(table), n) for some, table in zip(self.touched, tables, strict=True))
         flushed = _factors(self.touched[1][: aim.top], aim.top, n * pieces.FLUSH)
         has_ring = self.shape().slots(aim) > 0
-        care = reference.Care(
+        damping = reference.Damping(
             moves, adds, aim.size, lambda word: has_ring and word >= self.hot_rows, n, aim.top, flushed
         )
         totals = reference.train(
@@ -143,7 +143,7 @@ class Windows(NamedTuple):
             self.rate,
             EPOCH,
             self.prepared,
-            care,
+            damping,
             rule_of(self.params.objective.name),
         )
         return Trained(tables, np.array(totals))
@@ -154,7 +154,7 @@ class Windows(NamedTuple):
             pieces = load("daskw2v.objectives.cuda.pieces")
         except ClusterError:
             return Setting(self.params.vector_size, window=self.params.window).shape
-        return pieces.shape_here(padded(self.params.vector_size), self.params.window)
+        return pieces.make_shape(padded(self.params.vector_size), self.params.window)
 
     def aim(self) -> Any:
         """Return the targets of a window."""
@@ -164,7 +164,7 @@ class Windows(NamedTuple):
         each = of.negative_sharing == "pair" and not rule_of(self.params.objective.name).as_one
         negatives = needed("daskw2v.objectives.cuda.targets", "cuda")
         drawn = of.negative, of.market_negative
-        return negatives.negative_targets(self.shape(), *drawn, each=each)
+        return negatives.negative_targets(self.shape(), *drawn, per_context=each)
 
     def waiting(self) -> dict[str, Any]:
         """Return which rows wait in shared memory, as `traffic.rows_of` takes it."""
@@ -176,8 +176,8 @@ class Windows(NamedTuple):
         shapes, tables, totals = needed("daskw2v.objectives.cuda.shape", "cuda"), _copies(self.tables), np.zeros(2)
         there = shapes.KernelTables(*(table.ravel() for table in tables), self.hot_rows, *self.touched)
         tree = isinstance(self.prepared, PreparedTree)
-        aim = self.prepared.tree if tree else negatives_of(self.prepared, EPOCH)
-        windows = windows_of(self.params, self.rate, EPOCH)
+        aim = self.prepared.tree if tree else make_negatives(self.prepared, EPOCH)
+        windows = make_windows(self.params, self.rate, EPOCH)
         arguments = there, self.segment, *self.centers(), windows, aim, totals
         return Trained(tables, totals), kernel.launch(arguments, blocks=self.n_pieces)
 
@@ -239,7 +239,7 @@ class PathPairs(NamedTuple):
 
     def truth(self) -> Trained:
         (source, output), how = _truth_of_bucket(self)
-        paths = path_reference.paths_of(self.counts, trees_of(self.params, len(self.counts)))
+        paths = path_reference.word_paths(self.counts, count_trees(self.params, len(self.counts)))
         step = partial(reference.train_step, **how)
         _, loss = path_reference.train_bucket(self.pairs, source, output, self.alpha, paths, step)
         return Trained([source, output], np.array([0, loss]))
@@ -249,7 +249,7 @@ class PathPairs(NamedTuple):
         kernels = needed("daskw2v.objectives.sg_hs.buckets.cuda", "cuda")
         tables, totals, there = _emulated_tables(self)
         bounds = kernels.cut_steps(self.pairs)
-        stride = kernels.stride_of(len(bounds) - 1)
+        stride = kernels.find_stride(len(bounds) - 1)
         done = kernel.launch((there, self.pairs, bounds, stride, self.alpha, self.links, totals))
         return Trained(tables, totals), done
 
@@ -274,7 +274,7 @@ def _truth_of_bucket(case: Pairs | PathPairs) -> tuple[Any, Any]:
     batches = needed("daskw2v.objectives.cuda.batches", "cuda")
     tables = [table[:, : case.params.vector_size].astype(np.float64) for table in case.tables]
     moves, adds = (_factors(some, len(table), 1) for some, table in zip(case.touched, tables, strict=True))
-    return tables, {"care": reference.Care(moves, adds, batches.group_of(padded(case.params.vector_size)))}
+    return tables, {"damping": reference.Damping(moves, adds, batches.group_size(padded(case.params.vector_size)))}
 
 
 class Matrix(NamedTuple):

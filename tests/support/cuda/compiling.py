@@ -45,7 +45,7 @@ class Setting(NamedTuple):
     @property
     def shape(self) -> Any:
         shapes, limits = needed("daskw2v.objectives.cuda.shape", "cuda"), MULTIPROCESSORS[self.capability]
-        share = shapes.share_of_warp(limits.shared, limits.reserved)
+        share = shapes.shared_bytes_of_warp(limits.shared, limits.reserved)
         return shapes.Shape(padded(self.vector_size), self.window, self.at_once, share)
 
 
@@ -102,22 +102,24 @@ def _over_pieces(kernel: Any, aim: Any) -> _Launched:
 
 def _sgns(setting: Setting, each: bool) -> _Launched:
     kernels = needed("daskw2v.objectives.sgns.cuda", "cuda")
-    return _over_pieces(kernels.compiled(setting.shape, setting.negative, each, setting.market_negative), _NEGATIVES)
+    return _over_pieces(
+        kernels.compile_kernel(setting.shape, setting.negative, each, setting.market_negative), _NEGATIVES
+    )
 
 
 def _cbow_ns(setting: Setting) -> _Launched:
     kernels = needed("daskw2v.objectives.cbow_ns.cuda", "cuda")
-    kernel = kernels.compiled(setting.shape, setting.negative, True, True, setting.market_negative)
+    kernel = kernels.compile_kernel(setting.shape, setting.negative, True, True, setting.market_negative)
     return _over_pieces(kernel, _NEGATIVES)
 
 
 def _sg_hs(setting: Setting) -> _Launched:
-    kernel = needed("daskw2v.objectives.sg_hs.cuda", "cuda").compiled(setting.shape, DEPTH)
+    kernel = needed("daskw2v.objectives.sg_hs.cuda", "cuda").compile_kernel(setting.shape, DEPTH)
     return _over_pieces(kernel, Tree(_INTEGERS, _LONGS))
 
 
 def _cbow_hs(setting: Setting) -> _Launched:
-    kernel = needed("daskw2v.objectives.cbow_hs.cuda", "cuda").compiled(setting.shape, DEPTH, True)
+    kernel = needed("daskw2v.objectives.cbow_hs.cuda", "cuda").compile_kernel(setting.shape, DEPTH, True)
     return _over_pieces(kernel, Tree(_INTEGERS, _LONGS))
 
 
@@ -125,14 +127,14 @@ def _buckets(setting: Setting) -> _Launched:
     types, kernels = needed("numba.cuda", "cuda").types, needed("daskw2v.objectives.sgns.buckets.cuda", "cuda")
     tables = numba.typeof(_tables())
     items = numba.typeof(kernels.Items(np.zeros(2, np.uint32), 5, _KEY))
-    kernel = kernels.compiled(padded(setting.vector_size), setting.negative, setting.at_once)
+    kernel = kernels.compile_kernel(padded(setting.vector_size), setting.negative, setting.at_once)
     return *kernel, (tables, items, items, types.int64, types.float32, types.uint64[::1], types.float64[::1])
 
 
 def _path_buckets(setting: Setting) -> _Launched:
     types, kernels = needed("numba.cuda", "cuda").types, needed("daskw2v.objectives.sg_hs.buckets.cuda", "cuda")
     tables = numba.typeof(_tables())
-    kernel, number = kernels.compiled(padded(setting.vector_size), DEPTH, setting.at_once), types.int64
+    kernel, number = kernels.compile_kernel(padded(setting.vector_size), DEPTH, setting.at_once), types.int64
     return *kernel, (
         tables, types.uint32[::1], number[::1], number, types.float32, types.uint64[::1], types.float64[::1],
     )  # fmt: skip
@@ -141,7 +143,7 @@ def _path_buckets(setting: Setting) -> _Launched:
 def _columns(setting: Setting, adam: bool) -> _Launched:
     types, kernels = needed("numba.cuda", "cuda").types, needed("daskw2v.objectives.context_matrix.cuda", "cuda")
     real, bits, number = types.float32[::1], types.uint64, types.int64
-    kernel = kernels.compiled(padded(setting.vector_size), setting.negative, adam)
+    kernel = kernels.compile_kernel(padded(setting.vector_size), setting.negative, adam)
     return kernel, 0, (
         real, real, types.int32[:, ::1], bits[::1], real, bits, number, number, number, number, real,
     )  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 
 from daskw2v.config.params import Params
 from daskw2v.objectives.base import MatrixColumns
-from daskw2v.objectives.registry import OBJECTIVES, reads, settled
+from daskw2v.objectives.registry import OBJECTIVES, reads_field, settle_params
 from daskw2v.sampling.hierarchy import make_word_table
 from daskw2v.sampling.pairs import pack
 from daskw2v.sampling.settings import NegativeSampling
@@ -20,7 +20,7 @@ def params_of(name: str, setting: Setting) -> Params:
     """Return the Params of a kernel of KERNELS."""
     objective, _, kind = name.partition(", ")
     how: dict[str, Any] = {"vector_size": setting.vector_size, "window": setting.window}
-    if reads(OBJECTIVES[objective], "negative"):
+    if reads_field(OBJECTIVES[objective], "negative"):
         how["negative"] = setting.negative
     if setting.market_negative:
         how["market_negative"] = setting.market_negative
@@ -30,7 +30,7 @@ def params_of(name: str, setting: Setting) -> Params:
         how["strategy"] = "rotation"
     if objective == "context_matrix":
         how["optimizer"] = kind or "adam"
-    return settled(Params(objective=objective, **how))
+    return settle_params(Params(objective=objective, **how))
 
 
 def case_of(name: str, setting: Setting, n_tokens: int, n_words: int = 300) -> Any:

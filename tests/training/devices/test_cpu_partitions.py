@@ -58,7 +58,7 @@ def test_cpu_buckets__trains_hierarchical_softmax_as_the_reference():
     bucket, links = Bucket(pairs, pairs[:0]), kind.partition_table(params, counts)
     n, loss = both.train(2, 3, bucket, 0.05, links, np.uint64(7))
     truth = [rows.astype(np.float64) for rows in (source, output)]
-    expected = tree_reference.train_bucket(pairs, *truth, 0.05, tree_reference.paths_of(counts, 64 // 8))
+    expected = tree_reference.train_bucket(pairs, *truth, 0.05, tree_reference.word_paths(counts, 64 // 8))
     assert n == expected[0] == 200
     assert loss == pytest.approx(expected[1], rel=1e-5)
     for found, rows in zip((both.take_input(2), both.take_output(3)), truth, strict=True):

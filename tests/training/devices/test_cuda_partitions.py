@@ -87,7 +87,7 @@ def seen(monkeypatch):
     cuda = SimpleNamespace(stream=Stream, to_device=Array, device_array=lambda n, dtype: Array(np.empty(n, dtype)))
     pieces = SimpleNamespace(
         room=lambda most: min(most or 100, 100),
-        crowded=lambda touched, most: touched[touched * most > 4],
+        damped_chances=lambda touched, most: touched[touched * most > 4],
         gpu_at=lambda number: nullcontext(),
         add_squares=add_squares,
     )

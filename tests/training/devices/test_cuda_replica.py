@@ -191,7 +191,7 @@ def trained(monkeypatch):
             pinned_array=np.empty, device_array=lambda n, dtype: Array(np.empty(n, dtype)),
         ),
         "daskw2v.objectives.cuda.pieces": SimpleNamespace(
-            room=lambda most: min(most or 100, 100), crowded=lambda touched, most: touched[touched * most > 1]
+            room=lambda most: min(most or 100, 100), damped_chances=lambda touched, most: touched[touched * most > 1]
         ),
         "daskw2v.sampling.cuda": SimpleNamespace(Cutter=Cutter),
         "daskw2v.kernels.cuda.finite": SimpleNamespace(add_squares=add_squares),

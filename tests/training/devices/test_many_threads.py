@@ -7,7 +7,7 @@ import pytest
 from daskw2v.config.params import Params
 from daskw2v.kernels.simd import padded
 from daskw2v.objectives.base import Rate
-from daskw2v.objectives.registry import OBJECTIVES, settled
+from daskw2v.objectives.registry import OBJECTIVES, settle_params
 from daskw2v.training.devices import Threads
 from daskw2v.training.devices.settings import CPU
 from tests.support.lockstep import first_tables, train_in_step
@@ -23,7 +23,10 @@ def loss_of():
     counts = zipf_counts(WORDS, TOKENS)
 
     def train(name, threads, **changes):
-        objective, params = replace(OBJECTIVES[name], **changes), settled(Params(objective=name, vector_size=SIZE))
+        objective, params = (
+            replace(OBJECTIVES[name], **changes),
+            settle_params(Params(objective=name, vector_size=SIZE)),
+        )
         tables, width = first_tables(objective, params, WORDS), padded(SIZE)
         text, rate = zipf_segment(counts, TOKENS, 1e-3), Rate(params.alpha, 0.0, 0)
         prepared = objective.prepare(params, counts)

@@ -20,7 +20,7 @@ from daskw2v.models.formats.fasttext.layout import (
     KIND,
     SHAPE,
     Header,
-    no_model,
+    malformed_model,
     read_exactly,
     read_header,
     read_words,
@@ -28,7 +28,7 @@ from daskw2v.models.formats.fasttext.layout import (
     write_header,
 )
 from daskw2v.models.formats.safetensors import write_numbers
-from daskw2v.models.formats.word2vec import check_rows, refuse_words
+from daskw2v.models.formats.word2vec import check_rows, check_words
 from daskw2v.models.queries.features import FeatureVectors
 from daskw2v.models.queries.vectors import Vectors
 from daskw2v.models.stored.blocks import cut
@@ -45,7 +45,7 @@ _SEPARATORS = r"^$|[ \t\n\r\v\f\0]"  # characters that end a word of fastText's 
 _CODES = struct.Struct("<?qqi")  # whether lengths have codes; rows, columns; bytes of codes
 _BOOK = struct.Struct("<4i")  # columns, parts, dimensions of a part, dimensions of the last one
 _PRUNED = np.dtype("<i4")  # pairs of a bucket and its row
-_MOST_CODES = 2**31 - 1
+_MAX_CODES = 2**31 - 1
 _SAMPLE = 1 << 15  # rows of words, and as many of n-grams, that the codebook is made from
 
 
@@ -64,17 +64,17 @@ def read_fasttext(f: BinaryIO, url: str) -> Vectors:
     buckets = read_buckets(f, url, header.pruned, header.bucket)
     (quantized,) = unpack(f, url, KIND)
     if quantized:
-        own, features = _read_quantized(f, url, header, buckets)
+        word_rows, features = _read_quantized(f, url, header, buckets)
     elif buckets is not None:
-        raise no_model(url, "has a pruned dictionary, and is not quantized")
+        raise malformed_model(url, "has a pruned dictionary, and is not quantized")
     else:
-        own, features = _read_rows(f, url, header)
-    check_rows(url, words, own)
+        word_rows, features = _read_rows(f, url, header)
+    check_rows(url, words, word_rows)
     vocabulary = Vocabulary.from_words(words, counts)
     if features is not None:
-        _compose(own, vocabulary, features)
-        check_rows(url, words, own)
-    return Vectors(vocabulary, own, url=url, features=features)
+        _compose_in_place(word_rows, vocabulary, features)
+        check_rows(url, words, word_rows)
+    return Vectors(vocabulary, word_rows, url=url, features=features)
 
 
 def write_fasttext(vectors: Vectors, f: BinaryIO) -> None:
@@ -92,13 +92,13 @@ def write_fasttext(vectors: Vectors, f: BinaryIO) -> None:
     InputError
         If a word is empty or holds whitespace or NUL; or if the model has a table of features.
     """
-    ngrams, columns = _written_ngrams(vectors, pruned=False), vectors.vector_size
+    ngrams, columns = _exported_ngrams(vectors, pruned=False), vectors.vector_size
     write_header(vectors, None if ngrams is None else ngrams.keys.ngrams, -1, f)
     f.write(KIND.pack(False) + SHAPE.pack(len(vectors) + (0 if ngrams is None else ngrams.keys.ngrams.bucket), columns))
-    for own in _own_rows(vectors, ngrams):
-        write_numbers(f, own)
+    for word_rows in _own_rows(vectors, ngrams):
+        write_numbers(f, word_rows)
     if ngrams is not None:
-        for part in _slices(ngrams.keys.ngrams.bucket, columns):
+        for part in _cut_rows(ngrams.keys.ngrams.bucket, columns):
             rows = ngrams.keys.find_rows(np.arange(part.start, part.stop, dtype=np.int32))
             written = np.zeros((len(rows), columns), np.float32)
             written[rows >= 0] = ngrams.rows[rows[rows >= 0]]
@@ -133,18 +133,18 @@ def write_quantized(vectors: Vectors, f: BinaryIO, part_size: int = PART_SIZE) -
         As `write_fasttext`; and if there are more codes than the format counts.
     """
     check_part_size(part_size)
-    ngrams, columns = _written_ngrams(vectors, pruned=True), vectors.vector_size
+    ngrams, columns = _exported_ngrams(vectors, pruned=True), vectors.vector_size
     rows = len(vectors) + (0 if ngrams is None else len(ngrams.keys))
-    if rows * -(-columns // part_size) > _MOST_CODES:
+    if rows * -(-columns // part_size) > _MAX_CODES:
         raise InputError(
-            f"{rows} rows of {columns} dimensions have more codes than the {_MOST_CODES} of fastText's format.",
+            f"{rows} rows of {columns} dimensions have more codes than the {_MAX_CODES} of fastText's format.",
             "Give a larger part_size, or prune the model.",
         )
-    book = Codebook.of(_sample(vectors, ngrams), part_size)
+    book = Codebook.fit(_sample_rows(vectors, ngrams), part_size)
     coded = [book.encode(np.zeros((0, columns), np.float32))]
     if ngrams is not None:
-        coded += [book.encode(rows) for rows in _rows_of(ngrams)]
-        ngrams = FeatureVectors(ngrams.keys, CodedRows.joined(coded))
+        coded += [book.encode(rows) for rows in _ngram_rows(ngrams)]
+        ngrams = FeatureVectors(ngrams.keys, CodedRows.concatenate(coded))
     coded = [*(book.encode(rows) for rows in _own_rows(vectors, ngrams)), *coded]
     if ngrams is None:
         write_header(vectors, None, -1, f)
@@ -152,26 +152,26 @@ def write_quantized(vectors: Vectors, f: BinaryIO, part_size: int = PART_SIZE) -
         buckets = ngrams.keys.buckets
         write_header(vectors, ngrams.keys.ngrams, len(buckets), f)
         write_numbers(f, np.stack([buckets, np.arange(len(buckets), dtype=np.int32)], axis=1))
-    _write_codes(book, CodedRows.joined(coded), f)
+    _write_codes(book, CodedRows.concatenate(coded), f)
     f.write(KIND.pack(False) + SHAPE.pack(0, columns))
 
 
 def _read_rows(f: BinaryIO, url: str, header: Header) -> tuple[Float32Array, FeatureVectors | None]:
-    """Read the own rows of words, and the rows of buckets."""
+    """Read the own rows of words, shape (V, D), and the rows of n-grams; None if words have no n-grams."""
     rows, columns = unpack(f, url, SHAPE)
     _check_shape(url, header, rows, columns, header.bucket)
     check_room((rows, 4 * columns + 8), ..., 1, url)
-    own = _read_numbers(f, url, header.words, columns)
+    word_rows = _read_numbers(f, url, header.words, columns)
     if header.ngrams is None:
-        return own, None
-    return own, _read_ngrams(f, url, header.ngrams, columns)
+        return word_rows, None
+    return word_rows, _read_ngrams(f, url, header.ngrams, columns)
 
 
 def _read_ngrams(f: BinaryIO, url: str, ngrams: HashedNGrams, columns: int) -> FeatureVectors:
-    """Read the rows of buckets, without zeros. They move to their final positions, and are never in memory twice."""
+    """Read the rows of n-gram buckets, and keep those that are not zeros, in place: no row is in memory twice."""
     rows, trained = np.empty((ngrams.bucket, columns), "<f4"), [np.zeros(0, np.int64)]
     n = 0
-    for part in _slices(ngrams.bucket, columns):
+    for part in _cut_rows(ngrams.bucket, columns):
         block = rows[n : n + part.stop - part.start]
         _read_into(f, url, block)
         if not np.isfinite(block).all():
@@ -180,7 +180,7 @@ def _read_ngrams(f: BinaryIO, url: str, ngrams: HashedNGrams, columns: int) -> F
         block[: len(nonzero)] = block[nonzero]
         trained.append(part.start + nonzero)
         n += len(nonzero)
-    rows.resize((n, columns), refcheck=False)  # frees the memory of the other rows
+    rows.resize((n, columns), refcheck=False)  # frees the memory of the rows of zeros
     keys = FeatureKeys(ngrams=ngrams, buckets=np.concatenate(trained).astype(np.int32))
     return FeatureVectors(keys, rows.astype(np.float32, copy=False))
 
@@ -188,180 +188,182 @@ def _read_ngrams(f: BinaryIO, url: str, ngrams: HashedNGrams, columns: int) -> F
 def _read_quantized(
     f: BinaryIO, url: str, header: Header, buckets: Int32Array | None
 ) -> tuple[Float32Array, FeatureVectors | None]:
-    """Read the own rows of words, and codes of the rows of `buckets`; of all buckets if it is None."""
+    """Read the own rows of words, decoded, and the coded rows of `buckets`, None for all buckets of the header."""
     coded = read_codes(f, url, header.dim)
     _check_shape(url, header, *coded.shape, header.bucket if buckets is None else len(buckets))
     check_room((header.words, 4 * coded.columns + 8), ..., 1, url)
-    own = coded[: header.words]
+    word_rows = coded[: header.words]
     if header.ngrams is None:
-        return own, None
-    kept = np.arange(header.bucket, dtype=np.int32) if buckets is None else buckets
-    keys = FeatureKeys(ngrams=header.ngrams, buckets=kept, pruned=buckets is not None)
-    return own, FeatureVectors(keys, coded.after(header.words))
+        return word_rows, None
+    known_buckets = np.arange(header.bucket, dtype=np.int32) if buckets is None else buckets
+    keys = FeatureKeys(ngrams=header.ngrams, buckets=known_buckets, pruned=buckets is not None)
+    return word_rows, FeatureVectors(keys, coded.rows_from(header.words))
 
 
 def _check_shape(url: str, header: Header, rows: int, columns: int, buckets: int) -> None:
-    """Refuse a matrix that does not fit the words; if words have no n-grams, it may have rows of buckets or not."""
-    least = header.words + (0 if header.ngrams is None else buckets)
-    if columns != header.dim or not least <= rows <= header.words + buckets:
-        raise no_model(url, f"holds a table of {rows} rows and {columns} columns")
+    """Raise InputError if a table of rows does not fit the header; rows of buckets are optional without n-grams."""
+    min_rows = header.words + (0 if header.ngrams is None else buckets)
+    if columns != header.dim or not min_rows <= rows <= header.words + buckets:
+        raise malformed_model(url, f"holds a table of {rows} rows and {columns} columns")
 
 
 def _read_numbers(f: BinaryIO, url: str, n: int, columns: int) -> Float32Array:
+    """Read n rows of float32, shape (n, columns)."""
     rows = np.empty((n, columns), "<f4")
-    for part in _slices(n, columns):
+    for part in _cut_rows(n, columns):
         _read_into(f, url, rows[part])
     return rows.astype(np.float32, copy=False)
 
 
 def _read_into(f: BinaryIO, url: str, rows: Float32Array) -> None:
-    """Read numbers into rows, a block at once: files of stores hold the bytes of a read a second time."""
+    """Fill rows with the next numbers of a file. Pass a small block: files of stores hold its bytes a second time."""
     if f.readinto(rows.reshape(-1).view(np.uint8).data) != rows.nbytes:  # type: ignore[attr-defined]
-        raise no_model(url, "is cut short")
+        raise malformed_model(url, "is cut short")
 
 
-def _sample(vectors: Vectors, ngrams: FeatureVectors | None) -> Float32Array:
-    """Return a sample of the rows of words, and of as many rows of n-grams."""
-    sample = [np.zeros((0, vectors.vector_size), np.float32), *_spread(_own_rows(vectors, ngrams), len(vectors))]
+def _sample_rows(vectors: Vectors, ngrams: FeatureVectors | None) -> Float32Array:
+    """Return a sample of the own rows of words and of the rows of n-grams, shape (n, D), to fit a codebook to."""
+    sample = [np.zeros((0, vectors.vector_size), np.float32), *_thin_out(_own_rows(vectors, ngrams), len(vectors))]
     if ngrams is not None:
-        sample += _spread(_rows_of(ngrams), len(ngrams.keys))
+        sample += _thin_out(_ngram_rows(ngrams), len(ngrams.keys))
     return np.concatenate(sample)
 
 
-def _spread(pieces: Iterable[Float32Array], n: int) -> Iterator[Float32Array]:
-    """Yield at most about _SAMPLE of n rows, which come in pieces, at even distances."""
-    return (rows[:: -(-n // _SAMPLE)] for rows in pieces)
+def _thin_out(blocks: Iterable[Float32Array], n: int) -> Iterator[Float32Array]:
+    """Yield about `_SAMPLE` rows, evenly spaced, of the n rows of all blocks; all rows if n is smaller."""
+    return (rows[:: -(-n // _SAMPLE)] for rows in blocks)
 
 
-def _rows_of(ngrams: FeatureVectors) -> Iterator[Float32Array]:
-    """Yield the rows of n-grams."""
-    return (np.asarray(ngrams.rows[part]) for part in _slices(len(ngrams.keys), ngrams.vector_size))
+def _ngram_rows(ngrams: FeatureVectors) -> Iterator[Float32Array]:
+    """Yield the rows of n-grams in blocks, shape (n, D) float32."""
+    return (np.asarray(ngrams.rows[part]) for part in _cut_rows(len(ngrams.keys), ngrams.vector_size))
 
 
 def _write_codes(book: Codebook, rows: CodedRows, f: BinaryIO) -> None:
-    """Write the codes and centroids of directions, then the codes and centroids of lengths."""
+    """Write a quantized table: codes and centroids of the directions of rows, then those of the rows' lengths."""
     (n, columns), (parts, part_size, _) = rows.shape, book.directions.shape
-    last = columns - (parts - 1) * part_size
+    last_size = columns - (parts - 1) * part_size
     f.write(KIND.pack(True) + _CODES.pack(True, n, columns, rows.directions.size))
     f.write(rows.directions.data)
-    f.write(_BOOK.pack(columns, parts, part_size, last))
+    f.write(_BOOK.pack(columns, parts, part_size, last_size))
     for number, centroids in enumerate(book.directions):
-        write_numbers(f, centroids[: part_size if number < parts - 1 else last].T)
+        write_numbers(f, centroids[: part_size if number < parts - 1 else last_size].T)
     f.write(rows.lengths.data)
     f.write(_BOOK.pack(1, 1, 1, 1))
     write_numbers(f, book.lengths)
 
 
 def read_codes(f: BinaryIO, url: str, dim: int) -> CodedRows:
-    """Read the quantized rows of words and n-grams, of `dim` columns; raises as `read_fasttext` does."""
+    """Read a quantized table: the rows of words and n-grams, of `dim` columns; raises as `read_fasttext` does."""
     has_lengths, n, columns, size = unpack(f, url, _CODES)
     parts = size // n if n > 0 else 0
     if columns != dim or n < 0 or size != n * parts or (n and not 1 <= parts <= columns):
-        raise no_model(url, f"declares {size} codes of {n} rows and {columns} columns")
-    directions = _codes(f, url, (n, parts))
+        raise malformed_model(url, f"declares {size} codes of {n} rows and {columns} columns")
+    directions = _read_uint8(f, url, (n, parts))
     books = _read_book(f, url, columns, parts)
-    lengths, of_lengths = np.zeros(n, np.uint8), np.ones(CENTROIDS, np.float32)
+    lengths, length_centroids = np.zeros(n, np.uint8), np.ones(CENTROIDS, np.float32)
     if has_lengths:
-        lengths, of_lengths = _codes(f, url, (n,)), _read_book(f, url, 1, 1)[0, 0]
-    largest = float(np.abs(books).max(initial=0)) * float(np.abs(of_lengths).max())
+        lengths, length_centroids = _read_uint8(f, url, (n,)), _read_book(f, url, 1, 1)[0, 0]
+    largest = float(np.abs(books).max(initial=0)) * float(np.abs(length_centroids).max())
     if largest > float(np.finfo(np.float32).max):
-        raise no_model(url, f"has codes of numbers up to {largest:.1e}")
-    return CodedRows(Codebook(books, of_lengths), directions.reshape(n, len(books)), lengths, columns)
+        raise malformed_model(url, f"has codes of numbers up to {largest:.1e}")
+    return CodedRows(Codebook(books, length_centroids), directions.reshape(n, len(books)), lengths, columns)
 
 
-def _codes(f: BinaryIO, url: str, shape: tuple[int, ...]) -> UInt8Array:
+def _read_uint8(f: BinaryIO, url: str, shape: tuple[int, ...]) -> UInt8Array:
+    """Read an array of bytes."""
     return np.frombuffer(read_exactly(f, url, math.prod(shape)), np.uint8).reshape(shape)
 
 
 def _read_book(f: BinaryIO, url: str, columns: int, parts: int) -> Float32Array:
-    """Return the centroids of each part, shape (parts, part_size, 256).
+    """Read the centroids of each part of a row, shape (parts, part_size, 256) float32.
 
     Where one part holds all columns, the size that the file names for it may be larger: fastText does not use the rest.
     """
-    wide, n, part_size, last = unpack(f, url, _BOOK)
-    fits = wide == columns and 1 <= last <= part_size and (n - 1) * part_size + last == columns
-    if not fits or (parts and n != parts):
-        raise no_model(url, f"cuts {wide} columns into {n} parts of {part_size}, the last of {last}")
+    n_columns, n, part_size, last_size = unpack(f, url, _BOOK)
+    is_valid = n_columns == columns and 1 <= last_size <= part_size and (n - 1) * part_size + last_size == columns
+    if not is_valid or (parts and n != parts):
+        raise malformed_model(url, f"cuts {n_columns} columns into {n} parts of {part_size}, the last of {last_size}")
     books = np.zeros((n, min(part_size, columns), CENTROIDS), np.float32)
     for number, book in enumerate(books):
-        width = part_size if number < n - 1 else last
+        width = part_size if number < n - 1 else last_size
         content = read_exactly(f, url, 4 * width * CENTROIDS)
         book[:width] = np.frombuffer(content, "<f4").reshape(CENTROIDS, width).T
     if not np.isfinite(books).all():
-        raise no_model(url, "has a centroid that is not finite")
+        raise malformed_model(url, "has a centroid that is not finite")
     return books
 
 
 def read_buckets(f: BinaryIO, url: str, pruned: int, bucket: int) -> Int32Array | None:
-    """Read the bucket of each row of a pruned model, in order of the rows; None if no n-gram was left out."""
+    """Read the n-gram bucket of each row of a pruned model, shape (pruned,) int32; None if `pruned` is below 0."""
     if pruned < 0:
         return None
     content = read_exactly(f, url, pruned * 2 * _PRUNED.itemsize)
     buckets, rows = np.frombuffer(content, _PRUNED).reshape(-1, 2).T
-    ascending = np.sort(buckets)
-    outside = pruned > 0 and not 0 <= ascending[0] <= ascending[-1] < bucket
-    if outside or not np.diff(ascending).all() or not np.array_equal(np.sort(rows), np.arange(pruned)):
-        raise no_model(url, f"does not number the rows of {pruned} n-grams of {bucket}")
-    of_rows = np.empty(pruned, np.int32)
-    of_rows[rows] = buckets
-    return of_rows
+    sorted_buckets = np.sort(buckets)
+    out_of_range = pruned > 0 and not 0 <= sorted_buckets[0] <= sorted_buckets[-1] < bucket
+    if out_of_range or not np.diff(sorted_buckets).all() or not np.array_equal(np.sort(rows), np.arange(pruned)):
+        raise malformed_model(url, f"does not number the rows of {pruned} n-grams of {bucket}")
+    buckets_by_row = np.empty(pruned, np.int32)
+    buckets_by_row[rows] = buckets
+    return buckets_by_row
 
 
-def _compose(own: Float32Array, vocabulary: Vocabulary, features: FeatureVectors) -> None:
-    """Replace the own rows of words by their vectors, in place."""
-    for ids in _words_at_once(vocabulary, features.keys.ngrams.maxn, own.shape[1]):
-        ngrams = _features_of(features.keys, vocabulary, ids)
+def _compose_in_place(word_rows: Float32Array, vocabulary: Vocabulary, features: FeatureVectors) -> None:
+    """Replace the own rows of words, shape (V, D), by the words' vectors, in place."""
+    for ids in _cut_words(vocabulary, features.keys.ngrams.maxn, word_rows.shape[1]):
+        ngrams = _ngrams_of_words(features.keys, vocabulary, ids)
         with np.errstate(over="ignore", invalid="ignore"):  # `check_rows` finds vectors that are not finite
-            own[ids] = compose_vectors(ngrams, own[ids], lambda rows: np.asarray(features.rows[rows]))
+            word_rows[ids] = compose_vectors(ngrams, word_rows[ids], lambda rows: np.asarray(features.rows[rows]))
 
 
 def _own_rows(vectors: Vectors, ngrams: FeatureVectors | None) -> Iterator[Float32Array]:
-    """Yield the own rows of words in order of ids: with the rows of their n-grams they make the vectors."""
+    """Yield the own rows of words in blocks, in order of ids: their means with the rows of n-grams are the vectors."""
     if ngrams is None:
         yield from map(vectors.rows, vectors.slices())
         return
-    for ids in _words_at_once(vectors.vocabulary, ngrams.keys.ngrams.maxn, vectors.vector_size):
-        of_words = _features_of(ngrams.keys, vectors.vocabulary, ids)
-        yield solve_own_rows(of_words, vectors.rows(ids), lambda rows: np.asarray(ngrams.rows[rows]))
+    for ids in _cut_words(vectors.vocabulary, ngrams.keys.ngrams.maxn, vectors.vector_size):
+        word_ngrams = _ngrams_of_words(ngrams.keys, vectors.vocabulary, ids)
+        yield solve_own_rows(word_ngrams, vectors.rows(ids), lambda rows: np.asarray(ngrams.rows[rows]))
 
 
-def _written_ngrams(vectors: Vectors, *, pruned: bool) -> FeatureVectors | None:
+def _exported_ngrams(vectors: Vectors, *, pruned: bool) -> FeatureVectors | None:
     """Return the n-grams of a model for a fastText file, None if it has none; raises as `write_fasttext` does.
 
-    If they are not `pruned`, n-grams without a row count as zeros.
+    N-grams without a row are left out of means if `pruned`, and count as zeros otherwise.
 
     The rows of n-grams are read into memory if they take less than half of the free memory: each word needs several.
     """
-    refuse_words(vectors, _SEPARATORS, "fastText's format")
+    check_words(vectors, _SEPARATORS, "fastText's format")
     features = vectors.features
     if features is not None and features.keys.columns:
         raise InputError(
             "fastText's format has n-grams, but no table of features.",
             "Export as binary or parquet, which hold the vectors of words alone, or train without features.",
         )
-    if features is None or not features.spells:
+    if features is None or not features.has_ngrams:
         return None
     rows = features.rows
     fits = isinstance(rows, StoredRows) and rows.nbytes < free_memory() / 2
     return FeatureVectors(replace(features.keys, pruned=pruned), rows[:] if fits else rows)
 
 
-def _words_at_once(vocabulary: Vocabulary, maxn: int, columns: int) -> Iterator[slice]:
-    """Cut a vocabulary into ranges whose rows and n-grams take little memory."""
-    for part in _slices(len(vocabulary), columns):
+def _cut_words(vocabulary: Vocabulary, maxn: int, columns: int) -> Iterator[slice]:
+    """Yield ranges of the ids of a vocabulary whose rows and n-grams of up to `maxn` characters take little memory."""
+    for part in _cut_rows(len(vocabulary), columns):
         start = part.start
         while start < part.stop:
-            most = vocabulary.offsets[start] + NGRAMS_AT_ONCE // maxn
-            end = int(np.searchsorted(vocabulary.offsets, most, side="right")) - 1
+            max_offset = vocabulary.offsets[start] + NGRAMS_AT_ONCE // maxn
+            end = int(np.searchsorted(vocabulary.offsets, max_offset, side="right")) - 1
             yield slice(start, start := min(max(start + 1, end), part.stop))
 
 
-def _features_of(keys: FeatureKeys, vocabulary: Vocabulary, ids: slice) -> WordFeatures:
-    """Return the n-grams of a range of words, whose own rows weigh as much as one n-gram."""
+def _ngrams_of_words(keys: FeatureKeys, vocabulary: Vocabulary, ids: slice) -> WordFeatures:
+    """Return the n-grams of the words of a range of ids; a word's own row weighs as much as one n-gram."""
     starts, buckets = hash_stored_words(vocabulary.data, vocabulary.offsets[ids.start : ids.stop + 1], *keys.ngrams)
     return keys.join_ngrams(starts, buckets, np.ones(len(starts) - 1, np.float32))
 
 
-def _slices(n: int, columns: int) -> Iterator[slice]:
-    """Cut the numbers of n rows into ranges whose rows take some 64 MB."""
+def _cut_rows(n: int, columns: int) -> Iterator[slice]:
+    """Yield ranges of the indices of n rows; the rows of a range take some 64 MB."""
     return cut(n, max(1, ROW_BYTES_AT_ONCE // (4 * columns)))

@@ -15,22 +15,28 @@ from numba import cuda, float32, int32
 from daskw2v.kernels.cuda.gpus import WarpKernel, launch
 from daskw2v.kernels.cuda.warp import SUMS, at, device, floats_of, kernel, sum_of_sums, sync_warp
 from daskw2v.objectives.base import DeviceTables
-from daskw2v.objectives.cuda.access import adds_four, of_warp
-from daskw2v.objectives.cuda.batches import context_adder, context_reader, group_of, listed_trainer, row_bits
+from daskw2v.objectives.cuda.access import gpu_adds_four, make_warp_tables
+from daskw2v.objectives.cuda.batches import (
+    group_size,
+    make_context_adder,
+    make_context_reader,
+    make_listed_trainer,
+    row_bits,
+)
 from daskw2v.objectives.cuda.shape import kernel_tables
 from daskw2v.objectives.noise import BATCH
-from daskw2v.objectives.sg_hs.buckets.cpu import cut_steps, stride_of
+from daskw2v.objectives.sg_hs.buckets.cpu import cut_steps, find_stride
 from daskw2v.sampling.pairs import Pairs, unpack_center, unpack_context
 from daskw2v.types import UInt64Array
 from daskw2v.vocabulary.huffman import ALONE, followed
 
-_RUN = 128  # steps that a warp trains, at least
+_RUN = 128  # smallest number of steps that a warp trains
 _DEPTH = 16  # nodes: kernels are compiled for a multiple of this number
 _NONE, _ONE = np.float32(0.0), np.float32(1.0)
 
 
 class _PathScratch(NamedTuple):
-    """Of a warp the nodes of a path, their signs, and gains; of a lane rows, their updates, and sums."""
+    """The memory of a warp: nodes of a path, their signs, gains; and of each lane: rows, their updates, sums."""
 
     listed: Any
     signs: Any
@@ -42,7 +48,7 @@ class _PathScratch(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """The pairs of a bucket, and where a step ends among them."""
+    """The pairs of a bucket, and the end of a step among them."""
 
     pairs: Any
     stop: int
@@ -51,24 +57,24 @@ class _Step(NamedTuple):
 def train_bucket(pairs: Pairs, tables: DeviceTables, alpha: float, links: UInt64Array) -> None:
     """Train the pairs of a bucket as `sg_hs.buckets.cpu.train_bucket` does.
 
-    The tables lie on the GPU, and the loss is added to tables.totals[1].
+    The tables are on the GPU, and the loss is added to tables.totals[1].
     """
     bounds = cut_steps(pairs)
     n = len(bounds) - 1
     if n:
-        there, ends, tree = map(cuda.to_device, (pairs, bounds, links))
-        run = compiled(tables.width, -(-max(1, int(links[-1])) // _DEPTH) * _DEPTH, adds_four())
+        device_pairs, device_bounds, tree = map(cuda.to_device, (pairs, bounds, links))
+        kernel = compile_kernel(tables.width, -(-max(1, int(links[-1])) // _DEPTH) * _DEPTH, gpu_adds_four())
         warps = max(1, min(tables.max_in_flight, n // _RUN))
-        how = there, ends, stride_of(n), np.float32(alpha), tree, tables.totals
-        launch(run, warps, tables.stream, kernel_tables(tables), *how)
-        tables.stream.synchronize()  # before what it reads is released
+        arguments = device_pairs, device_bounds, find_stride(n), np.float32(alpha), tree, tables.totals
+        launch(kernel, warps, tables.stream, kernel_tables(tables), *arguments)
+        tables.stream.synchronize()  # before the arrays that the kernel reads are released
 
 
 @lru_cache(maxsize=64)
-def compiled(width: int, depth: int, at_once: bool) -> WarpKernel:
+def compile_kernel(width: int, depth: int, adds_four: bool) -> WarpKernel:
     """Return the kernel for rows of `width` floats and paths of at most `depth` nodes."""
-    floats, gains_size, near_size = floats_of(width), BATCH * SUMS, group_of(width)
-    train_batch = _train_batch(width, at_once)
+    floats, gains_size, near_size = floats_of(width), BATCH * SUMS, group_size(width)
+    train_batch = _make_batch_trainer(width, adds_four)
 
     @kernel
     def run(trained: Any, pairs: Any, bounds: Any, stride: Any, alpha: Any, links: Any, totals: Any) -> None:
@@ -82,7 +88,7 @@ def compiled(width: int, depth: int, at_once: bool) -> WarpKernel:
             cuda.local.array((near_size, floats), float32),
             cuda.local.array(SUMS, float32),
         )
-        tables, n, loss = of_warp(trained, cuda.gridDim.x), bounds.size - 1, _NONE
+        tables, n, loss = make_warp_tables(trained, cuda.gridDim.x), bounds.size - 1, _NONE
         warp, warps = cuda.blockIdx.x, cuda.gridDim.x
         for i in range(n * warp // warps, n * (warp + 1) // warps):
             number = i * stride % n
@@ -102,36 +108,37 @@ def compiled(width: int, depth: int, at_once: bool) -> WarpKernel:
 
 @device
 def _list_path(word: Any, links: Any, scratch: Any, lane: Any) -> Any:
-    """List the nodes of a word's path, and their signs; return their number."""
-    n, words, link = int32(0), links.size // 2, np.uint64(at(links, word))
-    below = link != ALONE
-    while below:
+    """List the nodes of a word's path and their signs in shared memory; return the number of nodes."""
+    n, n_words, link = int32(0), links.size // 2, np.uint64(at(links, word))
+    is_inside = link != ALONE
+    while is_inside:
         node, turn, is_root = followed(link)
         if lane == 0:
             scratch.listed[np.uint64(n)] = int32(node)
             scratch.signs[np.uint64(n)] = -_ONE if turn else _ONE
         n = int32(n + 1)
-        below = not is_root
-        link = np.uint64(at(links, words + node))
+        is_inside = not is_root
+        link = np.uint64(at(links, n_words + node))
     return n
 
 
 @device
 def _context_of(step: Any, batch: Any, item: Any) -> Any:
-    """Return an item's context, or -1 where the step has no such item."""
-    place = batch + item
-    return np.int32(unpack_context(at(step.pairs, place), row_bits(step.pairs))) if place < step.stop else np.int32(-1)
+    """Return the row of an item's context; -1 if the step has no such item."""
+    index = batch + item
+    return np.int32(unpack_context(at(step.pairs, index), row_bits(step.pairs))) if index < step.stop else np.int32(-1)
 
 
 @device
 def _sign_of(step: Any, batch: Any, item: Any, number: Any, scratch: Any) -> Any:
-    """Return the sign of a node: 0 where the step has no such item."""
+    """Return the sign of listed node `number`; 0 if the step has no such item."""
     return at(scratch.signs, number) if batch + item < step.stop else _NONE
 
 
-def _train_batch(width: int, at_once: bool) -> Callable[..., Any]:
-    read, add = context_reader(width, _context_of), context_adder(width, at_once, _context_of)
-    train_listed, size = listed_trainer(width, at_once, _sign_of), group_of(width)
+def _make_batch_trainer(width: int, adds_four: bool) -> Callable[..., Any]:
+    """Return the device function that trains a batch of contexts of a step."""
+    read, add = make_context_reader(width, _context_of), make_context_adder(width, adds_four, _context_of)
+    train_listed, size = make_listed_trainer(width, adds_four, _sign_of), group_size(width)
 
     @device
     def train_batch(tables: Any, step: Any, batch: Any, n_nodes: Any, alpha: Any, scratch: Any, lane: Any) -> Any:

@@ -1,10 +1,10 @@
 """SGNS on the CPU over a bucket: pairs of which one partition holds all contexts, another all centers and negatives.
 
 Batches of ITEMS pairs are trained one after the other. The pairs of a batch share negatives, which are drawn from the
-partition of the centers, and all dot products of a batch are taken before a row moves. Neighbours often have the same
-center, whose row would then move by the sum of independent steps, and each step would wait for the one before. So the
-items are cut into ITEMS ranges of equal length, and a batch takes one of each. Where a pair has its center, noise has a
-negative that it does not share.
+partition of the centers, and all dot products of a batch are computed before a row moves. Neighbours often have the
+same center, whose row would then move by the sum of independent steps, and each step would wait for the one before. So
+the items are cut into ITEMS ranges of equal length, and a batch has one item of each. An item of noise has a negative
+alone instead of its center.
 
 With target negative sampling (Stergiou et al. 2017) a bucket has all that its pairs need. With the other rules, which
 draw negatives elsewhere, a pair is several items, each in a bucket of its own: its center without negatives, and noise,
@@ -22,8 +22,8 @@ from daskw2v.kernels.jit import inline, kernel
 from daskw2v.kernels.rng import draw
 from daskw2v.objectives.base import HotRows, Tables
 from daskw2v.objectives.cpu.centers import RUN, WindowTargets, table_addresses
-from daskw2v.objectives.cpu.hidden import EACH, OWN, Registers, registers_of, train_rows
-from daskw2v.objectives.cpu.scratch import Scratch, loss_of, make_scratch, scratch_addresses
+from daskw2v.objectives.cpu.hidden import EACH, OWN, Registers, make_registers, train_rows
+from daskw2v.objectives.cpu.scratch import Scratch, make_scratch, read_loss, scratch_addresses
 from daskw2v.objectives.cpu.steps import group_sizes
 from daskw2v.objectives.noise import BATCH
 from daskw2v.sampling.hierarchy import draw_negative_row
@@ -32,14 +32,14 @@ from daskw2v.types import Float32Array, UInt64Array
 
 ALONE = HotRows(0, 0, 0, 1)  # no copies
 NOISE = np.uint64(0x8CB92BA72F3D8DD7)  # makes the draws of noise differ from the draws of pairs
-ITEMS = 2 * BATCH  # of a batch; registers hold BATCH of them at a time
-_DIFFERS = 2  # of a batch's signs: from those of most batches of the kind; half of it, as they stand there already
+ITEMS = 2 * BATCH  # of a batch; registers hold BATCH items at a time
+_DIFFERS = 2  # a batch whose signs differ from those of most batches; half: the signs in its memory differ
 _LISTED = RUN // 2  # batches whose targets are listed at once
-SLICE = _LISTED - 1  # batches, at most: the last one prefetches what stands behind its rows
+SLICE = _LISTED - 1  # largest number of batches: the last one prefetches the rows listed behind it
 
 
 class Items(NamedTuple):
-    """Pairs, or noise, and how many negatives each batch shares besides its own targets."""
+    """Pairs or noise, the number of negatives that each batch shares, and the key of the stream of draws."""
 
     pairs: Any
     shared: int
@@ -54,7 +54,7 @@ def train_bucket(
     width: int,
     alpha: float,
     negative: int,
-    each: int,
+    noise_negative: int,
     words: UInt64Array,
     key: np.uint64,
 ) -> tuple[int, float]:
@@ -72,54 +72,55 @@ def train_bucket(
         Row length in floats, a multiple of 16.
     alpha
         Learning rate.
-    negative, each
-        Negatives of a pair, all of which are shared, and of an item of noise, which are shared but for one; 0 for none.
-        A center is no negative of its own.
+    negative, noise_negative
+        Number of negatives of a pair, which its batch shares, and of an item of noise, of which its batch shares all
+        but one; 0 for none. A negative that is the center of an item does not count for it.
     words
-        `sampling.hierarchy.make_word_table` of the centers' partition.
+        `sampling.hierarchy.word_table` of the centers' partition.
     key
         Stream of the bucket's draws.
     """
-    shared = max(each - 1, 0)
-    tables, scratch = Tables(source, output, width, ALONE), _scratch(get_ident(), width, max(negative, shared))
-    of_pairs = Items(pairs, negative, key), _registers(negative)
-    of_noise = (Items(noise, shared, key ^ NOISE), _registers(shared)) if len(noise) else (None, None)
-    return len(pairs), float(_train(tables, np.float32(alpha), words, scratch, *of_pairs, *of_noise))
+    shared = max(noise_negative - 1, 0)
+    tables, scratch = Tables(source, output, width, ALONE), _make_scratch(get_ident(), width, max(negative, shared))
+    pair_items = Items(pairs, negative, key), _make_registers(negative)
+    noise_items = (Items(noise, shared, key ^ NOISE), _make_registers(shared)) if len(noise) else (None, None)
+    return len(pairs), float(_train(tables, np.float32(alpha), words, scratch, *pair_items, *noise_items))
 
 
-def _registers(negative: int) -> Registers:
-    return registers_of(BATCH, group_sizes(negative, OWN)[1] if negative else 0)
+def _make_registers(negative: int) -> Registers:
+    """Return the `Registers` of batches that share so many negatives."""
+    return make_registers(BATCH, group_sizes(negative, OWN)[1] if negative else 0)
 
 
 @inline
-def batches_of(n: Any) -> Any:
-    """Return the number of batches of n items: their distance in a batch, too."""
+def count_batches(n: Any) -> Any:
+    """Return the number of batches of n items, which is also the distance of a batch's items."""
     return (n + ITEMS - 1) // ITEMS
 
 
 @lru_cache(maxsize=256)
-def _scratch(thread: int, width: int, negative: int) -> Scratch:
-    """Return a thread's own scratch: made for each bucket, it would take as long as 700 pairs."""
+def _make_scratch(thread: int, width: int, negative: int) -> Scratch:
+    """Return a thread's working memory, cached: to make it for each bucket would take as long as 700 pairs."""
     groups, size = group_sizes(max(negative, 1), OWN)
     rows, signs = groups * size + 2 * ITEMS, groups * ITEMS * len(EACH)
-    none = np.empty(0, np.float32)
-    return make_scratch(Tables(none, none, width, ALONE), 1, _LISTED, groups, rows, signs, ITEMS)
+    empty = np.empty(0, np.float32)
+    return make_scratch(Tables(empty, empty, width, ALONE), 1, _LISTED, groups, rows, signs, ITEMS)
 
 
 @kernel
 def _train(
-    tables: Any, alpha: Any, words: Any, scratch: Any, pairs: Any, registers: Any, noise: Any, of_noise: Any
+    tables: Any, alpha: Any, words: Any, scratch: Any, pairs: Any, registers: Any, noise: Any, noise_registers: Any
 ) -> Any:
     """Train slices of pairs and of noise in turn, in proportion; return the loss.
 
-    `pairs` and `noise` are `Items`, `registers` and `of_noise` are their `Registers`. Without noise both are None: the
-    code has no branches for it then. `scratch.sizes` has a 1 for each batch listed before whose signs are not those of
-    most batches of the kind.
+    `pairs` and `noise` are `Items`, `registers` and `noise_registers` are their `Registers`. Without noise both are
+    None, and the code has no branches for it. `scratch.sizes` has a 1 for each batch whose signs in memory are not
+    those of most batches of the kind.
     """
     scratch.mantissa[:], scratch.exponent[:], scratch.sizes[:] = 1.0, 0, 1
-    n_pairs, n_noise = batches_of(len(pairs.pairs)), 0
+    n_pairs, n_noise = count_batches(len(pairs.pairs)), 0
     if noise is not None:
-        n_noise = batches_of(len(noise.pairs))
+        n_noise = count_batches(len(noise.pairs))
     n = (max(n_pairs, n_noise) + SLICE - 1) // SLICE
     for i in range(n):
         first, last = i * n_pairs // n, (i + 1) * n_pairs // n
@@ -127,9 +128,9 @@ def _train(
         if noise is not None:
             scratch.sizes[:] = 1
             first, last = i * n_noise // n, (i + 1) * n_noise // n
-            _train_slice(noise, first, last, False, tables, alpha, words, scratch, of_noise)
+            _train_slice(noise, first, last, False, tables, alpha, words, scratch, noise_registers)
             scratch.sizes[:] = 1
-    return loss_of(scratch)
+    return read_loss(scratch)
 
 
 @kernel
@@ -141,78 +142,78 @@ def _train_slice(
     groups = max(items.shared + size - 1, 1) // max(size, 1)
     n_rows, n_signs = groups * size + 2 * ITEMS, groups * ITEMS * len(registers.each)
     signs = scratch.signs[: _LISTED * n_signs].reshape(_LISTED, groups, -1)
-    _draw(items, first, last, positive, table_addresses(tables), words, scratch, n_rows, signs, registers)
+    _write_batches(items, first, last, positive, table_addresses(tables), words, scratch, n_rows, signs, registers)
     for i in range(last - first):
-        own = work.rows + 8 * n_rows * i
-        vectors = own + 8 * ITEMS
+        own_rows = work.rows + 8 * n_rows * i
+        vectors = own_rows + 8 * ITEMS
         shared = WindowTargets(vectors + 8 * ITEMS, 1, 8 * n_rows, groups, work.signs + 4 * n_signs * i)
-        train_rows(work, vectors, shared, own, width, alpha, ITEMS, registers)
+        train_rows(work, vectors, shared, own_rows, width, alpha, ITEMS, registers)
 
 
 @inline
-def _draw(
+def _write_batches(
     items: Any, first: Any, last: Any, positive: Any, tables: Any, words: Any, scratch: Any, n_rows: Any, signs: Any,
     registers: Any,
 ) -> None:  # fmt: skip
     """Write the rows and signs of the batches first..last-1: of pairs if `positive`, or of noise.
 
-    The rows of a batch stand side by side: of its centers, of its contexts, and of the negatives that it shares. Loops
+    The rows of a batch are listed one after another: centers, contexts, and the negatives that it shares. Loops
     of constant length with unsigned indices become vector code.
     """
     pairs, source, output, row = items.pairs, tables.source, tables.output, 4 * tables.width
     rows, states, changes, half = scratch.rows, scratch.states, scratch.sizes, row_bits(items.pairs)
-    n, n_shared, width, whole = last - first, n_rows - 2 * ITEMS, np.uint64(n_rows), np.uint64(ITEMS)
+    n, n_shared, width, n_items = last - first, n_rows - 2 * ITEMS, np.uint64(n_rows), np.uint64(ITEMS)
     shared, tile = np.uint64(2 * ITEMS), np.uint64(len(registers.tile))
-    apart = batches_of(len(pairs))
-    n_whole = max(0, min(n, len(pairs) - (ITEMS - 1) * apart - first))
+    apart = count_batches(len(pairs))
+    n_complete = max(0, min(n, len(pairs) - (ITEMS - 1) * apart - first))
     for i in range(n):
         states[i] = draw(items.key, first + i)
     for k in range(n_shared):
         for i in range(n):
             rows[np.uint64(i) * width + shared + np.uint64(k)] = output + draw_negative_row(states[i], k, words) * row
     start, step = np.uint64(first), np.uint64(apart)
-    for i in range(np.uint64(n_whole)):
-        at = i * width
-        for item in range(whole):
-            rows[at + item] = output + unpack_center(pairs[start + i + item * step], half) * row
-        for item in range(whole):
-            rows[at + whole + item] = source + unpack_context(pairs[start + i + item * step], half) * row
-    for i in range(n_whole, n):
-        at = i * n_rows
+    for i in range(np.uint64(n_complete)):
+        offset = i * width
+        for item in range(n_items):
+            rows[offset + item] = output + unpack_center(pairs[start + i + item * step], half) * row
+        for item in range(n_items):
+            rows[offset + n_items + item] = source + unpack_context(pairs[start + i + item * step], half) * row
+    for i in range(n_complete, n):
+        offset = i * n_rows
         for item in range(ITEMS):
-            place = item * apart + first + i
-            pair = pairs[place if place < len(pairs) else first + i]  # where no item is left, a row does not move
-            rows[at + item] = output + unpack_center(pair, half) * row
-            rows[at + ITEMS + item] = source + unpack_context(pair, half) * row
+            index = item * apart + first + i
+            pair = pairs[index if index < len(pairs) else first + i]  # an item that does not exist moves no row
+            rows[offset + item] = output + unpack_center(pair, half) * row
+            rows[offset + ITEMS + item] = source + unpack_context(pair, half) * row
         changes[i] |= _DIFFERS
     for k in range(shared, width, max(tile, np.uint64(1))):
-        for i in range(n_whole):
-            at, same = np.uint64(i) * width, False
+        for i in range(n_complete):
+            offset, same = np.uint64(i) * width, False
             for t in range(tile):
-                drawn = rows[at + k + t]
-                for item in range(whole):
-                    same |= rows[at + item] == drawn
+                drawn = rows[offset + k + t]
+                for item in range(n_items):
+                    same |= rows[offset + item] == drawn
             if same:
                 changes[i] |= _DIFFERS
     for i in range(n):
-        at, inside = i * n_rows, (len(pairs) - 1 - first - i) // apart + 1
+        offset, n_inside = i * n_rows, (len(pairs) - 1 - first - i) // apart + 1
         if changes[i]:
-            _sign(rows[at : at + n_rows], items.shared, inside, signs[i], registers)
+            _write_signs(rows[offset : offset + n_rows], items.shared, n_inside, signs[i], registers)
             changes[i] //= _DIFFERS
         for item in range(0 if positive else ITEMS):
             drawn = output + draw_negative_row(states[i], items.shared + item, words) * row
-            if item < inside:
-                own = (item + 1) * len(registers.each) - 1
-                signs[i, -1, own] = np.float32(0.0 if drawn == rows[at + item] else -1.0)
-            rows[at + item] = drawn
+            if item < n_inside:
+                own_sign = (item + 1) * len(registers.each) - 1
+                signs[i, -1, own_sign] = np.float32(0.0 if drawn == rows[offset + item] else -1.0)
+            rows[offset + item] = drawn
 
 
 @inline
-def _sign(rows: Any, shared: Any, inside: Any, signs: Any, registers: Any) -> None:
-    """Write the signs of a batch, of which so many items are inside; a center is no negative of its own."""
+def _write_signs(rows: Any, shared: Any, n_items: Any, signs: Any, registers: Any) -> None:
+    """Write the signs of a batch of `n_items` items; a negative that is the center of an item has sign 0 for it."""
     size, n_each = len(registers.tile), len(registers.each)
     signs[:] = 0.0
-    for item in range(inside):
+    for item in range(n_items):
         for k in range(shared):
             same = rows[item] == rows[2 * ITEMS + k]
             signs[k // size, item * n_each + k % size] = np.float32(0.0 if same else -1.0)
