@@ -187,7 +187,7 @@ def _errors(cls):
     return [cls, *(one for below in cls.__subclasses__() for one in _errors(below))]
 
 
-GIVEN = {
+GIVEN = {"version": "v0001-a",
     "work": "work", "inputs": "a.txt", "vectors": np.zeros((1, 2), np.float32), "vocabulary": ["word"],
     "params": Params(), "resources": Resources(), "store": Store("memory://nowhere"),
 }  # fmt: skip
