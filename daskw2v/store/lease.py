@@ -39,6 +39,7 @@ BEAT = 10.0  # seconds between two heartbeats
 EXPIRY = 60.0  # seconds without a heartbeat after which a holder counts as dead
 POLL = 1.0  # seconds between two readings of another holder's entry
 _RELEASED = {"released": True}
+_PROBE = "probe"  # a lease that nobody holds: its entry says that the store was probed
 _UNKNOWN = {"beats": 0, "pid": "?", "host": "?", "machine": "?", "born": "?", "thread": "?", "clock": float("inf")}
 
 
@@ -215,6 +216,8 @@ def _acquire(folder: Store, name: str, what: str, waiting: Callable[[str], None]
     last_beat, since, reported = None, time.monotonic(), False
     while True:
         number = log.newest_number()
+        if not number:
+            NumberedLog(folder / _PROBE).probe()
         legacy_entry = _read_entry(partial(folder.read_manifest, legacy_name))
         entry = legacy_entry
         if entry is None:

@@ -6,8 +6,8 @@ deleted, but the highest one stays, so numbers never fall, unless its creator wi
 identity.
 
 The store has to support exclusive creation: local disks and NFS do (a hard link), and so do S3, Google Cloud Storage
-and compatible stores (a conditional put). On a store that ignores the condition, the last of two writers wins, and the
-first one notices when it reads its entry again.
+and compatible stores (a conditional put). A store that ignores the condition is refused when the first process writes
+to a work directory (`probe`).
 """
 
 import re
@@ -15,7 +15,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from daskw2v.errors import DamageError
+from daskw2v.errors import DamageError, StoreError
 from daskw2v.store.storage import Store
 
 _NAME, _ENTRY = re.compile(r"(\d{8,})\.json"), "entry"
@@ -71,6 +71,25 @@ class NumberedLog:
             if entry_number <= number - self.kept:
                 (self.folder / _file_name(entry_number)).remove()
         return entry
+
+    def probe(self) -> None:
+        """Check once that the store creates files exclusively; entry 1 records the answer.
+
+        Raises
+        ------
+        StoreError
+            If the store replaces a file where it should refuse to create it.
+        """
+        if self.newest_number() or self.append(1, {"released": True, "exclusive": True}) is None:
+            return
+        self.folder.create_manifest({"exclusive": False}, _file_name(1))
+        if not any((self.read(1) or {}).get("exclusive") for _ in range(2)):  # one answer may be old
+            (self.folder / _file_name(1)).remove()
+            raise StoreError(
+                f"{self.folder.url} is in a store that creates no file exclusively: of two processes that publish at "
+                "once, one would lose its change.",
+                "Give a work directory on a disk, or in a store with conditional writes (S3: If-None-Match).",
+            )
 
     def ends_with(self, number: int, entry: str) -> bool:
         """Return whether the newest entry is that which `append` has created with this number and identity."""

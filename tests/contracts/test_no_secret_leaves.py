@@ -187,9 +187,9 @@ def _errors(cls):
     return [cls, *(one for below in cls.__subclasses__() for one in _errors(below))]
 
 
-GIVEN = {"version": "v0001-a",
+GIVEN = {
     "work": "work", "inputs": "a.txt", "vectors": np.zeros((1, 2), np.float32), "vocabulary": ["word"],
-    "params": Params(), "resources": Resources(), "store": Store("memory://nowhere"),
+    "version": "v0001-a", "params": Params(), "resources": Resources(), "store": Store("memory://nowhere"),
 }  # fmt: skip
 
 PLANS = (daskw2v.Plan,)  # `plan` makes them, and checks

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from daskw2v.errors import BusyError, DamageError, StoreError
 from daskw2v.stages import Store
@@ -63,6 +64,31 @@ def take_over(work, name, **values):
     assert log.append(
         log.newest_number() + 1, {"beats": 0, "pid": 7, "host": "elsewhere", "machine": "other", **values}
     )
+
+
+@pytest.fixture
+def forgetful(monkeypatch):
+    """A store in memory that ignores the condition of exclusive creation."""
+    pipe = MemoryFileSystem.pipe_file
+    monkeypatch.setattr(MemoryFileSystem, "pipe_file", lambda fs, path, value, **_: pipe(fs, path, value))
+
+
+@pytest.mark.usefixtures("forgetful")
+def test_lease__in_a_store_that_creates_nothing_exclusively_is_refused(tmp_path):
+    work = Store(f"memory://{tmp_path.name}")
+    for _ in range(2):
+        with pytest.raises(StoreError, match=r"creates no file exclusively.*If-None-Match"):
+            hold(work, "run", "the run").__enter__()
+    assert not work.exists()
+
+
+def test_store__is_probed_once(work, monkeypatch):
+    for name in ("run", "another"):
+        with hold(work, name, "the run"):
+            pass
+    assert NumberedLog(work / "leases" / "probe").read(1)["exclusive"]
+    monkeypatch.setattr(NumberedLog, "append", lambda *_: pytest.fail("it is probed again"))
+    NumberedLog(work / "leases" / "probe").probe()
 
 
 def test_lease__is_given_back(work):

@@ -147,7 +147,7 @@ def test_stage__leaves_nothing_else_on_an_object_store(s3):
     build = folder.read_manifest()["build"]
     assert folder.children() == sorted([build, "manifest.json"])
     assert (folder / build).children() == ["sum"]
-    assert (work / "leases").children() == ["key"]
+    assert (work / "leases").children() == ["key", "probe"]
     assert len((work / "leases" / "key").children()) == 1
 
 

@@ -461,6 +461,7 @@ def first_files() -> dict[str, bytes]:
     process = Process(0, "first", "publish", "")
 
     def publish() -> None:
+        numbered.NumberedLog(Store(URL) / "leases" / "probe").probe()
         for name in NAMES:
             (Store(URL) / "models" / name).write_manifest(OLD)
             versions_module.serve_version(Store(URL) / "models", name)
